@@ -1,0 +1,63 @@
+"""Full-catalogue recommendation metrics from sampled ranks.
+
+>>> import unsample
+>>> result = unsample.estimate([1, 1, 2, 5, 40], items=3706, sampled=99, metrics=["Recall@50"])
+>>> result["Recall@50"].resolved
+True
+
+Everything below is loaded when it is first used, so that ``import unsample`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+#: Name -> the module that holds it (None: the name is a module itself).
+_SURFACE = {
+    "Design": "sampling",
+    "Estimate": "estimation",
+    "Estimates": "estimation",
+    "RankCounts": "counts",
+    "RankDistribution": "distribution",
+    "estimate": "estimation",
+    "estimators": None,
+    "errors": None,
+    "exact": "estimation",
+    "metrics": None,
+}
+
+__all__ = [
+    "Design",
+    "Estimate",
+    "Estimates",
+    "RankCounts",
+    "RankDistribution",
+    "errors",
+    "estimate",
+    "estimators",
+    "exact",
+    "metrics",
+]
+
+if TYPE_CHECKING:
+    from unsample import errors, estimators, metrics
+    from unsample.counts import RankCounts
+    from unsample.distribution import RankDistribution
+    from unsample.estimation import Estimate, Estimates, estimate, exact
+    from unsample.sampling import Design
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SURFACE:
+        raise AttributeError(f"module 'unsample' has no attribute {name!r}")
+    module = importlib.import_module(f"unsample.{_SURFACE[name] or name}")
+    value = module if _SURFACE[name] is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,64 @@
+"""Results as plain text and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unsample.estimation import Estimate, Estimates
+
+__all__ = ["estimates_html", "estimates_table", "heading"]
+
+_COLUMNS = ("metric", "method", "estimate", "95 % interval", "resolved")
+
+
+def heading(result: Estimates) -> str:
+    """Return one line that says what the estimates are based on."""
+    counts = result.counts
+    items, sampled = _span(counts.items), _span(counts.sampled)
+    if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
+        return f"{counts.total:,} targets ranked among all {items} items"
+    how = "with" if counts.replacement else "without"
+    return f"{counts.total:,} targets, {sampled} of {items} items sampled {how} replacement"
+
+
+def cells(entry: Estimate) -> tuple[str, str, str, str, str]:
+    """Return the cells of one estimate, in the order of the columns."""
+    low, high = entry.interval()
+    interval = "none (too few targets)" if math.isnan(low) else f"{low:.4f} .. {high:.4f}"
+    resolved = "yes" if entry.resolved else "NO"
+    return entry.metric.name, entry.method, f"{entry.value:.4f}", interval, resolved
+
+
+def estimates_table(result: Estimates) -> str:
+    """Return an aligned table with a heading and the warnings below."""
+    rows = [_COLUMNS, *(cells(entry) for entry in result.entries)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    notes = [f"warning: {text}" for text in result.warnings]
+    return "\n".join([heading(result), "", *lines, *([""] if notes else []), *notes])
+
+
+def estimates_html(result: Estimates) -> str:
+    """Return a table for notebooks; every text is escaped."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in _COLUMNS)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells(entry)) + "</tr>"
+        for entry in result.entries
+    )
+    notes = "".join(f"<p><b>Warning:</b> {html.escape(text)}</p>" for text in result.warnings)
+    return (
+        f"<p>{html.escape(heading(result))}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+    )
+
+
+def _span(values: object) -> str:
+    low, high = int(values.min()), int(values.max())  # type: ignore[attr-defined]
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

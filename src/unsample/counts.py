@@ -1,0 +1,422 @@
+"""`RankCounts`: how many targets were seen at each sampled rank, under each design.
+
+It is the sufficient statistic: every estimator needs these counts and nothing else of the users.
+A cell is (sampled, items, low..high): a design and a sampled rank, or a range of ranks where only
+that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Counts add, so parts
+can be built anywhere and merged.
+
+Weighted targets (several per user, each counting a share) keep the sum of weights and of squared
+weights per cell, which is what a bootstrap needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import (
+    LARGEST_CATALOGUE,
+    FloatArray,
+    IntArray,
+    as_integer_array,
+    as_rng,
+    check_integer,
+    Seed,
+)
+from unsample._files import write_atomically
+from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.sampling import Design
+
+__all__ = ["DesignCells", "RankCounts"]
+
+_FORMAT = "unsample.RankCounts"
+_VERSION = 1
+_INTEGER_FIELDS = ("sampled", "items", "low", "high", "count")
+_FLOAT_FIELDS = ("weight", "weight_squared")
+#: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class DesignCells:
+    """The cells of one design: ``columns`` is where they stand in the counts."""
+
+    design: Design
+    low: IntArray
+    high: IntArray
+    columns: slice
+
+
+@dataclass(frozen=True, eq=False)
+class RankCounts:
+    """Counts of targets by design and sampled rank; build one with a ``from_`` method.
+
+    >>> counts = RankCounts.from_ranks([1, 1, 3], items=1000, sampled=9)
+    >>> counts
+    RankCounts(3 targets, 2 cells, items=1000, sampled=9, with replacement)
+    >>> (counts + counts).total
+    6
+    """
+
+    sampled: IntArray
+    items: IntArray
+    low: IntArray
+    high: IntArray
+    count: IntArray
+    weight: FloatArray
+    weight_squared: FloatArray
+    replacement: bool = True
+
+    def __post_init__(self) -> None:
+        _check_cells(self)
+        order = np.lexsort((self.high, self.low, self.items, self.sampled))
+        keys = np.stack([self.sampled, self.items, self.low, self.high])[:, order]
+        fresh = np.ones(len(order), dtype=bool)
+        fresh[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
+        starts = np.flatnonzero(fresh)
+        for name, values in zip(_INTEGER_FIELDS, keys[:, starts], strict=False):
+            object.__setattr__(self, name, values)
+        for name in ("count", *_FLOAT_FIELDS):
+            sums = np.add.reduceat(getattr(self, name)[order], starts)
+            object.__setattr__(self, name, sums)
+
+    # -- building ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_ranks(
+        cls,
+        ranks: npt.ArrayLike,
+        *,
+        items: npt.ArrayLike,
+        sampled: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        replacement: bool = True,
+    ) -> RankCounts:
+        """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
+
+        ``items`` and ``sampled`` are single numbers, or one for each target.
+        """
+        array = as_integer_array("ranks", ranks, hint="ranks start at 1")
+        if array.size == 0:
+            raise RankError("ranks must hold at least one rank, got none")
+        if weights is None and np.ndim(items) == 0 and np.ndim(sampled) == 0:
+            design = Design(items, sampled, replacement)  # type: ignore[arg-type]
+            return cls.from_histogram(_bincount(array, design), design)
+        columns = [
+            _as_column("sampled", sampled, array.size, minimum=1),
+            _as_column("items", items, array.size, minimum=2),
+            array.astype(np.int64, copy=False),
+        ]
+        weight = _as_weights(weights, array.size)
+        keys, cell = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        cell = cell.reshape(-1)
+        return cls(
+            sampled=keys[0],
+            items=keys[1],
+            low=keys[2],
+            high=keys[2],
+            count=np.bincount(cell).astype(np.int64),
+            weight=np.bincount(cell, weight),
+            weight_squared=np.bincount(cell, weight * weight),
+            replacement=replacement,
+        )
+
+    @classmethod
+    def from_histogram(cls, histogram: npt.ArrayLike, design: Design) -> RankCounts:
+        """Take the counts of the ranks 1, 2, ..., sampled + 1 of one design."""
+        counts = as_integer_array("histogram", histogram)
+        if len(counts) != design.n:
+            raise RankError(
+                f"histogram must hold sampled + 1 = {design.n} counts, got {len(counts)}"
+            )
+        ranks = np.flatnonzero(counts) + 1
+        return cls.from_ranges(ranks, ranks, counts[ranks - 1], design)
+
+    @classmethod
+    def from_ranges(
+        cls,
+        low: npt.ArrayLike,
+        high: npt.ArrayLike,
+        count: npt.ArrayLike,
+        design: Design,
+    ) -> RankCounts:
+        """Count targets whose sampled rank is only known to lie in ``low..high``."""
+        lows = as_integer_array("low", low).astype(np.int64)
+        counts = as_integer_array("count", count).astype(np.int64)
+        size = len(lows)
+        return cls(
+            sampled=np.full(size, design.sampled),
+            items=np.full(size, design.items),
+            low=lows,
+            high=as_integer_array("high", high).astype(np.int64),
+            count=counts,
+            weight=counts.astype(np.float64),
+            weight_squared=counts.astype(np.float64),
+            replacement=design.replacement,
+        )
+
+    def __add__(self, other: object) -> RankCounts:
+        if not isinstance(other, RankCounts):
+            return NotImplemented
+        if self.replacement != other.replacement:
+            raise DesignError(
+                "counts must agree on replacement to be added, got one with and one without; "
+                "estimate them separately"
+            )
+        fields = (*_INTEGER_FIELDS, *_FLOAT_FIELDS)
+        joined = {f: np.concatenate([getattr(self, f), getattr(other, f)]) for f in fields}
+        return RankCounts(**joined, replacement=self.replacement)
+
+    # -- looking ----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def total(self) -> int:
+        """Return the number of targets."""
+        return int(self.count.sum())
+
+    @property
+    def effective(self) -> float:
+        """Return the number of equally weighted targets that would be as informative."""
+        return float(self.weight.sum() ** 2 / self.weight_squared.sum())
+
+    @property
+    def largest_catalogue(self) -> int:
+        """Return the largest number of items among the designs."""
+        return int(self.items.max())
+
+    @property
+    def largest_sample(self) -> int:
+        """Return the largest number of sampled items among the designs."""
+        return int(self.sampled.max())
+
+    @property
+    def sampled_in_top(self) -> float:
+        """Return how many sampled items fall on one rank, averaged over targets: (n-1)/(N-1)."""
+        return float(np.average(self.sampled / (self.items - 1), weights=self.weight))
+
+    def by_design(self) -> Iterator[DesignCells]:
+        """Yield the cells of each design in turn."""
+        change = (np.diff(self.sampled) != 0) | (np.diff(self.items) != 0)
+        edges = np.concatenate([[0], np.flatnonzero(change) + 1, [len(self)]])
+        for first, last in zip(edges[:-1], edges[1:], strict=True):
+            design = Design(int(self.items[first]), int(self.sampled[first]), self.replacement)
+            columns = slice(int(first), int(last))
+            yield DesignCells(design, self.low[columns], self.high[columns], columns)
+
+    # -- changing ---------------------------------------------------------------------------
+
+    def resample(self, size: int, *, rng: Seed = None) -> FloatArray:
+        """Draw ``size`` bootstrap samples of the targets; return their weights, one row each.
+
+        A cell of weight w and squared weight q acts as w^2/q targets of weight q/w, which keeps
+        the mean and the variance of its weight; without weights this is the plain multinomial.
+        """
+        size = check_integer("size", size, minimum=1)
+        units = np.divide(
+            self.weight**2,
+            self.weight_squared,
+            out=np.zeros(len(self)),
+            where=self.weight_squared > 0,
+        )
+        each = np.divide(self.weight, units, out=np.zeros(len(self)), where=units > 0)
+        draws = max(1, round(float(units.sum())))
+        drawn = as_rng(rng).multinomial(draws, units / units.sum(), size=size)
+        return drawn * each
+
+    def merge_ranks(self, last_ranks: npt.ArrayLike) -> RankCounts:
+        """Merge ranks into ranges that end at ``last_ranks`` (and at the last rank of all)."""
+        ends = np.unique(as_integer_array("last_ranks", last_ranks))
+        start = np.searchsorted(ends, self.low)
+        if (start != np.searchsorted(ends, self.high)).any():
+            raise RankError(
+                f"last_ranks must not cut ranges that are merged already, got {ends.tolist()}"
+            )
+        lower = np.concatenate([[0], ends])[start] + 1
+        upper = np.append(ends, np.iinfo(np.int64).max)[start]
+        fields = {f: getattr(self, f) for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
+        fields |= {"low": lower, "high": np.minimum(upper, self.sampled + 1)}
+        return RankCounts(**fields, replacement=self.replacement)
+
+    # -- saving -----------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to ``.npz`` or ``.json``, by the ending of the name, all or nothing."""
+        target = Path(path)
+        if target.suffix == ".json":
+            write_atomically(target, lambda file: file.write(json.dumps(self._as_dict()).encode()))
+        elif target.suffix == ".npz":
+            arrays = {f: getattr(self, f) for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
+            write_atomically(
+                target,
+                lambda file: np.savez_compressed(
+                    file,
+                    format=np.array(f"{_FORMAT}/{_VERSION}"),
+                    replacement=np.array(self.replacement),
+                    **arrays,
+                ),
+            )
+        else:
+            raise FileError(f"path must end in .npz or .json, got {str(path)!r}")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RankCounts:
+        """Read what `save` wrote."""
+        try:
+            if Path(path).suffix == ".json":
+                return cls._from_dict(json.loads(Path(path).read_text(encoding="utf-8")), path)
+            with np.load(path, allow_pickle=False) as arrays:
+                return cls._from_dict({name: arrays[name] for name in arrays.files}, path)
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
+            if isinstance(problem, InputError):
+                raise
+            raise FileError(f"cannot read rank counts from {str(path)!r}: {problem}") from problem
+
+    def _as_dict(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {"format": f"{_FORMAT}/{_VERSION}", "replacement": self.replacement}
+        return fields | {f: getattr(self, f).tolist() for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
+
+    @classmethod
+    def _from_dict(cls, fields: Any, path: object) -> RankCounts:
+        marker = str(fields.get("format")) if isinstance(fields, dict) else "no fields"
+        if marker != f"{_FORMAT}/{_VERSION}":
+            raise FileError(
+                f"{str(path)!r} must hold {_FORMAT}/{_VERSION}, got {marker}; "
+                "write it with RankCounts.save"
+            )
+        missing = {"replacement", *_INTEGER_FIELDS, *_FLOAT_FIELDS} - set(fields)
+        if missing:
+            raise FileError(f"{str(path)!r} lacks {', '.join(sorted(missing))}")
+        arrays: dict[str, Any] = {
+            name: as_integer_array(name, fields[name], error=FileError).astype(np.int64)
+            for name in _INTEGER_FIELDS
+        }
+        arrays |= {name: np.asarray(fields[name], dtype=np.float64) for name in _FLOAT_FIELDS}
+        return cls(**arrays, replacement=bool(fields["replacement"]))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RankCounts):
+            return NotImplemented
+        fields = (*_INTEGER_FIELDS, *_FLOAT_FIELDS)
+        return self.replacement == other.replacement and all(
+            np.array_equal(getattr(self, f), getattr(other, f)) for f in fields
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        how = "with" if self.replacement else "without"
+        return (
+            f"RankCounts({self.total} targets, {len(self)} cells, items={_span(self.items)}, "
+            f"sampled={_span(self.sampled)}, {how} replacement)"
+        )
+
+
+def _check_cells(cells: RankCounts) -> None:
+    sizes = {len(getattr(cells, f)) for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
+    if len(sizes) != 1:
+        raise InputError(f"the columns of rank counts must be equally long, got lengths {sizes}")
+    if sizes == {0}:
+        raise RankError("rank counts must hold at least one cell, got none")
+    _refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
+    _refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
+    if not cells.replacement:
+        too_many = cells.sampled > cells.items - 1
+        rule = "sampled must be at most items - 1 without replacement"
+        _refuse_where(too_many, rule, cells.sampled, DesignError)
+    _refuse_where(cells.low < 1, "ranks must be at least 1 (1 is the best)", cells.low, RankError)
+    _refuse_where(
+        cells.high > cells.sampled + 1,
+        "ranks must be at most sampled + 1",
+        cells.high,
+        RankError,
+        "a rank among n items needs sampled = n - 1; these may be full-catalogue ranks",
+    )
+    _refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
+    _refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
+    good = np.isfinite(cells.weight) & (cells.weight >= 0) & np.isfinite(cells.weight_squared)
+    _refuse_where(~good, "weights must be finite and not negative", cells.weight, InputError)
+    if not cells.weight.sum() > 0:
+        raise InputError("weights must not all be zero: there is nothing to estimate from")
+
+
+def _refuse_where(
+    bad: npt.NDArray[np.bool_],
+    rule: str,
+    values: npt.NDArray[Any],
+    error: type[InputError],
+    hint: str = "",
+) -> None:
+    if bad.any():
+        example = values[np.argmax(bad)]
+        raise error(f"{rule}, got {example}" + (f"; {hint}" if hint else ""))
+
+
+def _bincount(ranks: npt.NDArray[np.integer[Any]], design: Design) -> IntArray:
+    """Count ranks 1..n in one pass through the memory, refusing those outside."""
+    total = np.zeros(design.n + 1, dtype=np.int64)
+    for start in range(0, len(ranks), _CHUNK):
+        chunk = ranks[start : start + _CHUNK]
+        if chunk.min() < 1 or chunk.max() > design.n:
+            _refuse_rank(chunk, start, design)
+        total += np.bincount(chunk, minlength=design.n + 1)
+    return total[1:]
+
+
+def _refuse_rank(chunk: npt.NDArray[np.integer[Any]], start: int, design: Design) -> None:
+    where = int(np.argmax((chunk < 1) | (chunk > design.n)))
+    value = int(chunk[where])
+    hint = (
+        "ranks start at 1; add 1 if yours start at 0"
+        if value < 1
+        else "these may be ranks in the full catalogue (use unsample.exact), or sampled is too small"
+    )
+    raise RankError(
+        f"ranks must be in 1..{design.n} (sampled + 1), got {value} at position {start + where}; "
+        f"{hint}"
+    )
+
+
+def _as_column(name: str, values: npt.ArrayLike, size: int, *, minimum: int) -> IntArray:
+    if np.ndim(values) == 0:
+        value = check_integer(
+            name, values, minimum=minimum, maximum=LARGEST_CATALOGUE, error=DesignError
+        )
+        return np.full(size, value, dtype=np.int64)
+    column = as_integer_array(name, values, error=DesignError).astype(np.int64)
+    if len(column) != size:
+        raise DesignError(f"{name} must be one number or {size} of them, got {len(column)}")
+    return column
+
+
+def _as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
+    if weights is None:
+        return np.ones(size)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"weights must be numbers: {problem}") from problem
+    if array.shape != (size,):
+        raise InputError(f"weights must be {size} numbers, one a rank, got shape {array.shape}")
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        where = int(np.argmax(bad))
+        raise InputError(
+            f"weights must be finite and not negative, got {array[where]} at position {where}"
+        )
+    return array
+
+
+def _span(values: IntArray) -> str:
+    low, high = int(values.min()), int(values.max())
+    return str(low) if low == high else f"{low}..{high}"

@@ -1,0 +1,92 @@
+"""Every exception and warning that unsample raises on purpose.
+
+::
+
+    UnsampleError
+    ├── InputError (also a ValueError)    something the caller passed breaks a rule
+    │   ├── RankError                     ranks that cannot be ranks of the stated design
+    │   ├── DesignError                   a sampling design that does not exist or cannot be estimated from
+    │   ├── MetricError                   an unknown metric, or one an estimator cannot give
+    │   ├── MethodError                   an unknown estimator or a parameter it does not have
+    │   └── FileError                     a file that is missing, unreadable, or lacks a column
+    ├── SolverError (also a RuntimeError) a solver ended without an answer that may be used
+    └── MissingExtraError (also an ImportError)   an optional library is not installed
+
+    UnsampleWarning (a UserWarning)
+    ├── UnresolvedWarning                 the sample cannot see ranks as small as K
+    └── ConvergenceWarning                a solver stopped before its tolerance
+
+A message names the argument, the rule, the value it got, and what to do about it.
+The command line prints the message alone and exits with ``exit_code``.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConvergenceWarning",
+    "DesignError",
+    "FileError",
+    "InputError",
+    "MethodError",
+    "MetricError",
+    "MissingExtraError",
+    "RankError",
+    "SolverError",
+    "UnresolvedWarning",
+    "UnsampleError",
+    "UnsampleWarning",
+]
+
+
+class UnsampleError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+    exit_code = 1
+
+
+class InputError(UnsampleError, ValueError):
+    """Something the caller passed breaks a rule."""
+
+    exit_code = 2
+
+
+class RankError(InputError):
+    """Ranks that cannot come from the stated design."""
+
+
+class DesignError(InputError):
+    """A sampling design that does not exist, or that ranks alone cannot identify."""
+
+
+class MetricError(InputError):
+    """An unknown metric, or a metric that an estimator cannot give."""
+
+
+class MethodError(InputError):
+    """An unknown estimator, or a parameter that it does not have."""
+
+
+class FileError(InputError):
+    """A file that is missing, unreadable, truncated, or lacks a column."""
+
+
+class SolverError(UnsampleError, RuntimeError):
+    """A solver ended without an answer that may be used."""
+
+
+class MissingExtraError(UnsampleError, ImportError):
+    """An optional library is not installed; the message holds the install line."""
+
+    exit_code = 3
+
+
+class UnsampleWarning(UserWarning):
+    """Base of all warnings given by this package."""
+
+
+class UnresolvedWarning(UnsampleWarning):
+    """The sample cannot see ranks as small as K: the estimate rests on the method's assumption."""
+
+
+class ConvergenceWarning(UnsampleWarning):
+    """A solver stopped before it reached its tolerance."""

@@ -1,0 +1,150 @@
+"""What every estimator is: a frozen set of parameters that turns `Observed` into metric values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+
+from unsample._checks import FloatArray
+from unsample.counts import DesignCells, RankCounts
+from unsample.distribution import RankDistribution
+from unsample.errors import DesignError, MetricError
+from unsample.estimators._observed import Observed
+from unsample.metrics import Metric
+from unsample.simplex import Certificate, Solution, Status
+
+__all__ = ["DistributionEstimator", "Estimator", "Evaluation", "MetricEstimator"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Metric values (histograms x metrics), the certificate of the data's own fit, and P(R)."""
+
+    values: FloatArray
+    certificate: Certificate
+    #: How many histograms of the batch (resamples included) did not converge.
+    failures: int
+    distribution: RankDistribution | None = None
+
+
+class Estimator(ABC):
+    """An estimator: its name, its parameters (dataclass fields), and `evaluate`."""
+
+    name: ClassVar[str]
+    #: Whether `evaluate` also yields P(R).
+    gives_distribution: ClassVar[bool]
+
+    @abstractmethod
+    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
+        """Return the value of every metric for every histogram of the batch."""
+
+    def supports(self, metric: Metric) -> bool:
+        """Return whether this estimator can give the metric."""
+        return True
+
+    def require(self, metrics: Sequence[Metric]) -> None:
+        """Refuse metrics that this estimator cannot give."""
+        refused = [metric.name for metric in metrics if not self.supports(metric)]
+        if refused:
+            raise MetricError(
+                f"metrics must be ones that {self.name} can give, got {', '.join(refused)}; "
+                "choose another method for them, for instance mle"
+            )
+
+    def __str__(self) -> str:
+        """Return the text that parses back to this estimator: parameters only where changed."""
+        changed = [
+            f"{item.name}={getattr(self, item.name)}"
+            for item in fields(self)  # type: ignore[arg-type]
+            if getattr(self, item.name) != item.default
+        ]
+        return f"{self.name}({', '.join(changed)})" if changed else self.name
+
+
+class DistributionEstimator(Estimator):
+    """An estimator of P(R): fitted once, it gives every metric at every K."""
+
+    gives_distribution = True
+    #: Whether targets of known rank take part in the fit. Likelihood methods use them, and must
+    #: under adaptive sampling, where being known depends on the rank; the others set them apart.
+    joint: ClassVar[bool] = False
+
+    @abstractmethod
+    def solve(self, observed: Observed) -> Solution:
+        """Return the mass of each bin, for each histogram."""
+
+    def fit(self, counts: RankCounts, **grid_options: int) -> RankDistribution:
+        """Return P(R) learned from the counts."""
+        observed = Observed.prepare(counts, **grid_options)  # type: ignore[arg-type]
+        distribution = self.evaluate(observed, ()).distribution
+        assert distribution is not None
+        return distribution
+
+    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
+        """Return the value of every metric for every histogram, from one fit of P(R)."""
+        self.require(metrics)
+        solution = self._solve_unknown(observed)
+        known = observed.known_mass()
+        if self.joint:
+            rest = solution.weights - known
+        else:
+            rest = (1.0 - observed.known_share)[:, None] * solution.weights
+        values = [
+            observed.known_metric(metric) + rest @ observed.bin_weights(metric)
+            for metric in metrics
+        ]
+        return Evaluation(
+            np.stack(values, axis=1) if values else np.empty((len(rest), 0)),
+            solution.certificate(0),
+            solution.failures,
+            RankDistribution(observed.grid, known[0] + rest[0]),
+        )
+
+    def _solve_unknown(self, observed: Observed) -> Solution:
+        if observed.known.all():
+            return Solution.closed_form(observed.known_mass())
+        return self.solve(observed if self.joint else observed.unknown_part())
+
+
+class MetricEstimator(Estimator):
+    """An estimator that replaces the metric by a corrected one, a value for each sampled rank."""
+
+    gives_distribution = False
+
+    @abstractmethod
+    def correct(
+        self, cells: DesignCells, metrics: Sequence[Metric]
+    ) -> tuple[FloatArray, Certificate]:
+        """Return the corrected metrics (cells x metrics) of one design."""
+
+    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
+        """Return the mean of the corrected metric over each histogram."""
+        self.require(metrics)
+        corrected = np.zeros((len(observed.counts), len(metrics)))
+        certificates = []
+        for cells in observed.designs:
+            if cells.design.full and (cells.low == cells.high).all():
+                weights = [metric.weights(cells.low, cells.design.items) for metric in metrics]
+                part = np.reshape(weights, (len(metrics), len(cells.low))).T
+                certificate = Certificate(Status.CLOSED_FORM, 0.0, 0.0, 0.0, 0)
+            else:
+                part, certificate = self.correct(cells, metrics)
+            corrected[cells.columns] = part
+            certificates.append(certificate)
+        worst = max(certificates, key=lambda certificate: (not certificate.usable, certificate.gap))
+        return Evaluation(observed.shares @ corrected, worst, int(not worst.usable))
+
+
+def single_ranks(cells: DesignCells, method: str) -> None:
+    """Refuse ranges of ranks for methods that need to know each one."""
+    if not (cells.low == cells.high).all():
+        wide = int(np.argmax(cells.low != cells.high))
+        raise DesignError(
+            f"{method} needs single sampled ranks, got the range {cells.low[wide]}.."
+            f"{cells.high[wide]}; use mle, mes, bv or cls, which take ranges"
+        )
+

@@ -1,0 +1,268 @@
+"""`Observed`: rank counts prepared for estimation, with one row for each histogram of a batch.
+
+Row 0 is the data; further rows are resamples or repeats over the same cells. Targets whose whole
+catalogue was ranked (`Design.full`) are set apart: their rank is known, and no estimator guesses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.counts import DesignCells, RankCounts
+from unsample.distribution import bin_weights
+from unsample.errors import DesignError, InputError
+from unsample.grid import RankGrid
+from unsample.metrics import Metric
+
+__all__ = ["Observed", "Pool", "complete"]
+
+#: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
+#: into subnormal numbers, which are an order of magnitude slower.
+_NEGLIGIBLE = 1e-70
+#: More designs than this are grouped by catalogue size where that cannot matter.
+_MANY_DESIGNS = 32
+#: Catalogue sizes within this factor of each other are one design then (theta moves by half of it).
+_SAME_SIZE = 0.04
+#: Largest n for estimators that solve a dense system with one unknown for each sampled rank.
+LARGEST_SYSTEM = 5000
+#: Sampled shares of the catalogue below which the catalogue's size only scales the ranks.
+_SPARSE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Histograms over a partition ``low..high`` of the sampled ranks, and their expectation.
+
+    ``matrix`` holds P(cell | bin), ``shares`` one row for each histogram of the batch.
+    """
+
+    low: IntArray
+    high: IntArray
+    matrix: FloatArray
+    shares: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Counts, the weights of a batch of histograms over their cells, and the rank grid.
+
+    ``shares`` has one row for each histogram, over the cells of ``counts``, and rows sum to one.
+    ``targets`` is the number of targets behind a histogram (the effective one under weights).
+    """
+
+    counts: RankCounts
+    shares: FloatArray
+    grid: RankGrid
+
+    @classmethod
+    def prepare(
+        cls,
+        counts: RankCounts,
+        *,
+        resampled: FloatArray | None = None,
+        cutoffs: Iterable[int] = (),
+        grid: RankGrid | None = None,
+    ) -> Observed:
+        """Prepare counts and any resamples of their cells, for metrics with these cutoffs."""
+        weights = counts.weight[None, :]
+        if resampled is not None:
+            weights = np.concatenate([weights, resampled])
+        totals = weights.sum(axis=1, keepdims=True)
+        if not (totals > 0).all():
+            raise InputError("every histogram must hold some weight, got an empty one")
+        counts, shares = _group_catalogues(counts, weights / totals)
+        if grid is None:
+            known = counts.low[_full(counts) & (counts.low == counts.high)]
+            kept = [*cutoffs, *known.tolist()] if len(known) <= 1000 else list(cutoffs)
+            grid = RankGrid.build(
+                counts.largest_catalogue, sampled=counts.largest_sample, cutoffs=kept
+            )
+        return cls(counts, shares, grid)
+
+    @property
+    def targets(self) -> float:
+        """Return how many equally weighted targets a histogram stands for."""
+        return self.counts.effective
+
+    @cached_property
+    def designs(self) -> tuple[DesignCells, ...]:
+        """Return the cells design by design."""
+        return tuple(self.counts.by_design())
+
+    @cached_property
+    def widths(self) -> FloatArray:
+        """Return the number of ranks in each bin, as floats."""
+        return self.grid.width.astype(np.float64)
+
+    @cached_property
+    def known(self) -> FloatArray:
+        """Return which cells hold targets whose global rank is known."""
+        return _full(self.counts) & (self.counts.low == self.counts.high)
+
+    @cached_property
+    def known_share(self) -> FloatArray:
+        """Return, for each histogram, the share of targets whose rank is known."""
+        return np.asarray(self.shares[:, self.known].sum(axis=1))
+
+    @cached_property
+    def likelihood(self) -> FloatArray:
+        """Return P(cell | bin): one row for each cell, one column for each bin."""
+        rows = [cells.design.matrix(cells.low, cells.high, self.grid) for cells in self.designs]
+        matrix = np.concatenate(rows)
+        matrix[matrix < _NEGLIGIBLE] = 0.0
+        return matrix
+
+    def unknown_part(self) -> Observed:
+        """Return the same batch without the targets whose rank is known, shares rescaled."""
+        if not self.known.any():
+            return self
+        kept = ~self.known
+        left = self.shares[:, kept].sum(axis=1, keepdims=True)
+        # A histogram that is known as a whole has nothing left; any shares will do, for they
+        # are weighted by the zero that is left.
+        shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, 1e-300), 1.0 / kept.sum())
+        return replace(self, counts=_take(self.counts, kept), shares=shares)
+
+    def known_mass(self) -> FloatArray:
+        """Return, for each histogram, the share of known ranks in each bin."""
+        mass = np.zeros((len(self.shares), len(self.grid)))
+        bins = self.grid.locate(self.counts.low[self.known])
+        np.add.at(mass.T, bins, self.shares[:, self.known].T)
+        return mass
+
+    def known_metric(self, metric: Metric) -> FloatArray:
+        """Return what the targets of known rank add to the metric, for each histogram."""
+        ranks, items = self.counts.low[self.known], self.counts.items[self.known]
+        weights = np.array(
+            [float(metric.weights(r, int(n))) for r, n in zip(ranks, items, strict=True)]
+        )
+        return np.asarray(self.shares[:, self.known] @ weights)
+
+    def bin_weights(self, metric: Metric) -> FloatArray:
+        """Return w(R) averaged over each bin, and over the catalogues where it depends on them."""
+        if not metric.family.uses_items:
+            return bin_weights(metric, self.grid)
+        sizes, where = np.unique(self.counts.items, return_inverse=True)
+        shares = np.bincount(where.reshape(-1), self.counts.weight)
+        rows = [bin_weights(metric, self.grid, int(size)) for size in sizes]
+        return np.asarray(np.average(rows, axis=0, weights=shares))
+
+    def pools(self, method: str) -> Iterator[Pool]:
+        """Yield the histograms of sampled ranks, pooled over catalogue sizes, by sample size.
+
+        For estimators that compare a histogram with its expectation and need every rank 1..n of
+        it, seen or not. The expectation averages over the catalogues of the targets.
+        """
+        for sampled in np.unique(self.counts.sampled):
+            members = [cells for cells in self.designs if cells.design.sampled == sampled]
+            yield _pool(self, members, int(sampled), method)
+
+
+def _full(counts: RankCounts) -> FloatArray:
+    if counts.replacement:
+        return np.zeros(len(counts), dtype=bool)
+    return counts.sampled == counts.items - 1
+
+
+def _take(counts: RankCounts, kept: FloatArray) -> RankCounts:
+    names = ("sampled", "items", "low", "high", "count", "weight", "weight_squared")
+    return RankCounts(
+        **{name: getattr(counts, name)[kept] for name in names}, replacement=counts.replacement
+    )
+
+
+def _group_catalogues(
+    counts: RankCounts, shares: FloatArray
+) -> tuple[RankCounts, FloatArray]:
+    """Give nearly equal catalogues their common mean size, when users have many different ones.
+
+    Leaving out each user's own training items makes hundreds of sizes that differ by a few items.
+    Where the sample is a small part of the catalogue, only theta = (R - 1)/(N - 1) matters, and
+    sizes within four per cent of each other move a rank by two at most, up for some users and down
+    for others, which is less than the blur of the sample.
+    """
+    designs = np.unique(np.stack([counts.sampled, counts.items]), axis=1).shape[1]
+    sparse = counts.sampled < _SPARSE * counts.items
+    if designs <= _MANY_DESIGNS or not sparse.any():
+        return counts, shares
+    group = np.round(np.log(counts.items) / _SAME_SIZE).astype(np.int64)
+    items = counts.items.copy()
+    for label in np.unique(group[sparse]):
+        chosen = sparse & (group == label)
+        items[chosen] = round(np.average(counts.items[chosen], weights=counts.weight[chosen] + 1e-300))
+    merged = replace(counts, items=items)
+    # The merged counts are sorted afresh: find where each old cell went.
+    new = _positions(merged, counts.sampled, items, counts.low, counts.high)
+    merged_shares = np.zeros((len(shares), len(merged)))
+    np.add.at(merged_shares.T, new, shares.T)
+    return merged, merged_shares
+
+
+def _positions(
+    counts: RankCounts, sampled: IntArray, items: IntArray, low: IntArray, high: IntArray
+) -> IntArray:
+    known = np.stack([counts.sampled, counts.items, counts.low, counts.high])
+    asked = np.stack([sampled, items, low, high])
+    _, inverse = np.unique(np.concatenate([known, asked], axis=1), axis=1, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    place = np.empty(inverse.max() + 1, dtype=np.int64)
+    place[inverse[: len(counts)]] = np.arange(len(counts))
+    return place[inverse[len(counts) :]]
+
+
+def _pool(observed: Observed, members: list[DesignCells], sampled: int, method: str) -> Pool:
+    chosen = observed.counts.sampled == sampled
+    seen = np.unique(
+        np.stack([observed.counts.low[chosen], observed.counts.high[chosen]]), axis=1
+    )
+    low, high = complete(seen[0], seen[1], sampled + 1, method)
+    shares = np.zeros((len(observed.shares), len(low)))
+    matrix = np.zeros((len(low), len(observed.grid)))
+    total = observed.counts.weight[chosen].sum()
+    for cells in members:
+        places = np.searchsorted(low, cells.low)
+        shares[:, places] += observed.shares[:, cells.columns]
+        part = observed.counts.weight[cells.columns].sum() / total
+        expected = cells.design.matrix(low, high, observed.grid)
+        # Ranks beyond a user's own catalogue act as its last rank: without this, mass placed there
+        # would vanish from the expectation, and an estimator could hide it for free.
+        reach = np.minimum(observed.grid.high, cells.design.items) - observed.grid.low + 1
+        expected[-1] += 1.0 - reach.clip(min=0) / observed.grid.width
+        matrix += part * expected
+    matrix[matrix < _NEGLIGIBLE] = 0.0
+    return Pool(low, high, matrix, shares)
+
+
+def complete(
+    low: IntArray, high: IntArray, n: int, method: str
+) -> tuple[IntArray, IntArray]:
+    """Return these sorted ranges with the gaps between them filled, covering the ranks 1..n.
+
+    Single ranks are completed by single ranks, as the formulas have them; ranges by ranges.
+    """
+    if (low[1:] <= high[:-1]).any():
+        raise DesignError(
+            f"ranges of ranks must not overlap for {method}, got some that do, such as "
+            f"{low[0]}..{high[0]}; merge them with RankCounts.merge_ranks"
+        )
+    if n > LARGEST_SYSTEM and len(low) > 1:
+        raise DesignError(
+            f"{method} solves a system with one unknown for each sampled rank, at most "
+            f"{LARGEST_SYSTEM}, got n = {n}; use mle, which has no such limit"
+        )
+    if (low == high).all():
+        ranks = np.arange(1, n + 1)
+        return ranks, ranks
+    gap_low = np.concatenate([[1], high + 1])
+    gap_high = np.concatenate([low - 1, [n]])
+    gaps = gap_low <= gap_high
+    order = np.argsort(np.concatenate([low, gap_low[gaps]]), kind="stable")
+    return (
+        np.concatenate([low, gap_low[gaps]])[order],
+        np.concatenate([high, gap_high[gaps]])[order],
+    )

@@ -1,0 +1,105 @@
+"""The list of estimators, and the names that stand for them: ``mle``, ``bv(gamma=0.01)``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields
+from types import MappingProxyType
+
+from unsample._checks import suggest
+from unsample.errors import MethodError
+from unsample.estimators._base import Estimator
+from unsample.estimators.beta import Beta, RecallMap
+from unsample.estimators.bv import BV, BVwithMES, BVwithMLE, MNwithMES, MNwithMLE
+from unsample.estimators.cls import CLS
+from unsample.estimators.mes import MES
+from unsample.estimators.mle import MAP, MLE, WMLE
+from unsample.estimators.naive import Naive, UnbiasedRank
+
+__all__ = ["REGISTRY", "parse", "parse_all"]
+
+REGISTRY: MappingProxyType[str, type[Estimator]] = MappingProxyType(
+    {
+        estimator.name: estimator
+        for estimator in (
+            Naive,
+            UnbiasedRank,
+            CLS,
+            BV,
+            MLE,
+            WMLE,
+            MES,
+            MAP,
+            Beta,
+            RecallMap,
+            BVwithMLE,
+            BVwithMES,
+            MNwithMLE,
+            MNwithMES,
+        )
+    }
+)
+
+_NAME = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
+_PARAMETER = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=\s*(?P<value>[^=\s]+)\s*")
+
+
+def parse(method: str | Estimator) -> Estimator:
+    """Return the estimator of this name, with parameters in brackets where they are given.
+
+    >>> parse("bv(gamma=0.01)")
+    BV(gamma=0.01)
+    >>> str(parse("BV(gamma=0.1)"))
+    'bv'
+    """
+    if isinstance(method, Estimator):
+        return method
+    match = _NAME.fullmatch(method) if isinstance(method, str) else None
+    if match is None:
+        raise MethodError(
+            f"method must be a name such as mle or bv(gamma=0.01), got {method!r}; "
+            f"known: {', '.join(REGISTRY)}"
+        )
+    estimator = REGISTRY.get(match["name"].casefold())
+    if estimator is None:
+        near = suggest(match["name"], REGISTRY)
+        raise MethodError(
+            f"method must be one of {', '.join(REGISTRY)}, got {match['name']!r}"
+            + (f"; {near}" if near else "")
+        )
+    return estimator(**_parameters(match["parameters"] or "", estimator))
+
+
+def parse_all(methods: str | Estimator | Iterable[str | Estimator]) -> tuple[Estimator, ...]:
+    """Return these estimators, each once, in the order given."""
+    if isinstance(methods, str | Estimator):
+        methods = [methods]
+    estimators = tuple({str(e): e for e in map(parse, methods)}.values())
+    if not estimators:
+        raise MethodError("method must name at least one estimator, got none; try mle")
+    return estimators
+
+
+def _parameters(text: str, estimator: type[Estimator]) -> dict[str, float | int | str]:
+    known = {item.name: item for item in fields(estimator)}  # type: ignore[arg-type]
+    result: dict[str, float | int | str] = {}
+    for part in filter(str.strip, text.split(",")):
+        match = _PARAMETER.fullmatch(part)
+        if match is None or match["key"] not in known:
+            takes = ", ".join(known) or "none"
+            raise MethodError(
+                f"parameters of {estimator.name} must be written key=value with keys among: {takes}; "
+                f"got {part.strip()!r}"
+            )
+        result[match["key"]] = _value(match["value"])
+    return result
+
+
+def _value(text: str) -> float | int | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

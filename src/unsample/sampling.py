@@ -1,0 +1,229 @@
+"""How a global rank becomes a sampled rank: P(r | R).
+
+A target stands at rank R among N items; ``sampled`` of the N - 1 others are drawn uniformly, and
+r - 1 of the drawn items beat the target. With replacement r - 1 is binomial with success
+probability theta = (R - 1) / (N - 1); without replacement it is hypergeometric.
+
+Accuracy. Both laws are written through h(c) = log c! - c log c + c, which stays small, and through
+terms cell * log(cell / expected) whose arguments are formed from an exact integer difference.
+Nothing of the size of log N! is ever subtracted, so the relative error stays near 1e-12 where
+log-gamma formulas lose six digits (N = 10^9). Ranks need not be whole: the bins of a rank grid
+are averaged at fractional ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import (
+    LARGEST_CATALOGUE,
+    FloatArray,
+    IntArray,
+    Seed,
+    as_rng,
+    check_integer,
+)
+from unsample.errors import DesignError
+from unsample.grid import RankGrid, mean_over
+
+__all__ = ["Design"]
+
+_SAMPLERS_REFUSED = (
+    "only uniform sampling can be estimated from ranks: when items are drawn by popularity, a "
+    "sampled rank tells which share of the *popularity* lies above the target, not how many items "
+    "do, so no function of the ranks can recover R; sample uniformly, or rank the full catalogue"
+)
+
+#: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
+_STIRLING_FROM = 16.0
+#: Most numbers in one block when probabilities of ranges of ranks are summed.
+_BLOCK = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A sampled evaluation: ``sampled`` of the other ``items - 1`` items are drawn for a target.
+
+    Parameters
+    ----------
+    items
+        N, the number of candidates a full ranking would have, the target included.
+    sampled
+        How many other items are drawn; the target is ranked among n = sampled + 1.
+    replacement
+        Whether the same item may be drawn twice.
+    sampler
+        ``"uniform"``. Anything else is refused: ranks alone cannot identify R then.
+
+    >>> Design(items=3706, sampled=99).pmf(1, [1, 38, 375]).round(4)
+    array([1.    , 0.3703, 0.    ])
+    """
+
+    items: int
+    sampled: int
+    replacement: bool = True
+    sampler: str = "uniform"
+
+    def __post_init__(self) -> None:
+        items = check_integer(
+            "items",
+            self.items,
+            minimum=2,
+            maximum=LARGEST_CATALOGUE,
+            hint="items counts the whole catalogue, the target included",
+            error=DesignError,
+        )
+        sampled = check_integer(
+            "sampled",
+            self.sampled,
+            minimum=1,
+            hint="sampled counts the drawn items without the target (99, not 100)",
+            error=DesignError,
+        )
+        if self.sampler != "uniform":
+            raise DesignError(f"sampler must be 'uniform', got {self.sampler!r}; {_SAMPLERS_REFUSED}")
+        if not self.replacement and sampled > items - 1:
+            raise DesignError(
+                f"sampled must be at most items - 1 = {items - 1} without replacement, got "
+                f"{sampled}; check items, or sample with replacement"
+            )
+        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "sampled", sampled)
+        object.__setattr__(self, "replacement", bool(self.replacement))
+
+    @property
+    def n(self) -> int:
+        """Return how many items a target is ranked among, itself included."""
+        return self.sampled + 1
+
+    @property
+    def full(self) -> bool:
+        """Return whether every other item is drawn, so that a sampled rank is the global rank."""
+        return not self.replacement and self.sampled == self.items - 1
+
+    @property
+    def blind_rank(self) -> float:
+        """Return the rank down to which, on average, one sampled item falls: (N - 1) / (n - 1)."""
+        return (self.items - 1) / self.sampled
+
+    def log_pmf(self, sampled_rank: npt.ArrayLike, rank: npt.ArrayLike) -> FloatArray:
+        """Return log P(r | R), broadcasting ``sampled_rank`` against ``rank``."""
+        r = np.asarray(sampled_rank, dtype=np.float64)
+        big_r = np.asarray(rank, dtype=np.float64)
+        log_law = _log_binomial if self.replacement else _log_hypergeometric
+        with np.errstate(divide="ignore", invalid="ignore"):
+            result = log_law(r - 1.0, big_r - 1.0, float(self.sampled), float(self.items - 1))
+        possible = (r >= 1) & (r <= self.n) & (big_r >= 1) & (big_r <= self.items)
+        return np.where(possible, result, -np.inf)
+
+    def pmf(self, sampled_rank: npt.ArrayLike, rank: npt.ArrayLike) -> FloatArray:
+        """Return P(r | R), broadcasting ``sampled_rank`` against ``rank``."""
+        return np.exp(self.log_pmf(sampled_rank, rank))
+
+    def range_pmf(self, low: IntArray, high: IntArray, rank: FloatArray) -> FloatArray:
+        """Return P(low <= r <= high | R): one row for each range, one column for each rank."""
+        low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
+        if np.array_equal(low, high):
+            return self.pmf(low[:, None], rank[None, :])
+        result = np.empty((len(low), len(rank)))
+        step = max(1, _BLOCK // max(len(rank), 1))
+        for row, (first, last) in enumerate(zip(low, high, strict=True)):
+            result[row] = sum(
+                self.pmf(np.arange(start, min(start + step, last + 1))[:, None], rank).sum(axis=0)
+                for start in range(first, last + 1, step)
+            )
+        return result
+
+    def matrix(self, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+        """Return the mean of P(low <= r <= high | R) over the ranks of each bin.
+
+        The grid may reach beyond this design's catalogue (users with fewer candidates): ranks
+        above ``items`` are impossible here and count as zeros.
+        """
+        if self.full:
+            return _one_hot_ranges(low, high, grid)
+        reach = np.minimum(grid.high, self.items)
+        inside = grid.low <= self.items
+        result = np.zeros((len(low), len(grid)))
+        result[:, inside] = mean_over(
+            lambda ranks: self.range_pmf(low, high, ranks), grid.low[inside], reach[inside]
+        )
+        return np.asarray(result * ((reach - grid.low + 1).clip(min=0) / grid.width))
+
+    def draw(
+        self, ranks: npt.ArrayLike, *, rng: Seed = None, size: tuple[int, ...] = ()
+    ) -> IntArray:
+        """Draw sampled ranks for targets at the given global ranks; ``size`` leads the shape."""
+        generator = as_rng(rng)
+        better = np.asarray(ranks, dtype=np.int64) - 1
+        shape = (*size, *better.shape)
+        if self.replacement:
+            drawn = generator.binomial(self.sampled, better / (self.items - 1), size=shape)
+        else:
+            drawn = generator.hypergeometric(
+                better, self.items - 1 - better, self.sampled, size=shape
+            )
+        return np.asarray(drawn + 1, dtype=np.int64)
+
+
+def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float) -> FloatArray:
+    worse = others - better
+    # x minus its mean, from whole numbers: exact below 2^53.
+    difference = (x * others - draws * better) / others
+    deviance = _scaled_log(x, difference, draws * better / others)
+    deviance = deviance + _scaled_log(draws - x, -difference, draws * worse / others)
+    return _h(np.float64(draws)) - _h(x) - _h(draws - x) - deviance
+
+
+def _log_hypergeometric(
+    x: FloatArray, better: FloatArray, draws: float, others: float
+) -> FloatArray:
+    worse, left = others - better, others - draws
+    cells = (
+        (x, better * draws / others, 1.0),
+        (better - x, better * left / others, -1.0),
+        (draws - x, worse * draws / others, -1.0),
+        (worse - draws + x, worse * left / others, 1.0),
+    )
+    difference = (x * others - draws * better) / others
+    margins = _h(better) + _h(worse) + _h(np.float64(draws)) + _h(np.float64(left))
+    result = margins - _h(np.float64(others))
+    impossible = np.zeros(np.broadcast(x, better).shape, dtype=bool)
+    for cell, expected, sign in cells:
+        impossible |= cell < 0
+        kept = np.maximum(cell, 0.0)
+        result = result - _h(kept) - _scaled_log(kept, sign * difference, expected)
+    return np.where(impossible, -np.inf, result)
+
+
+def _scaled_log(cell: FloatArray, difference: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return cell * log(cell / expected), with cell = expected + difference and 0 log 0 = 0."""
+    ratio = difference / expected
+    return np.where(cell > 0, cell * np.log1p(ratio), 0.0)
+
+
+def _h(count: FloatArray | np.float64) -> FloatArray:
+    """Return log c! - c log c + c, which is 0 at c = 0 and grows like log(2 pi c) / 2."""
+    from scipy.special import gammaln
+
+    c = np.asarray(count, dtype=np.float64)
+    small = np.clip(c, 1e-300, _STIRLING_FROM)
+    exact = gammaln(small + 1.0) - small * np.log(small) + small
+    large = np.maximum(c, _STIRLING_FROM)
+    inverse = 1.0 / large
+    square = inverse * inverse
+    series = 1 / 12 - square * (
+        1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square * (1 / 1188)))
+    )
+    stirling = 0.5 * np.log(2.0 * np.pi * large) + inverse * series
+    return np.where(c <= 0, 0.0, np.where(c < _STIRLING_FROM, exact, stirling))
+
+
+def _one_hot_ranges(low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+    """Return the share of each bin's ranks that lies in each range: P(r | R) is 1 when r = R."""
+    first = np.maximum(low[:, None], grid.low)
+    last = np.minimum(high[:, None], grid.high)
+    return np.asarray((last - first + 1).clip(min=0) / grid.width)
