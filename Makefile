@@ -1,0 +1,50 @@
+# Everything a newcomer needs: `make demo` and `make test` set up a virtual environment themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test test-all validity check format bench clean
+help:
+	@echo "make demo      set up, then estimate full-catalogue metrics from the shipped example"
+	@echo "make test      the fast tests          make test-all   with the slow ones"
+	@echo "make check     linting, types, layers  make validity   statistical promises, by simulation"
+	@echo "make bench     speed and memory, as ratios to reference implementations"
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/unsample estimate examples/ranks.csv --items 3706 --sampled 99 \
+		-m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method mle
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto -q
+
+test-all: $(READY)
+	$(BIN)/python -m pytest -n auto -q -m "not validity and not realdata"
+
+validity: $(READY)
+	$(BIN)/python -m pytest -n auto -q -m validity
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(VENV)/.bench: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
