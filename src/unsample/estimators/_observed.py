@@ -78,10 +78,8 @@ class Observed:
             raise InputError("every histogram must hold some weight, got an empty one")
         counts, shares = _group_catalogues(counts, weights / totals)
         if grid is None:
-            known = counts.low[_full(counts) & (counts.low == counts.high)]
-            kept = [*cutoffs, *known.tolist()] if len(known) <= 1000 else list(cutoffs)
             grid = RankGrid.build(
-                counts.largest_catalogue, sampled=counts.largest_sample, cutoffs=kept
+                counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
         return cls(counts, shares, grid)
 
@@ -170,6 +168,20 @@ def _full(counts: RankCounts) -> BoolArray:
     if counts.replacement:
         return np.zeros(len(counts), dtype=bool)
     return np.asarray(counts.sampled == counts.items - 1)
+
+
+def _sharpest_sample(counts: RankCounts) -> int:
+    """Return the size of a sample with replacement that sees ranks as sharply as the best here.
+
+    Without replacement the variance falls by the share of items not sampled. Known ranks need no
+    grid at all.
+    """
+    partly = ~_full(counts)
+    if not partly.any():
+        return 0
+    sampled, others = counts.sampled[partly], counts.items[partly] - 1
+    left = np.ones(len(sampled)) if counts.replacement else (others - sampled) / others
+    return int((sampled / left).max())
 
 
 def _take(counts: RankCounts, kept: BoolArray) -> RankCounts:
