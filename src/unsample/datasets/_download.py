@@ -104,6 +104,7 @@ class _Part:
     limit: int
     progress: Progress | None
     total: int | None = None
+    response: Any = None
 
     def write(self, chunk: bytes) -> None:
         self.stream.write(chunk)
@@ -121,6 +122,7 @@ class _Part:
 
     def receive(self, response: Any, *_: Any, **__: Any) -> None:
         """Prepare for the body of ``response``: called for each answer, redirects included."""
+        self.response = response
         _refuse_unsafe(response.headers.get("location") or response.url, redirect=True)
         if response.status_code == 200:  # noqa: PLR2004 - the whole file, whatever was asked for
             self.stream.seek(0)
@@ -159,7 +161,11 @@ def _request(pooch: Any, address: str, part: _Part) -> None:
         headers=headers,
         hooks={"response": part.receive},
     )
-    downloader(address, part, None)
+    try:
+        downloader(address, part, None)
+    finally:
+        if part.response is not None:
+            part.response.close()
 
 
 def _refuse_unsafe(address: str, *, redirect: bool = False) -> None:
@@ -203,7 +209,7 @@ def _refuse_entry(entry: zipfile.ZipInfo, file: DataFile) -> None:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if entry.is_dir() or kind not in {0, stat.S_IFREG}:
         raise FileError(
-            f"{file.member} in {file.address} must be a plain file, not a link or folder"
+            f"{file.member} in {file.address} must be a plain file, got a link or a folder"
         )
     if entry.file_size > file.limit:
         raise FileError(
