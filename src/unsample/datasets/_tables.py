@@ -267,14 +267,20 @@ def _seconds(value: Any) -> int:
 
 
 def _converted(
-    table: _Table, role: str, convert: Callable[[Any], Any], dtype: Any, rule: str
+    table: _Table, role: str, convert: Callable[[Any], Any], kind: type[np.generic], rule: str
 ) -> npt.NDArray[Any]:
     column = table.columns[role]
-    row = -1
-    result = np.empty(len(column), dtype=dtype)
+    try:
+        return np.fromiter(map(convert, column), kind, len(column))
+    except (TypeError, ValueError, OverflowError):
+        table.refuse(role, _first_refused(column, lambda value: kind(convert(value))), rule)
+
+
+def _first_refused(column: Iterable[Any], convert: Callable[[Any], Any]) -> int:
+    row = 0
     try:
         for row, value in enumerate(column):
-            result[row] = convert(value)
+            convert(value)
     except (TypeError, ValueError, OverflowError):
-        table.refuse(role, row, rule)
-    return result
+        pass
+    return row
