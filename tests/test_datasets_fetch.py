@@ -127,6 +127,24 @@ def test_load_downloads_what_is_missing(site, register):
     assert len(datasets.load("toy")) == 30_000
 
 
+def test_load_downloads_only_what_it_needs(site, register, monkeypatch):
+    register()
+    site.bodies["/users.dat"] = CONTENT
+    site.bodies["/test"] = b"0\t1\t1\t0\n2\t2\t1\t0\n"
+    table = _registry._tables()["toy"]
+    table["files"]["test"] = {
+        "format": "implicit",
+        "address": site.address + "/test",
+        "sha256": hashlib.sha256(site.bodies["/test"]).hexdigest(),
+    }
+    table["test"] = "test"
+    datasets.load("toy")
+    assert [path for path, _ in site.requests] == ["/users.dat"]
+    split = datasets.leave_published_out("toy")
+    assert [path for path, _ in site.requests] == ["/users.dat", "/test"]
+    assert split.target_item.tolist() == [1, 2]
+
+
 def test_the_cache_can_be_chosen(site, register, tmp_path):
     register()
     site.bodies["/users.dat"] = CONTENT
@@ -205,7 +223,7 @@ def test_wrong_content_is_kept_aside(site, register, tmp_path):
     text = str(caught.value)
     assert f"expected sha256:{hashlib.sha256(CONTENT).hexdigest()}" in text
     assert f"got sha256:{hashlib.sha256(wrong).hexdigest()}" in text
-    kept = tmp_path / "toy" / "users.dat.part.corrupt"
+    kept = tmp_path / "toy" / "users.dat.corrupt"
     assert str(kept) in text
     assert kept.read_bytes() == wrong
     assert not (tmp_path / "toy" / "users.dat").exists()
@@ -270,6 +288,13 @@ def test_a_folder_that_cannot_be_written_is_named(site, register, tmp_path):
         datasets.fetch("toy", cache=tmp_path / "file")
 
 
+def test_a_part_that_cannot_be_written_is_named(site, register, tmp_path):
+    register()
+    (tmp_path / "toy" / "users.dat.part").mkdir(parents=True)
+    with pytest.raises(FileError, match=r"cannot write .*users\.dat\.part"):
+        datasets.fetch("toy")
+
+
 def test_without_pooch_the_install_line_is_named(site, register, monkeypatch):
     register()
 
@@ -320,7 +345,7 @@ def test_bad_archives_are_kept_aside(site, register, tmp_path, body, message):
     site.bodies["/toy.zip"] = body
     with pytest.raises(FileError, match=message):
         datasets.fetch("toy")
-    assert (tmp_path / "toy" / "toy.zip.part.corrupt").read_bytes() == body
+    assert (tmp_path / "toy" / "toy.zip.corrupt").read_bytes() == body
     assert not (tmp_path / "toy" / "users.dat").exists()
 
 

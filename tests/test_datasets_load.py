@@ -45,8 +45,8 @@ def test_every_record_is_whole(name):
     for file in record.files.values():
         assert file.sha256 or file.git_blob
         assert file.format == "negatives" or file.format in _formats._READERS
-    for file in record.wanted:
-        assert file.address.startswith("https://")
+    for wanted in record.wanted:
+        assert record.files[wanted].address.startswith("https://")
     used = {name for source in record.sources for name in source.files} | set(record.published)
     assert used == set(record.files)
 

@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 from unsample._checks import import_extra
 from unsample._files import write_atomically
 from unsample.datasets import _store
-from unsample.datasets._registry import LARGEST_FILE, DataFile, record
+from unsample.datasets._registry import LARGEST_FILE, DataFile, Record, record
 from unsample.errors import ChecksumError, DownloadError, FileError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
-__all__ = ["Progress", "fetch"]
+__all__ = ["Progress", "fetch", "fetch_files"]
 
 #: Called with the name of the file, the bytes there so far, and all bytes where that is known.
 Progress: TypeAlias = "Callable[[str, int, int | None], None]"
@@ -50,10 +50,21 @@ def fetch(
     download that breaks off is resumed by the next call.
     """
     dataset = record(name)
+    return fetch_files(dataset, dataset.wanted, cache=cache, progress=progress)
+
+
+def fetch_files(
+    dataset: Record,
+    files: Iterable[str],
+    *,
+    cache: str | os.PathLike[str] | None,
+    progress: Progress | None,
+) -> dict[str, Path]:
+    """Download what is missing of the named files of a data set; see `fetch`."""
     paths = {}
-    for file in dataset.wanted:
-        path = _at_hand(name, file, cache)
-        folder = _store.cache_folder(cache) / name
+    for file in (dataset.files[name] for name in files):
+        path = _at_hand(dataset.name, file, cache)
+        folder = _store.cache_folder(cache) / dataset.name
         paths[file.name] = path or _obtain(file, folder, progress)
     return paths
 
@@ -142,9 +153,10 @@ def _download(file: DataFile, part: Path, progress: Progress | None) -> None:
     except DownloadError:
         part.unlink(missing_ok=True)
         raise
-    except OSError as problem:  # what requests raises is an OSError too
-        response = getattr(problem, "response", None)
-        if response is not None and response.status_code == _RANGE_NOT_SATISFIABLE:
+    except OSError as problem:
+        if not hasattr(problem, "response"):  # not from requests, whose errors are OSErrors too
+            raise FileError(f"cannot write {str(part)!r}: {problem.strerror}") from problem
+        if getattr(problem.response, "status_code", None) == _RANGE_NOT_SATISFIABLE:
             # Everything came before, but was not put to its place: the checksum decides.
             return
         raise DownloadError(_how_to_provide(file, part.parent.name, problem)) from problem

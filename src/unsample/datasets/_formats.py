@@ -11,7 +11,7 @@ import io
 import re
 import zipfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "read_columns", "read_negatives"]
 
-#: Fifteen digits are exact in float64, through which all numbers pass.
+#: Fifteen digits are exact in float64, through which numbers pass where some are not whole.
 _INTEGER = rb"\d{1,15}+"
 _DECIMAL = _INTEGER + rb"(?:\.\d{1,15}+)?+"
 _END_OF_LINE = rb"(?:\r?\n|\Z)"
@@ -73,13 +73,14 @@ def _read_movielens(content: bytes, where: str) -> Columns:
     table = _table(content, rb"::", "UserID::MovieID::Rating::Timestamp", where)
     user_ids, user = _by_first_appearance(table[:, 0].astype(np.int64))
     item_ids, item = _by_first_appearance(table[:, 1].astype(np.int64))
-    return Columns(user, item, table[:, 2], table[:, 3].astype(np.int64), user_ids, item_ids)
+    rating, time = table[:, 2].astype(np.float64), table[:, 3].astype(np.int64)
+    return Columns(user, item, rating, time, user_ids, item_ids)
 
 
 def _read_ratings(content: bytes, where: str) -> Columns:
     table = _table(content, rb"\t", "user, item, rating and time, separated by tabs", where)
     user, item, time = table[:, [0, 1, 3]].astype(np.int64).T
-    return Columns(user, item, table[:, 2], time)
+    return Columns(user, item, table[:, 2].astype(np.float64), time)
 
 
 def _read_implicit(content: bytes, where: str) -> Columns:
@@ -119,12 +120,13 @@ _READERS: dict[str, Callable[[bytes, str], Columns]] = {
 }
 
 
-def _table(content: bytes, separator: bytes, layout: str, where: str) -> FloatArray:
+def _table(content: bytes, separator: bytes, layout: str, where: str) -> npt.NDArray[Any]:
+    """Return the four columns user, item, rating and time, side by side."""
     line = separator.join([_INTEGER, _INTEGER, _DECIMAL, _INTEGER])
     return _numbers(content, line, layout, where).reshape(-1, 4)
 
 
-def _numbers(content: bytes, line: bytes, layout: str, where: str) -> FloatArray:
+def _numbers(content: bytes, line: bytes, layout: str, where: str) -> npt.NDArray[Any]:
     """Return all numbers of the content, every line of which must match ``line``."""
     if not content:
         raise FileError(f"{where} must hold lines of {layout}, got an empty file")
@@ -132,7 +134,9 @@ def _numbers(content: bytes, line: bytes, layout: str, where: str) -> FloatArray
     end = match.end() if match else 0
     if end < len(content):
         raise _malformed(content, content.count(b"\n", 0, end), layout, where)
-    return np.fromstring(content.translate(_TO_SPACES), sep=" ")
+    # Integers are read several times faster as such.
+    kind = np.float64 if b"." in content else np.int64
+    return np.fromstring(content.translate(_TO_SPACES), dtype=kind, sep=" ")
 
 
 def _malformed(content: bytes, line: int, layout: str, where: str) -> FileError:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample.datasets import _store
-from unsample.datasets._download import Progress, fetch
+from unsample.datasets._download import Progress, fetch_files
 from unsample.datasets._formats import Columns, read_columns, read_negatives
 from unsample.datasets._interactions import Interactions
 from unsample.datasets._registry import DataFile, Record, Source, record
@@ -131,7 +131,7 @@ def load(
         source = dataset.sources[0]
         if not download:
             raise DatasetError(_not_at_hand(dataset, source.files))
-        fetch(name, cache=cache, progress=progress)
+        fetch_files(dataset, source.files, cache=cache, progress=progress)
     rows = _joined([_rows(dataset, file, cache, verify=verify) for file in source.files])
     if source.users is not None:
         rows = _of_first_users(rows, source.users)
@@ -170,7 +170,7 @@ def load_published_test(
     if _store.locate(name, dataset.files[dataset.test], cache) is None:
         if not download:
             raise DatasetError(_not_at_hand(dataset, [dataset.test]))
-        fetch(name, cache=cache, progress=progress)
+        fetch_files(dataset, dataset.published, cache=cache, progress=progress)
     rows = _rows(dataset, dataset.test, cache, verify=verify)
     order = np.argsort(rows.user, kind="stable")
     user, item = rows.user[order], rows.item[order]

@@ -82,10 +82,9 @@ class Record:
         return tuple(name for name in (self.test, self.negatives) if name)
 
     @property
-    def wanted(self) -> tuple[DataFile, ...]:
-        """Return the files to download: the best source and the published split."""
-        wanted = dict.fromkeys((*self.sources[0].files, *self.published))
-        return tuple(self.files[name] for name in wanted)
+    def wanted(self) -> tuple[str, ...]:
+        """Return the names of the files to download: the best source and the published split."""
+        return tuple(dict.fromkeys((*self.sources[0].files, *self.published)))
 
 
 def names() -> tuple[str, ...]:

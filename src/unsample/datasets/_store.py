@@ -116,7 +116,7 @@ def _is_download(path: Path, cache: str | os.PathLike[str] | None) -> bool:
 
 def set_aside(path: Path) -> Path:
     """Rename a wrong file so that it can be looked at but is not read again."""
-    return path.replace(path.with_name(path.name + ".corrupt"))
+    return path.replace(path.with_name(path.name.removesuffix(".part") + ".corrupt"))
 
 
 def open_plain(path: Path) -> lzma.LZMAFile | gzip.GzipFile | io.BufferedReader:

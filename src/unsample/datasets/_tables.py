@@ -273,14 +273,13 @@ def _converted(
     try:
         return np.fromiter(map(convert, column), kind, len(column))
     except (TypeError, ValueError, OverflowError):
-        table.refuse(role, _first_refused(column, lambda value: kind(convert(value))), rule)
+        bad = (row for row, value in enumerate(column) if not _converts(value, convert, kind))
+        table.refuse(role, next(bad), rule)
 
 
-def _first_refused(column: Iterable[Any], convert: Callable[[Any], Any]) -> int:
-    row = 0
+def _converts(value: object, convert: Callable[[Any], Any], kind: type[np.generic]) -> bool:
     try:
-        for row, value in enumerate(column):
-            convert(value)
+        kind(convert(value))
     except (TypeError, ValueError, OverflowError):
-        pass
-    return row
+        return False
+    return True
