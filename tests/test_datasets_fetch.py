@@ -256,10 +256,11 @@ def test_a_missing_page_names_address_and_way_out(site, register):
     assert "UNSAMPLE_DATA" in text
 
 
-def test_without_a_network_the_error_says_how_to_provide_the_file(site, register):
+def test_without_a_network_the_error_says_how_to_provide_the_file(site, register, tmp_path):
     register(address="http://127.0.0.1:9/users.dat")
     with pytest.raises(DownloadError, match=r"no connection \(.*UNSAMPLE_DATA"):
         datasets.load("toy")
+    assert not list((tmp_path / "toy").iterdir())
 
 
 def test_only_https_is_asked(site, register, monkeypatch):

@@ -159,6 +159,8 @@ def _download(file: DataFile, part: Path, progress: Progress | None) -> None:
         if getattr(problem.response, "status_code", None) == _RANGE_NOT_SATISFIABLE:
             # Everything came before, but was not put to its place: the checksum decides.
             return
+        if not part.stat().st_size:
+            part.unlink()
         raise DownloadError(_how_to_provide(file, part.parent.name, problem)) from problem
 
 
