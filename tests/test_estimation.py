@@ -197,6 +197,7 @@ def test_the_surface_is_what_it_was():
         "Estimates",
         "RankCounts",
         "RankDistribution",
+        "datasets",
         "errors",
         "estimate",
         "estimators",

@@ -8,7 +8,10 @@
     │   ├── DesignError                   a design that does not exist or cannot be estimated from
     │   ├── MetricError                   an unknown metric, or one an estimator cannot give
     │   ├── MethodError                   an unknown estimator or a parameter it does not have
-    │   └── FileError                     a file that is missing, unreadable, or lacks a column
+    │   ├── FileError                     a file that is missing, unreadable, or lacks a column
+    │   │   └── ChecksumError             a file whose content is not the published one
+    │   └── DatasetError                  an unknown data set, or one that lacks what is asked
+    ├── DownloadError (also an OSError)   a public file could not be fetched
     ├── SolverError (also a RuntimeError) a solver ended without an answer that may be used
     └── MissingExtraError (also an ImportError)   an optional library is not installed
 
@@ -25,8 +28,11 @@ from __future__ import annotations
 
 __all__ = [
     "BiasedMethodWarning",
+    "ChecksumError",
     "ConvergenceWarning",
+    "DatasetError",
     "DesignError",
+    "DownloadError",
     "FileError",
     "InputError",
     "MethodError",
@@ -70,6 +76,18 @@ class MethodError(InputError):
 
 class FileError(InputError):
     """A file that is missing, unreadable, truncated, or lacks a column."""
+
+
+class ChecksumError(FileError):
+    """A file whose content is not the published one; the message holds both checksums."""
+
+
+class DatasetError(InputError):
+    """An unknown data set, or one that lacks what is asked of it (a split, times, any rows)."""
+
+
+class DownloadError(UnsampleError, OSError):
+    """A public file could not be fetched; the message says how to provide it by hand."""
 
 
 class SolverError(UnsampleError, RuntimeError):
