@@ -139,9 +139,10 @@ class Observed:
     def known_metric(self, metric: Metric) -> FloatArray:
         """Return what the targets of known rank add to the metric, for each histogram."""
         ranks, items = self.counts.low[self.known], self.counts.items[self.known]
-        weights = np.array(
-            [float(metric.weights(r, int(n))) for r, n in zip(ranks, items, strict=True)]
-        )
+        weights = np.empty(len(ranks))
+        for size in np.unique(items):
+            chosen = items == size
+            weights[chosen] = metric.weights(ranks[chosen], int(size))
         return np.asarray(self.shares[:, self.known] @ weights)
 
     def bin_weights(self, metric: Metric) -> FloatArray:
