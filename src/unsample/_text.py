@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unsample.estimation import Estimate, Estimates
+    from unsample.evaluation import Evaluation
 
-__all__ = ["estimates_html", "estimates_table", "heading"]
+__all__ = ["estimates_html", "estimates_table", "evaluation_table", "heading"]
 
 _COLUMNS = ("metric", "method", "estimate", "95 % interval", "resolved")
 
@@ -34,15 +36,31 @@ def cells(entry: Estimate) -> tuple[str, str, str, str, str]:
 
 def estimates_table(result: Estimates, *, notes: bool = True) -> str:
     """Return an aligned table with a heading, and the warnings below unless ``notes`` is false."""
-    rows = [_COLUMNS, *(cells(entry) for entry in result.entries)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    table = _aligned(_COLUMNS, [cells(entry) for entry in result.entries])
     below = [f"\nwarning: {text}" for text in result.warnings] if notes else []
-    return "\n".join([heading(result), "", *lines, *below])
+    return "\n".join([heading(result), "", table, *below])
+
+
+def evaluation_table(result: Evaluation) -> str:
+    """Return exact values and estimates of the same targets side by side."""
+    targets = result.targets
+    lines = [
+        f"{targets.recommender} on {targets.dataset} ({targets.source} ranks), "
+        f"{targets.protocol} protocol",
+        heading(result.exact if result.estimates is None else result.estimates),
+    ]
+    if targets.note:
+        lines.append(f"note: {targets.note}")
+    if result.estimates is None:
+        return "\n".join([*lines, "", _aligned(_COLUMNS, [cells(e) for e in result.exact.entries])])
+    rows = []
+    for entry in result.estimates.entries:
+        truth = result.exact[entry.metric].value
+        off = f"{entry.value / truth - 1:+.0%}" if truth > 0 else ""
+        metric, method, value, interval, resolved = cells(entry)
+        rows.append((metric, f"{truth:.4f}", method, value, off, interval, resolved))
+    header = ("metric", "exact", "method", "estimate", "off by", "95 % interval", "resolved")
+    return "\n".join([*lines, "", _aligned(header, rows)])
 
 
 def estimates_html(result: Estimates) -> str:
@@ -57,6 +75,18 @@ def estimates_html(result: Estimates) -> str:
         f"<p>{html.escape(heading(result))}</p>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
     )
+
+
+def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with a rule below its header and every column as wide as it must be."""
+    whole = [header, *rows]
+    widths = [max(len(row[column]) for row in whole) for column in range(len(header))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in whole
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
 
 
 def _span(values: object) -> str:

@@ -30,7 +30,7 @@ from unsample._checks import (
 from unsample.errors import DesignError
 from unsample.grid import RankGrid, mean_over
 
-__all__ = ["Design"]
+__all__ = ["Design", "draw_sampled_ranks"]
 
 _SAMPLERS_REFUSED = (
     "only uniform sampling can be estimated from ranks: when items are drawn by popularity, a "
@@ -178,16 +178,35 @@ class Design:
         self, ranks: npt.ArrayLike, *, rng: Seed = None, size: tuple[int, ...] = ()
     ) -> IntArray:
         """Draw sampled ranks for targets at the given global ranks; ``size`` leads the shape."""
-        generator = as_rng(rng)
-        better = np.asarray(ranks, dtype=np.int64) - 1
-        shape = (*size, *better.shape)
-        if self.replacement:
-            drawn = generator.binomial(self.sampled, better / (self.items - 1), size=shape)
-        else:
-            drawn = generator.hypergeometric(
-                better, self.items - 1 - better, self.sampled, size=shape
-            )
-        return np.asarray(drawn + 1, dtype=np.int64)
+        return draw_sampled_ranks(
+            ranks,
+            items=self.items,
+            sampled=self.sampled,
+            replacement=self.replacement,
+            rng=rng,
+            size=size,
+        )
+
+
+def draw_sampled_ranks(
+    ranks: npt.ArrayLike,
+    *,
+    items: npt.ArrayLike,
+    sampled: int,
+    replacement: bool = True,
+    rng: Seed = None,
+    size: tuple[int, ...] = (),
+) -> IntArray:
+    """Draw sampled ranks of targets at global ``ranks``; ``items`` may differ by target."""
+    generator = as_rng(rng)
+    better = np.asarray(ranks, dtype=np.int64) - 1
+    others = np.asarray(items, dtype=np.int64) - 1
+    shape = (*size, *better.shape)
+    if replacement:
+        drawn = generator.binomial(sampled, better / others, size=shape)
+    else:
+        drawn = generator.hypergeometric(better, others - better, sampled, size=shape)
+    return np.asarray(drawn + 1, dtype=np.int64)
 
 
 def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float) -> FloatArray:

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from unsample import __version__
+from unsample.cli import _datasets
 from unsample.cli._estimate import estimate_command
+from unsample.cli._evaluate import evaluate_command
 from unsample.errors import UnsampleError
 
 __all__ = ["app", "main"]
@@ -42,6 +44,8 @@ def _options(
 
 
 app.command("estimate")(estimate_command)
+app.command("evaluate")(evaluate_command)
+app.add_typer(_datasets.app, name="datasets")
 
 
 def main() -> None:

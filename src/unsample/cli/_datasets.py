@@ -1,0 +1,99 @@
+"""``unsample datasets``: what there is, what is at hand, and fetching the rest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from unsample import datasets
+from unsample.datasets import DatasetInfo
+from unsample.recommenders import terminal_progress
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Public data sets: list, info, fetch.", no_args_is_help=True)
+
+_JSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_command(as_json: _JSON = False) -> None:
+    """List the data sets, what is at hand on this machine, and the ranks that ship."""
+    records = [datasets.info(name) for name in datasets.names()]
+    bundled = datasets.bundled_ranks()
+    if as_json:
+        rows = [
+            _as_json(record) | {"bundled_ranks": list(bundled.get(record.name, ()))}
+            for record in records
+        ]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    header = f"{'name':13} {'users':>7} {'items':>7} {'interactions':>12}  {'at hand':8}  bundled ranks"
+    typer.echo(header)
+    typer.echo("-" * len(header))
+    for record in records:
+        ranks = ", ".join(bundled.get(record.name, ())) or "none"
+        typer.echo(
+            f"{record.name:13} {record.users:>7,} {record.items:>7,} {record.interactions:>12,}  "
+            f"{_at_hand(record):8}  {ranks}"
+        )
+
+
+@app.command("info")
+def info_command(
+    name: Annotated[str, typer.Argument(metavar="NAME")], as_json: _JSON = False
+) -> None:
+    """Show a data set's size, licence, citation, files, and what is at hand."""
+    record = datasets.info(name)
+    if as_json:
+        typer.echo(json.dumps(_as_json(record), indent=2))
+        return
+    typer.secho(f"{record.name}: {record.title}", bold=True)
+    typer.echo(
+        f"{record.users:,} users, {record.items:,} items, {record.interactions:,} interactions"
+    )
+    typer.echo(f"home      {record.home}")
+    typer.echo(f"licence   {record.licence}")
+    for citation in record.citations:
+        typer.echo(f"cite      {citation}")
+    typer.echo(f"at hand   {_at_hand(record)}{': ' + record.note if record.note else ''}")
+    for file in record.files:
+        typer.echo(f"file      {file.name}  {file.path or 'not at hand'}")
+        typer.echo(f"          {file.address}")
+
+
+@app.command("fetch")
+def fetch_command(
+    name: Annotated[str, typer.Argument(metavar="NAME")], as_json: _JSON = False
+) -> None:
+    """Download a data set's files, verify them, and say where they are."""
+    with terminal_progress(f"fetching {name}") as bar:
+
+        def update(file: str, done: int, total: int | None) -> None:
+            if bar is not None and total:
+                bar(done, total, file)
+
+        paths = datasets.fetch(name, progress=update)
+    if as_json:
+        typer.echo(json.dumps({file: str(path) for file, path in paths.items()}, indent=2))
+        return
+    for file, path in paths.items():
+        typer.echo(f"{file}  {path}")
+
+
+def _at_hand(record: DatasetInfo) -> str:
+    if not record.at_hand:
+        return "no"
+    return "yes" if record.complete else "partly"
+
+
+def _as_json(record: DatasetInfo) -> dict[str, Any]:
+    fields = asdict(record)
+    fields["files"] = [
+        {**file, "path": None if file["path"] is None else str(file["path"])}
+        for file in fields["files"]
+    ]
+    return fields

@@ -1,0 +1,101 @@
+"""``unsample evaluate``: a recommender on a data set, exact and sampled side by side."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unsample._checks import check_choice
+from unsample.datasets import PROTOCOLS
+from unsample.estimation import DEFAULT_METRICS
+from unsample.evaluation import DESIGNS, evaluate_ranks, rank_bundled, rank_trained
+from unsample.recommenders import terminal_progress
+
+__all__ = ["evaluate_command"]
+
+
+def evaluate_command(
+    dataset: Annotated[str, typer.Option(metavar="NAME", help="See `unsample datasets list`.")],
+    recommender: Annotated[
+        str, typer.Option(metavar="NAME", help="popularity, itemknn, als, ease, neumf, multivae.")
+    ],
+    design: Annotated[
+        str,
+        typer.Option(metavar="DESIGN", help="fixed: sample items for each target; exact: rank all."),
+    ] = "fixed",
+    bundled: Annotated[
+        bool, typer.Option("--bundled", help="Take the ranks that ship with the package.")
+    ] = False,
+    protocol: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="everyday: training items excluded; paper: kept."),
+    ] = "everyday",
+    sampled: Annotated[int, typer.Option(metavar="S", help="Items sampled for each target.")] = 99,
+    without_replacement: Annotated[
+        bool, typer.Option("--without-replacement", help="Sample no item twice for a target.")
+    ] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METHOD", help="Estimator, repeatable. [default: naive, mle]"),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option(metavar="B", help="Bootstrap samples behind the intervals.")
+    ] = 400,
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of sampling and bootstrap.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Evaluate a recommender on a data set: exact metrics beside those of a sampled evaluation.
+
+    **Examples**
+
+    `unsample evaluate --dataset ml-1m --recommender ease --bundled`
+
+    `unsample evaluate --dataset ml-1m --recommender als --design exact --json`
+    """
+    check_choice("design", design, DESIGNS)
+    check_choice("protocol", protocol, PROTOCOLS)
+    drawn = None if design == "exact" else sampled
+    replacement = not without_replacement
+    if bundled:
+        targets = rank_bundled(
+            dataset,
+            recommender,
+            protocol=protocol,
+            sampled=drawn,
+            replacement=replacement,
+            rng=seed,
+        )
+    else:
+        with terminal_progress(f"training {recommender} on {dataset}") as progress:
+            targets = rank_trained(
+                dataset,
+                recommender,
+                protocol=protocol,
+                sampled=drawn,
+                replacement=replacement,
+                rng=seed,
+                progress=progress,
+            )
+    result = evaluate_ranks(
+        targets,
+        metrics=metric or DEFAULT_METRICS,
+        method=method or ("naive", "mle"),
+        resamples=resamples,
+        rng=seed,
+    )
+    if as_json:
+        typer.echo(result.to_json())
+        return
+    typer.echo(str(result))
+    for text in result.warnings:
+        typer.secho(f"\nwarning: {text}", err=True, fg=typer.colors.YELLOW)

@@ -1,0 +1,1 @@
+"""Data files: ranks by data set, and their provenance."""

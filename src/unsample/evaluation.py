@@ -1,0 +1,237 @@
+"""Evaluating a recommender on a data set: exact metrics beside what a sampled evaluation gives."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import IntArray, Seed, as_rng, check_choice
+from unsample.datasets import (
+    PROTOCOLS,
+    Interactions,
+    Split,
+    info,
+    leave_published_out,
+    leave_random_out,
+    load,
+    load_ranks,
+)
+from unsample.errors import UnsampleWarning
+from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
+from unsample.estimators import Estimator
+from unsample.metrics import Metric
+from unsample.ranking import Progress, exact_ranks, sampled_ranks
+from unsample.recommenders import BaseRecommender, create
+from unsample.sampling import draw_sampled_ranks
+
+__all__ = ["DESIGNS", "Evaluation", "RankedTargets", "evaluate_ranks", "rank_bundled", "rank_trained"]
+
+DESIGNS = ("exact", "fixed")
+DEFAULT_METHODS = ("naive", "mle")
+
+
+@dataclass(frozen=True, eq=False)
+class RankedTargets:
+    """Targets with their global ranks, each among its own number of items, and sampled ranks."""
+
+    dataset: str
+    recommender: str
+    protocol: str
+    ranks: IntArray
+    items: IntArray
+    sampled_ranks: IntArray | None
+    sampled: int | None
+    replacement: bool
+    #: ``"bundled"`` or ``"trained"``.
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Exact metrics, and the estimates from a sample of the same targets beside them."""
+
+    targets: RankedTargets
+    exact: Estimates
+    estimates: Estimates | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for each metric and method, with the exact value and the error."""
+        rows = [self._row(entry, None) for entry in self.exact.entries]
+        if self.estimates is None:
+            return rows
+        return [
+            self._row(entry, self.exact[entry.metric].value) for entry in self.estimates.entries
+        ]
+
+    def _row(self, entry: Any, truth: float | None) -> dict[str, Any]:
+        row: dict[str, Any] = entry.to_dict()
+        if truth is not None:
+            row["exact"] = truth
+            row["error"] = entry.value - truth
+            row["relative_error"] = entry.value / truth - 1 if truth > 0 else None
+        return row
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        summary = (self.exact if self.estimates is None else self.estimates).to_dict()
+        return {
+            "dataset": self.targets.dataset,
+            "recommender": self.targets.recommender,
+            "protocol": self.targets.protocol,
+            "source": self.targets.source,
+            "note": self.targets.note,
+            **{key: summary[key] for key in ("items", "sampled", "users")},
+            "estimates": self.rows(),
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __str__(self) -> str:
+        from unsample._text import evaluation_table
+
+        return evaluation_table(self)
+
+    __repr__ = __str__
+
+
+def evaluate_ranks(
+    targets: RankedTargets,
+    *,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHODS,
+    resamples: int = 400,
+    rng: Seed = 0,
+) -> Evaluation:
+    """Return the exact metrics of ranked targets and, if they were sampled, the estimates."""
+    truth = exact(targets.ranks, items=targets.items, metrics=metrics, resamples=resamples, rng=rng)
+    if targets.sampled_ranks is None or targets.sampled is None:
+        return Evaluation(targets, truth)
+    with warnings.catch_warnings():
+        # They stand in the result, and are printed with it.
+        warnings.simplefilter("ignore", UnsampleWarning)
+        estimates = estimate(
+            targets.sampled_ranks,
+            items=targets.items,
+            sampled=targets.sampled,
+            metrics=metrics,
+            method=method,
+            replacement=targets.replacement,
+            resamples=resamples,
+            rng=rng,
+        )
+    return Evaluation(targets, truth, estimates, estimates.warnings)
+
+
+def rank_bundled(
+    dataset: str,
+    recommender: str,
+    *,
+    protocol: str = "everyday",
+    sampled: int | None = 99,
+    replacement: bool = True,
+    rng: Seed = 0,
+) -> RankedTargets:
+    """Take the shipped ranks, and draw sampled ranks from the law they follow."""
+    bundled = load_ranks(dataset, recommender, protocol=protocol)
+    drawn = None
+    if sampled is not None:
+        drawn = draw_sampled_ranks(
+            bundled.ranks,
+            items=bundled.items,
+            sampled=sampled,
+            replacement=replacement,
+            rng=as_rng(rng),
+        )
+    return RankedTargets(
+        dataset=dataset,
+        recommender=recommender,
+        protocol=protocol,
+        ranks=bundled.ranks,
+        items=bundled.items,
+        sampled_ranks=drawn,
+        sampled=sampled,
+        replacement=replacement,
+        source="bundled",
+        note=bundled.note,
+    )
+
+
+def rank_trained(
+    dataset: str,
+    recommender: str,
+    *,
+    protocol: str = "everyday",
+    sampled: int | None = 99,
+    replacement: bool = True,
+    rng: Seed = 0,
+    progress: Progress | None = None,
+) -> RankedTargets:
+    """Train a recommender on a data set's published split (or a random one), and rank."""
+    check_choice("protocol", protocol, PROTOCOLS)
+    model = create(recommender)
+    split = _split(dataset)
+    history = _fit(model, split, progress)
+    seen = history.matrix() if protocol == "everyday" else None
+    users, targets, items = split.target_user, split.target_item, history.items
+    full = exact_ranks(model.score_all, users, targets, items=items, seen=seen, rng=0)
+    drawn = None
+    if sampled is not None:
+        drawn = sampled_ranks(
+            model.score_all,
+            users,
+            targets,
+            items=items,
+            sampled=sampled,
+            replacement=replacement,
+            seen=seen,
+            rng=as_rng(rng),
+        ).ranks[0]
+    return RankedTargets(
+        dataset=dataset,
+        recommender=recommender,
+        protocol=protocol,
+        ranks=np.asarray(full.ranks, dtype=np.int64),
+        items=full.items,
+        sampled_ranks=None if drawn is None else np.asarray(drawn, dtype=np.int64),
+        sampled=sampled,
+        replacement=replacement,
+        source="trained",
+        note=split.note,
+    )
+
+
+def _split(dataset: str) -> Split:
+    if info(dataset).published_split:
+        return leave_published_out(dataset, validation=True, rng=0)
+    return leave_random_out(load(dataset), validation=True, rng=0)
+
+
+def _fit(model: BaseRecommender, split: Split, progress: Progress | None) -> Interactions:
+    """Fit the model and return all that is known of the users, validation pairs included."""
+    held_user, held_item = split.validation_user, split.validation_item
+    assert held_user is not None
+    assert held_item is not None
+    users, items = split.train.users, split.train.items
+    history = Interactions(
+        np.concatenate([split.train.user, held_user]),
+        np.concatenate([split.train.item, held_item]),
+        users,
+        items,
+    )
+    if model.learns_in_epochs:
+        held = Interactions(held_user, held_item, users, items)
+        model.fit(split.train, validation=held, progress=progress)
+    else:
+        # Without epochs there is nothing to stop early: learn from the validation pairs too.
+        model.fit(history, progress=progress)
+    return history

@@ -1,0 +1,196 @@
+"""Make the bundled ranks from the data sets: ``make ranks``.
+
+Each recommender on each data set is one file in the work folder, written when it is done, so a run
+that was stopped goes on where it was. ``--bundle`` then puts them together. ``--device cuda`` trains
+the recommenders that can on a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from unsample._files import write_atomically
+from unsample.datasets import Interactions, Split, info, leave_published_out, leave_random_out, load
+from unsample.ranking import exact_ranks, ranks_against
+from unsample.recommenders import create
+
+DATASETS = ("ml-1m", "pinterest-20", "citeulike-a", "yelp")
+RECOMMENDERS = ("ease", "multivae", "neumf", "itemknn", "als")
+#: Hyperparameters that differ from the defaults, which suit ml-1m.
+HYPERPARAMETERS: dict[tuple[str, str], dict[str, object]] = {}
+LEARNS_ON_DEVICE = ("ease", "multivae", "neumf")
+SEED = 0
+BUNDLED = Path(__file__).parent.parent / "src" / "unsample" / "datasets" / "bundled"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset", action="append", choices=DATASETS)
+    parser.add_argument("--recommender", action="append", choices=RECOMMENDERS)
+    parser.add_argument("--work", type=Path, default=Path("out/ranks"))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--bundle", action="store_true", help="only put the files together")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    if options.bundle:
+        bundle(options.work)
+        return
+    for dataset in options.dataset or DATASETS:
+        wanted = [
+            name
+            for name in options.recommender or RECOMMENDERS
+            if not result_path(options.work, dataset, name).exists()
+        ]
+        if not wanted:
+            continue
+        split = split_of(dataset)
+        print(f"{dataset}: {split}", flush=True)
+        for name in wanted:
+            make(split, dataset, name, options.device, options.work)
+
+
+def split_of(dataset: str) -> Split:
+    if info(dataset).published_split:
+        return leave_published_out(dataset, validation=True, rng=SEED, download=False)
+    return leave_random_out(load(dataset, download=False), validation=True, rng=SEED)
+
+
+def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None:
+    """Fit one recommender, rank the targets under both protocols, and write the result."""
+    chosen = dict(HYPERPARAMETERS.get((dataset, name), {}))
+    if device != "cpu" and name in LEARNS_ON_DEVICE:
+        chosen["device"] = device
+    model = create(name, chosen)
+    validation, history = held_out(split), whole_history(split)
+    start = time.perf_counter()
+    # Recommenders without epochs have no use for validation items: they learn from them instead.
+    if name in ("multivae", "neumf"):
+        model.fit(split.train, validation=validation, progress=say(name))
+    else:
+        model.fit(history)
+    seconds = time.perf_counter() - start
+    users, targets, items = split.target_user, split.target_item, split.train.items
+    seen = history.matrix()
+    everyday = exact_ranks(model.score_all, users, targets, items=items, seen=seen, rng=SEED)
+    paper = exact_ranks(model.score_all, users, targets, items=items, rng=SEED)
+    hyperparameters = model.hyperparameters | {"device": "cpu"} if "device" in chosen else (
+        model.hyperparameters
+    )
+    meta = {
+        "hyperparameters": hyperparameters,
+        "trained_on": device if "device" in chosen else "cpu",
+        "seconds": round(seconds, 1),
+        "versions": versions(),
+        "targets_with_ties": int(np.count_nonzero(everyday.ties)),
+    }
+    if split.negatives is not None:
+        against = ranks_against(model.score, users, targets, split.negatives)
+        meta["published_negatives_HR@10"] = round(float((against.ranks <= 10).mean()), 4)
+    save(result_path(work, dataset, name), everyday, paper, split, meta)
+    ndcg = np.where(everyday.ranks <= 10, 1 / np.log2(everyday.ranks + 1), 0).mean()
+    extra = meta.get("published_negatives_HR@10", "")
+    print(
+        f"{dataset:13} {name:9} {seconds:7.1f} s  everyday NDCG@10 {ndcg:.4f} "
+        f"Recall@10 {(everyday.ranks <= 10).mean():.4f}  paper Recall@10 "
+        f"{(paper.ranks <= 10).mean():.4f}  {extra}",
+        flush=True,
+    )
+
+
+def held_out(split: Split) -> Interactions:
+    assert split.validation_user is not None
+    assert split.validation_item is not None
+    return Interactions(
+        split.validation_user, split.validation_item, split.train.users, split.train.items
+    )
+
+
+def whole_history(split: Split) -> Interactions:
+    """The training pairs with the validation pairs among them: all that was known of a user."""
+    held = held_out(split)
+    return Interactions(
+        np.concatenate([split.train.user, held.user]),
+        np.concatenate([split.train.item, held.item]),
+        split.train.users,
+        split.train.items,
+    )
+
+
+def save(path: Path, everyday, paper, split: Split, meta: dict[str, object]) -> None:
+    arrays = {
+        "everyday": everyday.ranks.astype(np.uint16),
+        "paper": paper.ranks.astype(np.uint16),
+        "items": everyday.items.astype(np.uint16),
+    }
+    about = {
+        "complete": split.complete,
+        "note": split.note,
+        "split": split.name,
+        "seed": SEED,
+        "items": split.train.items,
+        "users": split.train.users,
+        "training_pairs": len(split.train) + len(held_out(split)),
+    }
+    text = json.dumps({"about": about, "recommender": meta})
+    write_atomically(
+        path,
+        lambda file: np.savez_compressed(
+            file, meta=np.frombuffer(text.encode(), np.uint8), **arrays
+        ),
+    )
+
+
+def bundle(work: Path) -> None:
+    """Put the results together, users shuffled, and say where they come from."""
+    provenance = {}
+    for dataset in DATASETS:
+        arrays, recommenders, about = {}, {}, {}
+        for name in RECOMMENDERS:
+            with np.load(result_path(work, dataset, name), allow_pickle=False) as file:
+                meta = json.loads(file["meta"].tobytes())
+                order = np.random.default_rng(SEED + 1).permutation(len(file["paper"]))
+                arrays |= {f"{name}.{key}": file[key][order] for key in ("everyday", "paper")}
+                arrays["items.everyday"] = file["items"][order]
+            about, recommenders[name] = meta["about"], meta["recommender"]
+        command = f"python tools/make_ranks.py --dataset {dataset}"
+        provenance[dataset] = {**about, "command": command, "recommenders": recommenders}
+        write_atomically(
+            BUNDLED / f"{dataset}.npz", lambda file, a=arrays: np.savez_compressed(file, **a)
+        )
+    text = json.dumps(provenance, indent=1) + "\n"
+    write_atomically(BUNDLED / "provenance.json", lambda file: file.write(text.encode()))
+    total = sum(path.stat().st_size for path in BUNDLED.iterdir() if path.is_file())
+    print(f"bundled {len(DATASETS)} data sets, {total / 1e6:.2f} MB")
+
+
+def result_path(work: Path, dataset: str, name: str) -> Path:
+    return work / f"{dataset}.{name}.npz"
+
+
+def say(name: str):
+    def progress(done: int, total: int, note: str = "") -> None:
+        print(f"  {name} {done}/{total} {note}", file=sys.stderr, flush=True)
+
+    return progress
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("numpy", "scipy", "implicit", "torch"):
+        try:
+            found[package] = version(package).partition("+")[0]
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+if __name__ == "__main__":
+    main()
