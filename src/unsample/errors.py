@@ -8,6 +8,8 @@
     │   ├── DesignError                   a sampling design that does not exist or cannot be estimated from
     │   ├── MetricError                   an unknown metric, or one an estimator cannot give
     │   ├── MethodError                   an unknown estimator or a parameter it does not have
+    │   ├── ScoreError                    scores that cannot be ranked
+    │   ├── RecommenderError              an unknown recommender, or one that is not fitted yet
     │   └── FileError                     a file that is missing, unreadable, or lacks a column
     ├── SolverError (also a RuntimeError) a solver ended without an answer that may be used
     └── MissingExtraError (also an ImportError)   an optional library is not installed
@@ -31,6 +33,8 @@ __all__ = [
     "MetricError",
     "MissingExtraError",
     "RankError",
+    "RecommenderError",
+    "ScoreError",
     "SolverError",
     "UnresolvedWarning",
     "UnsampleError",
@@ -64,6 +68,14 @@ class MetricError(InputError):
 
 class MethodError(InputError):
     """An unknown estimator, or a parameter that it does not have."""
+
+
+class ScoreError(InputError):
+    """Scores of the wrong shape or kind, or with NaN among them."""
+
+
+class RecommenderError(InputError):
+    """An unknown recommender, or one asked for scores before it was fitted."""
 
 
 class FileError(InputError):
