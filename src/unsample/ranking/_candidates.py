@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -111,9 +111,7 @@ def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> I
     return array.astype(np.int64, copy=False)
 
 
-def _as_seen(
-    seen: scipy.sparse.sparray | scipy.sparse.spmatrix, items: int
-) -> scipy.sparse.csr_array:
+def _as_seen(seen: Any, items: int) -> scipy.sparse.csr_array:
     from scipy.sparse import csr_array, issparse
 
     if not issparse(seen):
@@ -121,9 +119,9 @@ def _as_seen(
             f"seen must be a scipy sparse matrix of users x items, got {type(seen).__name__}; "
             "pass interactions.matrix(), or None to keep every item"
         )
-    if seen.shape[1] != items:
-        raise InputError(f"seen must have {items} columns, one an item, got {seen.shape[1]}")
-    matrix = csr_array(seen)
+    matrix: scipy.sparse.csr_array = csr_array(cast("Any", seen))
+    if matrix.shape[1] != items:
+        raise InputError(f"seen must have {items} columns, one an item, got {matrix.shape[1]}")
     if matrix.has_canonical_format and matrix.data.all():
         return matrix
     matrix = matrix.copy()

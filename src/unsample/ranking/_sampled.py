@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -90,8 +90,10 @@ def sampled_ranks(
         rule,
     )
     threads = _cores() if workers is None else check_integer("workers", workers, minimum=1)
-    dtype = np.float64 if rule == "realistic" else np.int64
-    ranks = np.empty((plan.repeats, len(candidates)), dtype=dtype)
+    shape = (plan.repeats, len(candidates))
+    ranks: IntArray | FloatArray = np.empty(shape, dtype=np.int64)
+    if rule == "realistic":
+        ranks = np.empty(shape, dtype=np.float64)
     catalogue = np.empty(len(candidates), dtype=np.int64)
     jobs = _jobs(score_all, candidates, plan, as_rng(rng))
     for part, urn, drawn in _in_threads(jobs, threads):
@@ -137,7 +139,8 @@ class _Urn:
         return cls(code[candidate], np.cumsum(others) - others, others, equal)
 
 
-_Job = tuple[Chunk, _Urn, _Plan, np.random.Generator]
+_Job: TypeAlias = tuple[Chunk, _Urn, _Plan, np.random.Generator]
+_Waiting: TypeAlias = "tuple[Chunk, _Urn, Future[IntArray | FloatArray]]"
 
 
 def _jobs(
@@ -155,15 +158,18 @@ def _in_threads(
     jobs: Iterator[_Job], threads: int
 ) -> Iterator[tuple[Chunk, _Urn, IntArray | FloatArray]]:
     """Draw in threads, with no more chunks waiting than there are threads to draw them."""
-    waiting: deque[tuple[Chunk, _Urn, Future[IntArray | FloatArray]]] = deque()
+    waiting: deque[_Waiting] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for part, urn, plan, rng in jobs:
             waiting.append((part, urn, pool.submit(_draw_ranks, urn, plan, rng)))
             if len(waiting) > threads:
-                part, urn, future = waiting.popleft()
-                yield part, urn, future.result()
-        for part, urn, future in waiting:
-            yield part, urn, future.result()
+                yield _finished(waiting.popleft())
+        yield from map(_finished, waiting)
+
+
+def _finished(waiting: _Waiting) -> tuple[Chunk, _Urn, IntArray | FloatArray]:
+    part, urn, future = waiting
+    return part, urn, future.result()
 
 
 def _draw_ranks(urn: _Urn, plan: _Plan, rng: np.random.Generator) -> IntArray | FloatArray:
@@ -189,16 +195,12 @@ def _draw_ranks(urn: _Urn, plan: _Plan, rng: np.random.Generator) -> IntArray | 
     return rank_with_ties(better, equal, plan.ties, rng)
 
 
-def _repeated(
-    others: IntArray, sampled: int, rng: np.random.Generator, room: IntArray
-) -> IntArray:
+def _repeated(others: IntArray, sampled: int, rng: np.random.Generator, room: IntArray) -> IntArray:
     """Draw with replacement: a column of ``sampled`` positions for each user, written to room."""
     return _uniform(others, rng, room.reshape(sampled, len(others)))
 
 
-def _distinct(
-    others: IntArray, sampled: int, rng: np.random.Generator, room: IntArray
-) -> IntArray:
+def _distinct(others: IntArray, sampled: int, rng: np.random.Generator, room: IntArray) -> IntArray:
     """Draw without replacement: a column of ``sampled`` positions for each user."""
     if sampled > _SHUFFLE_FROM * others.min():
         return _shuffled(others, sampled, rng).T
@@ -215,9 +217,7 @@ def _uniform(below: IntArray, rng: np.random.Generator, room: IntArray) -> IntAr
     return room
 
 
-def _redrawn_until_distinct(
-    others: IntArray, rng: np.random.Generator, room: IntArray
-) -> IntArray:
+def _redrawn_until_distinct(others: IntArray, rng: np.random.Generator, room: IntArray) -> IntArray:
     """Fill rows with distinct integers: repeats are drawn anew until none is left.
 
     Which draws are replaced depends only on which are equal, never on which items they are, so

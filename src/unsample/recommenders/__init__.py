@@ -1,4 +1,4 @@
-"""Recommenders behind one protocol: ``fit(interactions)``, ``score(users, items)``, ``score_all(users)``.
+"""Recommenders behind one protocol: ``fit``, ``score`` of chosen items, ``score_all``.
 
 >>> from unsample.datasets import Interactions
 >>> import numpy as np

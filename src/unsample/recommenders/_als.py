@@ -79,7 +79,7 @@ class ALS(BaseRecommender):
         if progress is None:
             return None
 
-        def report(iteration: int, seconds: float, loss: object) -> None:
+        def report(iteration: int, seconds: float, _: object) -> None:
             progress(iteration + 1, self.iterations, f"{seconds:.1f} s an iteration")
 
         return report

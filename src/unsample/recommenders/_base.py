@@ -130,9 +130,7 @@ class BaseRecommender(ABC):
         weights = self._learn(Training(matrix, validation, progress))
         popularity = np.bincount(matrix.indices, minlength=interactions.items).astype(np.int64)
         activity = np.diff(matrix.indptr).astype(np.int64)
-        self._become(
-            Fitted(interactions.users, interactions.items, popularity, activity, weights)
-        )
+        self._become(Fitted(interactions.users, interactions.items, popularity, activity, weights))
         return self
 
     def score_all(self, users: npt.ArrayLike) -> Scores:
@@ -173,7 +171,7 @@ class BaseRecommender(ABC):
             "users": fitted.users,
             "items": fitted.items,
         }
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
             "popularity": fitted.popularity,
             "activity": fitted.activity,
@@ -229,16 +227,15 @@ def scored_history(users: IntArray, fitted: Fitted) -> scipy.sparse.csr_array:
     return whole[users]
 
 
-def _checked_matrix(interactions: Interactions) -> scipy.sparse.csr_array:
+def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
     if not isinstance(interactions, Interactions):
-        raise InputError(
-            f"interactions must be unsample.datasets.Interactions, got {type(interactions).__name__}"
-        )
+        got = type(interactions).__name__
+        raise InputError(f"interactions must be unsample.datasets.Interactions, got {got}")
     if len(interactions) == 0:
         raise InputError("interactions must hold at least one pair, got none")
     _check_ids("interactions.user", interactions.user, interactions.users)
     _check_ids("interactions.item", interactions.item, interactions.items)
-    matrix = interactions.matrix()
+    matrix: scipy.sparse.csr_array = interactions.matrix()
     matrix.sum_duplicates()
     matrix.data[:] = 1.0  # a pair given twice is still one pair
     return matrix

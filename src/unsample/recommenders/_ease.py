@@ -92,7 +92,8 @@ def _invert(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Replace a symmetric positive definite matrix by its inverse, in place."""
     from scipy.linalg import get_lapack_funcs
 
-    factorise, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
+    functions: Any = get_lapack_funcs(("potrf", "potri"), (matrix,))
+    factorise, invert = functions
     # The transpose is the same matrix in the column order that LAPACK works on in place.
     factor, failed = factorise(matrix.T, lower=1, overwrite_a=1, clean=0)
     if not failed:

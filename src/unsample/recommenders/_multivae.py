@@ -119,9 +119,7 @@ class MultiVAE(BaseRecommender):
         )
         return {**history_weights(training.matrix), **weights}
 
-    def _start(
-        self, items: int, rng: np.random.Generator
-    ) -> dict[str, npt.NDArray[np.float32]]:
+    def _start(self, items: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.float32]]:
         """Return the first weights: uniform with the variance of Glorot, no offsets."""
         sizes = {
             "encode": (items, self.hidden),
@@ -161,9 +159,7 @@ class MultiVAE(BaseRecommender):
 def _decode(history: scipy.sparse.csr_array, weights: Weights) -> Scores:
     """Return the logits of all items at the mean of the code."""
     length = np.sqrt(np.maximum(np.diff(history.indptr), 1)).astype(np.float32)
-    hidden = np.tanh(
-        (history @ weights["encode"]) / length[:, None] + weights["encode_offset"]
-    )
+    hidden = np.tanh((history @ weights["encode"]) / length[:, None] + weights["encode_offset"])
     code = _layer(hidden, weights, "mean")
     hidden = np.tanh(_layer(code, weights, "decode"))
     return np.asarray(_layer(hidden, weights, "output"), dtype=np.float32)

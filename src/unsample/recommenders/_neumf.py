@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -153,7 +154,7 @@ class NeuMF(BaseRecommender):
             "item_layer": glorot(half, self.layers[1]),
             "offset_1": np.zeros(self.layers[1], dtype=np.float32),
         }
-        for depth, (rows, columns) in enumerate(zip(self.layers[1:], self.layers[2:]), start=2):
+        for depth, (rows, columns) in enumerate(pairwise(self.layers[1:]), start=2):
             start[f"layer_{depth}"] = glorot(rows, columns)
             start[f"offset_{depth}"] = np.zeros(columns, dtype=np.float32)
         out = glorot(self.factors + self.layers[-1], 1)[:, 0]

@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
 
 def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {key: file[key] for key in file.files}
     except FileNotFoundError as problem:
         raise FileError(f"no such file: {str(path)!r}") from problem
