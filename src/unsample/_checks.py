@@ -17,6 +17,7 @@ from unsample.errors import InputError, MissingExtraError, RankError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Seed: TypeAlias = "int | np.random.Generator | np.random.SeedSequence | None"
 
 #: Ranks beyond this are not distinguished by float64 arithmetic on rank products.
@@ -33,15 +34,13 @@ def check_integer(
     error: type[InputError] = InputError,
 ) -> int:
     """Return ``value`` as an int between ``minimum`` and ``maximum``, or say what is wrong."""
-    integral = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not integral and isinstance(value, numbers.Real) and not isinstance(value, bool):
-        integral = math.isfinite(value) and float(value).is_integer()
-    if not integral or int(value) < minimum or (maximum is not None and int(value) > maximum):  # type: ignore[call-overload]
+    number = _whole_number(value)
+    if number is None or number < minimum or (maximum is not None and number > maximum):
         rule = f"an integer of at least {minimum}"
         if maximum is not None:
             rule += f" and at most {maximum}"
         raise error(_message(name, rule, value, hint))
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return number
 
 
 def check_real(
@@ -139,6 +138,19 @@ def import_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
             f"{purpose} needs {library}, which is not installed; "
             f"install it with: pip install 'unsample[{extra}]'"
         ) from problem
+
+
+def _whole_number(value: object) -> int | None:
+    """Return the whole number that ``value`` is, also when spelt 10.0; True is not a number."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and math.isfinite(value) and float(value).is_integer():
+        return int(float(value))
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _whole_number(value.item())
+    return None
 
 
 def _message(name: str, rule: str, got: object, hint: str, show: Any = repr) -> str:

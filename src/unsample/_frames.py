@@ -28,4 +28,4 @@ def frame_from_rows(rows: list[dict[str, Any]], backend: str | None = None) -> A
     check_choice("backend", backend, _BACKENDS)
     import_extra(backend, extra="frames", purpose=f"a {backend} frame")
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return nw.from_dict(columns, backend=backend).to_native()
+    return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]

@@ -32,8 +32,8 @@ def cells(entry: Estimate) -> tuple[str, str, str, str, str]:
     return entry.metric.name, entry.method, f"{entry.value:.4f}", interval, resolved
 
 
-def estimates_table(result: Estimates) -> str:
-    """Return an aligned table with a heading and the warnings below."""
+def estimates_table(result: Estimates, *, notes: bool = True) -> str:
+    """Return an aligned table with a heading, and the warnings below unless ``notes`` is false."""
     rows = [_COLUMNS, *(cells(entry) for entry in result.entries)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     lines = [
@@ -41,8 +41,8 @@ def estimates_table(result: Estimates) -> str:
         for row in rows
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    notes = [f"warning: {text}" for text in result.warnings]
-    return "\n".join([heading(result), "", *lines, *([""] if notes else []), *notes])
+    below = [f"\nwarning: {text}" for text in result.warnings] if notes else []
+    return "\n".join([heading(result), "", *lines, *below])
 
 
 def estimates_html(result: Estimates) -> str:

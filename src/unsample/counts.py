@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ from unsample._checks import (
     LARGEST_CATALOGUE,
     FloatArray,
     IntArray,
+    Seed,
     as_integer_array,
     as_rng,
     check_integer,
-    Seed,
 )
 from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
@@ -37,8 +38,7 @@ from unsample.sampling import Design
 
 __all__ = ["DesignCells", "RankCounts"]
 
-_FORMAT = "unsample.RankCounts"
-_VERSION = 1
+_FORMAT = "unsample.RankCounts/1"
 _INTEGER_FIELDS = ("sampled", "items", "low", "high", "count")
 _FLOAT_FIELDS = ("weight", "weight_squared")
 #: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
@@ -98,16 +98,19 @@ class RankCounts:
         items: npt.ArrayLike,
         sampled: npt.ArrayLike,
         weights: npt.ArrayLike | None = None,
+        count: npt.ArrayLike | None = None,
         replacement: bool = True,
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
-        ``items`` and ``sampled`` are single numbers, or one for each target.
+        ``items`` and ``sampled`` are single numbers, or one for each rank; ``weights`` say how
+        much a target counts, and ``count`` how many targets a rank stands for.
         """
         array = as_integer_array("ranks", ranks, hint="ranks start at 1")
         if array.size == 0:
             raise RankError("ranks must hold at least one rank, got none")
-        if weights is None and np.ndim(items) == 0 and np.ndim(sampled) == 0:
+        one_design = np.ndim(items) == 0 and np.ndim(sampled) == 0
+        if one_design and weights is None and count is None:
             design = Design(items, sampled, replacement)  # type: ignore[arg-type]
             return cls.from_histogram(_bincount(array, design), design)
         columns = [
@@ -116,16 +119,17 @@ class RankCounts:
             array.astype(np.int64, copy=False),
         ]
         weight = _as_weights(weights, array.size)
-        keys, cell = np.unique(np.stack(columns), axis=1, return_inverse=True)
-        cell = cell.reshape(-1)
+        times = np.ones(array.size, dtype=np.int64)
+        if count is not None:
+            times = _as_column("count", count, array.size, minimum=0)
         return cls(
-            sampled=keys[0],
-            items=keys[1],
-            low=keys[2],
-            high=keys[2],
-            count=np.bincount(cell).astype(np.int64),
-            weight=np.bincount(cell, weight),
-            weight_squared=np.bincount(cell, weight * weight),
+            sampled=columns[0],
+            items=columns[1],
+            low=columns[2],
+            high=columns[2],
+            count=times,
+            weight=times * weight,
+            weight_squared=times * weight * weight,
             replacement=replacement,
         )
 
@@ -209,7 +213,7 @@ class RankCounts:
         """Yield the cells of each design in turn."""
         change = (np.diff(self.sampled) != 0) | (np.diff(self.items) != 0)
         edges = np.concatenate([[0], np.flatnonzero(change) + 1, [len(self)]])
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
+        for first, last in pairwise(edges):
             design = Design(int(self.items[first]), int(self.sampled[first]), self.replacement)
             columns = slice(int(first), int(last))
             yield DesignCells(design, self.low[columns], self.high[columns], columns)
@@ -232,7 +236,7 @@ class RankCounts:
         each = np.divide(self.weight, units, out=np.zeros(len(self)), where=units > 0)
         draws = max(1, round(float(units.sum())))
         drawn = as_rng(rng).multinomial(draws, units / units.sum(), size=size)
-        return drawn * each
+        return np.asarray(drawn * each, dtype=np.float64)
 
     def merge_ranks(self, last_ranks: npt.ArrayLike) -> RankCounts:
         """Merge ranks into ranges that end at ``last_ranks`` (and at the last rank of all)."""
@@ -261,7 +265,7 @@ class RankCounts:
                 target,
                 lambda file: np.savez_compressed(
                     file,
-                    format=np.array(f"{_FORMAT}/{_VERSION}"),
+                    format=np.array(_FORMAT),
                     replacement=np.array(self.replacement),
                     **arrays,
                 ),
@@ -272,37 +276,52 @@ class RankCounts:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RankCounts:
         """Read what `save` wrote."""
+        source = repr(str(path))
         try:
             if Path(path).suffix == ".json":
-                return cls._from_dict(json.loads(Path(path).read_text(encoding="utf-8")), path)
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls._from_dict({name: arrays[name] for name in arrays.files}, path)
+                return cls.from_json(Path(path).read_text(encoding="utf-8"), source)
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return cls.from_arrays({name: arrays[name] for name in arrays.files}, source)
+        except InputError:
+            raise
         except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
-            if isinstance(problem, InputError):
-                raise
-            raise FileError(f"cannot read rank counts from {str(path)!r}: {problem}") from problem
-
-    def _as_dict(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"format": f"{_FORMAT}/{_VERSION}", "replacement": self.replacement}
-        return fields | {f: getattr(self, f).tolist() for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
+            raise FileError(f"cannot read rank counts from {source}: {problem}") from problem
 
     @classmethod
-    def _from_dict(cls, fields: Any, path: object) -> RankCounts:
-        marker = str(fields.get("format")) if isinstance(fields, dict) else "no fields"
-        if marker != f"{_FORMAT}/{_VERSION}":
+    def from_json(cls, text: str, source: str) -> RankCounts:
+        """Read the JSON text that `save` wrote; ``source`` names it in messages."""
+        try:
+            fields = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as problem:
+            raise FileError(f"{source} is not JSON: {problem}") from problem
+        if not isinstance(fields, dict):
+            raise FileError(f"{source} must hold a JSON object, got {type(fields).__name__}")
+        return cls.from_arrays(fields, source)
+
+    @classmethod
+    def from_arrays(cls, fields: Mapping[str, Any], source: str) -> RankCounts:
+        """Take the fields that `save` wrote, checking all of them."""
+        marker = str(fields.get("format"))
+        if marker != _FORMAT:
             raise FileError(
-                f"{str(path)!r} must hold {_FORMAT}/{_VERSION}, got {marker}; "
-                "write it with RankCounts.save"
+                f"{source} must hold {_FORMAT}, got {marker}; write it with RankCounts.save"
             )
         missing = {"replacement", *_INTEGER_FIELDS, *_FLOAT_FIELDS} - set(fields)
         if missing:
-            raise FileError(f"{str(path)!r} lacks {', '.join(sorted(missing))}")
+            raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
         arrays: dict[str, Any] = {
             name: as_integer_array(name, fields[name], error=FileError).astype(np.int64)
             for name in _INTEGER_FIELDS
         }
-        arrays |= {name: np.asarray(fields[name], dtype=np.float64) for name in _FLOAT_FIELDS}
+        try:
+            arrays |= {name: np.asarray(fields[name], dtype=np.float64) for name in _FLOAT_FIELDS}
+        except (TypeError, ValueError) as problem:
+            raise FileError(f"{source} must hold numbers as weights: {problem}") from problem
         return cls(**arrays, replacement=bool(fields["replacement"]))
+
+    def _as_dict(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {"format": _FORMAT, "replacement": self.replacement}
+        return fields | {f: getattr(self, f).tolist() for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankCounts):
@@ -379,7 +398,7 @@ def _refuse_rank(chunk: npt.NDArray[np.integer[Any]], start: int, design: Design
     hint = (
         "ranks start at 1; add 1 if yours start at 0"
         if value < 1
-        else "these may be ranks in the full catalogue (use unsample.exact), or sampled is too small"
+        else "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
     )
     raise RankError(
         f"ranks must be in 1..{design.n} (sampled + 1), got {value} at position {start + where}; "

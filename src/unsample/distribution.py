@@ -1,4 +1,4 @@
-"""`RankDistribution`: the distribution P(R) of global ranks, and every metric that follows from it."""
+"""`RankDistribution`: P(R), the distribution of global ranks, and every metric of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RankDistribution:
     data (BV, MN), whose P(R) is a signed measure.
 
     >>> ranks = RankDistribution.from_ranks([1, 2, 2, 40], items=100)
-    >>> ranks.expect("Recall@10"), ranks.cdf(2), ranks.quantile(0.5)
+    >>> ranks.expect("Recall@10"), float(ranks.cdf(2)), int(ranks.quantile(0.5))
     (0.75, 0.75, 2)
     """
 
@@ -90,8 +90,8 @@ class RankDistribution:
         """Return P(R) for R = 1..items as one array."""
         if self.items > _LARGEST_DENSE:
             raise InputError(
-                f"items must be at most {_LARGEST_DENSE} to write out every rank, got {self.items}; "
-                "ask pmf or cdf for the ranks you need"
+                f"items must be at most {_LARGEST_DENSE} to write out every rank, got "
+                f"{self.items}; ask pmf or cdf for the ranks you need"
             )
         return np.repeat(self._per_rank, self.grid.width)
 

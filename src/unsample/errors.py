@@ -5,7 +5,7 @@
     UnsampleError
     ├── InputError (also a ValueError)    something the caller passed breaks a rule
     │   ├── RankError                     ranks that cannot be ranks of the stated design
-    │   ├── DesignError                   a sampling design that does not exist or cannot be estimated from
+    │   ├── DesignError                   a design that does not exist or cannot be estimated from
     │   ├── MetricError                   an unknown metric, or one an estimator cannot give
     │   ├── MethodError                   an unknown estimator or a parameter it does not have
     │   ├── ScoreError                    scores that cannot be ranked
@@ -16,6 +16,7 @@
 
     UnsampleWarning (a UserWarning)
     ├── UnresolvedWarning                 the sample cannot see ranks as small as K
+    ├── BiasedMethodWarning               the values are shown for comparison, not to be used
     └── ConvergenceWarning                a solver stopped before its tolerance
 
 A message names the argument, the rule, the value it got, and what to do about it.
@@ -25,6 +26,7 @@ The command line prints the message alone and exits with ``exit_code``.
 from __future__ import annotations
 
 __all__ = [
+    "BiasedMethodWarning",
     "ConvergenceWarning",
     "DesignError",
     "FileError",
@@ -98,6 +100,10 @@ class UnsampleWarning(UserWarning):
 
 class UnresolvedWarning(UnsampleWarning):
     """The sample cannot see ranks as small as K: the estimate rests on the method's assumption."""
+
+
+class BiasedMethodWarning(UnsampleWarning):
+    """The method's values are on another scale than the metric; they are shown for comparison."""
 
 
 class ConvergenceWarning(UnsampleWarning):

@@ -19,11 +19,11 @@ from unsample.confidence import blind_rank, is_resolved, percentile_interval
 from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
 from unsample.errors import (
+    BiasedMethodWarning,
     ConvergenceWarning,
     DesignError,
     InputError,
     MethodError,
-    MetricError,
     RankError,
     UnresolvedWarning,
     UnsampleWarning,
@@ -218,7 +218,7 @@ def estimate(
 
     >>> result = estimate([1, 1, 2, 5, 40], items=3706, sampled=99, metrics="Recall@50")
     >>> round(result["Recall@50"].value, 2), result["Recall@50"].resolved
-    (0.29, True)
+    (0.56, True)
     """
     if sampler != "uniform":
         Design(items=2, sampled=1, sampler=sampler)
@@ -232,7 +232,11 @@ def estimate(
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in wanted]
     observed = Observed.prepare(counts, resampled=resampled, cutoffs=cutoffs)
     evaluations = {str(one): one.evaluate(observed, wanted) for one in methods}
-    notes = [*_resolution_notes(wanted, counts), *_solver_notes(evaluations)]
+    notes: list[tuple[type[UnsampleWarning], str]] = [
+        *_resolution_notes(wanted, counts),
+        *((BiasedMethodWarning, one.caution) for one in methods if one.caution),
+        *_solver_notes(evaluations),
+    ]
     for category, text in notes:
         warnings.warn(text, category, stacklevel=2)
     return Estimates(
@@ -309,7 +313,9 @@ def _as_counts(
         return ranks
     for name, value in (("items", items), ("sampled", sampled)):
         if value is None:
-            raise DesignError(f"{name} must be given with ranks, got None; see help(unsample.estimate)")
+            raise DesignError(
+                f"{name} must be given with ranks, got None; see help(unsample.estimate)"
+            )
     return RankCounts.from_ranks(
         ranks,
         items=items,  # type: ignore[arg-type]
@@ -337,9 +343,11 @@ def _resolution_notes(
     return [
         (
             UnresolvedWarning,
-            f"{', '.join(blind)} {are} not resolved: fewer than one sampled item falls into the "
-            f"top K on average, so the value rests on the method's assumption about the top ranks; "
-            f"this sample resolves K >= {smallest}",
+            (
+                f"{', '.join(blind)} {are} not resolved: fewer than one sampled item falls into "
+                "the top K on average, so the value rests on the method's assumption about the "
+                f"top ranks; this sample resolves K >= {smallest}"
+            ),
         )
     ]
 

@@ -59,6 +59,7 @@ class MetricFamily:
     uses_items: bool = field(default=False, repr=False, compare=False)
 
     def __call__(self, k: int | None = None) -> Metric:
+        """Return the metric at K, or over all items."""
         return Metric(self, k)
 
     def __matmul__(self, k: int) -> Metric:
@@ -123,7 +124,9 @@ def parse(name: str | Metric) -> Metric:
         )
     family = _by_alias().get(match["family"].casefold())
     if family is None:
-        near = suggest(match["family"], [*REGISTRY, *(a for f in REGISTRY.values() for a in f.aliases)])
+        near = suggest(
+            match["family"], [*REGISTRY, *(a for f in REGISTRY.values() for a in f.aliases)]
+        )
         raise MetricError(
             f"metric must be one of {', '.join(REGISTRY)} (with or without @K), got {name!r}"
             + (f"; {near}" if near else "")
@@ -175,7 +178,9 @@ def register(family: MetricFamily) -> MetricFamily:
     taken = _by_alias()
     for name in (family.name, *family.aliases):
         if name.casefold() in taken:
-            raise MetricError(f"name must be new, got {name!r}, which {taken[name.casefold()].name} has")
+            raise MetricError(
+                f"name must be new, got {name!r}, which {taken[name.casefold()].name} has"
+            )
     REGISTRY[family.name] = family
     return family
 

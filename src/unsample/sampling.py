@@ -59,7 +59,7 @@ class Design:
         ``"uniform"``. Anything else is refused: ranks alone cannot identify R then.
 
     >>> Design(items=3706, sampled=99).pmf(1, [1, 38, 375]).round(4)
-    array([1.    , 0.3703, 0.    ])
+    array([1.    , 0.3702, 0.    ])
     """
 
     items: int
@@ -84,7 +84,9 @@ class Design:
             error=DesignError,
         )
         if self.sampler != "uniform":
-            raise DesignError(f"sampler must be 'uniform', got {self.sampler!r}; {_SAMPLERS_REFUSED}")
+            raise DesignError(
+                f"sampler must be 'uniform', got {self.sampler!r}; {_SAMPLERS_REFUSED}"
+            )
         if not self.replacement and sampled > items - 1:
             raise DesignError(
                 f"sampled must be at most items - 1 = {items - 1} without replacement, got "

@@ -37,6 +37,8 @@ class Estimator(ABC):
     name: ClassVar[str]
     #: Whether `evaluate` also yields P(R).
     gives_distribution: ClassVar[bool]
+    #: Why the values must not be taken for the full-catalogue metric, where that is so.
+    caution: ClassVar[str] = ""
 
     @abstractmethod
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
@@ -147,4 +149,3 @@ def single_ranks(cells: DesignCells, method: str) -> None:
             f"{method} needs single sampled ranks, got the range {cells.low[wide]}.."
             f"{cells.high[wide]}; use mle, mes, bv or cls, which take ranges"
         )
-

@@ -1,7 +1,8 @@
 """`Observed`: rank counts prepared for estimation, with one row for each histogram of a batch.
 
-Row 0 is the data; further rows are resamples or repeats over the same cells. Targets whose whole
-catalogue was ranked (`Design.full`) are set apart: their rank is known, and no estimator guesses it.
+Row 0 is the data; further rows are resamples or repeats over the same cells. Targets whose
+whole catalogue was ranked (`Design.full`) are set apart: their rank is known, and no estimator
+guesses it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.counts import DesignCells, RankCounts
 from unsample.distribution import bin_weights
 from unsample.errors import DesignError, InputError
@@ -97,12 +98,12 @@ class Observed:
     @cached_property
     def widths(self) -> FloatArray:
         """Return the number of ranks in each bin, as floats."""
-        return self.grid.width.astype(np.float64)
+        return np.asarray(self.grid.width, dtype=np.float64)
 
     @cached_property
-    def known(self) -> FloatArray:
+    def known(self) -> BoolArray:
         """Return which cells hold targets whose global rank is known."""
-        return _full(self.counts) & (self.counts.low == self.counts.high)
+        return np.asarray(_full(self.counts) & (self.counts.low == self.counts.high))
 
     @cached_property
     def known_share(self) -> FloatArray:
@@ -125,7 +126,9 @@ class Observed:
         left = self.shares[:, kept].sum(axis=1, keepdims=True)
         # A histogram that is known as a whole has nothing left; any shares will do, for they
         # are weighted by the zero that is left.
-        shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, 1e-300), 1.0 / kept.sum())
+        shares = np.where(
+            left > 0, self.shares[:, kept] / np.maximum(left, 1e-300), 1.0 / kept.sum()
+        )
         return replace(self, counts=_take(self.counts, kept), shares=shares)
 
     def known_mass(self) -> FloatArray:
@@ -163,22 +166,20 @@ class Observed:
             yield _pool(self, members, int(sampled), method)
 
 
-def _full(counts: RankCounts) -> FloatArray:
+def _full(counts: RankCounts) -> BoolArray:
     if counts.replacement:
         return np.zeros(len(counts), dtype=bool)
-    return counts.sampled == counts.items - 1
+    return np.asarray(counts.sampled == counts.items - 1)
 
 
-def _take(counts: RankCounts, kept: FloatArray) -> RankCounts:
+def _take(counts: RankCounts, kept: BoolArray) -> RankCounts:
     names = ("sampled", "items", "low", "high", "count", "weight", "weight_squared")
     return RankCounts(
         **{name: getattr(counts, name)[kept] for name in names}, replacement=counts.replacement
     )
 
 
-def _group_catalogues(
-    counts: RankCounts, shares: FloatArray
-) -> tuple[RankCounts, FloatArray]:
+def _group_catalogues(counts: RankCounts, shares: FloatArray) -> tuple[RankCounts, FloatArray]:
     """Give nearly equal catalogues their common mean size, when users have many different ones.
 
     Leaving out each user's own training items makes hundreds of sizes that differ by a few items.
@@ -194,7 +195,9 @@ def _group_catalogues(
     items = counts.items.copy()
     for label in np.unique(group[sparse]):
         chosen = sparse & (group == label)
-        items[chosen] = round(np.average(counts.items[chosen], weights=counts.weight[chosen] + 1e-300))
+        items[chosen] = round(
+            np.average(counts.items[chosen], weights=counts.weight[chosen] + 1e-300)
+        )
     merged = replace(counts, items=items)
     # The merged counts are sorted afresh: find where each old cell went.
     new = _positions(merged, counts.sampled, items, counts.low, counts.high)
@@ -217,9 +220,7 @@ def _positions(
 
 def _pool(observed: Observed, members: list[DesignCells], sampled: int, method: str) -> Pool:
     chosen = observed.counts.sampled == sampled
-    seen = np.unique(
-        np.stack([observed.counts.low[chosen], observed.counts.high[chosen]]), axis=1
-    )
+    seen = np.unique(np.stack([observed.counts.low[chosen], observed.counts.high[chosen]]), axis=1)
     low, high = complete(seen[0], seen[1], sampled + 1, method)
     shares = np.zeros((len(observed.shares), len(low)))
     matrix = np.zeros((len(low), len(observed.grid)))
@@ -238,9 +239,7 @@ def _pool(observed: Observed, members: list[DesignCells], sampled: int, method: 
     return Pool(low, high, matrix, shares)
 
 
-def complete(
-    low: IntArray, high: IntArray, n: int, method: str
-) -> tuple[IntArray, IntArray]:
+def complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntArray, IntArray]:
     """Return these sorted ranges with the gaps between them filled, covering the ranks 1..n.
 
     Single ranks are completed by single ranks, as the formulas have them; ranges by ranges.

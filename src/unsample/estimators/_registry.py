@@ -89,8 +89,8 @@ def _parameters(text: str, estimator: type[Estimator]) -> dict[str, float | int 
         if match is None or match["key"] not in known:
             takes = ", ".join(known) or "none"
             raise MethodError(
-                f"parameters of {estimator.name} must be written key=value with keys among: {takes}; "
-                f"got {part.strip()!r}"
+                f"parameters of {estimator.name} must be written key=value with keys among: "
+                f"{takes}; got {part.strip()!r}"
             )
         result[match["key"]] = _value(match["value"])
     return result

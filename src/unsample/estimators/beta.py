@@ -1,4 +1,4 @@
-"""Parametric estimators: theta follows a Beta law, and the mapping f(k) of sampled to full recall."""
+"""Parametric estimators: a Beta law of ranks, and the mapping f(k) of sampled to full recall."""
 
 from __future__ import annotations
 

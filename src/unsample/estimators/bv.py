@@ -72,7 +72,7 @@ class _BiasVariance(_Linear):
         return np.asarray(system)
 
 
-class _MinimalError(_Linear):
+class _MeanSquare(_Linear):
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:
         """Return A'DA - A'A/M + diag(1'A)/M."""
         system = (matrix * (prior - observed.widths / observed.targets)) @ matrix.T
@@ -133,7 +133,10 @@ class BVwithMLE(_BiasVariance):
 
 @dataclass(frozen=True)
 class BVwithMES(_BiasVariance):
-    """BV with D = diag(P(R)) from MES on the same data; see `BVwithMLE`."""
+    """BV with D = diag(P(R)) from MES on the same data.
+
+    Reference: Li et al., AAAI 2023, gamma 0.01; one-shot, see `BVwithMLE`.
+    """
 
     name: ClassVar[str] = "bv_mes"
     gamma: float = 0.01
@@ -149,7 +152,7 @@ class BVwithMES(_BiasVariance):
 
 
 @dataclass(frozen=True)
-class MNwithMLE(_MinimalError):
+class MNwithMLE(_MeanSquare):
     r"""Minimal expected squared error of P(R) over multinomial samples, given P(R) from MLE.
 
     .. math:: W = \big(A^\top D A - \tfrac1M A^\top A + \tfrac1M \mathrm{diag}(1^\top A)\big)^{-1}
@@ -171,8 +174,11 @@ class MNwithMLE(_MinimalError):
 
 
 @dataclass(frozen=True)
-class MNwithMES(_MinimalError):
-    """MN with P(R) from MES on the same data; see `MNwithMLE`."""
+class MNwithMES(_MeanSquare):
+    """MN, as in `MNwithMLE`, with P(R) from MES on the same data.
+
+    Reference: Li et al., AAAI 2023; one-shot, see `BVwithMLE`.
+    """
 
     name: ClassVar[str] = "mn_mes"
     eta: float = 0.001

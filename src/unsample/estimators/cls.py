@@ -38,9 +38,7 @@ class CLS(MetricEstimator):
     constraint: str = "monotone"
 
     def __post_init__(self) -> None:
-        check_choice(
-            "constraint", self.constraint, ("monotone", "nonnegative"), error=MethodError
-        )
+        check_choice("constraint", self.constraint, ("monotone", "nonnegative"), error=MethodError)
 
     def correct(
         self, cells: DesignCells, metrics: Sequence[Metric]

@@ -31,6 +31,10 @@ class Naive(MetricEstimator):
     """
 
     name: ClassVar[str] = "naive"
+    caution: ClassVar[str] = (
+        "naive is the sampled metric itself, on another scale than the full-catalogue metric: "
+        "compare it with the other methods, do not report it"
+    )
 
     def correct(
         self, cells: DesignCells, metrics: Sequence[Metric]

@@ -103,9 +103,7 @@ class _Dual:
         return np.asarray(distance + self.eta * terms.sum(axis=1))
 
 
-def _newton(
-    whole: _Dual, tolerance: float, max_iterations: int
-) -> tuple[FloatArray, IntArray]:
+def _newton(whole: _Dual, tolerance: float, max_iterations: int) -> tuple[FloatArray, IntArray]:
     dual = np.zeros_like(whole.targets)
     iterations = np.zeros(len(dual), dtype=np.int64)
     active = np.arange(len(dual))

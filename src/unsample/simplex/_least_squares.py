@@ -3,7 +3,7 @@ r"""Least squares with order constraints, by non-negative least squares.
 The problem, for a matrix A (ranks x cells), weights d and targets b:
 
 .. math:: \min_x \; \sum_R d_R ((A x)_R - b_R)^2 \quad \text{subject to} \quad
-          x_1 \ge x_2 \ge \dots \ge x_n \ge 0 \;\; \text{(monotone) or} \;\; 0 \le x \;\; \text{(not)}
+          x_1 \ge \dots \ge x_n \ge 0 \;\; \text{(monotone) or} \;\; x \ge 0 \;\; \text{(not)}
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def monotone_least_squares(
     root = np.sqrt(weights)
     cells = matrix.shape[1]
     # An orthogonal reduction leaves the problem unchanged and `cells + 1` rows of it.
-    reduced = np.linalg.qr(np.column_stack([matrix, target]) * root[:, None], mode="r")
+    stacked = np.column_stack([matrix, target]) * root[:, None]
+    reduced = np.asarray(np.linalg.qr(stacked, mode="r"))
     columns, right = reduced[:, :cells], reduced[:, cells]
     x, _ = nnls(columns, right, maxiter=30 * cells)
     steps = x

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unsample._checks import FloatArray
+from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.errors import InputError
 from unsample.simplex._solution import Solution, Status
 
@@ -43,7 +43,7 @@ def em(
         weights *= ratio @ likelihood
         # Rounding lets the sum drift, and a row may lose mass where the likelihood underflows.
         weights /= weights.sum(axis=1, keepdims=True)
-    counts = np.full(len(shares), iterations)
+    counts = np.full(len(shares), iterations, dtype=np.int64)
     return _certified(likelihood, shares, np.zeros(len(start)), weights, counts, None)
 
 
@@ -83,7 +83,7 @@ def _interior_point(
     tau: FloatArray,
     tolerance: float,
     max_iterations: int,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, IntArray]:
     rows, bins = len(shares), likelihood.shape[1]
     scale = 1.0 + tau.sum()
     weights = np.full((rows, bins), 1.0 / bins)
@@ -118,7 +118,7 @@ def _newton(
     if bins <= cells:
         matrix = (likelihood.T * curvature[:, None, :]) @ likelihood
         matrix[:, np.arange(bins), np.arange(bins)] += diagonal
-        return np.linalg.solve(matrix, right[..., None])[..., 0]
+        return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0], dtype=np.float64)
     # Woodbury, with the square root of the curvature moved inside so that zeros do no harm.
     root = np.sqrt(curvature)
     scaled = root[:, :, None] * likelihood
@@ -132,7 +132,7 @@ def _newton(
 def _longest_step(point: FloatArray, move: FloatArray) -> FloatArray:
     """Return the largest step up to 1 that keeps the point positive, with a margin."""
     ratio = np.where(move < 0, -point / np.minimum(move, -_TINY), np.inf)
-    return np.minimum(1.0, 0.995 * ratio.min(axis=1, keepdims=True))
+    return np.asarray(np.minimum(1.0, 0.995 * ratio.min(axis=1, keepdims=True)))
 
 
 def _gap(
@@ -149,7 +149,7 @@ def _certified(
     shares: FloatArray,
     tau: FloatArray,
     weights: FloatArray,
-    iterations: FloatArray,
+    iterations: IntArray,
     tolerance: float | None,
 ) -> Solution:
     mixture = np.maximum(weights @ likelihood.T, _TINY)
@@ -168,7 +168,7 @@ def _certified(
     return Solution(weights, objective, gap, residual, iterations, status)
 
 
-def _informative(likelihood: FloatArray, shares: FloatArray) -> FloatArray:
+def _informative(likelihood: FloatArray, shares: FloatArray) -> BoolArray:
     """Return which cells any row uses; one that no rank could produce is an input error."""
     used = (shares > 0).any(axis=0)
     if (likelihood[used].max(axis=1, initial=0.0) <= 0).any():

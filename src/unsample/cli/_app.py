@@ -1,0 +1,60 @@
+"""The application: verbs, version, and how errors reach a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from unsample import __version__
+from unsample.cli._estimate import estimate_command
+from unsample.errors import UnsampleError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Full-catalogue recommendation metrics from sampled ranks, with honest intervals.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"unsample {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Full-catalogue recommendation metrics from sampled ranks, with honest intervals."""
+
+
+app.command("estimate")(estimate_command)
+
+
+def main() -> None:
+    """Run the command; an error made on purpose prints its message and no traceback."""
+    try:
+        app()
+    except UnsampleError as problem:
+        typer.secho(f"unsample: {problem}", err=True, fg=typer.colors.RED)
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("unsample: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of the pipe has gone (`unsample ... | head`); nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

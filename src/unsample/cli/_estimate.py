@@ -1,0 +1,139 @@
+"""``unsample estimate``: a rank file in, full-catalogue metrics out."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Annotated
+
+import typer
+
+from unsample import estimation
+from unsample._text import estimates_table
+from unsample.counts import RankCounts
+from unsample.errors import UnsampleWarning
+from unsample.estimation import DEFAULT_METRICS, Estimates
+from unsample.rankfiles import FORMATS, read_grouped_counts
+
+__all__ = ["estimate_command"]
+
+_EPILOG = """
+**Examples**
+
+`unsample estimate ranks.csv --items 3706 --sampled 99`
+
+`unsample estimate runs.parquet --items 3706 --sampled 99 -m NDCG@10 -m HR@50 --by model`
+
+`zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method "bv(gamma=0.01)" --json`
+"""
+
+
+def estimate_command(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV, TSV, Parquet, JSON lines or NPZ with a column `rank` (1 is the best), "
+            "or `-` for standard input.",
+        ),
+    ],
+    items: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Items in the full catalogue, the target included."),
+    ] = None,
+    sampled: Annotated[
+        int | None,
+        typer.Option(metavar="S", help="Items sampled for each target, without it (99, not 100)."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]"
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METHOD",
+            help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: mle]",
+        ),
+    ] = None,
+    without_replacement: Annotated[
+        bool,
+        typer.Option("--without-replacement", help="No item was sampled twice for a target."),
+    ] = False,
+    sampler: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="How items were drawn; only uniform can be estimated from."
+        ),
+    ] = "uniform",
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Estimate for each value of this column."),
+    ] = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help=f"{', '.join(FORMATS)}. [default: by name or content]",
+        ),
+    ] = None,
+    resamples: Annotated[
+        int, typer.Option(metavar="B", help="Bootstrap samples behind the intervals.")
+    ] = 400,
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the bootstrap.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Estimate full-catalogue metrics from the ranks in FILE."""
+    groups = read_grouped_counts(
+        file,
+        by=by,
+        items=items,
+        sampled=sampled,
+        replacement=not without_replacement,
+        file_format=file_format,
+    )
+
+    def run(counts: RankCounts) -> Estimates:
+        with warnings.catch_warnings():
+            # They stand in the result, and are printed with it.
+            warnings.simplefilter("ignore", UnsampleWarning)
+            return estimation.estimate(
+                counts,
+                metrics=metric or DEFAULT_METRICS,
+                method=method or "mle",
+                sampler=sampler,
+                resamples=resamples,
+                rng=seed,
+            )
+
+    results = {label: run(counts) for label, counts in groups.items()}
+    if as_json:
+        typer.echo(_as_json(results, by))
+    else:
+        _print_tables(results, by)
+
+
+estimate_command.__doc__ = (estimate_command.__doc__ or "") + "\n" + _EPILOG
+
+
+def _as_json(results: dict[str, Estimates], by: str | None) -> str:
+    if by is None:
+        return results[""].to_json()
+    groups = [{by: label, **result.to_dict()} for label, result in results.items()]
+    return json.dumps({"by": by, "groups": groups}, indent=2, allow_nan=False)
+
+
+def _print_tables(results: dict[str, Estimates], by: str | None) -> None:
+    said: set[str] = set()
+    for position, (label, result) in enumerate(results.items()):
+        if position:
+            typer.echo()
+        if by is not None:
+            typer.secho(f"{by} = {label}", bold=True)
+        typer.echo(estimates_table(result, notes=False))
+        said.update(result.warnings)
+    for text in sorted(said):
+        typer.secho(f"\nwarning: {text}", err=True, fg=typer.colors.YELLOW)

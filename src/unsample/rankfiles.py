@@ -1,0 +1,399 @@
+"""Rank files: CSV, TSV, Parquet, JSON lines, NPZ, or standard input, to `RankCounts`.
+
+A rank file has a column ``rank`` (1 is the best, among sampled + 1 items), and may have
+
+``count``
+    how many targets a row stands for;
+``sampled``, ``items``
+    the design of the row, where designs differ;
+``weight``
+    how much a target counts (1/3 for each of three targets of a user);
+any other column
+    to group by (``model``, ``user``, ...).
+
+A text file without a header is read as one rank a line. Files that `RankCounts.save` wrote are
+recognised too.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import check_choice, import_extra, suggest
+from unsample.counts import RankCounts
+from unsample.errors import DesignError, FileError, InputError
+
+__all__ = ["FORMATS", "read_counts", "read_grouped_counts"]
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "npz", "json")
+STANDARD_INPUT = "-"
+
+_SUFFIXES = {
+    ".csv": "csv",
+    ".txt": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".npz": "npz",
+    ".json": "json",
+}
+_NUMBER_COLUMNS = ("rank", "count", "sampled", "items", "weight")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Columns as read, and how to name the place of a row in messages."""
+
+    source: str
+    columns: Mapping[str, Sequence[Any]]
+    place: Callable[[int], str]
+
+
+def read_counts(
+    path: str,
+    *,
+    items: int | None = None,
+    sampled: int | None = None,
+    replacement: bool = True,
+    file_format: str | None = None,
+) -> RankCounts:
+    """Read one rank file (``-`` is standard input) into counts."""
+    groups = read_grouped_counts(
+        path,
+        by=None,
+        items=items,
+        sampled=sampled,
+        replacement=replacement,
+        file_format=file_format,
+    )
+    return groups[""]
+
+
+def read_grouped_counts(
+    path: str,
+    *,
+    by: str | None,
+    items: int | None = None,
+    sampled: int | None = None,
+    replacement: bool = True,
+    file_format: str | None = None,
+) -> dict[str, RankCounts]:
+    """Read one rank file into counts by the values of the column ``by`` (one group for None)."""
+    content, source = _read_bytes(path)
+    if not content:
+        raise FileError(f"{source} is empty; a rank file has a column named rank")
+    kind = _format_of(path, content, file_format)
+    saved = _saved_counts(content, kind, source)
+    if saved is not None:
+        if by is not None or items is not None or sampled is not None:
+            raise InputError(
+                f"by, items and sampled must be left out with {source}, which holds saved counts "
+                "and so knows its designs"
+            )
+        return {"": saved}
+    table = _PARSERS[kind](content, source, by)
+    _require_columns(table, by)
+    options = {"items": items, "sampled": sampled}
+    groups = _group_rows(table, by)
+    return {label: _count_rows(table, rows, options, replacement) for label, rows in groups.items()}
+
+
+# -- bytes and formats --------------------------------------------------------------------------
+
+
+def _read_bytes(path: str) -> tuple[bytes, str]:
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer.read(), "standard input"
+    try:
+        return Path(path).read_bytes(), repr(path)
+    except FileNotFoundError as problem:
+        folder = Path(path).parent
+        beside = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        near = suggest(Path(path).name, beside)
+        raise FileError(f"no file {path!r}" + (f"; {near}" if near else "")) from problem
+    except OSError as problem:
+        raise FileError(f"cannot read {path!r}: {problem.strerror}") from problem
+
+
+def _format_of(path: str, content: bytes, file_format: str | None) -> str:
+    if file_format is not None:
+        return check_choice("format", file_format, FORMATS)
+    if content.startswith(b"PAR1"):
+        return "parquet"
+    if content.startswith(b"PK\x03\x04"):
+        return "npz"
+    by_suffix = _SUFFIXES.get(Path(path).suffix.lower())
+    if by_suffix is not None:
+        return by_suffix
+    first_line = content.lstrip().split(b"\n", 1)[0]
+    if first_line.startswith(b"{"):
+        return "jsonl"
+    return "tsv" if b"\t" in first_line else "csv"
+
+
+def _saved_counts(content: bytes, kind: str, source: str) -> RankCounts | None:
+    if kind == "json":
+        return RankCounts.from_json(_decode(content, source), source)
+    if kind == "npz":
+        with _open_npz(content, source) as arrays:
+            if "format" in arrays.files:
+                return RankCounts.from_arrays({name: arrays[name] for name in arrays.files}, source)
+    return None
+
+
+# -- parsers ------------------------------------------------------------------------------------
+
+
+def _parse_delimited(delimiter: str) -> Callable[[bytes, str, str | None], _Table]:
+    def parse(content: bytes, source: str, by: str | None) -> _Table:
+        reader = csv.reader(
+            io.StringIO(_decode(content, source), newline=""), delimiter=delimiter, strict=True
+        )
+        return _delimited_table(_rows(reader, source), source, by)
+
+    return parse
+
+
+def _rows(reader: Any, source: str) -> Iterator[tuple[int, list[str]]]:
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as problem:
+        raise FileError(f"{source}, line {reader.line_num}: {problem}") from problem
+
+
+def _delimited_table(rows: Iterator[tuple[int, list[str]]], source: str, by: str | None) -> _Table:
+    first = next(rows, None)
+    if first is None:
+        raise FileError(f"{source} has no rows; a rank file has a column named rank")
+    lines: list[int] = []
+    header = [cell.strip() for cell in first[1]]
+    wanted = {name for name in (*_NUMBER_COLUMNS, by) if name is not None}
+    columns: dict[str, list[str]] = {name: [] for name in header}
+    if len(header) == 1 and _is_number(header[0]):
+        columns, header = {"rank": [header[0]]}, ["rank"]
+        lines.append(first[0])
+    if len(set(header)) != len(header):
+        raise FileError(f"{source} has two columns of one name: {', '.join(header)}")
+    kept = [(place, columns[name]) for place, name in enumerate(header) if name in wanted]
+    for line, row in rows:
+        if len(row) != len(header):
+            raise FileError(
+                f"{source}, line {line}: {len(header)} cells expected, got {len(row)}: "
+                f"{', '.join(row)[:60]}"
+            )
+        lines.append(line)
+        for place, values in kept:
+            values.append(row[place])
+    return _Table(source, dict(columns), lambda row: f"line {lines[row]}")
+
+
+def _parse_jsonl(content: bytes, source: str, by: str | None) -> _Table:
+    lines: list[int] = []
+    records: list[dict[str, Any]] = []
+    for number, text in enumerate(_decode(content, source).splitlines(), start=1):
+        if not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as problem:
+            raise FileError(f"{source}, line {number}: not JSON: {text[:60]!r}") from problem
+        if isinstance(record, int | float) and not isinstance(record, bool):
+            record = {"rank": record}
+        if not isinstance(record, dict):
+            raise FileError(f"{source}, line {number}: an object expected, got {text[:60]!r}")
+        lines.append(number)
+        records.append(record)
+    names = dict.fromkeys(name for record in records for name in record)
+    columns = {name: [record.get(name) for record in records] for name in names}
+    return _Table(source, columns, lambda row: f"line {lines[row]}")
+
+
+def _parse_parquet(content: bytes, source: str, by: str | None) -> _Table:
+    parquet = import_extra("pyarrow.parquet", extra="frames", purpose="reading Parquet")
+    wanted = [name for name in (*_NUMBER_COLUMNS, by) if name is not None]
+    try:
+        file = parquet.ParquetFile(io.BytesIO(content))
+        present = file.schema_arrow.names
+        frame = file.read(columns=[name for name in wanted if name in present])
+        columns: dict[str, Sequence[Any]] = dict.fromkeys(present, ())
+        columns |= {name: frame[name].to_pylist() for name in frame.column_names}
+    except (OSError, ValueError) as problem:
+        raise FileError(f"cannot read {source} as Parquet: {problem}") from problem
+    return _Table(source, columns, lambda row: f"row {row + 1}")
+
+
+def _parse_npz(content: bytes, source: str, by: str | None) -> _Table:
+    with _open_npz(content, source) as arrays:
+        try:
+            columns = {name: arrays[name] for name in arrays.files}
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as problem:
+            raise FileError(f"cannot read {source} as NPZ: {problem}") from problem
+    flat = {name: np.atleast_1d(values) for name, values in columns.items()}
+    if any(values.ndim != 1 for values in flat.values()):
+        shapes = ", ".join(f"{name} {values.shape}" for name, values in flat.items())
+        raise FileError(f"the arrays of {source} must be one-dimensional, got {shapes}")
+    rows = len(flat.get("rank", ()))
+    flat = {
+        name: np.repeat(values, rows) if len(values) == 1 else values
+        for name, values in flat.items()
+    }
+    wrong = [name for name, values in flat.items() if len(values) != rows]
+    if wrong and rows:
+        raise FileError(f"the arrays of {source} must be as long as rank ({rows}); not so: {wrong}")
+    return _Table(source, {n: v.tolist() for n, v in flat.items()}, lambda row: f"row {row + 1}")
+
+
+def _parse_json(content: bytes, source: str, by: str | None) -> _Table:
+    raise FileError(f"{source} must hold saved rank counts; write one JSON object a line as .jsonl")
+
+
+_PARSERS: dict[str, Callable[[bytes, str, str | None], _Table]] = {
+    "csv": _parse_delimited(","),
+    "tsv": _parse_delimited("\t"),
+    "jsonl": _parse_jsonl,
+    "parquet": _parse_parquet,
+    "npz": _parse_npz,
+    "json": _parse_json,
+}
+
+
+def _open_npz(content: bytes, source: str) -> Any:
+    try:
+        return np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as problem:
+        raise FileError(f"cannot read {source} as NPZ: {problem}") from problem
+
+
+def _decode(content: bytes, source: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise FileError(
+            f"{source} is not UTF-8 text (byte {problem.start}); it may be truncated, compressed "
+            "or of another format"
+        ) from problem
+
+
+# -- columns to counts --------------------------------------------------------------------------
+
+
+def _require_columns(table: _Table, by: str | None) -> None:
+    for name in ("rank", by):
+        if name is not None and name not in table.columns:
+            present = ", ".join(table.columns) or "none"
+            near = suggest(name, table.columns)
+            raise FileError(
+                f"{table.source} has no column {name!r}; its columns are: {present}"
+                + (f"; {near}" if near else "")
+            )
+    if len(table.columns["rank"]) == 0:
+        raise FileError(f"{table.source} has a header but no rows")
+
+
+def _group_rows(table: _Table, by: str | None) -> dict[str, npt.NDArray[np.int64]]:
+    if by is None:
+        return {"": np.arange(len(table.columns["rank"]))}
+    groups: dict[str, list[int]] = {}
+    for row, label in enumerate(table.columns[by]):
+        groups.setdefault(str(label), []).append(row)
+    return {label: np.array(rows) for label, rows in groups.items()}
+
+
+def _count_rows(
+    table: _Table,
+    rows: npt.NDArray[np.int64],
+    options: dict[str, int | None],
+    replacement: bool,
+) -> RankCounts:
+    columns = {
+        name: _numbers(table, name, rows) for name in _NUMBER_COLUMNS if name in table.columns
+    }
+    design = {
+        name: _option_or_column(table, name, option, columns.get(name))
+        for name, option in options.items()
+    }
+    try:
+        return RankCounts.from_ranks(
+            columns["rank"],
+            items=design["items"],
+            sampled=design["sampled"],
+            weights=columns.get("weight"),
+            count=columns.get("count"),
+            replacement=replacement,
+        )
+    except InputError as problem:
+        hint = "" if {"items", "sampled"} & set(columns) else _MIXED_HINT
+        raise type(problem)(f"{table.source}: {problem}{hint}") from problem
+
+
+_MIXED_HINT = "; where designs differ by row, add columns sampled and items"
+
+
+def _numbers(table: _Table, name: str, rows: npt.NDArray[np.int64]) -> Any:
+    values = table.columns[name]
+    try:
+        chosen = np.array([values[row] for row in rows])
+        # Exact for whole numbers of any size, which a detour through floats would not be.
+        numbers = chosen if chosen.dtype.kind in "iuf" else _from_text(chosen)
+    except (ValueError, TypeError, OverflowError):
+        return _first_bad_number(table, name, rows)
+    if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+        return _first_bad_number(table, name, rows)
+    return numbers
+
+
+def _from_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    try:
+        return values.astype(np.int64)
+    except (ValueError, OverflowError):
+        return values.astype(np.float64)
+
+
+def _first_bad_number(table: _Table, name: str, rows: npt.NDArray[np.int64]) -> Any:
+    for row in rows:
+        value = table.columns[name][row]
+        if not _is_number(value):
+            raise FileError(
+                f"{table.source}, {table.place(int(row))}: {name} must be a number, got {value!r}"
+            )
+    raise FileError(f"{table.source}: {name} must hold numbers of a common type")
+
+
+def _option_or_column(
+    table: _Table, name: str, option: int | None, column: npt.NDArray[Any] | None
+) -> Any:
+    if column is None and option is None:
+        raise DesignError(
+            f"{name} must be given: pass --{name}, or add a column {name!r} to {table.source}"
+        )
+    if column is None:
+        return option
+    if option is not None and (column != option).any():
+        other = column[np.argmax(column != option)]
+        raise DesignError(
+            f"{name} is {option} by option but {other} in a row of {table.source}; give one of them"
+        )
+    return column
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError, OverflowError):
+        return False

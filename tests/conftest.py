@@ -1,0 +1,26 @@
+"""Shared material: one realistic rank distribution, small enough for dense references."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unsample.counts import RankCounts
+from unsample.sampling import Design
+
+
+@pytest.fixture(scope="session")
+def design() -> Design:
+    return Design(items=400, sampled=30)
+
+
+@pytest.fixture(scope="session")
+def full_ranks() -> np.ndarray:
+    rng = np.random.default_rng(11)
+    return np.ceil(400 * rng.beta(0.5, 2.0, size=3000)).astype(int).clip(1, 400)
+
+
+@pytest.fixture(scope="session")
+def counts(design: Design, full_ranks: np.ndarray) -> RankCounts:
+    ranks = design.draw(full_ranks, rng=5)
+    return RankCounts.from_ranks(ranks, items=design.items, sampled=design.sampled)

@@ -1,0 +1,154 @@
+"""Slow, dense, direct implementations of what the package does fast. Only for the tests."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+from scipy import optimize, stats
+
+from unsample.sampling import Design
+
+
+def pmf(design: Design, r: int, rank: int) -> mpmath.mpf:
+    """P(r | R) in 60 digits."""
+    mpmath.mp.dps = 60
+    x, better, others = r - 1, rank - 1, design.items - 1
+    if design.replacement:
+        theta = mpmath.mpf(better) / others
+        return mpmath.binomial(design.sampled, x) * theta**x * (1 - theta) ** (design.sampled - x)
+    worse = others - better
+    if x > better or design.sampled - x > worse:
+        return mpmath.mpf(0)
+    hits = mpmath.binomial(better, x) * mpmath.binomial(worse, design.sampled - x)
+    return hits / mpmath.binomial(others, design.sampled)
+
+
+def matrix(design: Design) -> np.ndarray:
+    """A[R, r] = P(r | R) by scipy.stats, every rank of the catalogue."""
+    r = np.arange(1, design.n + 1)
+    ranks = np.arange(1, design.items + 1)[:, None]
+    if design.replacement:
+        return stats.binom.pmf(r - 1, design.sampled, (ranks - 1) / (design.items - 1))
+    return stats.hypergeom.pmf(r - 1, design.items - 1, ranks - 1, design.sampled)
+
+
+def metric_weights(name: str, k: int, items: int) -> np.ndarray:
+    """w(R) for R = 1..N, written out."""
+    ranks = np.arange(1, items + 1)
+    kernel = {
+        "Recall": lambda rank: 1.0,
+        "Precision": lambda rank: 1.0 / k,
+        "NDCG": lambda rank: 1.0 / math.log2(rank + 1),
+        "AP": lambda rank: 1.0 / rank,
+        "AUC": lambda rank: (items - rank) / (items - 1),
+    }[name]
+    return np.array([kernel(rank) if rank <= k else 0.0 for rank in ranks])
+
+
+def em(likelihood: np.ndarray, histogram: np.ndarray, iterations: int) -> np.ndarray:
+    """The paper's update, one rank r at a time."""
+    items = len(likelihood)
+    pi = np.full(items, 1.0 / items)
+    for _ in range(iterations):
+        new = np.zeros(items)
+        for r, share in enumerate(histogram):
+            if share > 0:
+                joint = pi * likelihood[:, r]
+                new += share * joint / joint.sum()
+        pi = new
+    return pi
+
+
+def wmle_weights(kind: str, n: int, c: float) -> np.ndarray:
+    r = np.arange(1, n + 1)
+    return {
+        "tables": 1 / np.log2(r + 1 + 100),
+        "ndcg": 1 / np.log2(r / c + 1),
+        "ap": c / r,
+    }[kind]
+
+
+def mes_objective(
+    pi: np.ndarray, likelihood: np.ndarray, histogram: np.ndarray, eta: float
+) -> float:
+    entropy = -np.sum(pi[pi > 0] * np.log(pi[pi > 0]))
+    distance = np.sum(histogram * (pi @ likelihood - histogram) ** 2)
+    return float(distance - eta * entropy)
+
+
+def mes(likelihood: np.ndarray, histogram: np.ndarray, eta: float, scale: float) -> np.ndarray:
+    """Mirror descent on the primal: slow, and nothing like Newton on the dual."""
+    pi = np.full(len(likelihood), 1.0 / len(likelihood))
+    for _ in range(200_000):
+        residual = pi @ likelihood - histogram
+        gradient = 2 * scale * likelihood @ (histogram * residual) + eta * (np.log(pi) + 1)
+        step = pi * np.exp(-0.3 / max(eta, 0.015 * scale) * (gradient - gradient.min()))
+        step /= step.sum()
+        if np.abs(step - pi).sum() < 1e-13:
+            break
+        pi = step
+    return pi
+
+
+def bv(
+    likelihood: np.ndarray,
+    histogram: np.ndarray,
+    weights: np.ndarray,
+    gamma: float,
+    prior: np.ndarray,
+) -> float:
+    """The printed closed form with A, b and c written out."""
+    a = np.sqrt(prior)[:, None] * likelihood
+    b = np.sqrt(prior) * weights
+    c = prior @ likelihood
+    corrected = np.linalg.solve((1 - gamma) * a.T @ a + gamma * np.diag(c), a.T @ b)
+    return float(histogram @ corrected)
+
+
+def mn(
+    likelihood: np.ndarray,
+    histogram: np.ndarray,
+    weights: np.ndarray,
+    users: float,
+    prior: np.ndarray,
+) -> float:
+    d = np.diag(prior)
+    a = likelihood
+    system = a.T @ d @ a - a.T @ a / users + np.diag(a.sum(axis=0)) / users
+    return float(histogram @ np.linalg.solve(system, a.T @ d @ weights))
+
+
+def cls(likelihood: np.ndarray, histogram: np.ndarray, weights: np.ndarray) -> float:
+    """Order and sign as linear constraints of a general solver."""
+    n = likelihood.shape[1]
+    gram, right = likelihood.T @ likelihood, likelihood.T @ weights
+    scale = 1.0 / len(likelihood)
+    order = np.eye(n) - np.eye(n, k=1)
+    solved = optimize.minimize(
+        lambda x: scale * (x @ gram @ x - 2 * right @ x + weights @ weights),
+        np.full(n, weights.mean()),
+        jac=lambda x: 2 * scale * (gram @ x - right),
+        constraints=[{"type": "ineq", "fun": lambda x: order @ x, "jac": lambda x: order}],
+        method="SLSQP",
+        options={"maxiter": 5000, "ftol": 1e-16},
+    )
+    return float(histogram @ solved.x)
+
+
+def beta_mass(items: int, a: float, b: float) -> np.ndarray:
+    ranks = np.arange(1, items + 1)
+    mass = ((ranks - 0.5) / items) ** (a - 1) * ((items - ranks + 0.5) / items) ** (b - 1)
+    return mass / mass.sum()
+
+
+def beta(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
+    items = len(likelihood)
+    found = optimize.minimize(
+        lambda p: -np.sum(histogram * np.log(beta_mass(items, p[0], p[1]) @ likelihood)),
+        [1.0, 1.0],
+        method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 10_000},
+    )
+    return beta_mass(items, found.x[0], found.x[1])

@@ -1,0 +1,221 @@
+"""One contract for every estimator. `test_nothing_escapes` proves that every one is in it."""
+
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+
+import unsample
+from unsample import estimators
+from unsample.counts import RankCounts
+from unsample.estimators import REGISTRY, DistributionEstimator, Estimator, Observed
+from unsample.metrics import parse_all
+from unsample.sampling import Design
+
+NAMES = list(REGISTRY)
+VARIANTS = [
+    *NAMES,
+    "bv(gamma=0.01)",
+    "mle(iterations=7)",
+    "mle(iterations=converged)",
+    "wmle(weight=ndcg)",
+    "wmle(weight=ap)",
+    "mes(eta=0.0001)",
+    "mes(eta=0.01, scaling=later)",
+    "cls(constraint=nonnegative)",
+    "recall_map(kind=linear)",
+    "recall_map(kind=bound)",
+    "recall_map(a=1.0)",
+]
+#: Unbiased for nothing but AUC, so its values are not compared with the truth.
+NOT_ESTIMATES = {"naive", "rank"}
+METRICS = parse_all(["Recall@1", "Recall@40", "Precision@40", "NDCG@40", "AP@40", "AUC", "AUC@40"])
+
+
+def _estimator(name: str) -> Estimator:
+    return estimators.parse(name)
+
+
+def _metrics(estimator: Estimator):
+    return [metric for metric in METRICS if estimator.supports(metric)]
+
+
+def _evaluate(estimator: Estimator, counts: RankCounts, metrics=None, **options):
+    metrics = _metrics(estimator) if metrics is None else metrics
+    cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in metrics]
+    observed = Observed.prepare(counts, cutoffs=cutoffs, **options)
+    return estimator.evaluate(observed, metrics)
+
+
+def test_nothing_escapes():
+    """Every concrete estimator class of the package is registered, and so is in the contract."""
+    found = set()
+    for module in pkgutil.walk_packages(estimators.__path__, "unsample.estimators."):
+        loaded = __import__(module.name, fromlist=["_"])
+        for _, member in inspect.getmembers(loaded, inspect.isclass):
+            if issubclass(member, Estimator) and not inspect.isabstract(member):
+                found.add(member)
+    assert found == set(REGISTRY.values())
+    assert {estimators.parse(v).name for v in VARIANTS} == set(REGISTRY)
+    assert {name: cls.name for name, cls in REGISTRY.items()} == {name: name for name in REGISTRY}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_names_round_trip(name):
+    estimator = _estimator(name)
+    assert _estimator(str(estimator)) == estimator
+    assert hash(_estimator(str(estimator))) == hash(estimator)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_docstrings_give_formula_and_reference(name):
+    text = inspect.getdoc(REGISTRY[name]) or ""
+    assert "Reference" in text
+    assert len(text) > 60
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_values_are_finite_certified_and_near_the_truth(name, counts, full_ranks):
+    estimator = _estimator(name)
+    metrics = _metrics(estimator)
+    evaluation = _evaluate(estimator, counts)
+    assert evaluation.values.shape == (1, len(metrics))
+    assert np.isfinite(evaluation.values).all()
+    assert evaluation.certificate.usable
+    assert evaluation.failures == 0
+    if estimator.name in NOT_ESTIMATES or "weight=" in name or "kind=linear" in name:
+        return
+    truth = np.array([metric.weights(full_ranks, 400).mean() for metric in metrics])
+    resolved = [i for i, metric in enumerate(metrics) if metric.k != 1]
+    assert np.allclose(evaluation.values[0, resolved], truth[resolved], rtol=0.3, atol=0.02)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_recall_grows_with_k_and_ends_at_one(name, counts):
+    estimator = _estimator(name)
+    cutoffs = [1, 2, 5, 13, 14, 30, 80, 200, 399, 400]
+    recalls = _evaluate(estimator, counts, parse_all([f"Recall@{k}" for k in cutoffs])).values[0]
+    assert recalls[-1] == pytest.approx(1.0, abs=1e-6)
+    # Estimators linear in the histogram may dip; a distribution never does.
+    slack = 0.02 if estimator.name.startswith(("bv", "mn", "cls")) else 1e-9
+    assert (np.diff(recalls) >= -slack).all()
+    assert (recalls >= -slack).all()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_cutoffs_beyond_the_catalogue_count_everything(name, counts):
+    estimator = _estimator(name)
+    values = _evaluate(estimator, counts, parse_all(["Recall@400", "Recall@5000"])).values[0]
+    assert values[0] == pytest.approx(values[1])
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_batches_give_what_single_fits_give(name, counts):
+    estimator = _estimator(name)
+    drawn = counts.resample(3, rng=0)
+    batch = _evaluate(estimator, counts, resampled=drawn).values
+    for row, weights in enumerate(drawn, start=1):
+        single = RankCounts.from_ranks(
+            counts.low,
+            items=400,
+            sampled=30,
+            count=np.ones(len(counts), dtype=int),
+            weights=np.maximum(weights, 0),
+        )
+        alone = _evaluate(estimator, single).values[0]
+        if estimator.name.startswith("mn"):  # knows the number of targets, which weights change
+            continue
+        assert np.allclose(batch[row], alone, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_duplicating_every_target_changes_nothing(name, counts):
+    estimator = _estimator(name)
+    if estimator.name.startswith("mn"):
+        pytest.skip("MN weighs variance by the number of targets")
+    once, twice = (_evaluate(estimator, c).values for c in (counts, counts + counts))
+    assert np.allclose(once, twice, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_full_sampling_without_replacement_is_exact(name):
+    """With n = N every sampled rank is the global rank, and no estimator may do worse."""
+    estimator = _estimator(name)
+    ranks = np.random.default_rng(0).integers(1, 151, size=500)
+    counts = RankCounts.from_ranks(ranks, items=150, sampled=149, replacement=False)
+    metrics = _metrics(estimator)
+    truth = [metric.weights(ranks, 150).mean() for metric in metrics]
+    assert np.allclose(_evaluate(estimator, counts).values[0], truth, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_targets_of_known_rank_count_exactly(name, counts, full_ranks):
+    """Half the targets ranked in full, half sampled without replacement: each adds its part."""
+    estimator = _estimator(name)
+    known, sampled = full_ranks[:1500], full_ranks[1500:]
+    drawn = Design(400, 30, replacement=False).draw(sampled, rng=1)
+    exact = RankCounts.from_ranks(known, items=400, sampled=399, replacement=False)
+    partly = RankCounts.from_ranks(drawn, items=400, sampled=30, replacement=False)
+    together = _evaluate(estimator, exact + partly).values[0]
+    alone = _evaluate(estimator, partly).values[0]
+    truth = np.array([m.weights(known, 400).mean() for m in _metrics(estimator)])
+    if name == "mle(iterations=converged)":
+        # Alone it may put the unresolved ranks anywhere; known ranks settle where.
+        assert np.allclose(together, truth, rtol=0.1)
+    elif isinstance(estimator, DistributionEstimator) and estimator.joint:
+        # The known ranks also inform the others: between the two, not above both.
+        assert np.allclose(together, (truth + alone) / 2, rtol=0.35, atol=0.02)
+    elif not estimator.name.startswith("mn"):
+        assert np.allclose(together, (truth + alone) / 2, rtol=2e-3)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_catalogues_may_differ_by_target(name, full_ranks):
+    estimator = _estimator(name)
+    rng = np.random.default_rng(3)
+    items = 400 + rng.integers(0, 40, size=len(full_ranks))
+    ranks = 1 + rng.binomial(30, (full_ranks - 1) / (items - 1))
+    counts = RankCounts.from_ranks(ranks, items=items, sampled=30)
+    metrics = [metric for metric in _metrics(estimator) if metric.k == 40]
+    values = _evaluate(estimator, counts, metrics).values[0]
+    assert np.isfinite(values).all()
+    if estimator.name in NOT_ESTIMATES or "weight=" in name or "kind=linear" in name:
+        return
+    truth = [metric.weights(full_ranks, 400).mean() for metric in metrics]
+    assert np.allclose(values, truth, rtol=0.3, atol=0.02)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_one_target_is_enough_to_answer(name):
+    estimator = _estimator(name)
+    for rank in (1, 31):
+        counts = RankCounts.from_ranks([rank], items=400, sampled=30)
+        values = _evaluate(estimator, counts).values
+        assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("name", [v for v in VARIANTS if _estimator(v).gives_distribution])
+def test_distributions_have_mass_one_and_give_the_metrics(name, counts):
+    estimator = _estimator(name)
+    evaluation = _evaluate(estimator, counts)
+    distribution = evaluation.distribution
+    assert distribution is not None
+    assert distribution.mass.sum() == pytest.approx(1.0, abs=1e-6)
+    if not estimator.name.startswith(("bv", "mn")):
+        assert distribution.mass.min() >= 0
+    values = [distribution.expect(metric) for metric in _metrics(estimator)]
+    assert np.allclose(values, evaluation.values[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_same_seed_same_numbers(name, counts):
+    estimator = _estimator(name)
+    metrics = _metrics(estimator)
+    one, two = (
+        unsample.estimate(counts, metrics=metrics, method=estimator, resamples=5, rng=3)
+        for _ in range(2)
+    )
+    for metric in metrics:
+        assert one[metric].value == two[metric].value
+        assert one[metric].interval() == two[metric].interval()

@@ -1,0 +1,230 @@
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import unsample
+from unsample.errors import (
+    BiasedMethodWarning,
+    DesignError,
+    InputError,
+    MethodError,
+    MetricError,
+    RankError,
+    UnresolvedWarning,
+)
+from unsample.sampling import Design
+
+
+@pytest.fixture(scope="module")
+def ranks(design, full_ranks):
+    return design.draw(full_ranks, rng=5)
+
+
+@pytest.fixture(scope="module")
+def result(ranks):
+    return unsample.estimate(
+        ranks, items=400, sampled=30, metrics=["HR@5", "NDCG@40"], method=["mle", "bv"]
+    )
+
+
+def test_results_are_found_by_any_spelling(result):
+    one = result["recall@5", "mle"]
+    assert one is result[unsample.metrics.Recall @ 5, "mle"]
+    assert [e.metric.name for e in result.entries] == ["Recall@5", "NDCG@40"] * 2
+    assert result.methods == ("mle", "bv")
+    assert next(iter(result)) == ("Recall@5", "mle")
+    assert len(result) == 4
+
+
+def test_results_say_what_is_not_there(result):
+    with pytest.raises(KeyError, match="several methods"):
+        result["HR@5"]
+    with pytest.raises(KeyError, match="no estimate of Recall@6"):
+        result["HR@6"]
+    with pytest.raises(KeyError, match="no estimate of Recall@5 by mes"):
+        result["HR@5", "mes"]
+    with pytest.raises(MethodError, match="exactly one method"):
+        _ = result.distribution
+
+
+def test_intervals_hold_the_value_and_widen_with_the_level(result):
+    for entry in result.entries:
+        low, high = entry.interval(0.95)
+        inner_low, inner_high = entry.interval(0.5)
+        assert low < inner_low < inner_high < high
+        assert low < entry.value < high
+        assert entry.standard_error == pytest.approx((high - low) / 3.92, rel=0.25)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, math.nan, "95"])
+def test_levels_outside_are_refused(result, level):
+    with pytest.raises(InputError, match="level must be"):
+        result.entries[0].interval(level)
+
+
+def test_small_cutoffs_are_called_unresolved(ranks):
+    with pytest.warns(UnresolvedWarning, match="resolves K >= 14") as caught:
+        result = unsample.estimate(
+            ranks, items=400, sampled=30, metrics=["Recall@13", "Recall@14", "AUC"]
+        )
+    assert len(caught) == 1
+    assert [e.resolved for e in result.entries] == [False, True, True]
+    assert "Recall@13 is not resolved" in result.warnings[0]
+
+
+def test_the_naive_metric_is_marked_as_biased(ranks):
+    with pytest.warns(BiasedMethodWarning, match="do not report it"):
+        unsample.estimate(ranks, items=400, sampled=30, metrics="Recall@40", method="naive")
+
+
+def test_counts_and_ranks_give_the_same(ranks, counts):
+    from_ranks = unsample.estimate(ranks, items=400, sampled=30)
+    from_counts = unsample.estimate(counts)
+    assert from_ranks.to_dict() == from_counts.to_dict()
+
+
+def test_json_has_the_promised_fields(result):
+    data = json.loads(result.to_json())
+    assert (data["items"], data["sampled"], data["users"]) == (400, 30, 3000)
+    assert list(data["estimates"][0])[:8] == [
+        "metric",
+        "method",
+        "value",
+        "low",
+        "high",
+        "bound_low",
+        "bound_high",
+        "resolved",
+    ]
+    assert data["warnings"]
+
+
+@pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow", None])
+def test_frames_in_every_library(result, backend):
+    frame = result.to_frame(backend)
+    assert frame.shape[0] == 4
+    with pytest.raises(InputError, match="one of polars, pandas, pyarrow"):
+        result.to_frame("excel")
+
+
+def test_printing(result):
+    text = str(result)
+    assert text.startswith("3,000 targets, 30 of 400 items sampled with replacement")
+    assert "NDCG@40" in text
+    assert "warning: Recall@5 is not resolved" in text
+    assert "<table>" in result._repr_html_()
+    assert "NOT RESOLVED" in str(result["HR@5", "mle"])
+
+
+def test_exact_matches_the_definition_and_has_intervals(full_ranks):
+    result = unsample.exact(full_ranks, items=400, metrics=["Recall@10", "AUC"])
+    assert result["Recall@10"].value == pytest.approx((full_ranks <= 10).mean(), rel=1e-12)
+    assert result["AUC"].value == pytest.approx(((400 - full_ranks) / 399).mean(), rel=1e-12)
+    low, high = result["Recall@10"].interval()
+    spread = math.sqrt(result["Recall@10"].value * (1 - result["Recall@10"].value) / 3000)
+    assert (high - low) / 3.92 == pytest.approx(spread, rel=0.25)
+    assert result.distribution.cdf(10) == pytest.approx((full_ranks <= 10).mean())
+
+
+def test_exact_takes_a_catalogue_for_each_target():
+    result = unsample.exact([2, 2], items=[3, 5], metrics=["AUC", "Recall@1"])
+    assert result["AUC"].value == pytest.approx((0.5 + 0.75) / 2)
+    with pytest.raises(RankError, match="items"):
+        unsample.exact([6], items=5)
+
+
+def test_one_target_has_a_value_but_no_interval():
+    result = unsample.estimate([3], items=400, sampled=30, metrics="Recall@40")
+    low, high = result["Recall@40"].interval()
+    assert math.isnan(low)
+    assert math.isnan(high)
+    assert json.loads(result.to_json())["estimates"][0]["low"] is None
+    assert "none (too few targets)" in str(result)
+
+
+def test_weights_count(full_ranks):
+    ranks = np.array([1, 5, 31])
+    doubled = unsample.estimate([1, 1, 5, 31], items=400, sampled=30, resamples=0)
+    weighted = unsample.estimate(ranks, items=400, sampled=30, weights=[2, 1, 1], resamples=0)
+    for metric in doubled.metrics:
+        assert doubled[metric].value == pytest.approx(weighted[metric].value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"items": None}, DesignError, "items must be given"),
+        ({"sampled": None}, DesignError, "sampled must be given"),
+        ({"metrics": "NDGC@10"}, MetricError, "did you mean NDCG"),
+        ({"metrics": []}, MetricError, "at least one metric"),
+        ({"method": "mles"}, MethodError, "did you mean"),
+        ({"method": []}, MethodError, "at least one estimator"),
+        ({"method": "recall_map", "metrics": "AP@5"}, MetricError, "recall_map can give"),
+        ({"sampler": "popularity"}, DesignError, "popularity"),
+        ({"resamples": -1}, InputError, "resamples"),
+        ({"rng": "seed"}, InputError, "rng"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, error, words):
+    with pytest.raises(error, match=words):
+        unsample.estimate([1, 2, 3], **({"items": 400, "sampled": 30} | arguments))
+
+
+def test_counts_refuse_a_second_design(counts):
+    with pytest.raises(InputError, match="must be left out"):
+        unsample.estimate(counts, items=400)
+
+
+def test_metrics_at_the_edge_of_a_catalogue():
+    result = unsample.estimate(
+        [1, 2, 2], items=2, sampled=1, metrics=["Recall@1", "Recall@99"], method="mle"
+    )
+    assert result["Recall@99"].value == pytest.approx(1.0)
+    huge = unsample.estimate(np.full(10, 3), items=10**9, sampled=99, metrics="Recall@1000")
+    assert 0 <= huge["Recall@1000"].value <= 1
+
+
+def test_the_surface_is_what_it_was():
+    assert unsample.__all__ == sorted(unsample.__all__)
+    assert set(unsample.__all__) == set(unsample._SURFACE)
+    assert set(unsample.__all__) == {
+        "Design",
+        "Estimate",
+        "Estimates",
+        "RankCounts",
+        "RankDistribution",
+        "errors",
+        "estimate",
+        "estimators",
+        "exact",
+        "metrics",
+    }
+    for name in unsample.__all__:
+        assert getattr(unsample, name) is not None
+    assert set(dir(unsample)) >= set(unsample.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = unsample.nothing
+
+
+def test_import_loads_nothing_heavy():
+    code = "import sys, unsample; print(*sorted({m.partition('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "scipy", "narwhals", "typer", "rich"} & set(loaded)
+
+
+def test_estimates_agree_with_a_simulated_truth_in_the_large():
+    """With many targets and a resolved K, MLE comes within a few per cent of the exact metric."""
+    rng = np.random.default_rng(0)
+    full = np.ceil(3706 * rng.beta(0.5, 2, size=200_000)).astype(int).clip(1)
+    sampled = Design(3706, 99).draw(full, rng=1)
+    metrics = ["Recall@100", "NDCG@100", "AUC"]
+    result = unsample.estimate(sampled, items=3706, sampled=99, metrics=metrics, resamples=20)
+    truth = unsample.exact(full, items=3706, metrics=metrics, resamples=0)
+    assert result["Recall@100"].value == pytest.approx(truth["Recall@100"].value, rel=0.03)
+    assert result["AUC"].value == pytest.approx(truth["AUC"].value, rel=0.002)

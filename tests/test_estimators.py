@@ -1,0 +1,237 @@
+"""Each estimator against a slow, dense, direct implementation of its formula."""
+
+import numpy as np
+import pytest
+
+from tests import reference
+from unsample import estimators
+from unsample.counts import RankCounts
+from unsample.errors import DesignError, MethodError, MetricError
+from unsample.estimators import MLE, Observed, RecallMap
+from unsample.metrics import parse_all
+from unsample.sampling import Design
+
+NAMES = ("Recall", "NDCG", "AP")
+CUTOFFS = (1, 5, 14, 40)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["binomial", "hypergeometric"])
+def setting(request):
+    design = Design(400, 30, replacement=request.param)
+    rng = np.random.default_rng(8)
+    ranks = np.ceil(400 * rng.beta(0.5, 2, size=3000)).astype(int).clip(1)
+    histogram = np.bincount(design.draw(ranks, rng=rng), minlength=32)[1:]
+    return design, histogram, reference.matrix(design)
+
+
+def _values(method: str, setting) -> dict[tuple[str, int], float]:
+    design, histogram, _ = setting
+    counts = RankCounts.from_histogram(histogram, design)
+    metrics = parse_all([f"{name}@{k}" for name in NAMES for k in CUTOFFS])
+    observed = Observed.prepare(counts, cutoffs=CUTOFFS)
+    values = estimators.parse(method).evaluate(observed, metrics).values[0]
+    return {(m.family.name, m.k): v for m, v in zip(metrics, values, strict=True)}
+
+
+def _same(got, expected, rel):
+    for (name, k), value in got.items():
+        weights = reference.metric_weights(name, k, 400)
+        assert value == pytest.approx(expected(weights), rel=rel, abs=1e-9), (name, k)
+
+
+def test_naive_and_rank(setting):
+    _, histogram, _ = setting
+    shares = histogram / histogram.sum()
+    r = np.arange(1, 32)
+    for (name, k), value in _values("naive", setting).items():
+        assert value == pytest.approx(shares @ reference.metric_weights(name, k, 31))
+    unbiased = 1 + 399 * (r - 1) / 30
+    for (name, k), value in _values("rank", setting).items():
+        kernel = {"Recall": np.ones(31), "NDCG": 1 / np.log2(unbiased + 1), "AP": 1 / unbiased}
+        assert value == pytest.approx(shares @ np.where(unbiased <= k, kernel[name], 0))
+
+
+@pytest.mark.parametrize("iterations", [1, 20, 100])
+def test_mle(setting, iterations):
+    _, histogram, likelihood = setting
+    pi = reference.em(likelihood, histogram / histogram.sum(), iterations)
+    _same(_values(f"mle(iterations={iterations})", setting), lambda w: pi @ w, 2e-4)
+
+
+@pytest.mark.parametrize("weight", ["tables", "ndcg", "ap"])
+def test_wmle(setting, weight):
+    _, histogram, likelihood = setting
+    weighted = histogram * reference.wmle_weights(weight, 31, 10.0)
+    pi = reference.em(likelihood, weighted / weighted.sum(), 100)
+    _same(_values(f"wmle(weight={weight})", setting), lambda w: pi @ w, 2e-4)
+
+
+@pytest.mark.parametrize(
+    ("method", "eta", "scale"),
+    [("mes(eta=0.01)", 0.01, 1), ("mes(eta=0.3, scaling=later)", 0.3, 31)],
+)
+def test_mes(setting, method, eta, scale):
+    _, histogram, likelihood = setting
+    pi = reference.mes(likelihood, histogram / histogram.sum(), eta, scale)
+    _same(_values(method, setting), lambda w: pi @ w, 2e-4)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 0.01])
+def test_bv(setting, gamma):
+    _, histogram, likelihood = setting
+    shares, uniform = histogram / histogram.sum(), np.full(400, 1 / 400)
+    expected = lambda w: reference.bv(likelihood, shares, w, gamma, uniform)  # noqa: E731
+    _same(_values(f"bv(gamma={gamma})", setting), expected, 1e-3)
+
+
+def test_bv_and_mn_with_a_learned_prior(setting):
+    _, histogram, likelihood = setting
+    shares, users = histogram / histogram.sum(), float(histogram.sum())
+    by_mle = reference.em(likelihood, shares, 100)
+    by_mes = reference.mes(likelihood, shares, 0.01, 1.0)
+    cases = {
+        "bv_mle": lambda w: reference.bv(likelihood, shares, w, 0.01, by_mle),
+        "bv_mes(eta=0.01)": lambda w: reference.bv(likelihood, shares, w, 0.01, by_mes),
+        "mn_mle": lambda w: reference.mn(likelihood, shares, w, users, by_mle),
+        "mn_mes(eta=0.01)": lambda w: reference.mn(likelihood, shares, w, users, by_mes),
+    }
+    for method, expected in cases.items():
+        _same(_values(method, setting), expected, 5e-3)
+
+
+def test_cls(setting):
+    _, histogram, likelihood = setting
+    shares = histogram / histogram.sum()
+    _same(_values("cls", setting), lambda w: reference.cls(likelihood, shares, w), 5e-3)
+
+
+def test_beta(setting):
+    _, histogram, likelihood = setting
+    pi = reference.beta(likelihood, histogram / histogram.sum())
+    _same(_values("beta", setting), lambda w: pi @ w, 1e-3)
+
+
+def test_map_tends_to_the_converged_mle(setting):
+    weak, none = (
+        _values("map(strength=1e-7)", setting),
+        _values("mle(iterations=converged)", setting),
+    )
+    # Support points may move between neighbouring ranks at no cost in likelihood.
+    assert weak["Recall", 40] == pytest.approx(none["Recall", 40], rel=0.02)
+
+
+def test_weak_entropy_tends_to_exact_metrics_when_nearly_all_is_sampled():
+    """n = N - 1 is not set apart as known; the limit of a vanishing entropy must be exact there."""
+    ranks = np.random.default_rng(0).integers(1, 61, size=4000)
+    design = Design(61, 59, replacement=False)
+    counts = RankCounts.from_ranks(
+        design.draw(ranks, rng=0), items=61, sampled=59, replacement=False
+    )
+    metrics = parse_all(["Recall@10", "NDCG@10"])
+    truth = [metric.weights(ranks, 61).mean() for metric in metrics]
+    observed = Observed.prepare(counts, cutoffs=[10])
+    for method in ("mes(eta=1e-7)", "map(strength=1e-5)", "mle(iterations=converged)"):
+        values = estimators.parse(method).evaluate(observed, metrics).values[0]
+        assert np.allclose(values, truth, rtol=0.05), method
+
+
+def test_recall_map_is_exact_on_its_own_law():
+    """Under theta ~ Beta(a, 1) the beta mapping returns the true recall at every f(k)."""
+    design, a = Design(10_001, 50), 0.5
+    theta = (np.arange(10_000) + 0.5) / 10_000
+    law = theta ** (a - 1)
+    histogram = (law / law.sum()) @ reference.matrix(design)[:-1]
+    counts = RankCounts.from_histogram(np.round(histogram * 10**9).astype(int), design)
+    mapping = RecallMap(kind="beta", a=a)
+    for k in (1, 5, 20):
+        cutoff = round(mapping.mapping(design)[k - 1])
+        metrics = parse_all([f"Recall@{cutoff}"])
+        value = mapping.evaluate(Observed.prepare(counts), metrics).values[0, 0]
+        assert value == pytest.approx((cutoff / 10_001) ** a, rel=0.03)
+
+
+def test_recall_map_shapes():
+    design = Design(1001, 10)
+    linear = RecallMap(kind="linear").mapping(design)
+    assert linear[0] == 1
+    assert linear[5] == pytest.approx(501)
+    uniform = RecallMap(kind="beta", a=1.0).mapping(design)
+    assert np.allclose(uniform, 1001 * np.arange(1, 12) / 11)
+    median = RecallMap(kind="bound").mapping(design)
+    assert Design(1001, 10).pmf(np.arange(1, 4), median[2]).sum() == pytest.approx(0.5)
+
+
+def test_ranges_of_ranks_are_enough_where_the_formula_allows(setting):
+    """Coarse histograms (published hit rates) give close to what the full one gives."""
+    design, histogram, _ = setting
+    counts = RankCounts.from_histogram(histogram, design).merge_ranks([1, 2, 3, 5, 8, 12, 20])
+    metrics = parse_all(["Recall@40"])
+    observed = Observed.prepare(counts, cutoffs=[40])
+    for method in ("mle", "wmle", "mes", "bv", "cls", "beta", "map", "mn_mle"):
+        value = estimators.parse(method).evaluate(observed, metrics).values[0, 0]
+        assert value == pytest.approx(_values(method, setting)["Recall", 40], rel=0.1)
+    with pytest.raises(DesignError, match="naive"):
+        estimators.parse("naive").evaluate(observed, parse_all(["NDCG@10"]))
+    naive = estimators.parse("naive").evaluate(observed, parse_all(["Recall@5"]))
+    assert naive.values[0, 0] == pytest.approx(histogram[:5].sum() / histogram.sum())
+    with pytest.raises(DesignError, match="single sampled ranks"):
+        estimators.parse("rank").evaluate(observed, metrics)
+
+
+def test_overlapping_ranges_are_refused_where_a_partition_is_needed():
+    design = Design(400, 30)
+    counts = RankCounts.from_ranges([1, 1], [1, 5], [10, 10], design)
+    observed = Observed.prepare(counts)
+    with pytest.raises(DesignError, match="must not overlap"):
+        estimators.parse("bv").evaluate(observed, parse_all(["Recall@40"]))
+
+
+def test_many_catalogue_sizes_are_grouped_without_harm(full_ranks):
+    rng = np.random.default_rng(0)
+    items = 4000 + rng.integers(0, 400, size=3000)
+    ranks = 1 + rng.binomial(99, (full_ranks * 9 - 1) / (items - 1))
+    counts = RankCounts.from_ranks(ranks, items=items, sampled=99)
+    observed = Observed.prepare(counts, cutoffs=[100])
+    assert len(observed.designs) < 10 < len(list(counts.by_design()))
+    assert observed.shares.sum() == pytest.approx(1.0)
+    ungrouped = Observed(counts, counts.weight[None] / counts.weight.sum(), observed.grid)
+    metrics = parse_all(["Recall@100", "NDCG@100", "AUC"])
+    grouped, apart = (MLE().evaluate(o, metrics).values for o in (observed, ungrouped))
+    assert np.allclose(grouped, apart, rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("mel", "did you mean mle"),
+        ("bv(gama=0.1)", "keys among: gamma"),
+        ("bv(gamma=0)", "gamma must be"),
+        ("bv(gamma=2)", "gamma must be"),
+        ("mle(iterations=0)", "iterations must be"),
+        ("mle(iterations=many)", "iterations must be"),
+        ("mes(eta=-1)", "eta must be"),
+        ("mes(scaling=none)", "one of printed, later"),
+        ("wmle(weight=ndgc)", "did you mean ndcg"),
+        ("cls(constraint=box)", "one of monotone, nonnegative"),
+        ("map(strength=0)", "strength must be"),
+        ("recall_map(kind=cubic)", "one of linear, bound, beta"),
+        ("mle(100)", "key=value"),
+        ("mle)", "method must be a name"),
+        (3, "method must be a name"),
+    ],
+)
+def test_bad_methods_are_refused(method, words):
+    with pytest.raises(MethodError, match=words):
+        estimators.parse(method)
+
+
+def test_unsupported_metrics_are_refused(counts):
+    with pytest.raises(MetricError, match="recall_map can give"):
+        RecallMap().evaluate(Observed.prepare(counts), parse_all(["NDCG@10"]))
+
+
+def test_systems_too_large_are_refused():
+    counts = RankCounts.from_ranks([1, 7], items=10**6, sampled=20_000)
+    with pytest.raises(DesignError, match="at most 5000"):
+        estimators.parse("bv").evaluate(Observed.prepare(counts), parse_all(["Recall@100"]))
+    assert MLE().evaluate(Observed.prepare(counts), parse_all(["Recall@100"])).values[0, 0] > 0

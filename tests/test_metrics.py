@@ -1,0 +1,126 @@
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import unsample
+from tests import reference
+from unsample import metrics
+from unsample.distribution import RankDistribution, bin_weights
+from unsample.errors import MetricError
+from unsample.grid import RankGrid
+
+FAMILIES = list(metrics.REGISTRY.values())
+
+
+@given(family=st.sampled_from(FAMILIES), k=st.none() | st.integers(1, 10**6))
+def test_names_round_trip(family, k):
+    metric = family(k)
+    again = metrics.parse(str(metric))
+    assert again == metric
+    assert hash(again) == hash(metric)
+    assert str(again) == str(metric) == repr(metric)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [("HR@10", "Recall@10"), ("hit@5", "Recall@5"), ("MRR", "AP"), (" ndcg @ 10 ", "NDCG@10")],
+)
+def test_aliases_become_what_they_stand_for(alias, name):
+    assert str(metrics.parse(alias)) == name
+
+
+def test_matmul_reads_as_the_name_does():
+    assert metrics.parse("NDCG@10") == metrics.NDCG @ 10
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+@pytest.mark.parametrize("k", [1, 7, 100, 500])
+def test_weights_match_the_definitions(family, k):
+    ranks = np.arange(1, 101)
+    expected = reference.metric_weights(family.name, k, 100)
+    assert np.allclose((family @ k).weights(ranks, 100), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+@pytest.mark.parametrize("k", [None, 1, 70, 333])
+def test_bin_weights_are_means_over_bins(family, k):
+    grid = RankGrid.build(3000, sampled=99, cutoffs=[k] if k else [])
+    dense = family(k).weights(np.arange(1, 3001), 3000)
+    expected = np.add.reduceat(dense, grid.low - 1) / grid.width
+    assert np.allclose(bin_weights(family(k), grid), expected, rtol=1e-9, atol=1e-15)
+
+
+def test_a_cutoff_inside_a_bin_counts_its_share():
+    grid = RankGrid.build(1000, single=4, ratio=0.5)
+    distribution = RankDistribution(grid, grid.width / 1000)
+    for k in (5, 37, 480, 1000, 5000):
+        assert distribution.expect(f"Recall@{k}") == pytest.approx(min(k, 1000) / 1000)
+
+
+def test_a_foreign_library_agrees_on_exact_metrics():
+    rng = np.random.default_rng(0)
+    ranks = rng.integers(1, 60, size=40)
+    run = [
+        ir_measures.ScoredDoc(str(u), f"d{place}", -place)
+        for u in range(40)
+        for place in range(1, 61)
+    ]
+    qrels = [ir_measures.Qrel(str(u), f"d{rank}", 1) for u, rank in enumerate(ranks)]
+    theirs = ir_measures.calc_aggregate(
+        [ir_measures.nDCG @ 10, ir_measures.RR @ 10, ir_measures.R @ 10, ir_measures.AP @ 10],
+        qrels,
+        run,
+    )
+    ours = unsample.exact(ranks, items=60, metrics=["NDCG@10", "MRR@10", "Recall@10"])
+    assert ours["NDCG@10"].value == pytest.approx(theirs[ir_measures.nDCG @ 10])
+    assert ours["MRR@10"].value == pytest.approx(theirs[ir_measures.RR @ 10])
+    assert ours["AP@10"].value == pytest.approx(theirs[ir_measures.AP @ 10])
+    assert ours["HR@10"].value == pytest.approx(theirs[ir_measures.R @ 10])
+
+
+def test_custom_families_work_like_the_others(full_ranks):
+    family = metrics.custom("Squared", lambda rank: rank**-2.0)
+    result = unsample.exact(full_ranks, items=400, metrics=[family @ 20])
+    expected = np.where(full_ranks <= 20, full_ranks**-2.0, 0.0).mean()
+    assert result[family @ 20].value == pytest.approx(expected)
+
+
+def test_registered_families_parse_until_a_name_is_taken():
+    family = metrics.custom("RootGain", lambda rank: rank**-0.5)
+    metrics.register(family)
+    try:
+        assert metrics.parse("rootgain@3") == family @ 3
+        with pytest.raises(MetricError, match="must be new"):
+            metrics.register(metrics.custom("rootgain", lambda rank: rank))
+    finally:
+        del metrics.REGISTRY["RootGain"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("NDGC@10", "did you mean NDCG"),
+        ("NDCG@0", "at least 1"),
+        ("NDCG@-3", "at least 1"),
+        ("NDCG@1.5", "at least 1"),
+        ("NDCG@", "metric must be"),
+        ("", "metric must be"),
+        ("10@NDCG", "metric must be"),
+        (17, "metric must be"),
+    ],
+)
+def test_bad_names_are_refused(name, words):
+    with pytest.raises(MetricError, match=words):
+        metrics.parse(name)
+
+
+def test_bad_custom_weights_are_refused():
+    with pytest.raises(MetricError, match="name must be"):
+        metrics.custom("no spaces", lambda rank: rank)
+    family = metrics.custom("Broken", lambda rank: np.log(rank - rank))
+    with np.errstate(divide="ignore"), pytest.raises(MetricError, match="finite"):
+        (family @ 3).weights([1, 2], 10)
+    with pytest.raises(MetricError, match="at least one"):
+        metrics.parse_all([])
