@@ -61,7 +61,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def fitted(world):
-    return {name: create(name, **SMALL[name]).fit(world) for name in REGISTRY}
+    return {name: create(name, SMALL[name]).fit(world) for name in REGISTRY}
 
 
 # -- the contract -------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class TestContract:
         assert (scores[:, -1:] < scores[:, :-1]).any(axis=1).all()
 
     def test_the_same_seed_gives_the_same_scores(self, name, fitted, world):
-        again = create(name, **SMALL[name]).fit(world)
+        again = create(name, SMALL[name]).fit(world)
         users = np.arange(USERS)
         assert np.array_equal(again.score_all(users), fitted[name].score_all(users))
 
@@ -121,7 +121,7 @@ class TestContract:
         assert np.array_equal(loaded.score_all(users), fitted[name].score_all(users))
 
     def test_hyperparameters_are_frozen_and_printed(self, name):
-        recommender = create(name, **SMALL[name])
+        recommender = create(name, SMALL[name])
         with pytest.raises(AttributeError):
             recommender.name = "other"
         for key, value in recommender.hyperparameters.items():
@@ -149,7 +149,7 @@ class TestContract:
 
     def test_interactions_are_checked(self, name):
         none = np.array([], dtype=np.int64)
-        recommender = create(name, **SMALL[name])
+        recommender = create(name, SMALL[name])
         with pytest.raises(InputError, match="at least one pair, got none"):
             recommender.fit(Interactions(none, none, 3, 3))
         with pytest.raises(InputError, match=r"interactions.item must be ids in 0\.\.2, got 3"):
@@ -225,7 +225,7 @@ def test_early_stopping_keeps_the_best_epoch(name, world):
     validation = Interactions(world.user[held], world.item[held], USERS, ITEMS)
     settings = {**SMALL[name], "epochs": 60, "patience": 2}
     notes = []
-    model = create(name, **settings).fit(
+    model = create(name, settings).fit(
         train,
         validation=validation,
         progress=lambda done, total, note="": notes.append((done, total, note)),
@@ -285,7 +285,7 @@ def test_an_unknown_recommender_suggests_the_nearest():
     with pytest.raises(RecommenderError, match="did you mean multivae"):
         create("mult-vae")
     with pytest.raises(RecommenderError, match="did you mean penalty"):
-        create("ease", penality=3)
+        create("ease", {"penality": 3})
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ __all__ = ["ranks_against"]
 _ON_TARGET = ("drop", "tie", "refuse")
 #: Pairs scored at a time.
 _BLOCK = 1 << 20
-_MATRIX = 2
 
 
 def ranks_against(
@@ -76,7 +75,7 @@ def ranks_against(
 
 def _as_negatives(negatives: npt.ArrayLike, users: int, targets: int) -> IntArray:
     matrix = np.asarray(negatives)
-    if matrix.ndim != _MATRIX or not users == targets == len(matrix) or matrix.size == 0:
+    if matrix.ndim != 2 or not users == targets == len(matrix) or matrix.size == 0:
         raise InputError(
             "negatives must be a matrix with a row for each target and at least one column, got "
             f"shape {matrix.shape} for {targets} targets of {users} users"

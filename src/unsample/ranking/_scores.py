@@ -16,8 +16,6 @@ __all__ = ["FactorScores", "Score", "ScoreAll", "ScoreArray", "score_block"]
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
 
-_MATRIX = 2
-
 
 class ScoreAll(Protocol):
     """Scores of every item: one row for each user asked for, one column for each item."""
@@ -51,7 +49,7 @@ class FactorScores:
     def __post_init__(self) -> None:
         for name in ("user_factors", "item_factors"):
             shape = np.shape(getattr(self, name))
-            if len(shape) != _MATRIX:
+            if len(shape) != 2:
                 raise InputError(f"{name} must be a matrix, got an array of shape {shape}")
         users, items = self.user_factors.shape, self.item_factors.shape
         if users[1] != items[1]:

@@ -43,7 +43,6 @@ VERSION = 1
 LOWEST = np.finfo(np.float32).min
 #: Users whose full rows of scores are made at a time when only some items are asked for.
 _ROWS = 256
-_MATRIX = 2
 
 
 class Recommender(Protocol):
@@ -148,7 +147,7 @@ class BaseRecommender(ABC):
         fitted = self._require_fitted()
         known = _check_ids("users", users, fitted.users)
         asked = _check_ids("items", items, fitted.items)
-        if known.ndim != 1 or asked.ndim not in (1, _MATRIX) or len(asked) != len(known):
+        if known.ndim != 1 or asked.ndim not in (1, 2) or len(asked) != len(known):
             raise InputError(
                 "items must hold one item or one row of items for each user, got shapes "
                 f"{asked.shape} for users of shape {known.shape}"

@@ -15,7 +15,7 @@ from unsample.metrics import NDCG
 from unsample.ranking import exact_ranks
 from unsample.recommenders._base import Scores, Training, Weights
 
-__all__ = ["Schedule", "as_arrays", "learn_in_epochs", "torch_for", "validation_quality"]
+__all__ = ["Learner", "Schedule", "learn_in_epochs", "torch_for", "validation_quality"]
 
 _METRIC = NDCG @ 10
 
@@ -26,6 +26,47 @@ class Schedule:
 
     epochs: int
     patience: int
+
+
+class Learner:
+    """Tensors that Adam improves, and the running mean of their values over the steps.
+
+    The mean is what scores: it is steadier and ranks better than the last values. It keeps the
+    share ``averaging`` of its old value at each step, less during the first few.
+    """
+
+    def __init__(
+        self,
+        torch: Any,
+        start: dict[str, npt.NDArray[np.float32]],
+        *,
+        device: str,
+        learning_rate: float,
+        averaging: float,
+    ) -> None:
+        self.tensors = {
+            name: torch.tensor(array, device=device, requires_grad=True)
+            for name, array in start.items()
+        }
+        self._mean = {name: tensor.detach().clone() for name, tensor in self.tensors.items()}
+        self._adam = torch.optim.Adam(self.tensors.values(), lr=learning_rate)
+        self._averaging = averaging
+        self._steps = 0
+
+    def step(self, loss: Any) -> Any:
+        """Go one step down the gradient of a loss and return the loss."""
+        self._adam.zero_grad()
+        loss.backward()
+        self._adam.step()
+        self._steps += 1
+        kept = min(self._averaging, self._steps / (self._steps + 10))
+        for name, tensor in self.tensors.items():
+            self._mean[name].lerp_(tensor.detach(), 1.0 - kept)
+        return loss.detach()
+
+    def weights(self) -> dict[str, npt.NDArray[np.float32]]:
+        """Return a copy of the means as arrays."""
+        return {name: mean.cpu().numpy().copy() for name, mean in self._mean.items()}
 
 
 def torch_for(device: str, purpose: str) -> Any:
@@ -97,8 +138,3 @@ def validation_quality(
         return float(_METRIC.weights(ranks.ranks, validation.items).mean())
 
     return quality
-
-
-def as_arrays(tensors: dict[str, Any]) -> dict[str, npt.NDArray[np.float32]]:
-    """Copy tensors into numpy arrays."""
-    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in tensors.items()}

@@ -24,8 +24,8 @@ from unsample.recommenders._base import (
     scored_history,
 )
 from unsample.recommenders._epochs import (
+    Learner,
     Schedule,
-    as_arrays,
     learn_in_epochs,
     torch_for,
     validation_quality,
@@ -51,6 +51,9 @@ class MultiVAE(BaseRecommender):
         Weight of the Kullback-Leibler term once it is fully on.
     annealing
         Epochs over which that weight rises from zero.
+    averaging
+        Share of the old value that the running mean of the weights keeps at each step; that mean
+        is what scores. Zero takes the last weights as they are.
     epochs, patience
         Most epochs, and how many without a better validation result end the learning.
     batch
@@ -68,10 +71,11 @@ class MultiVAE(BaseRecommender):
     dropout: float = 0.5
     kl_weight: float = 0.2
     annealing: int = 50
-    epochs: int = 60
+    averaging: float = 0.99
+    epochs: int = 50
     patience: int = 10
-    batch: int = 256
-    learning_rate: float = 1e-3
+    batch: int = 128
+    learning_rate: float = 2e-3
     seed: int = 0
     device: str = "cpu"
     name: ClassVar[str] = "multivae"
@@ -80,6 +84,7 @@ class MultiVAE(BaseRecommender):
         for name in ("hidden", "latent", "annealing", "epochs", "patience", "batch"):
             check_integer(name, getattr(self, name), minimum=1)
         check_real("dropout", self.dropout, low=0.0, high=1.0, open_high=True)
+        check_real("averaging", self.averaging, low=0.0, high=1.0, open_high=True)
         check_real("kl_weight", self.kl_weight, low=0.0)
         check_real("learning_rate", self.learning_rate, low=0.0, open_low=True)
         check_seed(self.seed)
@@ -87,11 +92,13 @@ class MultiVAE(BaseRecommender):
     def _learn(self, training: Training) -> Weights:
         torch = torch_for(self.device, "MultiVAE")
         rng = np.random.default_rng(self.seed)
-        tensors = {
-            name: torch.tensor(array, device=self.device, requires_grad=True)
-            for name, array in self._start(training.matrix.shape[1], rng).items()
-        }
-        optimiser = torch.optim.Adam(tensors.values(), lr=self.learning_rate)
+        learner = Learner(
+            torch,
+            self._start(training.matrix.shape[1], rng),
+            device=self.device,
+            learning_rate=self.learning_rate,
+            averaging=self.averaging,
+        )
         noise = torch.Generator(device=self.device).manual_seed(self.seed)
         active = np.flatnonzero(np.diff(training.matrix.indptr))
 
@@ -100,11 +107,8 @@ class MultiVAE(BaseRecommender):
             losses = []
             for users in _batches(active, self.batch, rng):
                 rows = torch.from_numpy(training.matrix[users].toarray()).to(self.device)
-                loss = self._loss(torch, tensors, rows, kl_weight, noise)
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-                losses.append(loss.detach())
+                loss = self._loss(torch, learner.tensors, rows, kl_weight, noise)
+                losses.append(learner.step(loss))
             return float(torch.stack(losses).mean())
 
         def score_all(users: IntArray, weights: Weights) -> Scores:
@@ -112,7 +116,7 @@ class MultiVAE(BaseRecommender):
 
         weights = learn_in_epochs(
             run_epoch,
-            lambda: as_arrays(tensors),
+            learner.weights,
             validation_quality(training, score_all),
             Schedule(self.epochs, self.patience),
             training,

@@ -26,8 +26,8 @@ from unsample.recommenders._base import (
     check_seed,
 )
 from unsample.recommenders._epochs import (
+    Learner,
     Schedule,
-    as_arrays,
     learn_in_epochs,
     torch_for,
     validation_quality,
@@ -89,7 +89,7 @@ class NeuMF(BaseRecommender):
         object.__setattr__(self, "layers", tuple(self.layers))
         for name in ("factors", "negatives", "epochs", "patience", "batch"):
             check_integer(name, getattr(self, name), minimum=1)
-        if len(self.layers) < 2 or self.layers[0] % 2:  # noqa: PLR2004 - input and one layer
+        if len(self.layers) < 2 or self.layers[0] % 2:
             raise InputError(
                 "layers must be at least two sizes, the first an even one (half of it is the "
                 f"user's vector), got {self.layers}"
@@ -104,30 +104,26 @@ class NeuMF(BaseRecommender):
         torch = torch_for(self.device, "NeuMF")
         rng = np.random.default_rng(self.seed)
         users, items = training.matrix.shape
-        tensors = {
-            name: torch.tensor(array, device=self.device, requires_grad=True)
-            for name, array in self._start(users, items, rng).items()
-        }
-        average = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-        optimiser = torch.optim.Adam(tensors.values(), lr=self.learning_rate)
+        learner = Learner(
+            torch,
+            self._start(users, items, rng),
+            device=self.device,
+            learning_rate=self.learning_rate,
+            averaging=self.averaging,
+        )
         pairs = _Pairs.of(training.matrix)
 
-        def run_epoch(epoch: int) -> float:  # noqa: ARG001 - every epoch is alike
+        def run_epoch(epoch: int) -> float:
             losses = []
             for batch in pairs.batches(self.batch, self.negatives, rng):
                 asked = (torch.from_numpy(part).to(self.device) for part in batch)
-                loss = _loss(torch, _logits(torch, tensors, *asked))
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-                current = [tensor.detach() for tensor in tensors.values()]
-                torch._foreach_lerp_(list(average.values()), current, 1.0 - self.averaging)
-                losses.append(loss.detach())
+                logits = _logits(torch, learner.tensors, *asked)
+                losses.append(learner.step(_loss(torch, logits)))
             return float(torch.stack(losses).mean())
 
         return learn_in_epochs(
             run_epoch,
-            lambda: as_arrays(average),
+            learner.weights,
             validation_quality(training, _score_users),
             Schedule(self.epochs, self.patience),
             training,

@@ -20,7 +20,7 @@ class Popularity(BaseRecommender):
     name: ClassVar[str] = "popularity"
     _unseen_score: ClassVar[float] = 0.0  # nobody has it: that is its popularity
 
-    def _learn(self, training: Training) -> Weights:  # noqa: ARG002 - counts are kept anyway
+    def _learn(self, training: Training) -> Weights:
         return {}
 
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,26 +24,30 @@ from unsample.recommenders._popularity import Popularity
 
 __all__ = ["REGISTRY", "create", "load"]
 
-REGISTRY: dict[str, type[BaseRecommender]] = {
-    kind.name: kind for kind in (Popularity, ItemKNN, ALS, EASE, NeuMF, MultiVAE)
-}
+REGISTRY: MappingProxyType[str, type[BaseRecommender]] = MappingProxyType(
+    {kind.name: kind for kind in (Popularity, ItemKNN, ALS, EASE, NeuMF, MultiVAE)}
+)
 
 _WEIGHTS = "weights/"
 
 
-def create(name: str, **hyperparameters: Any) -> BaseRecommender:
-    """Return a new recommender of this name; hyperparameters that are not given keep defaults."""
+def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> BaseRecommender:
+    """Return a new recommender of this name; hyperparameters that are not given keep defaults.
+
+    >>> create("ease", {"penalty": 200.0})
+    EASE(penalty=200.0, precision='float32', device='cpu')
+    """
     check_choice("recommender", name, REGISTRY, error=RecommenderError)
     kind = REGISTRY[name]
-    known = kind().hyperparameters
-    for key in hyperparameters:
+    known, given = kind().hyperparameters, dict(hyperparameters or {})
+    for key in given:
         if key not in known:
             near = suggest(key, known)
             raise RecommenderError(
                 f"{name} must get hyperparameters among {', '.join(known) or 'none'}, got {key!r}"
                 + (f"; {near}" if near else "")
             )
-    return kind(**hyperparameters)
+    return kind(**given)
 
 
 def load(path: str | os.PathLike[str]) -> BaseRecommender:
@@ -54,7 +60,7 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
                 f"{str(path)!r} must be a recommender of version {VERSION} or older, got "
                 f"{header['format']} {header['version']}; a newer unsample may have written it"
             )
-        recommender = create(header["name"], **_with_tuples(header["hyperparameters"]))
+        recommender = create(header["name"], _with_tuples(header["hyperparameters"]))
         fitted = Fitted(
             users=header["users"],
             items=header["items"],
