@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# One BLAS thread in each of the test workers: they share the cores already.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q
 
 .PHONY: help demo test test-all validity check format bench clean
 help:
@@ -21,13 +23,13 @@ demo: $(READY)
 		-m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method mle
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto -q
+	$(PYTEST)
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -n auto -q -m "not validity and not realdata"
+	$(PYTEST) -m "not validity and not realdata"
 
 validity: $(READY)
-	$(BIN)/python -m pytest -n auto -q -m validity
+	$(PYTEST) -m validity
 
 check: $(READY)
 	$(BIN)/ruff check .

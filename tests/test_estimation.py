@@ -197,6 +197,7 @@ def test_the_surface_is_what_it_was():
         "Estimates",
         "RankCounts",
         "RankDistribution",
+        "datasets",
         "errors",
         "estimate",
         "estimators",
@@ -228,3 +229,9 @@ def test_estimates_agree_with_a_simulated_truth_in_the_large():
     truth = unsample.exact(full, items=3706, metrics=metrics, resamples=0)
     assert result["Recall@100"].value == pytest.approx(truth["Recall@100"].value, rel=0.03)
     assert result["AUC"].value == pytest.approx(truth["AUC"].value, rel=0.002)
+
+
+def test_exact_ranks_stand_alone_in_their_distribution():
+    ranks = np.random.default_rng(0).integers(1, 5001, size=300)
+    result = unsample.exact(ranks, items=5000, metrics="NDCG", resamples=0)
+    assert result.distribution.expect("NDCG") == pytest.approx(result["NDCG"].value, rel=1e-12)

@@ -22,6 +22,7 @@ _SURFACE = {
     "Estimates": "estimation",
     "RankCounts": "counts",
     "RankDistribution": "distribution",
+    "datasets": None,
     "estimate": "estimation",
     "estimators": None,
     "errors": None,
@@ -35,6 +36,7 @@ __all__ = [
     "Estimates",
     "RankCounts",
     "RankDistribution",
+    "datasets",
     "errors",
     "estimate",
     "estimators",
@@ -43,7 +45,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from unsample import errors, estimators, metrics
+    from unsample import datasets, errors, estimators, metrics
     from unsample.counts import RankCounts
     from unsample.distribution import RankDistribution
     from unsample.estimation import Estimate, Estimates, estimate, exact

@@ -10,7 +10,10 @@
     │   ├── MethodError                   an unknown estimator or a parameter it does not have
     │   ├── ScoreError                    scores that cannot be ranked
     │   ├── RecommenderError              an unknown recommender, or one that is not fitted yet
-    │   └── FileError                     a file that is missing, unreadable, or lacks a column
+    │   ├── FileError                     a file that is missing, unreadable, or lacks a column
+    │   │   └── ChecksumError             a file whose content is not the published one
+    │   └── DatasetError                  an unknown data set, or one that lacks what is asked
+    ├── DownloadError (also an OSError)   a public file could not be fetched
     ├── SolverError (also a RuntimeError) a solver ended without an answer that may be used
     └── MissingExtraError (also an ImportError)   an optional library is not installed
 
@@ -27,8 +30,11 @@ from __future__ import annotations
 
 __all__ = [
     "BiasedMethodWarning",
+    "ChecksumError",
     "ConvergenceWarning",
+    "DatasetError",
     "DesignError",
+    "DownloadError",
     "FileError",
     "InputError",
     "MethodError",
@@ -82,6 +88,18 @@ class RecommenderError(InputError):
 
 class FileError(InputError):
     """A file that is missing, unreadable, truncated, or lacks a column."""
+
+
+class ChecksumError(FileError):
+    """A file whose content is not the published one; the message holds both checksums."""
+
+
+class DatasetError(InputError):
+    """An unknown data set, or one that lacks what is asked of it (a split, times, any rows)."""
+
+
+class DownloadError(UnsampleError, OSError):
+    """A public file could not be fetched; the message says how to provide it by hand."""
 
 
 class SolverError(UnsampleError, RuntimeError):

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import LARGEST_CATALOGUE, FloatArray, IntArray, check_integer
+from unsample._checks import LARGEST_CATALOGUE, BoolArray, FloatArray, IntArray, check_integer
 from unsample.errors import DesignError
 
 __all__ = ["RankGrid", "mean_over"]
@@ -26,7 +26,7 @@ __all__ = ["RankGrid", "mean_over"]
 #: Ranks that always stand alone.
 FIRST_SINGLE_RANKS = 64
 #: Width of a bin relative to its rank.
-RATIO = 0.02
+RATIO = 0.0125
 #: Widest bin in units of the standard error of a rank seen through the sample.
 SHARE_OF_STANDARD_ERROR = 0.2
 
@@ -81,14 +81,39 @@ class RankGrid:
 
 
 def mean_over(
-    function: Callable[[FloatArray], FloatArray], low: IntArray, high: IntArray
+    function: Callable[[FloatArray], FloatArray],
+    low: IntArray,
+    high: IntArray,
+    *,
+    one_by_one: BoolArray | None = None,
 ) -> FloatArray:
     """Return the mean of ``function`` over the integers ``low..high``, for many ranges at once.
 
     The last axis of what ``function`` returns must follow the ranks it is given. The rule has
     three points: their weights and places match the first six moments of the uniform
     distribution on ``high - low + 1`` consecutive integers. It is exact up to three integers.
+    Ranges marked ``one_by_one`` are summed over all their integers instead, for functions that
+    are not smooth there.
     """
+    result = _three_point_mean(function, low, high)
+    if one_by_one is not None and one_by_one.any():
+        result[..., one_by_one] = _plain_mean(function, low[one_by_one], high[one_by_one])
+    return result
+
+
+def _plain_mean(
+    function: Callable[[FloatArray], FloatArray], low: IntArray, high: IntArray
+) -> FloatArray:
+    count = high - low + 1
+    starts = np.cumsum(count) - count
+    ranks = np.arange(count.sum()) - np.repeat(starts - low, count)
+    sums = np.add.reduceat(function(ranks.astype(np.float64)), starts, axis=-1)
+    return np.asarray(sums / count)
+
+
+def _three_point_mean(
+    function: Callable[[FloatArray], FloatArray], low: IntArray, high: IntArray
+) -> FloatArray:
     count = (high - low + 1).astype(np.float64)
     middle = (low + high) / 2.0
     # A single rank would need an imaginary offset; its weight is zero, so any offset will do.

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from unsample._checks import (
     LARGEST_CATALOGUE,
+    BoolArray,
     FloatArray,
     IntArray,
     Seed,
@@ -39,6 +40,8 @@ _SAMPLERS_REFUSED = (
 
 #: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
 _STIRLING_FROM = 16.0
+#: How far from the last rank the bounds of the hypergeometric law can be felt.
+_KINK_REACH = 64
 #: Most numbers in one block when probabilities of ranges of ranks are summed.
 _BLOCK = 4_000_000
 
@@ -151,9 +154,25 @@ class Design:
         inside = grid.low <= self.items
         result = np.zeros((len(low), len(grid)))
         result[:, inside] = mean_over(
-            lambda ranks: self.range_pmf(low, high, ranks), grid.low[inside], reach[inside]
+            lambda ranks: self.range_pmf(low, high, ranks),
+            grid.low[inside],
+            reach[inside],
+            one_by_one=self._has_kinks(grid.low[inside], reach[inside]),
         )
         return np.asarray(result * ((reach - grid.low + 1).clip(min=0) / grid.width))
+
+    def _has_kinks(self, first: IntArray, last: IntArray) -> BoolArray:
+        """Return the bins over which P(r | R) is not smooth, narrow enough to visit each rank.
+
+        Without replacement r - 1 <= R - 1 and n - r <= N - R. Where a share f of the items is
+        sampled, these bounds are met with probability f^(R-1) and f^(N-R): near either end, or
+        everywhere when f is large. At the upper end ranks stand alone.
+        """
+        if self.replacement:
+            return np.zeros(len(first), dtype=bool)
+        narrow = last - first < _KINK_REACH
+        dense_sample = self.sampled > 0.5 * self.items
+        return np.asarray(narrow & (dense_sample | (last > self.items - _KINK_REACH)))
 
     def draw(
         self, ranks: npt.ArrayLike, *, rng: Seed = None, size: tuple[int, ...] = ()

@@ -48,7 +48,10 @@ def estimate_command(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]"
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
         ),
     ] = None,
     method: Annotated[

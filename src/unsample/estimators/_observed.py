@@ -78,10 +78,8 @@ class Observed:
             raise InputError("every histogram must hold some weight, got an empty one")
         counts, shares = _group_catalogues(counts, weights / totals)
         if grid is None:
-            known = counts.low[_full(counts) & (counts.low == counts.high)]
-            kept = [*cutoffs, *known.tolist()] if len(known) <= 1000 else list(cutoffs)
             grid = RankGrid.build(
-                counts.largest_catalogue, sampled=counts.largest_sample, cutoffs=kept
+                counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
         return cls(counts, shares, grid)
 
@@ -141,9 +139,10 @@ class Observed:
     def known_metric(self, metric: Metric) -> FloatArray:
         """Return what the targets of known rank add to the metric, for each histogram."""
         ranks, items = self.counts.low[self.known], self.counts.items[self.known]
-        weights = np.array(
-            [float(metric.weights(r, int(n))) for r, n in zip(ranks, items, strict=True)]
-        )
+        weights = np.empty(len(ranks))
+        for size in np.unique(items):
+            chosen = items == size
+            weights[chosen] = metric.weights(ranks[chosen], int(size))
         return np.asarray(self.shares[:, self.known] @ weights)
 
     def bin_weights(self, metric: Metric) -> FloatArray:
@@ -170,6 +169,20 @@ def _full(counts: RankCounts) -> BoolArray:
     if counts.replacement:
         return np.zeros(len(counts), dtype=bool)
     return np.asarray(counts.sampled == counts.items - 1)
+
+
+def _sharpest_sample(counts: RankCounts) -> int:
+    """Return the size of a sample with replacement that sees ranks as sharply as the best here.
+
+    Without replacement the variance falls by the share of items not sampled. Known ranks need no
+    grid at all.
+    """
+    partly = ~_full(counts)
+    if not partly.any():
+        return 0
+    sampled, others = counts.sampled[partly], counts.items[partly] - 1
+    left = np.ones(len(sampled)) if counts.replacement else (others - sampled) / others
+    return int((sampled / left).max())
 
 
 def _take(counts: RankCounts, kept: BoolArray) -> RankCounts:

@@ -232,8 +232,6 @@ def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
         raise InputError(f"interactions must be unsample.datasets.Interactions, got {got}")
     if len(interactions) == 0:
         raise InputError("interactions must hold at least one pair, got none")
-    _check_ids("interactions.user", interactions.user, interactions.users)
-    _check_ids("interactions.item", interactions.item, interactions.items)
     matrix: scipy.sparse.csr_array = interactions.matrix()
     matrix.sum_duplicates()
     matrix.data[:] = 1.0  # a pair given twice is still one pair
@@ -249,8 +247,6 @@ def _check_validation(validation: Interactions, interactions: Interactions) -> N
             "validation must have the users and items of interactions, got "
             f"{shapes[0]} against {shapes[1]}"
         )
-    _check_ids("validation.user", validation.user, validation.users)
-    _check_ids("validation.item", validation.item, validation.items)
 
 
 def _check_ids(name: str, ids: npt.ArrayLike, count: int) -> IntArray:

@@ -1,0 +1,128 @@
+"""The registry of public data sets, read from ``registry.toml`` beside this file."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from unsample._checks import check_choice
+from unsample.errors import DatasetError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DataFile", "Record", "Source", "git_blob_id", "names", "record"]
+
+#: No file of the registry is larger; where the size is not known, reading stops here.
+LARGEST_FILE = 1 << 28
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a data set: its format, its address, and how to know its plain content."""
+
+    name: str
+    format: str
+    address: str = ""
+    member: str = ""
+    size: int | None = None
+    sha256: str = ""
+    git_blob: str = ""
+
+    @property
+    def limit(self) -> int:
+        """Return the most bytes that the plain content may have."""
+        return LARGEST_FILE if self.size is None else self.size
+
+    @property
+    def checksum(self) -> str:
+        """Return the checksum that is verified, with the kind in front."""
+        return f"sha256:{self.sha256}" if self.sha256 else f"git-blob:{self.git_blob}"
+
+    def checksum_of(self, content: bytes) -> str:
+        """Return the checksum of ``content``, of the kind that this file is known by."""
+        if self.sha256:
+            return f"sha256:{hashlib.sha256(content).hexdigest()}"
+        return f"git-blob:{git_blob_id(content)}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files that together give the interactions, or the stated part of them."""
+
+    files: tuple[str, ...]
+    complete: bool = True
+    note: str = ""
+    users: int | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the registry holds on one data set; the counts are the published ones."""
+
+    name: str
+    title: str
+    home: str
+    licence: str
+    citations: tuple[str, ...]
+    users: int
+    items: int
+    interactions: int
+    files: Mapping[str, DataFile]
+    sources: tuple[Source, ...]
+    test: str = ""
+    negatives: str = ""
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """Return the names of the files that hold the published split."""
+        return tuple(name for name in (self.test, self.negatives) if name)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Return the names of the files to download: the best source and the published split."""
+        return tuple(dict.fromkeys((*self.sources[0].files, *self.published)))
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the public data sets.
+
+    >>> names()
+    ('ml-1m', 'pinterest-20', 'citeulike-a', 'yelp')
+    """
+    return tuple(_tables())
+
+
+def record(name: str) -> Record:
+    """Return what the registry holds on ``name``, or suggest the nearest name."""
+    tables = _tables()
+    check_choice("name", name, tables, error=DatasetError)
+    return _as_record(name, tables[name])
+
+
+def git_blob_id(content: bytes) -> str:
+    """Return what ``git hash-object`` prints for a file with this content.
+
+    >>> git_blob_id(b"hello")
+    'b6fc4c620b67d95f953a5c1c1230aaab5db5a1b0'
+    """
+    header = b"blob %d\0" % len(content)
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+
+
+def _tables() -> dict[str, Any]:
+    text = files("unsample.datasets").joinpath("registry.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _as_record(name: str, table: dict[str, Any]) -> Record:
+    fields = dict(table)
+    data_files = {key: DataFile(key, **value) for key, value in fields.pop("files").items()}
+    sources = tuple(
+        Source(**{**source, "files": tuple(source["files"])}) for source in fields.pop("sources")
+    )
+    citations = tuple(fields.pop("citations"))
+    return Record(name, citations=citations, files=data_files, sources=sources, **fields)

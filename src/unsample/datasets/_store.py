@@ -1,0 +1,144 @@
+"""Where the files of a data set lie on this machine, and reading them with their checksums.
+
+A file is looked for in ``$UNSAMPLE_DATA/NAME/original``, in ``$UNSAMPLE_DATA/NAME``, and in the
+folder of downloads, plain or compressed (``.xz``, ``.gz``). Files of the user are only ever read; a
+download that turns out wrong is kept aside as ``.corrupt``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import zlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unsample._checks import import_extra
+from unsample.errors import ChecksumError, FileError
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterator
+
+    from unsample.datasets._registry import DataFile
+
+__all__ = [
+    "COMPRESSIONS",
+    "cache_folder",
+    "check",
+    "locate",
+    "open_plain",
+    "read",
+    "read_local",
+    "set_aside",
+]
+
+COMPRESSIONS = (".xz", ".gz")
+
+
+def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder of downloads: ``cache``, ``$UNSAMPLE_CACHE``, or the platform's own."""
+    chosen = cache or os.environ.get("UNSAMPLE_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    pooch = import_extra("pooch", extra="data", purpose="the folder of downloads")
+    return Path(pooch.os_cache("unsample"))
+
+
+def locate(
+    dataset: str, file: DataFile, cache: str | os.PathLike[str] | None = None
+) -> Path | None:
+    """Return where ``file`` lies on this machine, or None."""
+    for folder in _folders(dataset, cache):
+        for suffix in ("", *COMPRESSIONS):
+            path = folder / (file.name + suffix)
+            if path.is_file():
+                return path
+    return None
+
+
+def read_local(
+    dataset: str,
+    file: DataFile,
+    cache: str | os.PathLike[str] | None = None,
+    *,
+    verify: bool = True,
+) -> tuple[Path, bytes] | None:
+    """Return where ``file`` lies and its verified content, or None where it is not at hand."""
+    path = locate(dataset, file, cache)
+    if path is None:
+        return None
+    content = read(path, file.limit)
+    try:
+        if verify:
+            check(content, file, str(path))
+    except ChecksumError as problem:
+        if not _is_download(path, cache):
+            raise
+        raise ChecksumError(f"{problem}; it is kept in {str(set_aside(path))!r}") from problem
+    return path, content
+
+
+def read(path: Path, limit: int) -> bytes:
+    """Return the plain content of ``path``, or one byte more than ``limit`` where it goes on."""
+    try:
+        with open_plain(path) as stream:
+            return stream.read(limit + 1)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
+        raise FileError(
+            f"cannot read {str(path)!r}: {problem}; provide the file again"
+        ) from problem
+
+
+def check(content: bytes, file: DataFile, where: str) -> None:
+    """Refuse content whose checksum is not the published one."""
+    if len(content) > file.limit:
+        raise ChecksumError(
+            f"{where} must hold the published {file.name} of at most {file.limit:,} bytes, "
+            "got more; provide the original file"
+        )
+    got = file.checksum_of(content)
+    if got != file.checksum:
+        raise ChecksumError(
+            f"{where} must hold the published {file.name}: expected {file.checksum}, got {got} "
+            f"({len(content):,} bytes); provide the original file"
+        )
+
+
+def _is_download(path: Path, cache: str | os.PathLike[str] | None) -> bool:
+    provided = os.environ.get("UNSAMPLE_DATA")
+    if provided and path.is_relative_to(Path(provided).expanduser()):
+        return False
+    return path.is_relative_to(cache_folder(cache))
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a wrong file so that it can be looked at but is not read again."""
+    return path.replace(path.with_name(path.name.removesuffix(".part") + ".corrupt"))
+
+
+def open_plain(path: Path) -> lzma.LZMAFile | gzip.GzipFile | io.BufferedReader:
+    """Open a plain, ``.xz`` or ``.gz`` file for reading its plain content."""
+    match path.suffix.lower():
+        case ".xz":
+            return lzma.LZMAFile(path)
+        case ".gz":
+            return gzip.GzipFile(path)
+    return path.open("rb")
+
+
+def _folders(dataset: str, cache: str | os.PathLike[str] | None) -> Iterator[Path]:
+    provided = os.environ.get("UNSAMPLE_DATA")
+    if provided:
+        root = Path(provided).expanduser()
+        if not root.is_dir():
+            raise FileError(
+                f"UNSAMPLE_DATA must name a folder that holds {dataset}/original, got {provided!r}"
+            )
+        yield root / dataset / "original"
+        yield root / dataset
+    # Without pooch nothing was ever downloaded into the platform's folder.
+    if cache or os.environ.get("UNSAMPLE_CACHE") or find_spec("pooch"):
+        yield cache_folder(cache) / dataset

@@ -1,0 +1,136 @@
+"""The published files themselves: counts against the published ones, and each other's."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unsample import datasets
+
+DATA = os.environ.get("UNSAMPLE_DATA", "")
+
+pytestmark = [
+    pytest.mark.realdata,
+    pytest.mark.skipif(not DATA, reason="UNSAMPLE_DATA names no folder with the data sets"),
+]
+
+
+def need(name: str) -> None:
+    if not datasets.info(name).at_hand:
+        pytest.skip(f"{name} is not under UNSAMPLE_DATA")
+
+
+@pytest.mark.parametrize("name", datasets.names())
+def test_counts_are_the_published_ones_where_complete(name):
+    need(name)
+    info, loaded = datasets.info(name), datasets.load(name, download=False)
+    assert loaded.complete == info.complete
+    assert loaded.items == info.items
+    assert len(np.unique(loaded.pair_keys())) == len(loaded)
+    if loaded.complete:
+        assert loaded.users == info.users
+        assert len(loaded) == info.interactions
+        assert loaded.note == ""
+    else:
+        assert f"{len(loaded):,} of {info.interactions:,}" in loaded.note
+
+
+def test_ml_1m_is_whole():
+    need("ml-1m")
+    loaded = datasets.load("ml-1m", download=False)
+    assert (loaded.users, loaded.items, len(loaded), loaded.merged) == (6040, 3706, 1_000_209, 0)
+    assert loaded.count_by_item().min() > 0
+    assert loaded.count_by_user().min() == 20
+
+
+def test_ml_1m_loads_in_seconds():
+    need("ml-1m")
+    start = time.perf_counter()
+    datasets.load("ml-1m", download=False)
+    assert time.perf_counter() - start < 5
+
+
+def test_both_sources_of_ml_1m_agree(monkeypatch, tmp_path):
+    need("ml-1m")
+    first = datasets.load("ml-1m", download=False)
+    (tmp_path / "ml-1m").mkdir()
+    for file in datasets.info("ml-1m").files:
+        if file.name != "ratings.dat" and file.path:
+            (tmp_path / "ml-1m" / file.path.name).symlink_to(file.path)
+    monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path))
+    if not datasets.info("ml-1m").at_hand:
+        pytest.skip("the files of the published split are not under UNSAMPLE_DATA")
+    second = datasets.load("ml-1m", download=False)
+    for column in ("user", "item", "rating", "time"):
+        np.testing.assert_array_equal(getattr(first, column), getattr(second, column))
+
+
+def test_the_published_split_of_ml_1m():
+    need("ml-1m")
+    split = datasets.leave_published_out("ml-1m", download=False)
+    whole = datasets.load("ml-1m", download=False)
+    assert split.target_user.tolist() == list(range(6040))
+    assert len(split.train) == 994_169
+    assert split.unseen_targets == 2
+    assert split.users_without_target == 0
+    assert whole.time is not None
+    latest = np.zeros(6040, dtype=np.int64)
+    np.maximum.at(latest, whole.user, whole.time)
+    place = np.searchsorted(whole.pair_keys(), split.target_user * 3706 + split.target_item)
+    np.testing.assert_array_equal(whole.time[place], latest)
+    assert split.negatives is not None
+    assert split.negatives.shape == (6040, 99)
+    assert (split.negatives == split.target_item[:, None]).any(axis=1).sum() == 156
+    trained = split.train.matrix().toarray()
+    assert trained[np.arange(6040)[:, None], split.negatives].sum() == 0
+
+
+def test_citeulike_is_whole():
+    need("citeulike-a")
+    loaded = datasets.load("citeulike-a", download=False)
+    assert (loaded.users, loaded.items, len(loaded), loaded.merged) == (5551, 16_980, 204_986, 0)
+    assert loaded.count_by_user().min() == 10
+
+
+def test_the_part_of_pinterest():
+    need("pinterest-20")
+    loaded = datasets.load("pinterest-20", download=False)
+    if loaded.complete:
+        pytest.skip("the whole of pinterest-20 is at hand")
+    assert (loaded.users, loaded.items, len(loaded)) == (37_501, 9916, 1_000_154)
+    assert (loaded.count_by_item() > 0).sum() == 9836
+    split = datasets.leave_published_out("pinterest-20", download=False, validation=True)
+    assert len(split.target_user) == 37_501
+    assert split.validation_user is not None
+    assert len(split.train) == 1_000_154 - 2 * 37_501
+    assert not split.complete
+    assert "users 0 to 37500" in split.note
+
+
+def test_the_part_of_yelp():
+    need("yelp")
+    loaded = datasets.load("yelp", download=False)
+    if loaded.complete:
+        pytest.skip("the whole of yelp is at hand")
+    assert (loaded.users, loaded.items, len(loaded)) == (25_677, 25_815, 292_257)
+    split = datasets.leave_published_out("yelp", download=False)
+    assert len(split.target_user) == 25_677
+    assert len(split.train) == 292_257 - 25_677
+    assert "42 %" in split.note
+
+
+@pytest.mark.parametrize("name", datasets.names())
+def test_the_arrays_prepared_from_the_same_files_agree(name):
+    arrays = Path(DATA) / name / "interactions.npz"
+    if not arrays.exists():
+        pytest.skip(f"{arrays.name} is not under UNSAMPLE_DATA/{name}")
+    loaded = datasets.load(name, download=False)
+    with np.load(arrays) as prepared:
+        keys = prepared["user"].astype(np.int64) * loaded.items + prepared["item"]
+        np.testing.assert_array_equal(np.sort(keys), loaded.pair_keys())
+        if "movielens_item_id" in prepared:
+            np.testing.assert_array_equal(prepared["movielens_item_id"], loaded.item_ids)
