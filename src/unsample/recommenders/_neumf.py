@@ -77,7 +77,7 @@ class NeuMF(BaseRecommender):
     layers: tuple[int, ...] = (64, 32, 16)
     negatives: int = 8
     averaging: float = 0.998
-    epochs: int = 12
+    epochs: int = 8
     patience: int = 3
     batch: int = 2048
     learning_rate: float = 2e-3
