@@ -8,6 +8,8 @@
     │   ├── DesignError                   a design that does not exist or cannot be estimated from
     │   ├── MetricError                   an unknown metric, or one an estimator cannot give
     │   ├── MethodError                   an unknown estimator or a parameter it does not have
+    │   ├── ScoreError                    scores that cannot be ranked
+    │   ├── RecommenderError              an unknown recommender, or one that is not fitted yet
     │   ├── FileError                     a file that is missing, unreadable, or lacks a column
     │   │   └── ChecksumError             a file whose content is not the published one
     │   └── DatasetError                  an unknown data set, or one that lacks what is asked
@@ -39,6 +41,8 @@ __all__ = [
     "MetricError",
     "MissingExtraError",
     "RankError",
+    "RecommenderError",
+    "ScoreError",
     "SolverError",
     "UnresolvedWarning",
     "UnsampleError",
@@ -72,6 +76,14 @@ class MetricError(InputError):
 
 class MethodError(InputError):
     """An unknown estimator, or a parameter that it does not have."""
+
+
+class ScoreError(InputError):
+    """Scores of the wrong shape or kind, or with NaN among them."""
+
+
+class RecommenderError(InputError):
+    """An unknown recommender, or one asked for scores before it was fitted."""
 
 
 class FileError(InputError):

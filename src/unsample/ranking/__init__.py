@@ -1,0 +1,29 @@
+"""From scores to ranks: among all candidates, among drawn ones, among published negatives.
+
+>>> import numpy as np
+>>> scores = np.array([[0.9, 0.1, 0.5], [0.2, 0.2, 0.2]])
+>>> exact_ranks(lambda users: scores[users], [0, 1], [2, 0], items=3, ties="realistic").ranks
+array([2., 2.])
+"""
+
+from unsample.ranking._against import ranks_against
+from unsample.ranking._exact import exact_ranks
+from unsample.ranking._progress import Progress
+from unsample.ranking._results import FullRanks, SampledRanks
+from unsample.ranking._sampled import sampled_ranks
+from unsample.ranking._scores import FactorScores, Score, ScoreAll
+from unsample.ranking._ties import TIE_RULES, TieRule
+
+__all__ = [
+    "TIE_RULES",
+    "FactorScores",
+    "FullRanks",
+    "Progress",
+    "SampledRanks",
+    "Score",
+    "ScoreAll",
+    "TieRule",
+    "exact_ranks",
+    "ranks_against",
+    "sampled_ranks",
+]

@@ -1,0 +1,91 @@
+"""Every recommender by its name, and reading one back from a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import check_choice, suggest
+from unsample.errors import FileError, RecommenderError
+from unsample.recommenders._als import ALS
+from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted
+from unsample.recommenders._ease import EASE
+from unsample.recommenders._itemknn import ItemKNN
+from unsample.recommenders._multivae import MultiVAE
+from unsample.recommenders._neumf import NeuMF
+from unsample.recommenders._popularity import Popularity
+
+__all__ = ["REGISTRY", "create", "load"]
+
+REGISTRY: MappingProxyType[str, type[BaseRecommender]] = MappingProxyType(
+    {kind.name: kind for kind in (Popularity, ItemKNN, ALS, EASE, NeuMF, MultiVAE)}
+)
+
+_WEIGHTS = "weights/"
+
+
+def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> BaseRecommender:
+    """Return a new recommender of this name; hyperparameters that are not given keep defaults.
+
+    >>> create("ease", {"penalty": 200.0})
+    EASE(penalty=200.0, precision='float32', device='cpu')
+    """
+    check_choice("recommender", name, REGISTRY, error=RecommenderError)
+    kind = REGISTRY[name]
+    known, given = kind().hyperparameters, dict(hyperparameters or {})
+    for key in given:
+        if key not in known:
+            near = suggest(key, known)
+            raise RecommenderError(
+                f"{name} must get hyperparameters among {', '.join(known) or 'none'}, got {key!r}"
+                + (f"; {near}" if near else "")
+            )
+    return kind(**given)
+
+
+def load(path: str | os.PathLike[str]) -> BaseRecommender:
+    """Read a recommender that ``save`` wrote."""
+    arrays = _read(Path(path))
+    try:
+        header = json.loads(arrays.pop("header").tobytes())
+        if header["format"] != FORMAT or header["version"] > VERSION:
+            raise FileError(
+                f"{str(path)!r} must be a recommender of version {VERSION} or older, got "
+                f"{header['format']} {header['version']}; a newer unsample may have written it"
+            )
+        recommender = create(header["name"], _with_tuples(header["hyperparameters"]))
+        fitted = Fitted(
+            users=header["users"],
+            items=header["items"],
+            popularity=arrays.pop("popularity"),
+            activity=arrays.pop("activity"),
+            weights={key.removeprefix(_WEIGHTS): array for key, array in arrays.items()},
+        )
+    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+        raise FileError(f"{str(path)!r} is no recommender that unsample saved") from problem
+    recommender._become(fitted)  # noqa: SLF001 - the one other place that may
+    return recommender
+
+
+def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            return {key: file[key] for key in file.files}
+    except FileNotFoundError as problem:
+        raise FileError(f"no such file: {str(path)!r}") from problem
+    except (OSError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as problem:
+        raise FileError(
+            f"{str(path)!r} cannot be read as a saved recommender: {problem}; save it again"
+        ) from problem
+
+
+def _with_tuples(hyperparameters: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows lists alone; hyperparameters are tuples."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in hyperparameters.items()}

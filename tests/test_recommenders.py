@@ -1,0 +1,342 @@
+"""Every recommender keeps one contract; the closed forms equal their references."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+import unsample.recommenders as room
+from unsample.datasets import Interactions
+from unsample.errors import FileError, InputError, MissingExtraError, RecommenderError
+from unsample.ranking import exact_ranks
+from unsample.recommenders import ALS, EASE, REGISTRY, ItemKNN, MultiVAE, NeuMF, create, load
+from unsample.recommenders._base import BaseRecommender
+from unsample.recommenders._ease import _invert
+
+USERS, ITEMS, BLOCKS = 60, 40, 4
+
+#: Settings with which each recommender learns the little world below in a second or two.
+SMALL = {
+    "popularity": {},
+    "itemknn": {"neighbours": 10},
+    "als": {"factors": 4, "regularization": 1.0},
+    "ease": {"penalty": 5.0},
+    "neumf": {
+        "factors": 8,
+        "layers": (16, 8, 4),
+        "negatives": 4,
+        "averaging": 0.9,
+        "epochs": 10,
+        "batch": 64,
+        "learning_rate": 0.02,
+    },
+    "multivae": {"hidden": 32, "latent": 8, "epochs": 40, "batch": 20, "learning_rate": 0.01},
+}
+PERSONAL = sorted(set(REGISTRY) - {"popularity"})
+
+
+def block_world(seed: int = 0) -> Interactions:
+    """Users and items fall into blocks; a user has six of the ten items of the own block.
+
+    The last user has nothing, and nobody has the last item.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = [
+        (user, item)
+        for user in range(USERS - 1)
+        for item in rng.choice(ITEMS // BLOCKS, 6, replace=False) * BLOCKS + user % BLOCKS
+        if item != ITEMS - 1
+    ]
+    user, item = np.array(pairs).T
+    return Interactions(user, item, USERS, ITEMS)
+
+
+@pytest.fixture(scope="module")
+def world():
+    return block_world()
+
+
+@pytest.fixture(scope="module")
+def fitted(world):
+    return {name: create(name, SMALL[name]).fit(world) for name in REGISTRY}
+
+
+# -- the contract -------------------------------------------------------------------------------
+
+
+def test_no_recommender_escapes_the_registry_or_the_small_settings():
+    kinds = {
+        kind
+        for _, kind in inspect.getmembers(room, inspect.isclass)
+        if issubclass(kind, BaseRecommender)
+    }
+    assert kinds == set(REGISTRY.values())
+    assert set(SMALL) == set(REGISTRY)
+    assert all(name == kind.name for name, kind in REGISTRY.items())
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+class TestContract:
+    def test_scores_are_finite_float32_of_the_right_shape(self, name, fitted):
+        scores = fitted[name].score_all(np.array([3, 0, 3]))
+        assert scores.shape == (3, ITEMS)
+        assert scores.dtype == np.float32
+        assert np.isfinite(scores).all()
+        assert np.array_equal(scores[0], scores[2])
+
+    def test_score_agrees_with_score_all(self, name, fitted):
+        rng = np.random.default_rng(1)
+        users, items = rng.integers(USERS, size=9), rng.integers(ITEMS, size=(9, 5))
+        users[0], items[1, 1] = USERS - 1, ITEMS - 1
+        whole = np.take_along_axis(fitted[name].score_all(users), items, axis=1)
+        np.testing.assert_allclose(fitted[name].score(users, items), whole, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            fitted[name].score(users, items[:, 0]), whole[:, 0], rtol=1e-4, atol=1e-5
+        )
+
+    def test_a_user_without_history_gets_popularity(self, name, fitted, world):
+        popularity = np.bincount(world.item, minlength=ITEMS)
+        assert fitted[name].score_all([USERS - 1])[0].tolist() == popularity.tolist()
+
+    def test_an_item_nobody_has_comes_last(self, name, fitted):
+        scores = fitted[name].score_all(np.arange(USERS))
+        assert (scores[:, -1:] <= scores).all()
+        assert (scores[:, -1:] < scores[:, :-1]).any(axis=1).all()
+
+    def test_the_same_seed_gives_the_same_scores(self, name, fitted, world):
+        again = create(name, SMALL[name]).fit(world)
+        users = np.arange(USERS)
+        assert np.array_equal(again.score_all(users), fitted[name].score_all(users))
+
+    def test_saved_and_loaded_it_scores_alike(self, name, fitted, tmp_path):
+        path = tmp_path / "model.npz"
+        fitted[name].save(path)
+        loaded = load(path)
+        assert loaded == fitted[name]
+        assert type(loaded) is REGISTRY[name]
+        users = np.arange(USERS)
+        assert np.array_equal(loaded.score_all(users), fitted[name].score_all(users))
+
+    def test_hyperparameters_are_frozen_and_printed(self, name):
+        recommender = create(name, SMALL[name])
+        with pytest.raises(AttributeError):
+            recommender.name = "other"
+        for key, value in recommender.hyperparameters.items():
+            assert f"{key}={value!r}" in repr(recommender)
+
+    def test_it_must_be_fitted_before_it_scores(self, name, tmp_path):
+        recommender = create(name)
+        for use in (
+            lambda: recommender.score_all([0]),
+            lambda: recommender.score([0], [0]),
+            lambda: recommender.save(tmp_path / "model.npz"),
+        ):
+            with pytest.raises(RecommenderError, match="must be fitted before"):
+                use()
+
+    def test_wrong_ids_are_named(self, name, fitted):
+        with pytest.raises(InputError, match=rf"users must be ids in 0\.\.{USERS - 1}, got 99"):
+            fitted[name].score_all([0, 99])
+        with pytest.raises(InputError, match=r"items must be ids .* got -1"):
+            fitted[name].score([0], [-1])
+        with pytest.raises(InputError, match="one row of items for each user"):
+            fitted[name].score([0, 1], [1])
+        with pytest.raises(InputError, match="integer ids"):
+            fitted[name].score_all([0.5])
+
+    def test_interactions_are_checked(self, name):
+        none = np.array([], dtype=np.int64)
+        recommender = create(name, SMALL[name])
+        with pytest.raises(InputError, match="at least one pair, got none"):
+            recommender.fit(Interactions(none, none, 3, 3))
+        with pytest.raises(InputError, match=r"must be unsample\.datasets.Interactions, got list"):
+            recommender.fit([(0, 1)])
+
+    def test_scores_can_be_ranked(self, name, fitted, world):
+        ranks = exact_ranks(
+            fitted[name].score_all, [0, 1], [0, 1], items=ITEMS, seen=world.matrix()
+        )
+        assert ((ranks.ranks >= 1) & (ranks.ranks <= ranks.items)).all()
+
+
+@pytest.mark.parametrize("name", PERSONAL)
+def test_items_of_the_own_block_come_first(name, fitted, world):
+    """Among items the user does not have, those of the user's block score higher."""
+    users = np.arange(USERS - 1)
+    scores = fitted[name].score_all(users)
+    unseen = world.matrix().toarray()[users] == 0
+    unseen[:, ITEMS - 1] = False
+    own = (np.arange(ITEMS) % BLOCKS) == (users % BLOCKS)[:, None]
+    inside = np.where(own & unseen, scores, np.nan)
+    outside = np.where(~own & unseen, scores, np.nan)
+    wins = inside[:, :, None] > outside[:, None, :]
+    pairs = ~np.isnan(inside[:, :, None]) & ~np.isnan(outside[:, None, :])
+    assert wins[pairs].mean() > 0.97
+
+
+# -- single recommenders --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_ease_equals_a_dense_reference(world, precision):
+    dense = world.matrix().toarray().astype(np.float64)
+    inverse = np.linalg.inv(dense.T @ dense + 7.0 * np.eye(ITEMS))
+    weights = np.eye(ITEMS) - inverse / np.diag(inverse)
+    model = EASE(penalty=7.0, precision=precision).fit(world)
+    scores = model.score_all(np.arange(USERS - 1))[:, :-1]
+    expected = (dense @ weights)[: USERS - 1, :-1]
+    np.testing.assert_allclose(scores, expected, atol=2e-6)
+
+
+def test_ease_on_a_device_of_pytorch_equals_the_other(world):
+    users = np.arange(USERS)
+    other = EASE(penalty=7.0, device="cpu:0").fit(world).score_all(users)
+    np.testing.assert_allclose(other, EASE(penalty=7.0).fit(world).score_all(users), atol=1e-5)
+
+
+def test_inverse_of_more_than_one_block_in_place():
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((1100, 1100))
+    matrix = root @ root.T + 1100 * np.eye(1100)
+    expected = np.linalg.inv(matrix)
+    np.testing.assert_allclose(_invert(matrix), expected, atol=1e-10)
+
+
+def test_itemknn_sums_similarities_of_the_users_items(world):
+    dense = world.matrix().toarray().astype(np.float64)
+    norms = np.maximum(np.linalg.norm(dense, axis=0), 1e-9)
+    cosine = (dense.T @ dense) / norms / norms[:, None]
+    model = ItemKNN(neighbours=ITEMS, weighting="cosine").fit(world)
+    scores = model.score_all(np.arange(USERS - 1))[:, :-1]
+    np.testing.assert_allclose(scores, (dense @ cosine)[: USERS - 1, :-1], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["neumf", "multivae"])
+def test_early_stopping_keeps_the_best_epoch(name, world):
+    rng = np.random.default_rng(0)
+    held = np.zeros(len(world), dtype=bool)
+    held[[rng.choice(np.flatnonzero(world.user == user)) for user in range(USERS - 1)]] = True
+    train = Interactions(world.user[~held], world.item[~held], USERS, ITEMS)
+    validation = Interactions(world.user[held], world.item[held], USERS, ITEMS)
+    settings = {**SMALL[name], "epochs": 60, "patience": 2}
+    notes = []
+    model = create(name, settings).fit(
+        train,
+        validation=validation,
+        progress=lambda done, total, note="": notes.append((done, total, note)),
+    )
+    curve = model.fitted.weights["curve_quality"]
+    assert len(curve) == len(notes) < 60
+    assert np.argmax(curve) == len(curve) - 3
+    assert notes[0][1] == 60
+    assert "NDCG@10" in notes[0][2]
+    ranks = exact_ranks(
+        model.score_all,
+        validation.user,
+        validation.item,
+        items=ITEMS,
+        seen=train.matrix(),
+        ties="realistic",
+    ).ranks
+    # The item nobody has is put last only after learning, which moves single ranks by one.
+    ndcg = np.where(ranks <= 10, 1 / np.log2(ranks + 1), 0).mean()
+    assert ndcg == pytest.approx(curve.max(), abs=0.02)
+
+
+def test_validation_must_match(world):
+    other = Interactions(np.array([0]), np.array([0]), USERS, ITEMS + 1)
+    with pytest.raises(InputError, match="validation must have the users and items"):
+        EASE().fit(world, validation=other)
+
+
+def test_neumf_draws_no_item_the_user_has(world):
+    from unsample.recommenders._neumf import _Pairs
+
+    matrix = world.matrix()
+    dense = matrix.toarray()
+    for user, items in _Pairs.of(matrix).batches(64, 5, np.random.default_rng(0)):
+        assert (dense[user, items[:, 0]] == 1).all()
+        assert (dense[user[:, None], items[:, 1:]] == 0).all()
+
+
+def test_pairs_given_twice_count_once(world):
+    twice = Interactions(np.tile(world.user, 2), np.tile(world.item, 2), USERS, ITEMS)
+    users = np.arange(USERS)
+    assert np.array_equal(EASE().fit(twice).score_all(users), EASE().fit(world).score_all(users))
+
+
+def test_progress_of_als_counts_iterations(world):
+    calls = []
+    ALS(factors=4, iterations=3).fit(
+        world, progress=lambda done, total, note="": calls.append((done, total))
+    )
+    assert calls == [(1, 3), (2, 3), (3, 3)]
+
+
+# -- bad input --------------------------------------------------------------------------------
+
+
+def test_an_unknown_recommender_suggests_the_nearest():
+    with pytest.raises(RecommenderError, match="did you mean multivae"):
+        create("mult-vae")
+    with pytest.raises(RecommenderError, match="did you mean penalty"):
+        create("ease", {"penality": 3})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: EASE(penalty=0), "penalty must be a finite number greater than 0"),
+        (lambda: EASE(precision="half"), "precision must be one of float32, float64"),
+        (lambda: ItemKNN(weighting="cosin"), "did you mean cosine"),
+        (lambda: ALS(factors=0), "factors must be an integer of at least 1"),
+        (lambda: ALS(seed=-1), "seed must be"),
+        (lambda: NeuMF(layers=(15, 8)), "the first an even one"),
+        (lambda: NeuMF(averaging=1.0), "averaging must be"),
+        (lambda: MultiVAE(dropout=1.0), "dropout must be"),
+    ],
+)
+def test_bad_hyperparameters_are_named(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_a_device_that_is_not_there_is_named(world):
+    with pytest.raises(InputError, match="device must be one that PyTorch can use here"):
+        NeuMF(device="no-such-device").fit(world)
+
+
+def test_files_that_are_no_recommenders_are_refused(tmp_path, world):
+    with pytest.raises(FileError, match="no such file"):
+        load(tmp_path / "none.npz")
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(FileError, match="cannot be read"):
+        load(tmp_path / "text.npz")
+    np.savez(tmp_path / "other.npz", a=np.arange(3))
+    with pytest.raises(FileError, match="no recommender that unsample saved"):
+        load(tmp_path / "other.npz")
+    header = json.dumps({"format": "unsample.Recommender", "version": 99}).encode()
+    np.savez(tmp_path / "newer.npz", header=np.frombuffer(header, dtype=np.uint8))
+    with pytest.raises(FileError, match="newer unsample"):
+        load(tmp_path / "newer.npz")
+    path = tmp_path / "half.npz"
+    EASE().fit(world).save(path)
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(FileError, match="cannot be read"):
+        load(path)
+
+
+def test_a_missing_library_is_named(monkeypatch, world):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
+    with pytest.raises(MissingExtraError, match=r"unsample\[recsys\]"):
+        ALS().fit(world)
+
+
+def test_no_bar_where_there_is_no_terminal():
+    with room.terminal_progress("ease") as progress:
+        assert progress is None
