@@ -1,8 +1,8 @@
 """Make the bundled ranks from the data sets: ``make ranks``.
 
 Each recommender on each data set is one file in the work folder, written when it is done, so a run
-that was stopped goes on where it was. ``--bundle`` then puts them together. ``--device cuda`` trains
-the recommenders that can on a GPU.
+that was stopped goes on where it was. ``--bundle`` then puts them together. With ``--device cuda``
+the recommenders that can learn on a GPU do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from unsample._files import write_atomically
-from unsample.datasets import Interactions, Split, info, leave_published_out, leave_random_out, load
+from unsample.datasets import Split, standard_split
 from unsample.ranking import exact_ranks, ranks_against
 from unsample.recommenders import create
 
@@ -51,16 +51,10 @@ def main() -> None:
         ]
         if not wanted:
             continue
-        split = split_of(dataset)
+        split = standard_split(dataset, rng=SEED)
         print(f"{dataset}: {split}", flush=True)
         for name in wanted:
             make(split, dataset, name, options.device, options.work)
-
-
-def split_of(dataset: str) -> Split:
-    if info(dataset).published_split:
-        return leave_published_out(dataset, validation=True, rng=SEED, download=False)
-    return leave_random_out(load(dataset, download=False), validation=True, rng=SEED)
 
 
 def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None:
@@ -69,20 +63,15 @@ def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None
     if device != "cpu" and name in LEARNS_ON_DEVICE:
         chosen["device"] = device
     model = create(name, chosen)
-    validation, history = held_out(split), whole_history(split)
     start = time.perf_counter()
-    # Recommenders without epochs have no use for validation items: they learn from them instead.
-    if name in ("multivae", "neumf"):
-        model.fit(split.train, validation=validation, progress=say(name))
-    else:
-        model.fit(history)
+    model.fit_split(split, progress=say(name))
     seconds = time.perf_counter() - start
     users, targets, items = split.target_user, split.target_item, split.train.items
-    seen = history.matrix()
+    seen = split.history().matrix()
     everyday = exact_ranks(model.score_all, users, targets, items=items, seen=seen, rng=SEED)
     paper = exact_ranks(model.score_all, users, targets, items=items, rng=SEED)
-    hyperparameters = model.hyperparameters | {"device": "cpu"} if "device" in chosen else (
-        model.hyperparameters
+    hyperparameters = (
+        model.hyperparameters | {"device": "cpu"} if "device" in chosen else (model.hyperparameters)
     )
     meta = {
         "hyperparameters": hyperparameters,
@@ -105,25 +94,6 @@ def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None
     )
 
 
-def held_out(split: Split) -> Interactions:
-    assert split.validation_user is not None
-    assert split.validation_item is not None
-    return Interactions(
-        split.validation_user, split.validation_item, split.train.users, split.train.items
-    )
-
-
-def whole_history(split: Split) -> Interactions:
-    """The training pairs with the validation pairs among them: all that was known of a user."""
-    held = held_out(split)
-    return Interactions(
-        np.concatenate([split.train.user, held.user]),
-        np.concatenate([split.train.item, held.item]),
-        split.train.users,
-        split.train.items,
-    )
-
-
 def save(path: Path, everyday, paper, split: Split, meta: dict[str, object]) -> None:
     arrays = {
         "everyday": everyday.ranks.astype(np.uint16),
@@ -137,7 +107,7 @@ def save(path: Path, everyday, paper, split: Split, meta: dict[str, object]) -> 
         "seed": SEED,
         "items": split.train.items,
         "users": split.train.users,
-        "training_pairs": len(split.train) + len(held_out(split)),
+        "training_pairs": len(split.history()),
     }
     text = json.dumps({"about": about, "recommender": meta})
     write_atomically(

@@ -45,8 +45,10 @@ def evaluation_table(result: Evaluation) -> str:
     """Return exact values and estimates of the same targets side by side."""
     targets = result.targets
     lines = [
-        f"{targets.recommender} on {targets.dataset} ({targets.source} ranks), "
-        f"{targets.protocol} protocol",
+        (
+            f"{targets.recommender} on {targets.dataset} ({targets.source} ranks), "
+            f"{targets.protocol} protocol"
+        ),
         heading(result.exact if result.estimates is None else result.estimates),
     ]
     if targets.note:

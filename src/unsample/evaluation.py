@@ -11,25 +11,23 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import IntArray, Seed, as_rng, check_choice
-from unsample.datasets import (
-    PROTOCOLS,
-    Interactions,
-    Split,
-    info,
-    leave_published_out,
-    leave_random_out,
-    load,
-    load_ranks,
-)
+from unsample.datasets import PROTOCOLS, load_ranks, standard_split
 from unsample.errors import UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
 from unsample.estimators import Estimator
 from unsample.metrics import Metric
 from unsample.ranking import Progress, exact_ranks, sampled_ranks
-from unsample.recommenders import BaseRecommender, create
+from unsample.recommenders import create
 from unsample.sampling import draw_sampled_ranks
 
-__all__ = ["DESIGNS", "Evaluation", "RankedTargets", "evaluate_ranks", "rank_bundled", "rank_trained"]
+__all__ = [
+    "DESIGNS",
+    "Evaluation",
+    "RankedTargets",
+    "evaluate_ranks",
+    "rank_bundled",
+    "rank_trained",
+]
 
 DESIGNS = ("exact", "fixed")
 DEFAULT_METHODS = ("naive", "mle")
@@ -179,10 +177,10 @@ def rank_trained(
     """Train a recommender on a data set's published split (or a random one), and rank."""
     check_choice("protocol", protocol, PROTOCOLS)
     model = create(recommender)
-    split = _split(dataset)
-    history = _fit(model, split, progress)
-    seen = history.matrix() if protocol == "everyday" else None
-    users, targets, items = split.target_user, split.target_item, history.items
+    split = standard_split(dataset)
+    model.fit_split(split, progress=progress)
+    seen = split.history().matrix() if protocol == "everyday" else None
+    users, targets, items = split.target_user, split.target_item, split.train.items
     full = exact_ranks(model.score_all, users, targets, items=items, seen=seen, rng=0)
     drawn = None
     if sampled is not None:
@@ -208,30 +206,3 @@ def rank_trained(
         source="trained",
         note=split.note,
     )
-
-
-def _split(dataset: str) -> Split:
-    if info(dataset).published_split:
-        return leave_published_out(dataset, validation=True, rng=0)
-    return leave_random_out(load(dataset), validation=True, rng=0)
-
-
-def _fit(model: BaseRecommender, split: Split, progress: Progress | None) -> Interactions:
-    """Fit the model and return all that is known of the users, validation pairs included."""
-    held_user, held_item = split.validation_user, split.validation_item
-    assert held_user is not None
-    assert held_item is not None
-    users, items = split.train.users, split.train.items
-    history = Interactions(
-        np.concatenate([split.train.user, held_user]),
-        np.concatenate([split.train.item, held_item]),
-        users,
-        items,
-    )
-    if model.learns_in_epochs:
-        held = Interactions(held_user, held_item, users, items)
-        model.fit(split.train, validation=held, progress=progress)
-    else:
-        # Without epochs there is nothing to stop early: learn from the validation pairs too.
-        model.fit(history, progress=progress)
-    return history

@@ -31,7 +31,9 @@ def list_command(as_json: _JSON = False) -> None:
         ]
         typer.echo(json.dumps(rows, indent=2))
         return
-    header = f"{'name':13} {'users':>7} {'items':>7} {'interactions':>12}  {'at hand':8}  bundled ranks"
+    header = (
+        f"{'name':13} {'users':>7} {'items':>7} {'interactions':>12}  {'at hand':8}  bundled ranks"
+    )
     typer.echo(header)
     typer.echo("-" * len(header))
     for record in records:

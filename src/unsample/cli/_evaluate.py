@@ -22,7 +22,7 @@ def evaluate_command(
     ],
     design: Annotated[
         str,
-        typer.Option(metavar="DESIGN", help="fixed: sample items for each target; exact: rank all."),
+        typer.Option(metavar="DESIGN", help="fixed: sample items for a target; exact: rank all."),
     ] = "fixed",
     bundled: Annotated[
         bool, typer.Option("--bundled", help="Take the ranks that ship with the package.")

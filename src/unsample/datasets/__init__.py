@@ -4,6 +4,7 @@ Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, pla
 ``.gz``), and ``UNSAMPLE_CACHE`` to the folder of downloads.
 """
 
+from unsample.datasets._bundled import PROTOCOLS, BundledRanks, bundled_ranks, load_ranks
 from unsample.datasets._download import fetch
 from unsample.datasets._interactions import Interactions
 from unsample.datasets._load import DatasetInfo, FileInfo, info, load
@@ -13,15 +14,19 @@ from unsample.datasets._splits import (
     leave_latest_out,
     leave_published_out,
     leave_random_out,
+    standard_split,
 )
 from unsample.datasets._synthetic import synthetic
 from unsample.datasets._tables import load_file
 
 __all__ = [
+    "PROTOCOLS",
+    "BundledRanks",
     "DatasetInfo",
     "FileInfo",
     "Interactions",
     "Split",
+    "bundled_ranks",
     "fetch",
     "info",
     "leave_latest_out",
@@ -29,6 +34,8 @@ __all__ = [
     "leave_random_out",
     "load",
     "load_file",
+    "load_ranks",
     "names",
+    "standard_split",
     "synthetic",
 ]

@@ -62,12 +62,12 @@ def load_ranks(dataset: str, recommender: str, *, protocol: str = "everyday") ->
     entry = provenance[dataset]
     check_choice("recommender", recommender, entry["recommenders"], error=DatasetError)
     check_choice("protocol", protocol, PROTOCOLS, error=DatasetError)
-    with (files("unsample.datasets.bundled") / f"{dataset}.npz").open("rb") as file:
-        with np.load(file, allow_pickle=False) as arrays:
-            ranks = arrays[f"{recommender}.{protocol}"].astype(np.int64)
-            items = np.full(len(ranks), entry["items"], dtype=np.int64)
-            if protocol == "everyday":
-                items = arrays["items.everyday"].astype(np.int64)
+    path = files("unsample.datasets.bundled") / f"{dataset}.npz"
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        ranks = arrays[f"{recommender}.{protocol}"].astype(np.int64)
+        items = np.full(len(ranks), entry["items"], dtype=np.int64)
+        if protocol == "everyday":
+            items = arrays["items.everyday"].astype(np.int64)
     return BundledRanks(
         dataset=dataset,
         recommender=recommender,

@@ -16,16 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed, as_rng, check_integer
-from unsample.datasets._load import load, load_published_test
+from unsample.datasets._interactions import Interactions
+from unsample.datasets._load import info, load, load_published_test
 from unsample.errors import DatasetError, InputError
 
 if TYPE_CHECKING:
     import os
 
     from unsample.datasets._download import Progress
-    from unsample.datasets._interactions import Interactions
 
-__all__ = ["Split", "leave_latest_out", "leave_published_out", "leave_random_out"]
+__all__ = [
+    "Split",
+    "leave_latest_out",
+    "leave_published_out",
+    "leave_random_out",
+    "standard_split",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +75,26 @@ class Split:
         """Return what is missing of the data set."""
         return self.train.note
 
+    def validation(self) -> Interactions | None:
+        """Return the validation pairs as interactions, or None where none were held out."""
+        if self.validation_user is None or self.validation_item is None:
+            return None
+        return Interactions(
+            self.validation_user, self.validation_item, self.train.users, self.train.items
+        )
+
+    def history(self) -> Interactions:
+        """Return all that was known of the users: training and validation pairs."""
+        held = self.validation()
+        if held is None:
+            return self.train
+        return Interactions(
+            np.concatenate([self.train.user, held.user]),
+            np.concatenate([self.train.item, held.item]),
+            self.train.users,
+            self.train.items,
+        )
+
     @property
     def users_without_target(self) -> int:
         """Return how many users have no target."""
@@ -92,6 +118,13 @@ class Split:
         if self.note:
             parts.append(self.note if self.complete else f"INCOMPLETE: {self.note}")
         return f"Split({', '.join(parts)})"
+
+
+def standard_split(name: str, *, rng: Seed = 0, validation: bool = True) -> Split:
+    """Split a public data set as it was published, or at random where nothing was published."""
+    if info(name).published_split:
+        return leave_published_out(name, rng=rng, validation=validation)
+    return leave_random_out(load(name), rng=rng, validation=validation)
 
 
 def leave_random_out(

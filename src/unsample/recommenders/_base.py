@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, check_integer
 from unsample._files import write_atomically
-from unsample.datasets import Interactions
+from unsample.datasets import Interactions, Split
 from unsample.errors import InputError, RecommenderError
 from unsample.ranking import Progress
 
@@ -90,6 +90,8 @@ class BaseRecommender(ABC):
     """Hyperparameters are fields; what was learnt is private and replaced by `fit`."""
 
     name: ClassVar[str]
+    #: Whether `fit` makes use of validation pairs.
+    learns_in_epochs: ClassVar[bool] = False
     _unseen_score: ClassVar[float] = float(LOWEST)
     _fitted: Fitted | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -131,6 +133,12 @@ class BaseRecommender(ABC):
         activity = np.diff(matrix.indptr).astype(np.int64)
         self._become(Fitted(interactions.users, interactions.items, popularity, activity, weights))
         return self
+
+    def fit_split(self, split: Split, *, progress: Progress | None = None) -> Self:
+        """Learn from a split: with its validation pairs held out only where they are of use."""
+        if self.learns_in_epochs:
+            return self.fit(split.train, validation=split.validation(), progress=progress)
+        return self.fit(split.history(), progress=progress)
 
     def score_all(self, users: npt.ArrayLike) -> Scores:
         """Return the scores of all items, one row for each user."""

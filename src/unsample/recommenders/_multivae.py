@@ -79,6 +79,7 @@ class MultiVAE(BaseRecommender):
     seed: int = 0
     device: str = "cpu"
     name: ClassVar[str] = "multivae"
+    learns_in_epochs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("hidden", "latent", "annealing", "epochs", "patience", "batch"):

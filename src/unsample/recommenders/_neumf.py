@@ -84,6 +84,7 @@ class NeuMF(BaseRecommender):
     seed: int = 0
     device: str = "cpu"
     name: ClassVar[str] = "neumf"
+    learns_in_epochs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
