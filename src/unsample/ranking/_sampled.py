@@ -7,7 +7,6 @@ the draws of all repeats look up bytes that stay in the processor's cache.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -55,7 +54,7 @@ def sampled_ranks(
     repeats: int = 1,
     ties: str = "random",
     rng: Seed = 0,
-    workers: int | None = None,
+    workers: int = 1,
     progress: Progress | None = None,
 ) -> SampledRanks:
     """Rank each target among uniformly drawn candidates of its user, ``repeats`` times over.
@@ -77,7 +76,8 @@ def sampled_ranks(
     rng
         Seed; the ranks do not depend on ``workers``.
     workers
-        Threads that draw (scores are asked for in the calling thread); by default one a core.
+        Threads that draw (scores are asked for in the calling thread); more than one
+        pays where scoring is slow.
     progress
         Called with targets done and targets in all.
     """
@@ -89,7 +89,7 @@ def sampled_ranks(
         check_integer("repeats", repeats, minimum=1),
         rule,
     )
-    threads = _cores() if workers is None else check_integer("workers", workers, minimum=1)
+    threads = check_integer("workers", workers, minimum=1)
     shape = (plan.repeats, len(candidates))
     ranks: IntArray | FloatArray = np.empty(shape, dtype=np.int64)
     if rule == "realistic":
@@ -282,9 +282,3 @@ def _check_enough(urn: _Urn, part: Chunk, plan: _Plan) -> None:
             f"must be one), got {plan.sampled} for user {int(part.users[where])}, who has "
             f"{int(urn.others[where])}; draw fewer, or keep seen items as candidates"
         )
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

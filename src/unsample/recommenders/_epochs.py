@@ -31,8 +31,9 @@ class Schedule:
 class Learner:
     """Tensors that Adam improves, and the running mean of their values over the steps.
 
-    The mean is what scores: it is steadier and ranks better than the last values. It keeps the
-    share ``averaging`` of its old value at each step, less during the first few.
+    The mean is what scores: it is steadier and ranks better than the last values. At step t it
+    keeps the share t / (t + 10) of its old value, so that it spans about the last tenth of the
+    steps, and never more than ``averaging``.
     """
 
     def __init__(

@@ -52,8 +52,8 @@ class MultiVAE(BaseRecommender):
     annealing
         Epochs over which that weight rises from zero.
     averaging
-        Share of the old value that the running mean of the weights keeps at each step; that mean
-        is what scores. Zero takes the last weights as they are.
+        Largest share of its old value that the running mean of the weights keeps at a step; that
+        mean is what scores. Zero takes the last weights as they are.
     epochs, patience
         Most epochs, and how many without a better validation result end the learning.
     batch
@@ -69,13 +69,13 @@ class MultiVAE(BaseRecommender):
     hidden: int = 600
     latent: int = 200
     dropout: float = 0.5
-    kl_weight: float = 0.2
-    annealing: int = 50
+    kl_weight: float = 0.05
+    annealing: int = 20
     averaging: float = 0.99
-    epochs: int = 50
+    epochs: int = 12
     patience: int = 10
     batch: int = 128
-    learning_rate: float = 2e-3
+    learning_rate: float = 3e-3
     seed: int = 0
     device: str = "cpu"
     name: ClassVar[str] = "multivae"

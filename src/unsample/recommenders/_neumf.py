@@ -59,8 +59,8 @@ class NeuMF(BaseRecommender):
     negatives
         Items drawn for each pair and epoch, among those the user does not have.
     averaging
-        Share of the old value that the running mean of the weights keeps at each step; that mean
-        is what scores. Zero takes the last weights as they are.
+        Largest share of its old value that the running mean of the weights keeps at a step; that
+        mean is what scores. Zero takes the last weights as they are.
     epochs, patience
         Most epochs, and how many without a better validation result end the learning.
     batch
