@@ -177,7 +177,7 @@ def rank_trained(
     """Train a recommender on a data set's published split (or a random one), and rank."""
     check_choice("protocol", protocol, PROTOCOLS)
     model = create(recommender)
-    split = standard_split(dataset)
+    split = standard_split(dataset, validation=False)
     model.fit_split(split, progress=progress)
     seen = split.history().matrix() if protocol == "everyday" else None
     users, targets, items = split.target_user, split.target_item, split.train.items

@@ -6,7 +6,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
@@ -135,10 +135,21 @@ class BaseRecommender(ABC):
         return self
 
     def fit_split(self, split: Split, *, progress: Progress | None = None) -> Self:
-        """Learn from a split: with its validation pairs held out only where they are of use."""
-        if self.learns_in_epochs:
-            return self.fit(split.train, validation=split.validation(), progress=progress)
-        return self.fit(split.history(), progress=progress)
+        """Learn from all that a split knows of its users.
+
+        Where there are validation pairs and this recommender learns in epochs, a first fit without
+        them finds the best number of epochs, and a second one learns for so long from all pairs:
+        a user's last items tell most about the next one.
+        """
+        held = split.validation()
+        if held is None or not self.learns_in_epochs:
+            return self.fit(split.history(), progress=progress)
+        self.fit(split.train, validation=held, progress=progress)
+        curve = self.fitted.weights["curve_quality"]
+        chosen = self.hyperparameters | {"epochs": int(np.argmax(curve)) + 1}
+        whole = type(self)(**chosen).fit(split.history(), progress=progress).fitted
+        self._become(replace(whole, weights={**whole.weights, "curve_quality": curve}))
+        return self
 
     def score_all(self, users: npt.ArrayLike) -> Scores:
         """Return the scores of all items, one row for each user."""

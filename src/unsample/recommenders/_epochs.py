@@ -18,6 +18,7 @@ from unsample.recommenders._base import Scores, Training, Weights
 __all__ = ["Learner", "Schedule", "learn_in_epochs", "torch_for", "validation_quality"]
 
 _METRIC = NDCG @ 10
+_MOST_VALIDATION_PAIRS = 3000
 
 
 @dataclass(frozen=True)
@@ -126,12 +127,15 @@ def validation_quality(
     validation = training.validation
     if validation is None:
         return None
+    # A few thousand pairs tell epochs apart; ranking them all would cost more than the epoch.
+    step = max(1, len(validation) // _MOST_VALIDATION_PAIRS)
+    users, targets = validation.user[::step], validation.item[::step]
 
     def quality(weights: Weights) -> float:
         ranks = exact_ranks(
             lambda users: score_all(users, weights),
-            validation.user,
-            validation.item,
+            users,
+            targets,
             items=validation.items,
             seen=training.matrix,
             ties="realistic",

