@@ -6,12 +6,14 @@ READY := $(VENV)/.ready
 # One BLAS thread in each of the test workers: they share the cores already.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q
 
-.PHONY: help demo test test-all validity check format bench clean
+.PHONY: help demo test test-all realdata validity check format bench ranks floors clean
 help:
 	@echo "make demo      set up, then estimate full-catalogue metrics from the shipped example"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
 	@echo "make check     linting, types, layers  make validity   statistical promises, by simulation"
 	@echo "make bench     speed and memory, as ratios to reference implementations"
+	@echo "make realdata, make floors, make ranks   need the data sets: tests on them, what the"
+	@echo "               recommenders reach on ml-1m, and the bundled ranks made anew"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +29,17 @@ test: $(READY)
 
 test-all: $(READY)
 	$(PYTEST) -m "not validity and not realdata"
+
+# The two below need the public data sets: set UNSAMPLE_DATA, or fetch them with the command.
+realdata: $(READY)
+	$(PYTEST) -m realdata
+
+floors: $(READY)
+	$(BIN)/python tools/floors.py
+
+ranks: $(READY)
+	$(BIN)/python tools/make_ranks.py
+	$(BIN)/python tools/make_ranks.py --bundle
 
 validity: $(READY)
 	$(PYTEST) -m validity
