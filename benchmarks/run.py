@@ -27,6 +27,7 @@ import unsample
 from unsample.counts import RankCounts
 from unsample.estimators import MES, MLE, Observed
 from unsample.metrics import parse_all
+from unsample.ranking import FactorScores, exact_ranks, sampled_ranks
 from unsample.sampling import Design
 
 K_VALUES = (1, 5, 10, 20, 50, 100)
@@ -156,6 +157,30 @@ def bench_estimate() -> None:
         print(f"     estimate, 200 resamples, {len(wanted)} metrics, {method:<12} {taken:6.2f} s")
 
 
+def bench_ranking() -> None:
+    """Ranks of the users and items of ml-1m, from factors and from a score matrix."""
+    rng = np.random.default_rng(0)
+    users, items = np.arange(6040), 3706
+    left = rng.standard_normal((6040, 128), dtype=np.float32)
+    right = rng.standard_normal((items, 128), dtype=np.float32)
+    targets = rng.integers(0, items, size=6040)
+    scores = left @ right.T
+    drawn = rng.integers(0, items, size=(6040, 99))
+
+    product = seconds(lambda: (left @ right.T > 0.0).sum(axis=1), 7)
+    exact = seconds(lambda: exact_ranks(FactorScores(left, right), users, targets, items=items), 7)
+    name = "exact ranks of ml-1m's size: product and one pass"
+    report(name, f"{exact / product:.2f} of its time", "<= 1.3", exact <= 1.3 * product)
+    gather = seconds(lambda: scores[users[:, None], drawn], 7)
+    repeats = seconds(
+        lambda: sampled_ranks(
+            lambda some: scores[some], users, targets, items=items, sampled=99, repeats=100
+        )
+    )
+    name = "100 repeats of 99 drawn items: one repeat's gather"
+    report(name, f"{repeats / gather:.0f} times its cost", "< 10", repeats < 10 * gather)
+
+
 def bench_import() -> None:
     """``import unsample`` against ``import numpy``, in fresh processes."""
 
@@ -175,6 +200,7 @@ BENCHMARKS = {
     "mes": bench_mes,
     "scaling": bench_scaling,
     "estimate": bench_estimate,
+    "ranking": bench_ranking,
 }
 
 if __name__ == "__main__":
