@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import numpy as np
 import pytest
 
+from unsample.cli import main
 from unsample.counts import RankCounts
 from unsample.sampling import Design
 
@@ -24,3 +28,25 @@ def full_ranks() -> np.ndarray:
 def counts(design: Design, full_ranks: np.ndarray) -> RankCounts:
     ranks = design.draw(full_ranks, rng=5)
     return RankCounts.from_ranks(ranks, items=design.items, sampled=design.sampled)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run the command as a shell would; return its exit code, output and errors."""
+
+    def call(*arguments, stdin: bytes | None = None):
+        monkeypatch.setattr(sys, "argv", ["unsample", *map(str, arguments)])
+        monkeypatch.setenv("NO_COLOR", "1")
+        monkeypatch.setenv("COLUMNS", "200")
+        if stdin is not None:
+            fake = io.TextIOWrapper(io.BytesIO(stdin))
+            monkeypatch.setattr(sys, "stdin", fake)
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call

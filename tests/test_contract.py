@@ -129,11 +129,10 @@ def test_batches_give_what_single_fits_give(name, counts):
         assert np.allclose(batch[row], alone, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+# MN weighs variance by the number of targets, which is its point.
+@pytest.mark.parametrize("name", [v for v in VARIANTS if not v.startswith("mn")])
 def test_duplicating_every_target_changes_nothing(name, counts):
     estimator = _estimator(name)
-    if estimator.name.startswith("mn"):
-        pytest.skip("MN weighs variance by the number of targets")
     once, twice = (_evaluate(estimator, c).values for c in (counts, counts + counts))
     assert np.allclose(once, twice, rtol=1e-6)
 

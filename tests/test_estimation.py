@@ -203,6 +203,8 @@ def test_the_surface_is_what_it_was():
         "estimators",
         "exact",
         "metrics",
+        "ranking",
+        "recommenders",
     }
     for name in unsample.__all__:
         assert getattr(unsample, name) is not None

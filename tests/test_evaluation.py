@@ -1,35 +1,16 @@
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import unsample
 from unsample import datasets, evaluation
-from unsample.cli import main
 from unsample.datasets import Interactions, Split, bundled_ranks, load_ranks, names, synthetic
 from unsample.errors import DatasetError, InputError, RecommenderError
 from unsample.recommenders import REGISTRY
 
 FIVE = ("ease", "multivae", "neumf", "itemknn", "als")
 CELLS = [(d, r, p) for d in names() for r in FIVE for p in ("everyday", "paper")]
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["unsample", *map(str, arguments)])
-        monkeypatch.setenv("NO_COLOR", "1")
-        monkeypatch.setenv("COLUMNS", "200")
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 # -- bundled ranks ------------------------------------------------------------------------------

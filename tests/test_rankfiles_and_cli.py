@@ -1,7 +1,6 @@
 """Every door of the command: formats in, tables and JSON out, one clear line for bad input."""
 
 import contextlib
-import io
 import json
 import os
 import subprocess
@@ -14,34 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unsample import rankfiles
-from unsample.cli import main
 from unsample.counts import RankCounts
 from unsample.errors import UnsampleError
 
 RANKS = [1, 1, 2, 5, 9, 10]
 DESIGN = ["--items", "100", "--sampled", "9"]
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run the command as a shell would; return its exit code, output and errors."""
-
-    def call(*arguments, stdin: bytes | None = None):
-        monkeypatch.setattr(sys, "argv", ["unsample", *map(str, arguments)])
-        monkeypatch.setenv("NO_COLOR", "1")
-        monkeypatch.setenv("COLUMNS", "200")
-        if stdin is not None:
-            fake = io.TextIOWrapper(io.BytesIO(stdin))
-            monkeypatch.setattr(sys, "stdin", fake)
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def _write(path, kind):

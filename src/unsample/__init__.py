@@ -28,6 +28,8 @@ _SURFACE = {
     "errors": None,
     "exact": "estimation",
     "metrics": None,
+    "ranking": None,
+    "recommenders": None,
 }
 
 __all__ = [
@@ -42,10 +44,12 @@ __all__ = [
     "estimators",
     "exact",
     "metrics",
+    "ranking",
+    "recommenders",
 ]
 
 if TYPE_CHECKING:
-    from unsample import datasets, errors, estimators, metrics
+    from unsample import datasets, errors, estimators, metrics, ranking, recommenders
     from unsample.counts import RankCounts
     from unsample.distribution import RankDistribution
     from unsample.estimation import Estimate, Estimates, estimate, exact

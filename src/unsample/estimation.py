@@ -28,7 +28,7 @@ from unsample.errors import (
     UnresolvedWarning,
     UnsampleWarning,
 )
-from unsample.estimators import Estimator, Evaluation, Observed
+from unsample.estimators import Estimator, Evaluation, Observed, group_catalogues
 from unsample.metrics import Metric
 from unsample.sampling import Design
 from unsample.simplex import Certificate, Status
@@ -230,9 +230,11 @@ def estimate(
     resamples = check_integer("resamples", resamples, minimum=0)
     for one in methods:
         one.require(wanted)
-    resampled = _resample(counts, resamples, rng)
+    # Grouping first keeps the bootstrap small where every user has a catalogue of its own.
+    grouped = group_catalogues(counts)
+    resampled = _resample(grouped, resamples, rng)
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in wanted]
-    observed = Observed.prepare(counts, resampled=resampled, cutoffs=cutoffs)
+    observed = Observed.prepare(grouped, resampled=resampled, cutoffs=cutoffs)
     evaluations = {str(one): one.evaluate(observed, wanted) for one in methods}
     notes: list[tuple[type[UnsampleWarning], str]] = [
         *_resolution_notes(wanted, counts),

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unsample import datasets
+from unsample.cli._options import AsJson
 from unsample.datasets import DatasetInfo
 from unsample.recommenders import terminal_progress
 
@@ -16,11 +17,9 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Public data sets: list, info, fetch.", no_args_is_help=True)
 
-_JSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
 
 @app.command("list")
-def list_command(as_json: _JSON = False) -> None:
+def list_command(as_json: AsJson = False) -> None:
     """List the data sets, what is at hand on this machine, and the ranks that ship."""
     records = [datasets.info(name) for name in datasets.names()]
     bundled = datasets.bundled_ranks()
@@ -46,7 +45,7 @@ def list_command(as_json: _JSON = False) -> None:
 
 @app.command("info")
 def info_command(
-    name: Annotated[str, typer.Argument(metavar="NAME")], as_json: _JSON = False
+    name: Annotated[str, typer.Argument(metavar="NAME")], as_json: AsJson = False
 ) -> None:
     """Show a data set's size, licence, citation, files, and what is at hand."""
     record = datasets.info(name)
@@ -69,7 +68,7 @@ def info_command(
 
 @app.command("fetch")
 def fetch_command(
-    name: Annotated[str, typer.Argument(metavar="NAME")], as_json: _JSON = False
+    name: Annotated[str, typer.Argument(metavar="NAME")], as_json: AsJson = False
 ) -> None:
     """Download a data set's files, verify them, and say where they are."""
     with terminal_progress(f"fetching {name}") as bar:

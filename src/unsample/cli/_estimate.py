@@ -10,6 +10,13 @@ import typer
 
 from unsample import estimation
 from unsample._text import estimates_table
+from unsample.cli._options import (
+    AsJson,
+    Metrics,
+    Resamples,
+    WithoutReplacement,
+    print_warnings,
+)
 from unsample.counts import RankCounts
 from unsample.errors import UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS, Estimates
@@ -45,15 +52,7 @@ def estimate_command(
         int | None,
         typer.Option(metavar="S", help="Items sampled for each target, without it (99, not 100)."),
     ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
-        ),
-    ] = None,
+    metric: Metrics = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,10 +60,7 @@ def estimate_command(
             help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: mle]",
         ),
     ] = None,
-    without_replacement: Annotated[
-        bool,
-        typer.Option("--without-replacement", help="No item was sampled twice for a target."),
-    ] = False,
+    without_replacement: WithoutReplacement = False,
     sampler: Annotated[
         str,
         typer.Option(
@@ -83,11 +79,9 @@ def estimate_command(
             help=f"{', '.join(FORMATS)}. [default: by name or content]",
         ),
     ] = None,
-    resamples: Annotated[
-        int, typer.Option(metavar="B", help="Bootstrap samples behind the intervals.")
-    ] = 400,
+    resamples: Resamples = 400,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the bootstrap.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate full-catalogue metrics from the ranks in FILE."""
     groups = read_grouped_counts(
@@ -138,5 +132,4 @@ def _print_tables(results: dict[str, Estimates], by: str | None) -> None:
             typer.secho(f"{by} = {label}", bold=True)
         typer.echo(estimates_table(result, notes=False))
         said.update(result.warnings)
-    for text in sorted(said):
-        typer.secho(f"\nwarning: {text}", err=True, fg=typer.colors.YELLOW)
+    print_warnings(tuple(sorted(said)))

@@ -7,6 +7,13 @@ from typing import Annotated
 import typer
 
 from unsample._checks import check_choice
+from unsample.cli._options import (
+    AsJson,
+    Metrics,
+    Resamples,
+    WithoutReplacement,
+    print_warnings,
+)
 from unsample.datasets import PROTOCOLS
 from unsample.estimation import DEFAULT_METRICS
 from unsample.evaluation import DESIGNS, evaluate_ranks, rank_bundled, rank_trained
@@ -32,27 +39,15 @@ def evaluate_command(
         typer.Option(metavar="NAME", help="everyday: training items excluded; paper: kept."),
     ] = "everyday",
     sampled: Annotated[int, typer.Option(metavar="S", help="Items sampled for each target.")] = 99,
-    without_replacement: Annotated[
-        bool, typer.Option("--without-replacement", help="Sample no item twice for a target.")
-    ] = False,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            metavar="METRIC",
-            help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
-        ),
-    ] = None,
+    without_replacement: WithoutReplacement = False,
+    metric: Metrics = None,
     method: Annotated[
         list[str] | None,
         typer.Option(metavar="METHOD", help="Estimator, repeatable. [default: naive, mle]"),
     ] = None,
-    resamples: Annotated[
-        int, typer.Option(metavar="B", help="Bootstrap samples behind the intervals.")
-    ] = 400,
+    resamples: Resamples = 400,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of sampling and bootstrap.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Evaluate a recommender on a data set: exact metrics beside those of a sampled evaluation.
 
@@ -97,5 +92,4 @@ def evaluate_command(
         typer.echo(result.to_json())
         return
     typer.echo(str(result))
-    for text in result.warnings:
-        typer.secho(f"\nwarning: {text}", err=True, fg=typer.colors.YELLOW)
+    print_warnings(result.warnings)

@@ -14,7 +14,7 @@ from unsample.estimators._base import (
     Evaluation,
     MetricEstimator,
 )
-from unsample.estimators._observed import Observed
+from unsample.estimators._observed import Observed, group_catalogues
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators.beta import Beta, RecallMap
 from unsample.estimators.bv import BV, BVwithMES, BVwithMLE, MNwithMES, MNwithMLE
@@ -44,6 +44,7 @@ __all__ = [
     "Observed",
     "RecallMap",
     "UnbiasedRank",
+    "group_catalogues",
     "parse",
     "parse_all",
 ]

@@ -20,7 +20,7 @@ from unsample.errors import DesignError, InputError
 from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
-__all__ = ["Observed", "Pool", "complete"]
+__all__ = ["Observed", "Pool", "complete", "group_catalogues"]
 
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which are an order of magnitude slower.
@@ -76,7 +76,7 @@ class Observed:
         totals = weights.sum(axis=1, keepdims=True)
         if not (totals > 0).all():
             raise InputError("every histogram must hold some weight, got an empty one")
-        counts, shares = _group_catalogues(counts, weights / totals)
+        counts, shares = _group_with_shares(counts, weights / totals)
         if grid is None:
             grid = RankGrid.build(
                 counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
@@ -192,7 +192,7 @@ def _take(counts: RankCounts, kept: BoolArray) -> RankCounts:
     )
 
 
-def _group_catalogues(counts: RankCounts, shares: FloatArray) -> tuple[RankCounts, FloatArray]:
+def group_catalogues(counts: RankCounts) -> RankCounts:
     """Give nearly equal catalogues their common mean size, when users have many different ones.
 
     Leaving out each user's own training items makes hundreds of sizes that differ by a few items.
@@ -200,17 +200,27 @@ def _group_catalogues(counts: RankCounts, shares: FloatArray) -> tuple[RankCount
     sizes within four per cent of each other move a rank by two at most, up for some users and down
     for others, which is less than the blur of the sample.
     """
+    return replace(counts, items=_grouped_sizes(counts))
+
+
+def _grouped_sizes(counts: RankCounts) -> IntArray:
     designs = np.unique(np.stack([counts.sampled, counts.items]), axis=1).shape[1]
     sparse = counts.sampled < _SPARSE * counts.items
     if designs <= _MANY_DESIGNS or not sparse.any():
-        return counts, shares
+        return counts.items
     group = np.round(np.log(counts.items) / _SAME_SIZE).astype(np.int64)
     items = counts.items.copy()
     for label in np.unique(group[sparse]):
         chosen = sparse & (group == label)
-        items[chosen] = round(
-            np.average(counts.items[chosen], weights=counts.weight[chosen] + 1e-300)
-        )
+        weights = counts.weight[chosen] + 1e-300
+        items[chosen] = round(float(np.average(counts.items[chosen], weights=weights)))
+    return items
+
+
+def _group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCounts, FloatArray]:
+    items = _grouped_sizes(counts)
+    if items is counts.items:
+        return counts, shares
     merged = replace(counts, items=items)
     # The merged counts are sorted afresh: find where each old cell went.
     new = _positions(merged, counts.sampled, items, counts.low, counts.high)

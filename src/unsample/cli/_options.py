@@ -1,0 +1,34 @@
+"""Options that several verbs share, so that they read and behave alike."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unsample.estimation import DEFAULT_METRICS
+
+__all__ = ["AsJson", "Metrics", "Resamples", "WithoutReplacement", "print_warnings"]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        "-m",
+        metavar="METRIC",
+        help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
+    ),
+]
+Resamples = Annotated[
+    int, typer.Option(metavar="B", help="Bootstrap samples behind the intervals.")
+]
+WithoutReplacement = Annotated[
+    bool, typer.Option("--without-replacement", help="No item was sampled twice for a target.")
+]
+
+
+def print_warnings(texts: tuple[str, ...]) -> None:
+    """Print warnings to standard error, where they do not get into a pipe."""
+    for text in texts:
+        typer.secho(f"\nwarning: {text}", err=True, fg=typer.colors.YELLOW)
