@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
@@ -79,9 +79,9 @@ class DistributionEstimator(Estimator):
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin, for each histogram."""
 
-    def fit(self, counts: RankCounts, **grid_options: int) -> RankDistribution:
-        """Return P(R) learned from the counts."""
-        observed = Observed.prepare(counts, **grid_options)  # type: ignore[arg-type]
+    def fit(self, counts: RankCounts, *, cutoffs: Iterable[int] = ()) -> RankDistribution:
+        """Return P(R) learned from the counts; the ranks ``cutoffs`` stand alone in it."""
+        observed = Observed.prepare(counts, cutoffs=cutoffs)
         distribution = self.evaluate(observed, ()).distribution
         assert distribution is not None
         return distribution
