@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from typing import Annotated
 
 import typer
@@ -29,6 +32,9 @@ WithoutReplacement = Annotated[
 
 
 def print_warnings(texts: tuple[str, ...]) -> None:
-    """Print warnings to standard error, where they do not get into a pipe."""
+    """Print warnings to standard error, out of the way of a pipe; folded on a terminal only."""
     for text in texts:
-        typer.secho(f"\nwarning: {text}", err=True, fg=typer.colors.YELLOW)
+        line = f"warning: {text}"
+        if sys.stderr.isatty():
+            line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
+        typer.secho(f"\n{line}", err=True, fg=typer.colors.YELLOW)
