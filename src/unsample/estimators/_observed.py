@@ -20,7 +20,7 @@ from unsample.errors import DesignError, InputError
 from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
-__all__ = ["Observed", "Pool", "complete", "group_catalogues"]
+__all__ = ["Observed", "Pool", "group_catalogues"]
 
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which are an order of magnitude slower.
@@ -244,7 +244,7 @@ def _positions(
 def _pool(observed: Observed, members: list[DesignCells], sampled: int, method: str) -> Pool:
     chosen = observed.counts.sampled == sampled
     seen = np.unique(np.stack([observed.counts.low[chosen], observed.counts.high[chosen]]), axis=1)
-    low, high = complete(seen[0], seen[1], sampled + 1, method)
+    low, high = _complete(seen[0], seen[1], sampled + 1, method)
     shares = np.zeros((len(observed.shares), len(low)))
     matrix = np.zeros((len(low), len(observed.grid)))
     total = observed.counts.weight[chosen].sum()
@@ -262,7 +262,7 @@ def _pool(observed: Observed, members: list[DesignCells], sampled: int, method: 
     return Pool(low, high, matrix, shares)
 
 
-def complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntArray, IntArray]:
+def _complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntArray, IntArray]:
     """Return these sorted ranges with the gaps between them filled, covering the ranks 1..n.
 
     Single ranks are completed by single ranks, as the formulas have them; ranges by ranges.

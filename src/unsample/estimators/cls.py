@@ -3,63 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from unsample._checks import FloatArray, check_choice
-from unsample.counts import DesignCells
-from unsample.distribution import bin_weights
+from unsample._checks import check_choice
 from unsample.errors import MethodError
-from unsample.estimators._base import MetricEstimator
-from unsample.estimators._observed import complete
-from unsample.grid import RankGrid
+from unsample.estimators._base import Estimator, Evaluation
+from unsample.estimators._observed import Observed
 from unsample.metrics import Metric
-from unsample.simplex import Certificate, monotone_least_squares
+from unsample.simplex import Certificate, Status, monotone_least_squares
 
 __all__ = ["CLS"]
 
 
 @dataclass(frozen=True)
-class CLS(MetricEstimator):
+class CLS(Estimator):
     r"""Least squares over uniform P(R), with the corrected metric kept in order.
 
     .. math:: \min_x \sum_R \tfrac1N \Big(\sum_r P(r|R)\, x_r - w_K(R)\Big)^2,
               \qquad x_1 \ge \dots \ge x_n \ge 0
 
-    ``constraint="nonnegative"`` drops the order and keeps the sign.
+    ``constraint="nonnegative"`` drops the order and keeps the sign. Where catalogues differ by
+    user, P(r|R) is averaged over them.
 
     Reference: Krichene, Rendle, KDD 2020; the order constraint reproduces the tables of Jin et
     al., AAAI 2021.
     """
 
     name: ClassVar[str] = "cls"
+    gives_distribution: ClassVar[bool] = False
     constraint: str = "monotone"
 
     def __post_init__(self) -> None:
         check_choice("constraint", self.constraint, ("monotone", "nonnegative"), error=MethodError)
 
-    def correct(
-        self, cells: DesignCells, metrics: Sequence[Metric]
-    ) -> tuple[FloatArray, Certificate]:
-        """Solve one least-squares problem for each metric."""
-        design = cells.design
-        low, high = complete(cells.low, cells.high, design.n, self.name)
-        cutoffs = [metric.cutoff(design.items) for metric in metrics]
-        grid = RankGrid.build(design.items, sampled=design.sampled, cutoffs=cutoffs)
-        matrix = design.matrix(low, high, grid).T
-        uniform = grid.width / design.items
-        solved = [
-            monotone_least_squares(
-                matrix,
-                uniform,
-                bin_weights(metric, grid),
-                monotone=self.constraint == "monotone",
-            )
-            for metric in metrics
-        ]
-        corrected = np.stack([x for x, _ in solved], axis=1)
-        worst = max((c for _, c in solved), key=lambda c: (not c.usable, c.gap))
-        seen = np.searchsorted(low, cells.low)
-        return corrected[seen], replace(worst, iterations=len(metrics))
+    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
+        """Solve one least-squares problem for each metric and sample size."""
+        self.require(metrics)
+        known = np.stack([observed.known_metric(metric) for metric in metrics], axis=1)
+        if observed.known.all():
+            return Evaluation(known, Certificate(Status.CLOSED_FORM, 0.0, 0.0, 0.0, 0), 0)
+        rest = observed.unknown_part()
+        uniform = rest.widths / rest.grid.items
+        targets = [rest.bin_weights(metric) for metric in metrics]
+        values, certificates = np.zeros_like(known), []
+        for pool in rest.pools(self.name):
+            solved = [
+                monotone_least_squares(
+                    pool.matrix.T, uniform, target, monotone=self.constraint == "monotone"
+                )
+                for target in targets
+            ]
+            values += pool.shares @ np.stack([x for x, _ in solved], axis=1)
+            certificates += [certificate for _, certificate in solved]
+        worst = max(certificates, key=lambda found: (not found.usable, found.gap))
+        left = (1.0 - observed.known_share)[:, None]
+        return Evaluation(known + left * values, worst, int(not worst.usable))
