@@ -77,9 +77,7 @@ def exact_values(ranks: Ranks, metrics: tuple[Metric, ...]) -> FloatArray:
     return np.array([np.average(m.weights(found, items), weights=times) for m in metrics])
 
 
-def count_repeats(
-    drawn: IntArray, items: IntArray, sampled: int
-) -> tuple[RankCounts, FloatArray]:
+def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankCounts, FloatArray]:
     """Return the cells that any repeat reached, and one histogram over them for each repeat.
 
     The counts weigh a cell by its mean over the repeats, so that they stand for as many targets

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import numpy as np
 import scipy
 
 from unsample import __version__
+from unsample._checks import check_integer
 from unsample.datasets import load_ranks
+from unsample.errors import FileError
 from unsample.evaluation import rank_trained
 from unsample.experiment._cells import CellResult, Ranks, compute_cell
 from unsample.experiment._claims import claim_rows
@@ -29,6 +32,7 @@ from unsample.experiment._rows import (
 )
 from unsample.experiment._spec import Cell, Spec
 from unsample.experiment._tables import write_markdown
+from unsample.experiment._workers import compute_all
 from unsample.ranking import Progress
 
 __all__ = ["run"]
@@ -40,49 +44,72 @@ def run(
     *,
     resume: bool = False,
     force: bool = False,
+    workers: int = 1,
     progress: Progress | None = None,
 ) -> Reproduction:
     """Compute what is not yet in ``folder``, write all tables there, and return them.
 
     A run may be killed at any moment; the same call then continues it, and ends with the same
-    bytes in every table.
+    bytes in every table. ``workers`` processes share the cells, and change nothing but the time;
+    a script that asks for more than one must guard its main part by ``__name__``, as always with
+    processes.
     """
+    workers = check_integer("workers", workers, minimum=1)
     started = time.monotonic()
     place = RunFolder.claim(Path(folder), spec, resume=resume, force=force)
     cells = spec.cells()
-    results: dict[Cell, CellResult] = {}
-    computed = 0
-    for done, cell in enumerate(cells):
-        if progress is not None:
-            progress(done, len(cells), cell.name)
-        found = place.load(cell)
-        if found is None:
-            found = compute_cell(spec, cell, _ranks(spec, cell, place))
-            place.save(cell, found)
-            computed += 1
-        results[cell] = found
-    if progress is not None:
-        progress(len(cells), len(cells), "tables")
-    _write_tables(spec, results, place.path)
-    timing = {"seconds": round(time.monotonic() - started, 3), "computed": computed}
+    missing = [cell for cell in cells if place.load(cell) is None]
+    if spec.retrain:
+        _train(missing, place, progress)
+    report = progress or _silent
+    done = len(cells) - len(missing)
+    report(done, len(cells), "cells")
+    for cell in compute_all(missing, partial(_compute, place), workers=workers):
+        done += 1
+        report(done, len(cells), cell.name)
+    _write_tables(spec, {cell: _finished(place, cell) for cell in cells}, place.path)
+    timing = {"seconds": round(time.monotonic() - started, 3), "computed": len(missing)}
     write_json(place.path / "timing.json", timing)
     reproduction = load_results(place.path)
     write_markdown(reproduction, place.path)
     return reproduction
 
 
-def _ranks(spec: Spec, cell: Cell, place: RunFolder) -> Ranks:
-    if not spec.retrain:
+def _silent(done: int, total: int, note: str = "") -> None:
+    pass
+
+
+def _train(cells: Sequence[Cell], place: RunFolder, progress: Progress | None) -> None:
+    """Train every recommender that the cells need, and keep its ranks."""
+    for cell in cells:
+        if place.load_ranks(cell) is None:
+            trained = rank_trained(
+                cell.dataset,
+                cell.recommender,
+                protocol=cell.protocol,
+                sampled=None,
+                progress=progress,
+            )
+            place.save_ranks(cell, Ranks(trained.ranks, trained.items))
+
+
+def _compute(place: RunFolder, cell: Cell) -> None:
+    """Compute one cell and write it; the work of a worker."""
+    if place.spec.retrain:
+        ranks = place.load_ranks(cell)
+        if ranks is None:
+            raise FileError(f"the ranks trained for {cell.name} are gone; run the command again")
+    else:
         bundled = load_ranks(cell.dataset, cell.recommender, protocol=cell.protocol)
-        return Ranks(bundled.ranks, bundled.items)
-    kept = place.load_ranks(cell)
-    if kept is None:
-        trained = rank_trained(
-            cell.dataset, cell.recommender, protocol=cell.protocol, sampled=None
-        )
-        kept = Ranks(trained.ranks, trained.items)
-        place.save_ranks(cell, kept)
-    return kept
+        ranks = Ranks(bundled.ranks, bundled.items)
+    place.save(cell, compute_cell(place.spec, cell, ranks))
+
+
+def _finished(place: RunFolder, cell: Cell) -> CellResult:
+    result = place.load(cell)
+    if result is None:
+        raise FileError(f"the results of {cell.name} are gone; run the same command again")
+    return result
 
 
 def _write_tables(spec: Spec, results: Mapping[Cell, CellResult], folder: Path) -> None:

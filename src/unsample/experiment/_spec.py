@@ -148,7 +148,9 @@ class Spec:
 
     def cells(self) -> tuple[Cell, ...]:
         """Return every cell of tables and figures once, the tables first."""
-        drawn = [c for kind in ("distributions", "sweep") for _, cs in self.figures(kind) for c in cs]
+        drawn = [
+            c for kind in ("distributions", "sweep") for _, cs in self.figures(kind) for c in cs
+        ]
         return tuple(dict.fromkeys([*self.tables(), *drawn]))
 
     def labels_of(self, cell: Cell) -> tuple[str, ...]:
