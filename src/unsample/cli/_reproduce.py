@@ -100,10 +100,11 @@ def _write_report(folder: Path) -> Path | None:
     """Write the report beside the tables, where this installation can make one."""
     try:
         from unsample.report import write_report
-    except ImportError:
+
+        return write_report(folder)
+    except ImportError as problem:
+        typer.secho(f"no report: {problem}", err=True, fg=typer.colors.YELLOW)
         return None
-    written = write_report(folder)
-    return None if written is None else Path(written)
 
 
 def _summary(result: Reproduction, out: Path, report: Path | None) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def _text(result: Reproduction, out: Path, report: Path | None) -> str:
         for claim in result.claims
     ]
     seconds = result.settings["seconds"]
-    ending = f"Report: {report}" if report is not None else f"Tables: {out}/*.csv and {out}/*.md"
+    ending = f"Report: {report}" if report is not None else f"Tables: {out}/*.csv"
     return "\n".join(
         [f"{'by bias':<13}  {'by RMSE':<13}  claim", *lines, "", f"{ending} ({seconds:.0f} s)"]
     )

@@ -12,7 +12,6 @@ from unsample.experiment._papers import ESTIMATORS, RECOMMENDERS, Exhibit, devia
 from unsample.experiment._results import SCHEMA, Reproduction, load_results
 from unsample.experiment._run import run
 from unsample.experiment._spec import Cell, Spec
-from unsample.experiment._tables import accuracy_markdown, winners_markdown
 
 __all__ = [
     "CLAIMS",
@@ -24,11 +23,9 @@ __all__ = [
     "Exhibit",
     "Reproduction",
     "Spec",
-    "accuracy_markdown",
     "claim_rows",
     "deviations",
     "exhibits",
     "load_results",
     "run",
-    "winners_markdown",
 ]

@@ -31,7 +31,6 @@ from unsample.experiment._rows import (
     winner_rows,
 )
 from unsample.experiment._spec import Cell, Spec
-from unsample.experiment._tables import write_markdown
 from unsample.experiment._workers import compute_all
 from unsample.ranking import Progress
 
@@ -70,9 +69,7 @@ def run(
     _write_tables(spec, {cell: _finished(place, cell) for cell in cells}, place.path)
     timing = {"seconds": round(time.monotonic() - started, 3), "computed": len(missing)}
     write_json(place.path / "timing.json", timing)
-    reproduction = load_results(place.path)
-    write_markdown(reproduction, place.path)
-    return reproduction
+    return load_results(place.path)
 
 
 def _silent(done: int, total: int, note: str = "") -> None:
