@@ -370,6 +370,14 @@ def test_a_damaged_spec_is_refused(finished, tmp_path):
     (folder / "spec.json").write_text("{")
     with pytest.raises(FileError, match="cannot be read"):
         run(SMALL, folder)
+    run(SMALL, folder, force=True)
+    assert _bytes(folder) == _bytes(finished[0])
+
+
+def test_a_run_killed_before_its_first_file_can_start_again(finished, tmp_path):
+    (tmp_path / ".spec.json.x.part").write_bytes(b"{")
+    run(SMALL, tmp_path)
+    assert _bytes(tmp_path) == _bytes(finished[0])
 
 
 def test_unfinished_and_damaged_results_say_what_to_do(finished, tmp_path):

@@ -49,12 +49,12 @@ class RunFolder:
         if resume and force:
             raise FileError("resume and force must not both be given: one keeps, one throws away")
         folder = cls(path, spec)
-        found = folder._stored()
+        found = None if force else folder._stored()
         if force:
             folder._clear()
         elif found is not None and found != spec.digest:
             raise FileError(_another_run(path))
-        elif found is None and path.is_dir() and any(path.iterdir()):
+        elif found is None and folder._holds_other_files():
             raise FileError(
                 f"out must be a new folder or one of unsample reproduce, got {str(path)!r}, which "
                 "holds other files; choose another, or --force to write among them"
@@ -111,7 +111,14 @@ class RunFolder:
                 "choose another folder, or --force to start again"
             ) from problem
 
+    def _holds_other_files(self) -> bool:
+        # A run killed at its very start leaves its half-written spec, and nothing else.
+        entries = self.path.iterdir() if self.path.is_dir() else ()
+        return any(not entry.match(f".{_SPEC}.*.part") for entry in entries)
+
     def _clear(self) -> None:
+        if not self.path.is_dir():
+            return
         for name in (_SPEC, *_RESULTS):
             (self.path / name).unlink(missing_ok=True)
         for file in self._work.glob("*.npz"):
@@ -119,7 +126,11 @@ class RunFolder:
 
     def _prepare(self) -> None:
         try:
-            self._work.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
+            # The spec comes first: whatever else is in the folder is then known to be of this run.
+            if not (self.path / _SPEC).exists():
+                write_json(self.path / _SPEC, {"digest": self.spec.digest, **self.spec.to_dict()})
+            self._work.mkdir(exist_ok=True)
         except OSError as problem:
             raise FileError(
                 f"out must be a folder that can be written, got {str(self.path)!r}: "
@@ -128,8 +139,6 @@ class RunFolder:
         # What a killed run was writing at that moment.
         for half in (*self.path.glob(".*.part"), *self._work.glob(".*.part")):
             half.unlink(missing_ok=True)
-        if not (self.path / _SPEC).exists():
-            write_json(self.path / _SPEC, {"digest": self.spec.digest, **self.spec.to_dict()})
 
     @property
     def _work(self) -> Path:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from unsample import __version__
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample import recommenders as _recommenders
@@ -187,7 +188,7 @@ class Spec:
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as JSON has it."""
         fields: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return {"format": _FORMAT, **fields}
+        return {"format": _FORMAT, "unsample": __version__, **fields}
 
     @property
     def digest(self) -> str:
