@@ -1,0 +1,181 @@
+"""The folder of a run: whose run it is, and the cells finished so far.
+
+Every file is written whole or not at all. A cell that is there is never computed again; one that
+cannot be read counts as missing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._files import write_atomically
+from unsample.errors import FileError
+from unsample.experiment._cells import CellResult, Ranks
+from unsample.experiment._results import SCHEMA, write_json
+from unsample.experiment._spec import Cell, Spec
+
+__all__ = ["RunFolder"]
+
+_SPEC = "spec.json"
+_WORK = "cells"
+_RESULTS = (*(f"{table}.csv" for table in SCHEMA), "settings.json", "timing.json")
+_UNREADABLE = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder that belongs to the run of one spec."""
+
+    path: Path
+    spec: Spec
+
+    @classmethod
+    def claim(
+        cls, path: Path, spec: Spec, *, resume: bool = False, force: bool = False
+    ) -> RunFolder:
+        """Take a folder for a run, or refuse one that holds something else.
+
+        The same run continues where it stopped. ``resume`` insists that there is one to continue,
+        and ``force`` throws away what another run left.
+        """
+        if resume and force:
+            raise FileError("resume and force must not both be given: one keeps, one throws away")
+        folder = cls(path, spec)
+        found = None if force else folder._stored()
+        if force:
+            folder._clear()
+        elif found is not None and found != spec.digest:
+            raise FileError(_another_run(path))
+        elif found is None and folder._holds_other_files():
+            raise FileError(
+                f"out must be a new folder or one of unsample reproduce, got {str(path)!r}, which "
+                "holds other files; choose another, or --force to write among them"
+            )
+        elif found is None and resume:
+            raise FileError(
+                f"out must hold a run to resume, got {str(path)!r}, which holds none; leave out "
+                "--resume to start one"
+            )
+        folder._prepare()
+        return folder
+
+    # -- cells ------------------------------------------------------------------------------
+
+    def load(self, cell: Cell) -> CellResult | None:
+        """Return a finished cell, or None where it must (again) be computed."""
+        arrays = self._read(cell.name)
+        try:
+            return None if arrays is None else _as_result(self.spec, cell, arrays)
+        except KeyError:
+            return None
+
+    def save(self, cell: Cell, result: CellResult) -> None:
+        """Write a finished cell."""
+        arrays = {"exact": result.exact}
+        arrays |= {f"values/{label}": array for label, array in result.values.items()}
+        arrays |= {f"cdf/{label}": array for label, array in result.cdf.items()}
+        self._write(cell.name, arrays)
+
+    def load_ranks(self, cell: Cell) -> Ranks | None:
+        """Return the ranks of a recommender that was trained for this run."""
+        arrays = self._read(_ranks_name(cell))
+        if arrays is None or not {"ranks", "items"} <= set(arrays):
+            return None
+        return Ranks(arrays["ranks"], arrays["items"])
+
+    def save_ranks(self, cell: Cell, ranks: Ranks) -> None:
+        """Keep the ranks of a trained recommender: training is what takes longest."""
+        self._write(_ranks_name(cell), {"ranks": ranks.ranks, "items": ranks.items})
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _stored(self) -> str | None:
+        path = self.path / _SPEC
+        try:
+            return str(json.loads(path.read_text(encoding="utf-8"))["digest"])
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError as problem:
+            raise FileError(f"out must be a folder, got the file {str(self.path)!r}") from problem
+        except (OSError, KeyError, TypeError, ValueError) as problem:
+            raise FileError(
+                f"{str(path)!r} cannot be read, so whose run this is cannot be known; "
+                "choose another folder, or --force to start again"
+            ) from problem
+
+    def _holds_other_files(self) -> bool:
+        # A run killed at its very start leaves its half-written spec, and nothing else.
+        entries = self.path.iterdir() if self.path.is_dir() else ()
+        return any(not entry.match(f".{_SPEC}.*.part") for entry in entries)
+
+    def _clear(self) -> None:
+        if not self.path.is_dir():
+            return
+        for name in (_SPEC, *_RESULTS):
+            (self.path / name).unlink(missing_ok=True)
+        for file in self._work.glob("*.npz"):
+            file.unlink()
+
+    def _prepare(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            # The spec comes first: whatever else is in the folder is then known to be of this run.
+            if not (self.path / _SPEC).exists():
+                write_json(self.path / _SPEC, {"digest": self.spec.digest, **self.spec.to_dict()})
+            self._work.mkdir(exist_ok=True)
+        except OSError as problem:
+            raise FileError(
+                f"out must be a folder that can be written, got {str(self.path)!r}: "
+                f"{problem.strerror}"
+            ) from problem
+        # What a killed run was writing at that moment.
+        for half in (*self.path.glob(".*.part"), *self._work.glob(".*.part")):
+            half.unlink(missing_ok=True)
+
+    @property
+    def _work(self) -> Path:
+        return self.path / _WORK
+
+    def _read(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
+        path = self._work / f"{name}.npz"
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return {key: arrays[key] for key in arrays.files}
+        except _UNREADABLE:
+            return None
+
+    def _write(self, name: str, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+            for key, array in arrays.items():
+                with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w") as file:
+                    np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        write_atomically(self._work / f"{name}.npz", lambda file: file.write(content.getvalue()))
+
+
+def _as_result(spec: Spec, cell: Cell, arrays: dict[str, npt.NDArray[Any]]) -> CellResult:
+    curves = (key.removeprefix("cdf/") for key in arrays if key.startswith("cdf/"))
+    return CellResult(
+        exact=arrays["exact"],
+        values={label: arrays[f"values/{label}"] for label in spec.labels_of(cell)},
+        cdf={label: arrays[f"cdf/{label}"] for label in curves},
+    )
+
+
+def _ranks_name(cell: Cell) -> str:
+    return f"ranks.{cell.dataset}.{cell.protocol}.{cell.recommender}"
+
+
+def _another_run(path: Path) -> str:
+    return (
+        f"out must not hold a run with other settings, got {str(path)!r}, which does (see its "
+        f"{_SPEC}); choose another folder, or --force to throw that run away"
+    )

@@ -1,0 +1,120 @@
+"""Computing cells in several processes, each with one thread of linear algebra.
+
+The matrices of a cell are small: threads inside them gain less than cells side by side. A worker
+asks for one cell after the other and ends when the pipe to its parent closes, so that none
+outlives a run that was killed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from typing import TypeAlias
+
+from unsample.experiment._spec import Cell
+
+__all__ = ["compute_all"]
+
+Work: TypeAlias = Callable[[Cell], None]
+
+#: What numpy's libraries read, when they are loaded, to know how many threads to start.
+_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def compute_all(cells: Sequence[Cell], work: Work, *, workers: int) -> Iterator[Cell]:
+    """Do ``work`` for every cell, and yield each cell when it is done."""
+    if workers == 1 or len(cells) < 2:
+        for cell in cells:
+            work(cell)
+            yield cell
+        return
+    with _processes(work, min(workers, len(cells))) as connections:
+        yield from _dispatch(cells, connections)
+
+
+def _dispatch(cells: Sequence[Cell], connections: list[Connection]) -> Iterator[Cell]:
+    waiting = list(reversed(cells))
+    busy: dict[Connection, Cell] = {}
+    for connection in connections:
+        busy[connection] = waiting.pop()
+        connection.send(busy[connection])
+    while busy:
+        for ready in wait(list(busy)):
+            assert isinstance(ready, Connection)
+            cell = busy.pop(ready)
+            problem = _answer(ready, cell)
+            if problem is not None:
+                raise problem
+            if waiting:
+                busy[ready] = waiting.pop()
+                ready.send(busy[ready])
+            yield cell
+
+
+def _answer(connection: Connection, cell: Cell) -> BaseException | None:
+    try:
+        problem: BaseException | None = connection.recv()
+    except EOFError:
+        return RuntimeError(
+            f"the process that computed {cell.name} was ended from outside (out of memory?); "
+            "what is finished is kept, run the same command again"
+        )
+    return problem
+
+
+@contextmanager
+def _processes(work: Work, number: int) -> Iterator[list[Connection]]:
+    context = multiprocessing.get_context("spawn")
+    pairs = [context.Pipe() for _ in range(number)]
+    processes = [context.Process(target=_serve, args=(far, work), daemon=True) for _, far in pairs]
+    with _one_thread_each():
+        for process in processes:
+            process.start()
+    for _, far in pairs:
+        far.close()
+    try:
+        yield [near for near, _ in pairs]
+    finally:
+        for near, _ in pairs:
+            near.close()
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def _serve(connection: Connection, work: Work) -> None:
+    # The parent hears the interrupt too, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            cell = connection.recv()
+        except EOFError:
+            return
+        problem: Exception | None = None
+        try:
+            work(cell)
+        except Exception as caught:  # noqa: BLE001 - handed to the parent, which raises it
+            problem = caught
+        try:
+            connection.send(problem)
+        except BrokenPipeError:
+            return
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes started meanwhile use one thread, and leave the environment as it was."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
