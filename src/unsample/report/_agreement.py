@@ -47,7 +47,8 @@ class Deviation:
     def __str__(self) -> str:
         if self.size is None:
             return ""
-        return f"{self.size:.1f} σ" if self.size < 99.95 else "> 99 σ"
+        text = f"{self.size:.1f}" if self.size < 99.95 else "> 99"
+        return f"{text} σ"  # noqa: RUF001 - the usual sign of a standard deviation
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,9 @@ def winner_deviation(row: Row) -> Deviation:
 def agreements(rows: Iterable[Row]) -> tuple[Agreement, ...]:
     """Return the agreement by data set and protocol, where the paper has any number."""
     groups = grouped((row for row in rows if is_number(row["paper_mean"])), "dataset", "protocol")
-    return tuple(_agreement(*names, group) for names, group in groups.items())
+    return tuple(
+        _agreement(dataset, protocol, group) for (dataset, protocol), group in groups.items()
+    )
 
 
 def _agreement(dataset: str, protocol: str, rows: Sequence[Row]) -> Agreement:

@@ -54,8 +54,8 @@ def distribution_figures(results: Results) -> tuple[Figure, ...]:
     styles = _styles(results)
     groups = grouped(results.distributions, "dataset", "protocol")
     return tuple(
-        _distribution_figure(f"ranks-{number}", *names, rows, styles)
-        for number, (names, rows) in enumerate(groups.items(), start=1)
+        _distribution_figure(f"ranks-{number}", dataset, protocol, rows, styles)
+        for number, ((dataset, protocol), rows) in enumerate(groups.items(), start=1)
     )
 
 
@@ -65,8 +65,8 @@ def sample_size_figures(results: Results) -> tuple[Figure, ...]:
     groups = grouped(results.distributions, "dataset", "protocol", "recommender")
     several = {names: rows for names, rows in groups.items() if len(values_of(rows, "sampled")) > 1}
     return tuple(
-        _sample_size_figure(f"sizes-{number}", *names, rows, styles)
-        for number, (names, rows) in enumerate(several.items(), start=1)
+        _sample_size_figure(f"sizes-{number}", dataset, protocol, recommender, rows, styles)
+        for number, ((dataset, protocol, recommender), rows) in enumerate(several.items(), start=1)
     )
 
 

@@ -83,7 +83,7 @@ class AccuracyTable:
         """Return what stands above the table."""
         return (
             f"{self.dataset}, {protocol_name(self.protocol)}, {self.sampled} items sampled: "
-            f"values × 1000; mean ± standard deviation over {self.repeats} repeats"
+            f"values × 1000; mean ± standard deviation over {self.repeats} repeats"  # noqa: RUF001
         )
 
     @property
@@ -183,13 +183,18 @@ def metric_name(row: Row) -> str:
 def accuracy_tables(rows: Iterable[Row]) -> tuple[AccuracyTable, ...]:
     """Return a table for each data set, protocol and sample size."""
     groups = grouped(rows, "dataset", "protocol", "sampled")
-    return tuple(_accuracy_table(*names, group) for names, group in groups.items())
+    return tuple(
+        _accuracy_table(dataset, protocol, sampled, group)
+        for (dataset, protocol, sampled), group in groups.items()
+    )
 
 
 def winner_tables(rows: Iterable[Row]) -> tuple[WinnerTable, ...]:
     """Return a table for each data set and protocol."""
     groups = grouped(rows, "dataset", "protocol")
-    return tuple(_winner_table(*names, group) for names, group in groups.items())
+    return tuple(
+        _winner_table(dataset, protocol, group) for (dataset, protocol), group in groups.items()
+    )
 
 
 def statistics_lines(rows: Iterable[Row]) -> dict[str, list[StatisticsLine]]:
@@ -212,7 +217,9 @@ def statistics_lines(rows: Iterable[Row]) -> dict[str, list[StatisticsLine]]:
 def sweep_tables(rows: Iterable[Row]) -> tuple[SweepTable, ...]:
     """Return relative RMSE by sample size for each data set and protocol."""
     groups = grouped(rows, "dataset", "protocol")
-    return tuple(_sweep_table(*names, group) for names, group in groups.items())
+    return tuple(
+        _sweep_table(dataset, protocol, group) for (dataset, protocol), group in groups.items()
+    )
 
 
 def mean_relative(rows: Iterable[Row], column: str) -> float | None:
