@@ -1,5 +1,7 @@
 """The report of a reproduction, on made-up results of the paper's shape."""
 
+# ruff: noqa: RUF001  (dashes and minus signs are what these tests look for)
+
 import re
 import sys
 import types
@@ -338,9 +340,8 @@ def test_missing_paper_values_are_dashes(results):
     row = {**results.accuracy[0], "paper_mean": None, "paper_std": None}
     partly = replace(results, accuracy=(row, *results.accuracy[1:]))
     assert "<td>–</td>" in report.reproduction_html(partly)
-    first = next(
-        line for line in report.accuracy_markdown(partly).splitlines() if "paper |" in line
-    )
+    lines = report.accuracy_markdown(partly).splitlines()
+    first = next(line for line in lines if "| paper |" in line)
     assert first.split("|")[5].strip() == "–"
 
 

@@ -132,13 +132,11 @@ def sample(style: int, *, filled: bool = False, marked: bool = False) -> Drawing
     """Return the short line that stands for a series in a legend."""
     name = f"s{style % STYLES}"
     if filled:
-        shape = _element(
-            "rect", {"class": f"area {name}", "x": 1, "y": 2, "width": 34, "height": 8}
-        )
+        shape = _element("path", {"class": f"area {name}", "d": "M1 2H35V10H1Z"})
     else:
         shape = _element("path", {"class": f"line {name}", "d": "M1 6H35"})
     marker = [_marker(style, 18, 6)] if marked else []
-    box = {"class": "sample", "viewBox": "0 0 36 12", "width": 36, "height": 12}
+    box = {"class": "sample", "viewBox": "0 0 36 12", "width": "36", "height": "12"}
     return _element("svg", {**box, "aria-hidden": "true"}, shape, *marker)
 
 
@@ -179,8 +177,10 @@ def _curve(series: Series, x_scale: Scale, y_scale: Scale) -> Drawing:
 
 def _bar(scale: Scale, top: float, value: float, text: str, name: str) -> list[Drawing]:
     end = float(scale.at(np.array([value]))[0])
-    box = {"class": name, "x": scale.start, "y": top, "width": max(end - scale.start, 0.5)}
-    return [_element("rect", {**box, "height": 10}), _text(text, end + 4, top + 9, "start")]
+    # A hair's breadth stays visible, so that zero is not taken for missing.
+    right, left = max(end, scale.start + 0.5), _number(scale.start)
+    path = f"M{left} {_number(top)}H{_number(right)}v10H{left}z"
+    return [_element("path", {"class": name, "d": path}), _text(text, end + 4, top + 9, "start")]
 
 
 def _x_axis(
@@ -235,8 +235,7 @@ def _line(name: str, x1: float, y1: float, x2: float, y2: float) -> Drawing:
 
 
 def _text(text: str, x: float, y: float, anchor: str) -> Drawing:
-    place = {"class": "label", "x": x, "y": y, "text-anchor": anchor}
-    return _element("text", place, text)
+    return _element("text", {"class": "label", "x": x, "y": y, "text-anchor": anchor}, text)
 
 
 def _element(tag: str, attributes: Mapping[str, str | float], *children: Drawing | str) -> Drawing:

@@ -80,10 +80,15 @@ class AccuracyTable:
 
     @property
     def caption(self) -> str:
-        """Return what stands above the table."""
+        """Return what stands above the table where no heading does."""
+        return f"{self.dataset}, {protocol_name(self.protocol)}: {self.note}"
+
+    @property
+    def note(self) -> str:
+        """Return how to read the table."""
         return (
-            f"{self.dataset}, {protocol_name(self.protocol)}, {self.sampled} items sampled: "
-            f"values × 1000; mean ± standard deviation over {self.repeats} repeats"  # noqa: RUF001
+            f"{self.sampled} items sampled; values × 1000; "  # noqa: RUF001
+            f"mean ± standard deviation over {self.repeats} repeats"
         )
 
     @property
@@ -124,12 +129,14 @@ class WinnerTable:
 
     @property
     def caption(self) -> str:
-        """Return what stands above the table."""
+        """Return what stands above the table where no heading does."""
+        return f"{self.dataset}, {protocol_name(self.protocol)}: {self.note}"
+
+    @property
+    def note(self) -> str:
+        """Return how to read the table."""
         paper = " (paper: of 100)" if self.has_paper else ""
-        return (
-            f"{self.dataset}, {protocol_name(self.protocol)}: correct winners of "
-            f"{self.repeats} repeats{paper}"
-        )
+        return f"correct winners of {self.repeats} repeats{paper}"
 
     @property
     def by_k(self) -> dict[int, list[WinnerLine]]:
