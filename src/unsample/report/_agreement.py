@@ -48,7 +48,7 @@ class Deviation:
         if self.size is None:
             return ""
         text = f"{self.size:.1f}" if self.size < 99.95 else "> 99"
-        return f"{text} σ"  # noqa: RUF001 - the usual sign of a standard deviation
+        return f"{text}σ"  # noqa: RUF001 - the usual sign of a standard deviation
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def _distribution_figure(
         identity=identity,
         title=f"{dataset}, {protocol_name(protocol)}",
         caption=(
-            f"Learned P(R) (top) and its sums, which are Recall@R (bottom), for the first "
+            f"Learned P(R) and, below, its sums, which are Recall@R, for the first "
             f"{_last_rank(first)} ranks; {smallest} items sampled, mean over repeats. "
             f"The filled area is the exact distribution."
         ),
@@ -142,7 +142,7 @@ def _sample_size_figure(
         identity=identity,
         title=f"{recommender} on {dataset}, {protocol_name(protocol)}",
         caption=(
-            f"Learned P(R) (top) and its sums (bottom) with {listed} items sampled, "
+            f"Learned P(R) and, below, its sums with {listed} items sampled, "
             f"mean over repeats. The filled area is the exact distribution."
         ),
         keys=_keys(rows, styles),
@@ -186,19 +186,19 @@ def _sweep_figure(
     name = metric_name(chosen[0])
     panels = [
         _sweep_panel(f"{identity}-{column}-{number}", column, dataset, group, styles)
-        for column in ("bias", "rmse")
         for number, ((dataset,), group) in enumerate(grouped(chosen, "dataset").items(), start=1)
+        for column in ("bias", "rmse")
     ]
     return Figure(
         identity=identity,
         title=f"How many samples are needed, {protocol_name(protocol)}",
         caption=(
             f"Relative error of {name} against the number of sampled items, both axes "
-            f"logarithmic, mean over recommenders: |bias| / exact (top), RMSE / exact (bottom)."
+            f"logarithmic, mean over recommenders: |bias| / exact, then RMSE / exact, for each data set."
         ),
         keys=_keys(chosen, styles, marked=True),
         panels=tuple(panels),
-        columns=len(panels) // 2,
+        columns=2,
     )
 
 
@@ -255,7 +255,7 @@ def _error_figure(
         ),
         keys=(),
         panels=tuple(panels),
-        columns=min(len(panels), 4),
+        columns=2,
     )
 
 
