@@ -133,7 +133,9 @@ def _sample_size_figure(
 ) -> Figure:
     sizes = grouped(sorted(rows, key=lambda row: row["sampled"]), "sampled")
     panels = [
-        _rank_panel(f"{identity}-{column}-{size}", column, f"n = {size + 1}", group, styles)
+        _rank_panel(
+            f"{identity}-{column}-{size}", column, f"n = {size + 1}", group, styles, beside=rows
+        )
         for column in ("pmf", "cdf")
         for (size,), group in sizes.items()
     ]
@@ -152,8 +154,15 @@ def _sample_size_figure(
 
 
 def _rank_panel(
-    identity: str, column: str, title: str, rows: Sequence[Row], styles: dict[str, int]
+    identity: str,
+    column: str,
+    title: str,
+    rows: Sequence[Row],
+    styles: dict[str, int],
+    *,
+    beside: Sequence[Row] = (),
 ) -> Drawing:
+    """Return curves over ranks, on the same vertical axis as the rows shown ``beside`` them."""
     series = [
         Series(
             label=name,
@@ -176,6 +185,7 @@ def _rank_panel(
         y_label=what,
         # What is filled goes below the lines.
         series=sorted(series, key=lambda one: not one.filled),
+        y_shared=_column([row for row in beside if is_number(row[column])], column),
     )
 
 
@@ -194,7 +204,8 @@ def _sweep_figure(
         title=f"How many samples are needed, {protocol_name(protocol)}",
         caption=(
             f"Relative error of {name} against the number of sampled items, both axes "
-            f"logarithmic, mean over recommenders: |bias| / exact, then RMSE / exact, for each data set."
+            f"logarithmic, mean over recommenders: |bias| / exact, then RMSE / exact, for each "
+            f"data set."
         ),
         keys=_keys(chosen, styles, marked=True),
         panels=tuple(panels),

@@ -93,11 +93,16 @@ def line_chart(
     log: bool = False,
     x_ticks: Sequence[float] = (),
     y_percent: bool = False,
+    y_shared: FloatArray | None = None,
 ) -> Drawing:
-    """Return a chart of curves; with ``log``, both axes are logarithmic and zeros are left out."""
+    """Return a chart of curves; with ``log``, both axes are logarithmic and zeros are left out.
+
+    The vertical axis also has room for ``y_shared``, so that panels can be compared.
+    """
     curves = [_positive(one) for one in series] if log else list(series)
-    xs = np.concatenate([one.x for one in curves] or [np.array([1.0])])
-    ys = np.concatenate([one.y for one in curves] or [np.array([1.0])])
+    xs = np.concatenate([np.array([]), *(one.x for one in curves)])
+    shared = np.array([]) if y_shared is None else y_shared
+    ys = np.concatenate([shared, *(one.y for one in curves)])
     x_scale = Scale(*_limits(xs, log, tight=not log), _LEFT, _WIDTH - _RIGHT, log)
     y_scale = Scale(*_limits(ys, log, tight=False), _HEIGHT - _BOTTOM, _TOP, log)
     parts = [
