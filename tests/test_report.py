@@ -522,6 +522,14 @@ def test_simplified_curves_stay_within_a_quarter_pixel():
     assert np.abs(np.interp(x, kept_x, kept_y) - y).max() < 1.0
 
 
+def test_marked_series_show_every_point():
+    line = _svg.Series(label="a", style=1, x=np.arange(1.0, 6), y=np.arange(1.0, 6), marked=True)
+    chart = _svg.line_chart(
+        identity="c", title="", description="", x_label="", y_label="", series=[line], log=True
+    )
+    assert chart.markup.count('class="mark s1"') == 5
+
+
 def test_ticks_are_round_and_inside():
     for low, high in [(0.0, 1.0), (0.0, 0.00437), (-3.0, 17.0), (1.0, 200.0)]:
         ticks = _svg._ticks(low, high)

@@ -201,7 +201,7 @@ def _sweep_figure(
     ]
     return Figure(
         identity=identity,
-        title=f"How many samples are needed, {protocol_name(protocol)}",
+        title=f"Error by sample size, {protocol_name(protocol)}",
         caption=(
             f"Relative error of {name} against the number of sampled items, both axes "
             f"logarithmic, mean over recommenders: |bias| / exact, then RMSE / exact, for each "

@@ -165,7 +165,9 @@ def _figure(
 
 
 def _curve(series: Series, x_scale: Scale, y_scale: Scale) -> Drawing:
-    x, y = _simplified(x_scale.at(series.x), y_scale.at(series.y))
+    x, y = x_scale.at(series.x), y_scale.at(series.y)
+    if not series.marked:  # a marker shows each point, on a straight line too
+        x, y = _simplified(x, y)
     path = _path(x, y)
     name = f"s{series.style % STYLES}"
     tip = _element("title", {}, series.label)
