@@ -467,6 +467,16 @@ def test_command_to_run_again_is_quoted(results):
     assert "--dataset &#39;a b; rm&#39; --protocol paper" in text
 
 
+def test_estimators_with_their_methods_are_settings_too(results):
+    pairs = [["BV 0.1", "bv"], ["MLE", "mle"]]
+    settings = {"estimators": pairs, "recommenders": ["ease"], "retrain": True}
+    text = report.reproduction_html(replace(results, settings=settings))
+    assert "BV 0.1 = bv, MLE = mle" in text
+    command = "--recommender ease --estimator &#39;BV 0.1&#39; --estimator MLE --retrain --out"
+    assert command in text
+    assert ">yes<" in text
+
+
 def test_write_report_puts_page_and_tables_beside_the_results(results, tmp_path, monkeypatch):
     room = types.ModuleType("unsample.experiment")
     room.load_results = lambda folder: results

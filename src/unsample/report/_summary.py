@@ -50,12 +50,15 @@ def rerun_command(settings: Mapping[str, Any]) -> str:
     for option, name in (
         ("--dataset", "datasets"),
         ("--protocol", "protocols"),
+        ("--recommender", "recommenders"),
+        ("--estimator", "estimators"),
         ("--sampled", "sampled"),
         ("--repeats", "repeats"),
         ("--seed", "seed"),
     ):
         for value in _as_list(settings.get(name)):
-            words += [option, str(value)]
+            words += [option, _name(value)]
+    words += ["--retrain"] if settings.get("retrain") else []
     return shlex.join([*words, "--out", "results"])
 
 
@@ -139,7 +142,19 @@ def _setting_text(value: Any) -> str:
         return f"{value:.4g}" if value < 1e4 else count(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {_setting_text(inner)}" for name, inner in value.items())
-    return ", ".join(str(entry) for entry in _as_list(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(_pair_text(entry) for entry in _as_list(value))
+
+
+def _pair_text(entry: Any) -> str:
+    """Return a list inside a list, such as an estimator's label and method, in one word or two."""
+    return " = ".join(str(part) for part in _as_list(entry))
+
+
+def _name(entry: Any) -> str:
+    """Return what the command line calls an entry: of a label and a method, the label."""
+    return str(_as_list(entry)[0])
 
 
 def _as_list(value: Any) -> list[Any]:
