@@ -14,7 +14,7 @@ import pytest
 
 from unsample import report
 from unsample.errors import FileError, MissingExtraError
-from unsample.report import _agreement, _svg, _write
+from unsample.report import _agreement, _svg, _tables, _write
 
 pytest.importorskip("jinja2")
 
@@ -514,6 +514,19 @@ def test_deviation_needs_both_numbers_and_a_spread():
     row = {"mean": 1.0, "paper_mean": 1.0, "std": 0.0, "paper_std": None}
     assert _agreement.accuracy_deviation(row).level == ""
     assert _agreement.accuracy_deviation({**row, "paper_mean": None}).level == ""
+
+
+def test_relative_errors_are_medians():
+    rows = [{"exact": exact, "rmse": 0.1} for exact in (1.0, 0.5, 1e-9, 0.0)]
+    assert _tables.median_relative(rows, "rmse") == pytest.approx(0.2)
+    assert _tables.median_relative([], "rmse") is None
+
+
+def test_failing_claims_are_linked_from_the_summary(html):
+    summary = html.partition('id="summary"')[2].partition("</section>")[0]
+    assert '<a href="#claim-3">WMLE picks winners best</a>' in summary
+    assert "not by bias or RMSE" in summary
+    assert "CLS is the worst" not in summary
 
 
 def test_winner_deviation_is_a_two_sample_score():

@@ -9,9 +9,9 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.report._format import is_number, percent
-from unsample.report._results import Results, Row, grouped, values_of
+from unsample.report._results import Results, Row, grouped, in_dataset_order, values_of
 from unsample.report._svg import Bars, Drawing, Series, bar_chart, line_chart, sample
-from unsample.report._tables import mean_relative, metric_name, protocol_name
+from unsample.report._tables import median_relative, metric_name, protocol_name
 
 __all__ = [
     "Figure",
@@ -52,17 +52,19 @@ class Figure:
 def distribution_figures(results: Results) -> tuple[Figure, ...]:
     """Return learned P(R) against the exact one, for each data set and protocol."""
     styles = _styles(results)
-    groups = grouped(results.distributions, "dataset", "protocol")
+    groups = grouped(in_dataset_order(results.distributions, results), "dataset", "protocol")
     return tuple(
         _distribution_figure(f"ranks-{number}", dataset, protocol, rows, styles)
         for number, ((dataset, protocol), rows) in enumerate(groups.items(), start=1)
+        if not _all_have_sizes(rows)
     )
 
 
 def sample_size_figures(results: Results) -> tuple[Figure, ...]:
     """Return P(R) by sample size, where a recommender was run with several."""
     styles = _styles(results)
-    groups = grouped(results.distributions, "dataset", "protocol", "recommender")
+    rows = in_dataset_order(results.distributions, results)
+    groups = grouped(rows, "dataset", "protocol", "recommender")
     several = {names: rows for names, rows in groups.items() if len(values_of(rows, "sampled")) > 1}
     return tuple(
         _sample_size_figure(f"sizes-{number}", dataset, protocol, recommender, rows, styles)
@@ -73,7 +75,7 @@ def sample_size_figures(results: Results) -> tuple[Figure, ...]:
 def sweep_figures(results: Results) -> tuple[Figure, ...]:
     """Return relative errors against the sample size on logarithmic axes, for each protocol."""
     styles = _styles(results)
-    groups = grouped(results.sweep, "protocol")
+    groups = grouped(in_dataset_order(results.sweep, results), "protocol")
     return tuple(
         _sweep_figure(f"sweep-{number}", protocol, rows, styles)
         for number, ((protocol,), rows) in enumerate(groups.items(), start=1)
@@ -119,7 +121,7 @@ def _distribution_figure(
         ),
         keys=_keys(first, styles),
         panels=tuple(panels),
-        columns=len(shown),
+        columns=max(len(shown), 2),
     )
 
 
@@ -204,7 +206,7 @@ def _sweep_figure(
         title=f"Error by sample size, {protocol_name(protocol)}",
         caption=(
             f"Relative error of {name} against the number of sampled items, both axes "
-            f"logarithmic, mean over recommenders: |bias| / exact, then RMSE / exact, for each "
+            f"logarithmic, median over recommenders: |bias| / exact, then RMSE / exact, for each "
             f"data set."
         ),
         keys=_keys(chosen, styles, marked=True),
@@ -237,7 +239,7 @@ def _sweep_panel(
 
 def _sweep_series(label: str, style: int, rows: Sequence[Row], column: str) -> Series:
     sizes = grouped(sorted(rows, key=lambda row: row["sampled"]), "sampled")
-    errors = {size: mean_relative(group, column) for (size,), group in sizes.items()}
+    errors = {size: median_relative(group, column) for (size,), group in sizes.items()}
     known = {size: error for size, error in errors.items() if error is not None}
     return Series(
         label=label,
@@ -262,7 +264,7 @@ def _error_figure(
         title=f"Bias and RMSE by estimator, {protocol_name(protocol)}",
         caption=(
             "Solid bars: |bias| / exact. Outlined bars: RMSE / exact. "
-            "Means over recommenders and metrics; shorter is better."
+            "Medians over recommenders and metrics; shorter is better."
         ),
         keys=(),
         panels=tuple(panels),
@@ -287,7 +289,7 @@ def _error_panel(
 
 
 def _bars(label: str, style: int, rows: Sequence[Row]) -> Bars:
-    bias, rmse = mean_relative(rows, "bias"), mean_relative(rows, "rmse")
+    bias, rmse = median_relative(rows, "bias"), median_relative(rows, "rmse")
     return Bars(
         label=label,
         style=style,
@@ -296,6 +298,12 @@ def _bars(label: str, style: int, rows: Sequence[Row]) -> Bars:
         solid_text=percent(bias),
         outlined_text=percent(rmse),
     )
+
+
+def _all_have_sizes(rows: Sequence[Row]) -> bool:
+    """Return whether the figures of small against large samples show all of this already."""
+    groups = grouped(rows, "recommender").values()
+    return all(len(values_of(group, "sampled")) > 1 for group in groups)
 
 
 def _preferred_metric(rows: Sequence[Row]) -> Sequence[Row]:

@@ -12,7 +12,7 @@ from unsample.report._figures import (
     sample_size_figures,
     sweep_figures,
 )
-from unsample.report._results import Results
+from unsample.report._results import Results, in_dataset_order
 from unsample.report._summary import rerun_command, setting_lines, summarise
 from unsample.report._tables import (
     ENOUGH,
@@ -45,7 +45,7 @@ def reproduction_html(results: Results) -> str:
         distributions=distribution_figures(results),
         sizes=sample_size_figures(results),
         sweeps=sweep_figures(results),
-        sweep_tables=sweep_tables(results.sweep),
+        sweep_tables=sweep_tables(in_dataset_order(results.sweep, results)),
         enough=ENOUGH,
         claims=results.claims,
         verdicts=_VERDICTS,

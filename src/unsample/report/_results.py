@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Results", "Row", "grouped", "values_of"]
+__all__ = ["Results", "Row", "grouped", "in_dataset_order", "values_of"]
 
 #: One line of a tidy table; a missing number is None.
 Row: TypeAlias = Mapping[str, Any]
@@ -49,6 +49,12 @@ def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Ro
     for row in rows:
         groups.setdefault(tuple(row[column] for column in columns), []).append(row)
     return groups
+
+
+def in_dataset_order(rows: Iterable[Row], results: Results) -> list[Row]:
+    """Return rows with data sets in the order of the accuracy tables, others at the end."""
+    order = {name: place for place, name in enumerate(values_of(results.accuracy, "dataset"))}
+    return sorted(rows, key=lambda row: order.get(row["dataset"], len(order)))
 
 
 def values_of(rows: Iterable[Row], column: str) -> tuple[Any, ...]:

@@ -19,6 +19,16 @@ _ELSEWHERE = ("versions", "deviations")
 
 
 @dataclass(frozen=True)
+class FailingClaim:
+    """A claim that does not hold: its place among all, its words, where, and by what measure."""
+
+    number: int
+    text: str
+    where: str
+    measures: str
+
+
+@dataclass(frozen=True)
 class Summary:
     """Sentences for the top of the page, and the claims that failed."""
 
@@ -26,7 +36,7 @@ class Summary:
     agreement: str
     winners: str
     claims: str
-    failing: tuple[str, ...]
+    failing: tuple[FailingClaim, ...]
 
 
 def summarise(results: Results) -> Summary:
@@ -36,11 +46,7 @@ def summarise(results: Results) -> Summary:
         agreement=_agreement(results.accuracy),
         winners=_winners(results.winners),
         claims=_claims(results.claims),
-        failing=tuple(
-            str(claim["claim"])
-            for claim in results.claims
-            if claim["holds_by_bias"] is False or claim["holds_by_rmse"] is False
-        ),
+        failing=_failing(results.claims),
     )
 
 
@@ -121,6 +127,17 @@ def _claims(claims: Sequence[Row]) -> str:
         f"Of the {_number_of(claims, 'claim')} the paper makes about these tables, "
         f"{by_bias} hold by bias and {by_rmse} by root mean square error."
     )
+
+
+def _failing(claims: Sequence[Row]) -> tuple[FailingClaim, ...]:
+    failing = []
+    for number, claim in enumerate(claims, start=1):
+        verdicts = {"bias": claim["holds_by_bias"], "RMSE": claim["holds_by_rmse"]}
+        measures = [name for name, holds in verdicts.items() if holds is False]
+        if measures:
+            where = str(claim["where"] or "")
+            failing.append(FailingClaim(number, str(claim["claim"]), where, " or ".join(measures)))
+    return tuple(failing)
 
 
 def _held(verdicts: Iterable[bool | None]) -> str:

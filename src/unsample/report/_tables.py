@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -23,7 +24,7 @@ __all__ = [
     "WinnerLine",
     "WinnerTable",
     "accuracy_tables",
-    "mean_relative",
+    "median_relative",
     "metric_name",
     "protocol_name",
     "statistics_lines",
@@ -38,7 +39,7 @@ PROTOCOL_NAMES = {
     "paper": "paper's protocol (training items kept)",
     "everyday": "everyday protocol (training items excluded)",
 }
-#: A sample is called enough when the relative RMSE, averaged over recommenders, is below this.
+#: A sample is called enough when the median relative RMSE over recommenders is at most this.
 ENOUGH = 0.10
 
 
@@ -229,14 +230,17 @@ def sweep_tables(rows: Iterable[Row]) -> tuple[SweepTable, ...]:
     )
 
 
-def mean_relative(rows: Iterable[Row], column: str) -> float | None:
-    """Return the mean of |column| / exact, over the rows that have both."""
+def median_relative(rows: Iterable[Row], column: str) -> float | None:
+    """Return the median of |column| / exact, over the rows that have both.
+
+    A mean would be that of the one recommender whose exact value is nearly zero.
+    """
     shares = [
         abs(row[column]) / row["exact"]
         for row in rows
         if is_number(row[column]) and is_number(row["exact"]) and row["exact"] > 0
     ]
-    return sum(shares) / len(shares) if shares else None
+    return statistics.median(shares) if shares else None
 
 
 def _accuracy_table(
@@ -315,7 +319,7 @@ def _sweep_table(dataset: str, protocol: str, rows: Sequence[Row]) -> SweepTable
     lines = []
     for group in grouped(rows, "metric", "k", "estimator").values():
         by_size = grouped(group, "sampled")
-        errors = [mean_relative(by_size.get((size,), ()), "rmse") for size in sizes]
+        errors = [median_relative(by_size.get((size,), ()), "rmse") for size in sizes]
         lines.append(
             SweepLine(
                 metric=metric_name(group[0]),
