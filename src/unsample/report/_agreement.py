@@ -35,9 +35,10 @@ class Deviation:
         """Return ``same``, ``near`` or ``far``, or nothing where there is nothing to compare."""
         if self.size is None:
             return ""
-        if self.size <= 1:
+        shown = round(self.size, 1)  # so that a sign never contradicts the number beside it
+        if shown <= 1:
             return "same"
-        return "near" if self.size <= 3 else "far"
+        return "near" if shown <= 3 else "far"
 
     @property
     def marker(self) -> str:

@@ -124,7 +124,7 @@ def _claims(claims: Sequence[Row]) -> str:
     if not claims:
         return "No claim was checked."
     return (
-        f"Of the {_number_of(claims, 'claim')} the paper makes about these tables, "
+        f"Of {_number_of(claims, 'check')} of what the paper says about its tables, "
         f"{by_bias} hold by bias and {by_rmse} by root mean square error."
     )
 

@@ -41,6 +41,10 @@ def write_results(results: Results, folder: str | Path) -> Path:
         REPORT_NAME: reproduction_html(results),
     }
     for name, text in texts.items():
-        content = text.encode("utf-8")
-        write_atomically(place / name, lambda file, content=content: file.write(content))  # type: ignore[misc]
+        _write_text(place / name, text)
     return place / REPORT_NAME
+
+
+def _write_text(path: Path, text: str) -> None:
+    content = text.encode("utf-8")
+    write_atomically(path, lambda file: file.write(content))
