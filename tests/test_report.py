@@ -452,6 +452,12 @@ def test_latex_and_markdown_hold_the_numbers(results):
     assert f"{winner['paper_correct']}, {winner['correct']}" in report.winners_markdown(results)
 
 
+def test_lines_stand_metric_by_metric(results):
+    (table, *_) = _tables.accuracy_tables(results.accuracy)
+    metrics = [line.metric for line in table.lines]
+    assert metrics == sorted(metrics, key=["Recall@10", "NDCG@10", "AP@10"].index)
+
+
 def test_same_results_give_the_same_bytes(html):
     assert report.reproduction_html(fake_results()) == html
 

@@ -32,13 +32,11 @@ _ESCAPES = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
-        '"': r"\textquotedbl{}",
         "±": r"$\pm$",
         "×": r"$\times$",  # noqa: RUF001
         "−": "$-$",  # noqa: RUF001
         "–": "--",  # noqa: RUF001
         "≠": r"$\neq$",
-        "=": "{=}",
     }
 )
 

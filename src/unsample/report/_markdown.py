@@ -19,7 +19,7 @@ from unsample.report._tables import (
 
 __all__ = ["accuracy_markdown", "winners_markdown"]
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#|~!])")
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~!])")
 
 
 def accuracy_markdown(results: Results) -> str:

@@ -247,7 +247,12 @@ def _accuracy_table(
     dataset: str, protocol: str, sampled: int, rows: Sequence[Row]
 ) -> AccuracyTable:
     estimators = values_of(rows, "estimator")
-    lines = grouped(rows, "metric", "k", "recommender")
+    # Metric by metric, as the paper has it, whatever the order of the rows.
+    lines = [
+        line
+        for metric in grouped(rows, "metric", "k").values()
+        for line in grouped(metric, "recommender").values()
+    ]
     return AccuracyTable(
         dataset=dataset,
         protocol=protocol,
@@ -255,7 +260,7 @@ def _accuracy_table(
         repeats=_range(rows, "repeats"),
         has_paper=any(is_number(row["paper_mean"]) for row in rows),
         estimators=estimators,
-        lines=tuple(_accuracy_line(line, estimators) for line in lines.values()),
+        lines=tuple(_accuracy_line(line, estimators) for line in lines),
     )
 
 
