@@ -76,7 +76,7 @@ def accuracy_deviation(row: Row) -> Deviation:
 
 
 def bias_deviation(row: Row) -> Deviation:
-    """Return how far our bias is from the paper's; the recommenders' own quality cancels."""
+    """Return how far our bias, mean minus exact, is from the paper's."""
     if not is_number(row["paper_exact"]) or not is_number(row["paper_mean"]):
         return Deviation(None)
     return _distance(row["bias"], row["paper_mean"] - row["paper_exact"], row)

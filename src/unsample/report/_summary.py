@@ -102,8 +102,9 @@ def _agreement(rows: Sequence[Row]) -> str:
     biases = sum(group.same_bias for group in groups)
     return (
         f"{same} of {cells} means agree with the paper's within one standard deviation, "
-        f"{same + near} within three; {biases} biases agree within one. (The recommenders were "
-        f"trained anew, so exact values differ; in the bias that difference cancels.)"
+        f"{same + near} within three; {biases} biases agree within one. The recommenders "
+        f"behind the two are not the same, so exact values differ as well: the table below "
+        f"says by how much."
     )
 
 
