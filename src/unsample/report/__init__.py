@@ -1,0 +1,23 @@
+"""The reproduction as pages and tables: one HTML file, and the same tables for papers.
+
+A results folder goes in; `write_report` puts beside it one self-contained HTML page, and the
+accuracy and winner tables as Markdown and as LaTeX. `reproduction_html` makes the page from any
+object that has the attributes of `Results`. Every text that comes from data is escaped.
+"""
+
+from unsample.report._html import reproduction_html
+from unsample.report._latex import accuracy_latex, winners_latex
+from unsample.report._markdown import accuracy_markdown, winners_markdown
+from unsample.report._results import Results, Row
+from unsample.report._write import write_report
+
+__all__ = [
+    "Results",
+    "Row",
+    "accuracy_latex",
+    "accuracy_markdown",
+    "reproduction_html",
+    "winners_latex",
+    "winners_markdown",
+    "write_report",
+]

@@ -1,0 +1,568 @@
+"""The report of a reproduction, on made-up results of the paper's shape."""
+
+# ruff: noqa: RUF001  (dashes and minus signs are what these tests look for)
+
+import re
+import sys
+import types
+from dataclasses import dataclass, field, replace
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unsample import report
+from unsample.errors import FileError, MissingExtraError
+from unsample.report import _agreement, _svg, _tables, _write
+
+pytest.importorskip("jinja2")
+
+DATASETS = {"ml-1m": 0.035, "citeulike-a": 0.06, "pinterest-20": 0.05, "yelp": 0.012}
+RECOMMENDERS = ("EASE", "MultiVAE", "NeuMF", "itemKNN", "ALS")
+#: Relative bias and spread that make the fakes look like the paper's.
+ESTIMATORS = {
+    "CLS": (0.55, 0.04),
+    "BV 0.1": (0.08, 0.06),
+    "BV 0.01": (0.05, 0.15),
+    "MLE": (0.02, 0.2),
+    "WMLE": (0.04, 0.21),
+    "MES": (0.03, 0.21),
+}
+METRICS = {"Recall": 1.0, "NDCG": 0.5, "AP": 0.35}
+EVIL = "<script>alert('x')</script>"
+
+
+@dataclass(frozen=True)
+class FakeResults:
+    statistics: tuple[dict[str, Any], ...] = ()
+    accuracy: tuple[dict[str, Any], ...] = ()
+    winners: tuple[dict[str, Any], ...] = ()
+    distributions: tuple[dict[str, Any], ...] = ()
+    sweep: tuple[dict[str, Any], ...] = ()
+    claims: tuple[dict[str, Any], ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def fake_results(
+    datasets=("ml-1m",), recommenders=RECOMMENDERS, protocols=("paper", "everyday"), seed=0
+):
+    rng = np.random.default_rng(seed)
+    cases = [(d, p, r) for d in datasets for p in protocols for r in recommenders]
+    return FakeResults(
+        statistics=tuple(
+            _statistics(name, source) for name in datasets for source in ("paper", "here")
+        ),
+        accuracy=tuple(row for case in cases for row in _accuracy(*case, rng)),
+        winners=tuple(row for d in datasets for p in protocols for row in _winners(d, p, rng)),
+        distributions=tuple(
+            row
+            for d, p, r in cases
+            if r in recommenders[:3]
+            for size in ((99, 499) if r == recommenders[0] else (99,))
+            for row in _distributions(d, p, r, size, rng)
+        ),
+        sweep=tuple(row for case in cases for row in _sweep(*case, rng)),
+        claims=_claims(),
+        settings=_settings(datasets, protocols),
+    )
+
+
+def _statistics(dataset, source):
+    return {
+        "dataset": dataset,
+        "source": source,
+        "users": 6040,
+        "items": 3706,
+        "interactions": 1_000_209,
+        "sparsity": 0.9553,
+        "note": "incomplete here: the published file lacks users" if source == "here" else None,
+    }
+
+
+def _accuracy(dataset, protocol, recommender, rng):
+    level = DATASETS.get(dataset, 0.03) * (3 if protocol == "everyday" else 1)
+    base = level * rng.uniform(0.7, 1.2)
+    for metric, factor in METRICS.items():
+        exact = base * factor
+        paper_exact = exact * rng.normal(1.05, 0.05)
+        for estimator, (bias, spread) in ESTIMATORS.items():
+            mean = exact * (1 + bias * rng.normal(1, 0.3))
+            std = exact * spread * rng.normal(1, 0.05)
+            known = protocol == "paper"
+            yield {
+                "dataset": dataset,
+                "protocol": protocol,
+                "recommender": recommender,
+                "metric": metric,
+                "k": 10,
+                "sampled": 99,
+                "estimator": estimator,
+                "method": estimator.lower(),
+                "repeats": 100,
+                "exact": exact,
+                "mean": mean,
+                "std": std,
+                "bias": mean - exact,
+                "rmse": float(np.hypot(mean - exact, std)),
+                "paper_exact": paper_exact if known else None,
+                "paper_mean": paper_exact * (1 + bias * rng.normal(1, 0.3)) if known else None,
+                "paper_std": paper_exact * spread if known else None,
+            }
+
+
+def _winners(dataset, protocol, rng):
+    for k in (1, 5, 10, 20):
+        for metric in METRICS:
+            for estimator in ESTIMATORS:
+                share = rng.uniform(0.3, 0.9)
+                paper = int(rng.binomial(100, share)) if protocol == "paper" else None
+                yield {
+                    "dataset": dataset,
+                    "protocol": protocol,
+                    "metric": metric,
+                    "k": k,
+                    "estimator": estimator,
+                    "repeats": 100,
+                    "true_winner": "EASE",
+                    "correct": int(rng.binomial(100, share)),
+                    # The paper's winner tables lack CLS on some data sets.
+                    "paper_correct": None if estimator == "CLS" else paper,
+                }
+
+
+def _distributions(dataset, protocol, recommender, sampled, rng):
+    ranks = np.arange(1, 201)
+    power = -0.9 if protocol == "everyday" else -0.1
+    true = 0.004 * (ranks + 4.0) ** power * (3 if protocol == "everyday" else 1)
+    curves = {"exact": rng.poisson(6040 * true) / 6040}
+    for index, name in enumerate(ESTIMATORS):
+        if name != "CLS":
+            tilt = 1 + 0.1 * (index - 3) * np.exp(-ranks / 60) * 99 / sampled
+            curves[name] = true * tilt
+    for name, pmf in curves.items():
+        for rank, mass, total in zip(ranks, pmf, np.cumsum(pmf), strict=True):
+            yield {
+                "dataset": dataset,
+                "protocol": protocol,
+                "recommender": recommender,
+                "sampled": sampled,
+                "estimator": name,
+                "rank": int(rank),
+                "pmf": float(mass),
+                "cdf": float(total),
+            }
+
+
+def _sweep(dataset, protocol, recommender, rng):
+    for metric, factor in METRICS.items():
+        exact = DATASETS.get(dataset, 0.03) * factor
+        for sampled in (49, 99, 199, 499, 999):
+            for estimator, (bias, spread) in ESTIMATORS.items():
+                shrink = (99 / sampled) ** 0.7
+                off, std = exact * bias * shrink * rng.normal(1, 0.2), exact * spread * shrink
+                yield {
+                    "dataset": dataset,
+                    "protocol": protocol,
+                    "recommender": recommender,
+                    "metric": metric,
+                    "k": 10,
+                    "sampled": sampled,
+                    "estimator": estimator,
+                    "exact": exact,
+                    "mean": exact + off,
+                    "std": std,
+                    "bias": off,
+                    "rmse": float(np.hypot(off, std)),
+                }
+
+
+def _claims():
+    texts = (
+        ("mle-mes-accurate", "MLE and MES are the most or second-most accurate", True, False),
+        ("cls-worst", "CLS is the worst estimator", True, True),
+        ("wmle-winners", "WMLE picks winners best", False, False),
+        ("more-samples", "As the sample grows, accuracy grows", True, None),
+    )
+    return tuple(
+        {
+            "id": name,
+            "claim": text,
+            "where": "Section 6, Table 2",
+            "holds_by_bias": by_bias,
+            "holds_by_rmse": by_rmse,
+            "detail": "12 of 15 lines on ml-1m; the median relative bias is 2.1 % against 7.9 %.",
+        }
+        for name, text, by_bias, by_rmse in texts
+    )
+
+
+def _settings(datasets, protocols):
+    return {
+        "seed": 0,
+        "repeats": 100,
+        "sampled": 99,
+        "datasets": list(datasets),
+        "protocols": list(protocols),
+        "versions": {"unsample": "0.1.0", "numpy": "2.1.0", "python": "3.11.7"},
+        "deviations": [
+            {"id": "units", "text": "The paper's values are metrics times 1000."},
+            {"id": "em", "text": "MLE stops after 100 iterations, as the tables do."},
+        ],
+        "seconds": 17.23,
+    }
+
+
+class Page(HTMLParser):
+    """What a page holds: its tags in order, whether they nest, links, and texts of cells."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "input", "hr"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.cells = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag in {"td", "th"}:
+            self.cells.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if {"td", "th"} & set(self.open):
+            self.cells[-1] += data
+
+
+@pytest.fixture(scope="module")
+def results():
+    return fake_results()
+
+
+@pytest.fixture(scope="module")
+def html(results):
+    return report.reproduction_html(results)
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def test_tags_nest_and_identities_are_unique(page):
+    assert page.open == []
+    identities = [attrs["id"] for _, attrs in page.attributes if "id" in attrs]
+    assert len(identities) == len(set(identities))
+
+
+def test_links_stay_inside_the_page(page):
+    identities = {attrs.get("id") for _, attrs in page.attributes}
+    links = [attrs["href"] for tag, attrs in page.attributes if tag == "a"]
+    assert len(links) > 9
+    assert all(link.startswith("#") and link[1:] in identities for link in links)
+
+
+def test_nothing_is_fetched_from_elsewhere(html, page):
+    assert not {"script", "link", "img", "iframe", "object", "use", "image"} & set(page.tags)
+    assert not any({"src", "srcset", "style", "data"} & set(attrs) for _, attrs in page.attributes)
+    assert "url(" not in html
+    assert "@import" not in html
+    assert "http" not in html
+
+
+def test_tables_say_what_they_hold(page):
+    assert page.tags.count("caption") == page.tags.count("table")
+    heads = [attrs for tag, attrs in page.attributes if tag == "th"]
+    assert all("scope" in attrs for attrs in heads)
+
+
+def test_regions_that_scroll_can_be_reached_and_have_names(page):
+    regions = [attrs for _, attrs in page.attributes if attrs.get("class") == "scroll"]
+    assert len(regions) == page.tags.count("table")
+    assert all("aria-label" in r or "aria-labelledby" in r for r in regions)
+    assert all(r["tabindex"] == "0" for r in regions)
+
+
+def test_charts_have_titles_descriptions_and_styles_beyond_colour(html, page):
+    charts = [attrs for _, attrs in page.attributes if attrs.get("class") == "chart"]
+    identities = {attrs.get("id") for _, attrs in page.attributes}
+    assert charts
+    assert all(set(chart["aria-labelledby"].split()) <= identities for chart in charts)
+    assert html.count("stroke-dasharray") >= 5
+    # Colours come from the style sheet, so that dark pages can change them.
+    body = html.partition("</style>")[2]
+    assert not re.search(r'(fill|stroke)="', body)
+
+
+def test_every_section_is_there(page):
+    identities = {attrs.get("id") for _, attrs in page.attributes}
+    sections = "summary datasets accuracy winners figures claims deviations settings again"
+    assert set(sections.split()) <= identities
+
+
+def test_style_serves_dark_pages_phones_and_paper(html):
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+    assert 'name="viewport"' in html
+
+
+def test_numbers_stand_in_the_cells_times_a_thousand(results, page):
+    cells = " ".join(page.cells)
+    for row in results.accuracy[::7]:
+        assert f"{1000 * row['mean']:.2f} ± {1000 * row['std']:.2f}" in cells
+        assert f"RMSE {1000 * row['rmse']:.2f}" in cells
+        if row["paper_mean"] is not None:
+            assert f"{1000 * row['paper_mean']:.2f} ± {1000 * row['paper_std']:.2f}" in cells
+    assert "1,000,209" in cells
+    assert "95.53 %" in cells
+
+
+def test_both_protocols_are_shown_and_the_summary_counts(html):
+    assert "paper&#39;s protocol (training items kept)" in html
+    assert "everyday protocol (training items excluded)" in html
+    assert re.search(r"\d+ of 90 means agree", html)
+    assert "3 of 4 hold by bias and 1 of 3 by root mean square error" in html
+
+
+def test_verdicts_are_words(html):
+    assert "By bias: ✓ holds" in html
+    assert "By RMSE: ✗ does not hold" in html
+    assert "By RMSE: – not checked" in html
+
+
+def test_missing_paper_values_are_dashes(results):
+    row = {**results.accuracy[0], "paper_mean": None, "paper_std": None}
+    partly = replace(results, accuracy=(row, *results.accuracy[1:]))
+    assert "<td>–</td>" in report.reproduction_html(partly)
+    lines = report.accuracy_markdown(partly).splitlines()
+    first = next(line for line in lines if "| paper |" in line)
+    assert first.split("|")[5].strip() == "–"
+
+
+def test_tables_the_paper_lacks_show_ours_alone(results):
+    everyday = fake_results(protocols=("everyday",))
+    text = report.reproduction_html(everyday)
+    assert 'class="source">paper<' not in text.partition('id="accuracy"')[2]
+    assert "the paper has no such table" in text
+    assert "no number to compare" in text
+
+
+def test_an_empty_run_is_still_a_page():
+    page = Page(report.reproduction_html(FakeResults()))
+    assert page.open == []
+    assert "svg" not in page.tags
+    assert report.accuracy_markdown(FakeResults()) == "\n"
+
+
+def test_cells_that_were_not_run_are_dashes(results):
+    kept = tuple(
+        row
+        for row in results.accuracy
+        if not (row["estimator"] == "MLE" and row["recommender"] == "EASE")
+    )
+    page = Page(report.reproduction_html(replace(results, accuracy=kept)))
+    assert "–" in page.cells
+
+
+def test_nan_is_a_dash_and_does_not_break_figures(results):
+    broken = tuple({**row, "mean": float("nan"), "bias": None} for row in results.accuracy)
+    nothing = tuple({**row, "pmf": None} for row in results.distributions)
+    text = report.reproduction_html(replace(results, accuracy=broken, distributions=nothing))
+    assert "nan" not in text.partition("</style>")[2].casefold()
+
+
+def _evil(results):
+    def spoil(rows):
+        return tuple({k: EVIL if isinstance(v, str) else v for k, v in row.items()} for row in rows)
+
+    return replace(
+        results,
+        statistics=spoil(results.statistics),
+        accuracy=spoil(results.accuracy),
+        winners=spoil(results.winners),
+        distributions=spoil(results.distributions),
+        sweep=spoil(results.sweep),
+        claims=spoil(results.claims),
+        settings={
+            "datasets": [EVIL],
+            "versions": {EVIL: EVIL},
+            "deviations": [{"id": EVIL, "text": EVIL}],
+            EVIL: EVIL,
+        },
+    )
+
+
+def test_scripts_in_names_are_harmless(results):
+    small = fake_results(recommenders=("EASE",))
+    text = report.reproduction_html(_evil(small))
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert Page(text).open == []
+    named = fake_results(recommenders=(EVIL, '" onload="x'))
+    page = Page(report.reproduction_html(named))
+    assert "script" not in page.tags
+    assert not any("onload" in attrs for _, attrs in page.attributes)
+    markdown = report.accuracy_markdown(_evil(small)) + report.winners_markdown(_evil(small))
+    assert "<script" not in markdown
+
+
+@pytest.mark.parametrize("write", [report.accuracy_markdown, report.winners_markdown])
+def test_markdown_tables_are_rectangular(write, results):
+    awkward = tuple({**row, "recommender": "a|b`*_\nc"} for row in results.accuracy)
+    winners = tuple({**row, "true_winner": "a|b`*_\nc"} for row in results.winners)
+    text = write(replace(results, accuracy=awkward, winners=winners))
+    assert r"a\|b\`\*\_ c" in text
+    for table in re.split(r"^### .*$", text, flags=re.MULTILINE)[1:]:
+        lines = table.strip().splitlines()
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
+        assert len(widths) == 1
+        assert re.fullmatch(r"\|( ---:? \|)+", lines[1])
+
+
+@pytest.mark.parametrize("write", [report.accuracy_latex, report.winners_latex])
+def test_latex_is_balanced_and_escaped(write, results):
+    awkward = tuple({**row, "recommender": r"a&b_%$#{\x}~^"} for row in results.accuracy)
+    winners = tuple({**row, "true_winner": r"a&b_%$#{\x}~^"} for row in results.winners)
+    text = write(replace(results, accuracy=awkward, winners=winners))
+    assert r"a\&b\_\%\$\#\{\textbackslash{}x\}\textasciitilde{}\textasciicircum{}" in text
+    for name in ("table*", "tabular"):
+        assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") > 0
+    for rule in ("toprule", "bottomrule"):
+        assert text.count(rf"\{rule}") == text.count(r"\begin{tabular}")
+    bare = re.sub(r"\\[{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+    rows = [line for line in text.splitlines() if line.endswith(r"\\") and " & " in line]
+    assert len({len(re.findall(r"(?<!\\)&", row)) for row in rows}) == 1
+    assert not set("±−–×≠") & set(text)
+
+
+def test_latex_and_markdown_hold_the_numbers(results):
+    row = results.accuracy[0]
+    mean, std = f"{1000 * row['mean']:.2f}", f"{1000 * row['std']:.2f}"
+    assert f"{mean} ± {std}" in report.accuracy_markdown(results)
+    assert rf"{mean} $\pm$ {std}" in report.accuracy_latex(results)
+    winner = results.winners[1]
+    assert f"{winner['paper_correct']} / {winner['correct']}" in report.winners_latex(results)
+    assert f"{winner['paper_correct']}, {winner['correct']}" in report.winners_markdown(results)
+
+
+def test_lines_stand_metric_by_metric(results):
+    (table, *_) = _tables.accuracy_tables(results.accuracy)
+    metrics = [line.metric for line in table.lines]
+    assert metrics == sorted(metrics, key=["Recall@10", "NDCG@10", "AP@10"].index)
+
+
+def test_same_results_give_the_same_bytes(html):
+    assert report.reproduction_html(fake_results()) == html
+
+
+def test_the_whole_reproduction_is_a_small_file():
+    text = report.reproduction_html(fake_results(datasets=tuple(DATASETS)))
+    assert len(text.encode()) < 1_500_000
+
+
+def test_command_to_run_again_is_quoted(results):
+    settings = {**results.settings, "datasets": ["ml-1m", "a b; rm"]}
+    text = report.reproduction_html(replace(results, settings=settings))
+    assert "--dataset &#39;a b; rm&#39; --protocol paper" in text
+
+
+def test_estimators_with_their_methods_are_settings_too(results):
+    pairs = [["BV 0.1", "bv"], ["MLE", "mle"]]
+    settings = {"estimators": pairs, "recommenders": ["ease"], "retrain": True}
+    text = report.reproduction_html(replace(results, settings=settings))
+    assert "BV 0.1 = bv, MLE = mle" in text
+    command = "--recommender ease --estimator &#39;BV 0.1&#39; --estimator MLE --retrain --out"
+    assert command in text
+    assert ">yes<" in text
+
+
+def test_write_report_puts_page_and_tables_beside_the_results(results, tmp_path, monkeypatch):
+    room = types.ModuleType("unsample.experiment")
+    room.load_results = lambda folder: results
+    monkeypatch.setitem(sys.modules, "unsample.experiment", room)
+    path = report.write_report(tmp_path)
+    assert path == tmp_path / "report.html"
+    assert path.read_text(encoding="utf-8") == report.reproduction_html(results)
+    names = {entry.name for entry in tmp_path.iterdir()}
+    tables = {"accuracy.md", "accuracy.tex", "winners.md", "winners.tex"}
+    assert names == tables | {"report.html"}
+
+
+def test_a_missing_folder_is_named(results, tmp_path):
+    with pytest.raises(FileError, match=r"folder must be a folder that exists, got '.*nowhere'"):
+        _write.write_results(results, tmp_path / "nowhere")
+
+
+def test_without_jinja_the_install_line_is_named(results, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'unsample\[report\]'"):
+        report.reproduction_html(results)
+
+
+@pytest.mark.parametrize(
+    ("ours", "level", "marker"), [(10.5, "same", "="), (12.0, "near", "~"), (14.0, "far", "≠")]
+)
+def test_deviation_is_in_standard_deviations(ours, level, marker):
+    row = {"mean": ours, "paper_mean": 10.0, "std": 1.0, "paper_std": 1.0}
+    deviation = _agreement.accuracy_deviation(row)
+    assert (deviation.level, deviation.marker) == (level, marker)
+    assert deviation.size == pytest.approx(ours - 10)
+
+
+def test_deviation_needs_both_numbers_and_a_spread():
+    row = {"mean": 1.0, "paper_mean": 1.0, "std": 0.0, "paper_std": None}
+    assert _agreement.accuracy_deviation(row).level == ""
+    assert _agreement.accuracy_deviation({**row, "paper_mean": None}).level == ""
+
+
+def test_relative_errors_are_medians():
+    rows = [{"exact": exact, "rmse": 0.1} for exact in (1.0, 0.5, 1e-9, 0.0)]
+    assert _tables.median_relative(rows, "rmse") == pytest.approx(0.2)
+    assert _tables.median_relative([], "rmse") is None
+
+
+def test_failing_claims_are_linked_from_the_summary(html):
+    summary = html.partition('id="summary"')[2].partition("</section>")[0]
+    assert '<a href="#claim-3">WMLE picks winners best</a>' in summary
+    assert "not by bias or RMSE" in summary
+    assert "CLS is the worst" not in summary
+
+
+def test_winner_deviation_is_a_two_sample_score():
+    row = {"correct": 50, "paper_correct": 60, "repeats": 100}
+    assert _agreement.winner_deviation(row).size == pytest.approx(0.1 / 0.0704, rel=0.02)
+    assert _agreement.winner_deviation({**row, "correct": 60}).size == 0
+    certain = {"correct": 100, "paper_correct": 100, "repeats": 100}
+    assert _agreement.winner_deviation(certain).level == "same"
+
+
+def test_simplified_curves_stay_within_a_quarter_pixel():
+    x = np.linspace(0, 300, 500)
+    y = 100 * np.sin(x / 40)
+    kept_x, kept_y = _svg._simplified(x, y)
+    assert len(kept_x) < 120
+    assert np.abs(np.interp(x, kept_x, kept_y) - y).max() < 1.0
+
+
+def test_marked_series_show_every_point():
+    line = _svg.Series(label="a", style=1, x=np.arange(1.0, 6), y=np.arange(1.0, 6), marked=True)
+    chart = _svg.line_chart(
+        identity="c", title="", description="", x_label="", y_label="", series=[line], log=True
+    )
+    assert chart.markup.count('class="mark s1"') == 5
+
+
+def test_ticks_are_round_and_inside():
+    for low, high in [(0.0, 1.0), (0.0, 0.00437), (-3.0, 17.0), (1.0, 200.0)]:
+        ticks = _svg._ticks(low, high)
+        assert 3 <= len(ticks) <= 8
+        assert low - 1e-9 <= ticks[0]
+        assert ticks[-1] <= high + 1e-9
+    assert _svg._log_ticks(0.009, 1.2) == pytest.approx([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
