@@ -202,9 +202,11 @@ def test_the_surface_is_what_it_was():
         "estimate",
         "estimators",
         "exact",
+        "experiment",
         "metrics",
         "ranking",
         "recommenders",
+        "report",
     }
     for name in unsample.__all__:
         assert getattr(unsample, name) is not None

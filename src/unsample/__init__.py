@@ -27,9 +27,11 @@ _SURFACE = {
     "estimators": None,
     "errors": None,
     "exact": "estimation",
+    "experiment": None,
     "metrics": None,
     "ranking": None,
     "recommenders": None,
+    "report": None,
 }
 
 __all__ = [
@@ -43,13 +45,24 @@ __all__ = [
     "estimate",
     "estimators",
     "exact",
+    "experiment",
     "metrics",
     "ranking",
     "recommenders",
+    "report",
 ]
 
 if TYPE_CHECKING:
-    from unsample import datasets, errors, estimators, metrics, ranking, recommenders
+    from unsample import (
+        datasets,
+        errors,
+        estimators,
+        experiment,
+        metrics,
+        ranking,
+        recommenders,
+        report,
+    )
     from unsample.counts import RankCounts
     from unsample.distribution import RankDistribution
     from unsample.estimation import Estimate, Estimates, estimate, exact

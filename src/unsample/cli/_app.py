@@ -12,6 +12,7 @@ from unsample import __version__
 from unsample.cli import _datasets
 from unsample.cli._estimate import estimate_command
 from unsample.cli._evaluate import evaluate_command
+from unsample.cli._reproduce import reproduce_command
 from unsample.errors import UnsampleError
 
 __all__ = ["app", "main"]
@@ -45,6 +46,7 @@ def _options(
 
 app.command("estimate")(estimate_command)
 app.command("evaluate")(evaluate_command)
+app.command("reproduce")(reproduce_command)
 app.add_typer(_datasets.app, name="datasets")
 
 
