@@ -27,6 +27,8 @@ from unsample.simplex._solution import Solution, Status
 __all__ = ["maximum_entropy"]
 
 _BATCH_NUMBERS = 2_000_000
+#: Curvature, next to 1/2, that a Newton step may leave out.
+_FLAT = 1e-6
 
 
 def maximum_entropy(
@@ -41,8 +43,15 @@ def maximum_entropy(
 ) -> Solution:
     """Solve the problem above for each row of ``targets``, to a gap of ``tolerance``."""
     used = (cell_weights > 0).any(axis=0)
+    basis, core = _steep_part(likelihood[used], float(cell_weights.max()) / eta)
     problem = _Dual(
-        likelihood[used], targets[:, used], np.sqrt(cell_weights[:, used]), np.log(widths), eta
+        likelihood[used],
+        targets[:, used],
+        np.sqrt(cell_weights[:, used]),
+        np.log(widths),
+        eta,
+        basis,
+        core,
     )
     step = max(1, _BATCH_NUMBERS // max(problem.likelihood.size, 1))
     parts = [
@@ -69,6 +78,8 @@ class _Dual:
     root: FloatArray
     log_widths: FloatArray
     eta: float
+    basis: FloatArray
+    core: FloatArray
 
     def rows(self, chosen: slice | IntArray) -> _Dual:
         return replace(self, targets=self.targets[chosen], root=self.root[chosen])
@@ -85,15 +96,22 @@ class _Dual:
     def gradient(self, dual: FloatArray, weights: FloatArray) -> FloatArray:
         return np.asarray(self.root * (weights @ self.likelihood.T - self.targets) - 0.5 * dual)
 
-    def curvature(self, weights: FloatArray) -> FloatArray:
-        """Return minus the Hessian, one matrix for each row."""
-        mean = weights @ self.likelihood.T
-        spread = (self.likelihood * weights[:, None, :]) @ self.likelihood.T
-        spread -= mean[:, :, None] * mean[:, None, :]
-        matrix = spread * (self.root[:, :, None] * self.root[:, None, :]) / self.eta
-        diagonal = np.arange(matrix.shape[1])
-        matrix[:, diagonal, diagonal] += 0.5
-        return np.asarray(matrix)
+    def newton_step(self, weights: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Solve minus the Hessian times x = gradient, in the span where the Hessian is steep.
+
+        Minus the Hessian is 1/2 + V Q C Q' V / eta, with V = diag(root), A = Q B and C the
+        covariance of B under the weights; Woodbury's identity needs systems of Q's width alone.
+        """
+        mean = weights @ self.core.T
+        spread = (self.core * weights[:, None, :]) @ self.core.T
+        spread = (spread - mean[:, :, None] * mean[:, None, :]) / self.eta
+        inner = (self.basis.T * (self.root**2)[:, None, :]) @ self.basis
+        system = 2.0 * inner @ spread
+        diagonal = np.arange(system.shape[1])
+        system[:, diagonal, diagonal] += 1.0
+        projected = (self.root * gradient) @ self.basis
+        solved = spread @ np.linalg.solve(system, projected[..., None])
+        return np.asarray(2.0 * gradient - 4.0 * self.root * (solved[..., 0] @ self.basis.T))
 
     def primal(self, weights: FloatArray) -> FloatArray:
         residual = self.root * (weights @ self.likelihood.T - self.targets)
@@ -101,6 +119,18 @@ class _Dual:
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(weights > 0, weights * (np.log(weights) - self.log_widths), 0.0)
         return np.asarray(distance + self.eta * terms.sum(axis=1))
+
+
+def _steep_part(likelihood: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Return Q (orthonormal columns) and B with A ~ Q B, without what cannot bend the dual.
+
+    Blurred by the sample, neighbouring ranks have nearly the same likelihood, so a few dozen
+    directions hold all the curvature that matters beside the constant 1/2. The gradient uses all
+    of A: leaving the rest out of the Hessian can only cost steps, never change the answer.
+    """
+    eigenvalues, vectors = np.linalg.eigh(likelihood @ likelihood.T)
+    basis = vectors[:, eigenvalues * scale > _FLAT]
+    return basis, basis.T @ likelihood
 
 
 def _newton(whole: _Dual, tolerance: float, max_iterations: int) -> tuple[FloatArray, IntArray]:
@@ -111,7 +141,7 @@ def _newton(whole: _Dual, tolerance: float, max_iterations: int) -> tuple[FloatA
         problem = whole.rows(active)
         weights, value = problem.weights_and_value(dual[active])
         gradient = problem.gradient(dual[active], weights)
-        move = np.linalg.solve(problem.curvature(weights), gradient[..., None])[..., 0]
+        move = problem.newton_step(weights, gradient)
         promise = (gradient * move).sum(axis=1)
         # The squared length of the gradient IS the gap between primal and dual; once even a whole
         # Newton step promises less than rounding, no more can be had.
