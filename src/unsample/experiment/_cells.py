@@ -54,13 +54,13 @@ def compute_cell(spec: Spec, cell: Cell, ranks: Ranks) -> CellResult:
     curve = tuple(Recall @ rank for rank in range(1, depth + 1))
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in (*spec.columns, *curve)]
     observed = Observed.prepare(counts, resampled=histograms, cutoffs=cutoffs)
+    # Row 0 of a batch is all repeats together, which no evaluation has.
+    batch = replace(observed, shares=observed.shares[1:])
     values, cdf = {}, {}
     methods = dict(spec.estimators)
     for label in spec.labels_of(cell):
         estimator = _estimators.parse(methods[label])
         shown = curve if label in drawn_labels and estimator.gives_distribution else ()
-        # Row 0 of a batch is all repeats together, which no evaluation has.
-        batch = replace(observed, shares=observed.shares[1 : 1 + spec.repeats_of(cell, label)])
         found = estimator.evaluate(batch, (*spec.columns, *shown)).values
         values[label] = found[:, : len(spec.columns)]
         if shown:

@@ -96,7 +96,7 @@ def claim_rows(tables: Mapping[str, Rows]) -> Iterator[Row]:
             verdict = verdict or _MISSING
             yield {
                 "id": claim.id + (f".{protocol}" if everyday else ""),
-                "claim": claim.text,
+                "claim": claim.text + (f" ({protocol} protocol)" if everyday else ""),
                 "where": claim.where
                 + (f"; {protocol} protocol, not the paper's" if everyday else ""),
                 "holds_by_bias": verdict.by_bias,

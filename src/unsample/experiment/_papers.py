@@ -16,7 +16,7 @@ from typing import Any
 
 from unsample.errors import FileError
 
-__all__ = ["ESTIMATORS", "RECOMMENDERS", "Exhibit", "deviations", "exhibits", "fewer_repeats"]
+__all__ = ["ESTIMATORS", "RECOMMENDERS", "Exhibit", "deviations", "exhibits"]
 
 #: The estimators of the tables: their label there, and the method that reproduces it.
 ESTIMATORS: Mapping[str, str] = MappingProxyType(
@@ -56,7 +56,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "sweep": (),
     }
 )
-_NOT_EXHIBITS = ("deviations.toml", "repeats.toml")
+_NOT_EXHIBITS = ("deviations.toml",)
 _REQUIRED = ("kind", "where", "caption", "deviations")
 
 
@@ -87,13 +87,6 @@ def exhibits() -> tuple[Exhibit, ...]:
 def deviations() -> Mapping[str, str]:
     """Return what differs between the paper's text, its tables and us, by id."""
     return MappingProxyType({key: entry["text"] for key, entry in _load("deviations.toml").items()})
-
-
-@cache
-def fewer_repeats() -> Mapping[tuple[str, int], int]:
-    """Return how many repeats an estimator gets at a sample size where it is too slow for all."""
-    entries = _load("repeats.toml")["fewer"]
-    return MappingProxyType({(e["estimator"], e["sampled"]): e["repeats"] for e in entries})
 
 
 def _texts() -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ from unsample import recommenders as _recommenders
 from unsample._checks import check_choice, check_integer, suggest
 from unsample.datasets import PROTOCOLS, names
 from unsample.errors import DatasetError, InputError, MethodError, RecommenderError
-from unsample.experiment._papers import ESTIMATORS, RECOMMENDERS, Exhibit, exhibits, fewer_repeats
+from unsample.experiment._papers import ESTIMATORS, RECOMMENDERS, Exhibit, exhibits
 from unsample.metrics import Metric
 
 __all__ = ["ACCURACY_K", "LARGEST_SAMPLE", "Cell", "Spec", "label_of"]
@@ -173,10 +173,6 @@ class Spec:
             if cell in cells:
                 return exhibit.settings["ranks"], tuple(exhibit.settings["estimators"])
         return 0, ()
-
-    def repeats_of(self, cell: Cell, label: str) -> int:
-        """Return on how many repeats of a cell an estimator is fitted."""
-        return min(self.repeats, fewer_repeats().get((label, cell.sampled), self.repeats))
 
     # -- identity ---------------------------------------------------------------------------
 
