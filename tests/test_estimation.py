@@ -143,7 +143,13 @@ def test_one_target_has_a_value_but_no_interval():
     assert math.isnan(low)
     assert math.isnan(high)
     assert json.loads(result.to_json())["estimates"][0]["low"] is None
-    assert "none (too few targets)" in str(result)
+    assert "none (nothing varies)" in str(result)
+
+
+@pytest.mark.parametrize("rank", [1, 31])
+def test_ranks_that_are_all_alike_claim_no_certainty(rank):
+    result = unsample.estimate([rank] * 50, items=400, sampled=30, metrics="Recall@40")
+    assert math.isnan(result["Recall@40"].interval()[0])
 
 
 def test_weights_count(full_ranks):

@@ -29,7 +29,7 @@ def heading(result: Estimates) -> str:
 def cells(entry: Estimate) -> tuple[str, str, str, str, str]:
     """Return the cells of one estimate, in the order of the columns."""
     low, high = entry.interval()
-    interval = "none (too few targets)" if math.isnan(low) else f"{low:.4f} .. {high:.4f}"
+    interval = "none (nothing varies)" if math.isnan(low) else f"{low:.4f} .. {high:.4f}"
     resolved = "yes" if entry.resolved else "NO"
     return entry.metric.name, entry.method, f"{entry.value:.4f}", interval, resolved
 

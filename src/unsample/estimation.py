@@ -334,8 +334,9 @@ def _as_counts(
 
 
 def _resample(counts: RankCounts, size: int, rng: Seed) -> FloatArray | None:
-    # A single target resamples only to itself: an interval of width zero would be a lie.
-    if size == 0 or counts.effective < 2:
+    # One target, or ranks that are all alike, resample only to themselves: an interval of width
+    # zero would be a lie.
+    if size == 0 or counts.effective < 2 or np.count_nonzero(counts.weight) < 2:
         return None
     return counts.resample(size, rng=as_rng(rng))
 
