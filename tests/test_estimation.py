@@ -14,6 +14,7 @@ from unsample.errors import (
     MethodError,
     MetricError,
     RankError,
+    RefutedWarning,
     UnresolvedWarning,
 )
 from unsample.sampling import Design
@@ -51,11 +52,19 @@ def test_results_say_what_is_not_there(result):
         _ = result.distribution
 
 
-def test_intervals_hold_the_value_and_widen_with_the_level(result):
+def test_intervals_are_nested_and_belong_to_the_metric(result):
     for entry in result.entries:
         low, high = entry.interval(0.95)
         inner_low, inner_high = entry.interval(0.5)
-        assert low < inner_low < inner_high < high
+        bound_low, bound_high = entry.bounds(0.95)
+        assert bound_low <= low <= inner_low < inner_high < high <= bound_high
+        assert (low, high) == result[entry.metric, "bv"].interval(0.95)
+        assert low < entry.value < high
+
+
+def test_the_bootstrap_tells_how_a_value_varies(result):
+    for entry in result.entries:
+        low, high = entry.sampling_interval(0.95)
         assert low < entry.value < high
         assert entry.standard_error == pytest.approx((high - low) / 3.92, rel=0.25)
 
@@ -137,19 +146,25 @@ def test_exact_takes_a_catalogue_for_each_target():
         unsample.exact([6], items=5)
 
 
-def test_one_target_has_a_value_but_no_interval():
+def test_one_target_says_next_to_nothing():
     result = unsample.estimate([3], items=400, sampled=30, metrics="Recall@40")
     low, high = result["Recall@40"].interval()
-    assert math.isnan(low)
-    assert math.isnan(high)
-    assert json.loads(result.to_json())["estimates"][0]["low"] is None
-    assert "none (nothing varies)" in str(result)
+    assert low < 0.05
+    assert high > 0.95
+    assert math.isnan(result["Recall@40"].standard_error)
+    assert json.loads(result.to_json())["estimates"][0]["standard_error"] is None
 
 
 @pytest.mark.parametrize("rank", [1, 31])
 def test_ranks_that_are_all_alike_claim_no_certainty(rank):
-    result = unsample.estimate([rank] * 50, items=400, sampled=30, metrics="Recall@40")
-    assert math.isnan(result["Recall@40"].interval()[0])
+    with pytest.warns(RefutedWarning, match="refute the assumption that P"):
+        result = unsample.estimate([rank] * 50, items=400, sampled=30, metrics="Recall@40")
+    entry = result["Recall@40"]
+    low, high = entry.interval()
+    assert math.isnan(entry.sampling_interval()[0])
+    assert high - low > 0.005
+    bound_low, bound_high = entry.bounds()
+    assert bound_high - bound_low > 0.05
 
 
 def test_weights_count(full_ranks):

@@ -69,6 +69,12 @@ def check_real(
     return number
 
 
+def check_level(level: object) -> float:
+    """Return a confidence level strictly between 0 and 1."""
+    hint = "0.95 gives a 95 % interval"
+    return check_real("level", level, low=0.0, high=1.0, open_low=True, open_high=True, hint=hint)
+
+
 def check_choice(
     name: str,
     value: object,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["estimates_html", "estimates_table", "evaluation_table", "heading"]
 
-_COLUMNS = ("metric", "method", "estimate", "95 % interval", "resolved")
+_COLUMNS = ("metric", "method", "estimate", "95 % interval", "bounds", "health")
 
 
 def heading(result: Estimates) -> str:
@@ -26,19 +26,39 @@ def heading(result: Estimates) -> str:
     return f"{counts.total:,} targets, {sampled} of {items} items sampled {how} replacement"
 
 
-def cells(entry: Estimate) -> tuple[str, str, str, str, str]:
+def cells(entry: Estimate) -> tuple[str, str, str, str, str, str]:
     """Return the cells of one estimate, in the order of the columns."""
-    low, high = entry.interval()
-    interval = "none (nothing varies)" if math.isnan(low) else f"{low:.4f} .. {high:.4f}"
-    resolved = "yes" if entry.resolved else "NO"
-    return entry.metric.name, entry.method, f"{entry.value:.4f}", interval, resolved
+    value = f"{entry.value:.4f}"
+    interval, bounds = _limits(*entry.interval()), _limits(*entry.bounds())
+    return entry.metric.name, entry.method, value, interval, bounds, health(entry)
+
+
+def health(entry: Estimate) -> str:
+    """Return in words whether the value may be relied on."""
+    words = "resolved" if entry.resolved else "NOT RESOLVED"
+    return words if entry.credible else f"{words}, value outside its interval"
+
+
+def explain_limits(result: Estimates) -> str:
+    """Return what interval and bounds mean, and the assumption that separates them."""
+    if result.certainty is None:
+        return "interval: how far the values would move with other users like these (bootstrap)"
+    text = f"interval: holds the true value, bias included, assuming {result.assumes}"
+    if result.seen is None and result.certainty.shape.dents:
+        text += "\n          (not said whether seen items were excluded or kept: allows for either)"
+    return text + "\nbounds:   hold it whatever P(R) is"
+
+
+def _limits(low: float, high: float) -> str:
+    return "none (nothing varies)" if math.isnan(low) else f"{low:.4f} .. {high:.4f}"
 
 
 def estimates_table(result: Estimates, *, notes: bool = True) -> str:
     """Return an aligned table with a heading, and the warnings below unless ``notes`` is false."""
     table = _aligned(_COLUMNS, [cells(entry) for entry in result.entries])
     below = [f"\nwarning: {text}" for text in result.warnings] if notes else []
-    return "\n".join([heading(result), "", table, *below])
+    chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
+    return "\n".join([heading(result), "", table, "", explain_limits(result), *chosen, *below])
 
 
 def evaluation_table(result: Evaluation) -> str:
@@ -59,10 +79,11 @@ def evaluation_table(result: Evaluation) -> str:
     for entry in result.estimates.entries:
         truth = result.exact[entry.metric].value
         off = f"{entry.value / truth - 1:+.0%}" if truth > 0 else ""
-        metric, method, value, interval, resolved = cells(entry)
-        rows.append((metric, f"{truth:.4f}", method, value, off, interval, resolved))
-    header = ("metric", "exact", "method", "estimate", "off by", "95 % interval", "resolved")
-    return "\n".join([*lines, "", _aligned(header, rows)])
+        metric, method, value, *rest = cells(entry)
+        rows.append((metric, f"{truth:.4f}", method, value, off, *rest))
+    header = ("metric", "exact", "method", "estimate", "off by", *_COLUMNS[3:])
+    table = _aligned(header, rows)
+    return "\n".join([*lines, "", table, "", explain_limits(result.estimates)])
 
 
 def estimates_html(result: Estimates) -> str:
@@ -72,10 +93,11 @@ def estimates_html(result: Estimates) -> str:
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells(entry)) + "</tr>"
         for entry in result.entries
     )
+    meaning = html.escape(explain_limits(result)).replace("\n", "<br>")
     notes = "".join(f"<p><b>Warning:</b> {html.escape(text)}</p>" for text in result.warnings)
     return (
         f"<p>{html.escape(heading(result))}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{meaning}</p>{notes}"
     )
 
 

@@ -99,18 +99,20 @@ class RankCounts:
         sampled: npt.ArrayLike,
         weights: npt.ArrayLike | None = None,
         count: npt.ArrayLike | None = None,
+        users: npt.ArrayLike | None = None,
         replacement: bool = True,
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
         ``items`` and ``sampled`` are single numbers, or one for each rank; ``weights`` say how
-        much a target counts, and ``count`` how many targets a rank stands for.
+        much a target counts, and ``count`` how many targets a rank stands for. With ``users``,
+        whose target each rank is, the targets of one user inform no more than one target does.
         """
         array = as_integer_array("ranks", ranks, hint="ranks start at 1")
         if array.size == 0:
             raise RankError("ranks must hold at least one rank, got none")
         one_design = np.ndim(items) == 0 and np.ndim(sampled) == 0
-        if one_design and weights is None and count is None:
+        if one_design and weights is None and count is None and users is None:
             design = Design(items, sampled, replacement)  # type: ignore[arg-type]
             return cls.from_histogram(_bincount(array, design), design)
         columns = [
@@ -129,7 +131,7 @@ class RankCounts:
             high=columns[2],
             count=times,
             weight=times * weight,
-            weight_squared=times * weight * weight,
+            weight_squared=times * weight * _weight_of_user(times * weight, weight, users),
             replacement=replacement,
         )
 
@@ -434,6 +436,27 @@ def _as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
             f"weights must be finite and not negative, got {array[where]} at position {where}"
         )
     return array
+
+
+def _weight_of_user(
+    summed: FloatArray, weight: FloatArray, users: npt.ArrayLike | None
+) -> FloatArray:
+    """Return the weight of all targets of a target's user, or its own where users are not given.
+
+    Weight times this, summed, is the sum of squares of the users' weights: what the effective
+    number of targets is made of when targets of one user are taken to be fully dependent. That is
+    the cautious side, and it adds up over cells.
+    """
+    if users is None:
+        return weight
+    labels = np.asarray(users)
+    if labels.shape != weight.shape:
+        raise InputError(
+            f"users must hold one user for each of the {len(weight)} ranks, got "
+            f"{'shape ' + str(labels.shape) if labels.ndim != 1 else len(labels)}"
+        )
+    _, where = np.unique(labels, return_inverse=True)
+    return np.asarray(np.bincount(where.reshape(-1), summed)[where.reshape(-1)])
 
 
 def _span(values: IntArray) -> str:

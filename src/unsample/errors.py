@@ -20,6 +20,7 @@
     UnsampleWarning (a UserWarning)
     ├── UnresolvedWarning                 the sample cannot see ranks as small as K
     ├── BiasedMethodWarning               the values are shown for comparison, not to be used
+    ├── RefutedWarning                    the data contradict what was assumed or stated
     └── ConvergenceWarning                a solver stopped before its tolerance
 
 A message names the argument, the rule, the value it got, and what to do about it.
@@ -42,6 +43,7 @@ __all__ = [
     "MissingExtraError",
     "RankError",
     "RecommenderError",
+    "RefutedWarning",
     "ScoreError",
     "SolverError",
     "UnresolvedWarning",
@@ -122,6 +124,10 @@ class UnresolvedWarning(UnsampleWarning):
 
 class BiasedMethodWarning(UnsampleWarning):
     """The method's values are on another scale than the metric; they are shown for comparison."""
+
+
+class RefutedWarning(UnsampleWarning):
+    """The data contradict the shape that was assumed, or the design that was stated."""
 
 
 class ConvergenceWarning(UnsampleWarning):

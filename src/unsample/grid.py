@@ -47,12 +47,17 @@ class RankGrid:
         cutoffs: Iterable[int] = (),
         ratio: float = RATIO,
         single: int = FIRST_SINGLE_RANKS,
+        blur: float = SHARE_OF_STANDARD_ERROR,
     ) -> RankGrid:
-        """Build the grid for a catalogue, the largest sample in use, and the cutoffs K in use."""
+        """Build the grid for a catalogue, the largest sample in use, and the cutoffs K in use.
+
+        The first ``single`` ranks stand alone; further bins are at most as wide as ``ratio`` of
+        their rank, and ``blur`` times the standard error of a rank seen through the sample.
+        """
         items = check_integer(
             "items", items, minimum=1, maximum=LARGEST_CATALOGUE, error=DesignError
         )
-        lows = np.array(_bin_starts(items, sampled, ratio, single), dtype=np.int64)
+        lows = np.array(_bin_starts(items, sampled, ratio, single, blur), dtype=np.int64)
         kept = np.array([k + shift for k in cutoffs for shift in (0, 1)], dtype=np.int64)
         kept = kept[(kept >= 1) & (kept <= items)]
         return cls(np.union1d(lows, kept), items)
@@ -124,7 +129,7 @@ def _three_point_mean(
     return weight * outer + (1.0 - 2.0 * weight) * function(middle)
 
 
-def _bin_starts(items: int, sampled: int, ratio: float, single: int) -> list[int]:
+def _bin_starts(items: int, sampled: int, ratio: float, single: int, blur: float) -> list[int]:
     """Walk down the ranks, each bin as wide as its rank and the sample allow."""
     starts = list(range(1, min(single, items) + 1))
     others = max(items - 1, 1)
@@ -137,6 +142,6 @@ def _bin_starts(items: int, sampled: int, ratio: float, single: int) -> list[int
             # Below one part in `sampled` from either end the sample sees no finer than that.
             spread = max(share * (1.0 - share), 1.0 / sampled)
             standard_error = others * math.sqrt(spread / sampled)
-            width = min(width, SHARE_OF_STANDARD_ERROR * standard_error)
+            width = min(width, blur * standard_error)
         low += max(1, int(width))
     return starts

@@ -14,6 +14,7 @@ from unsample.cli._options import (
     AsJson,
     Metrics,
     Resamples,
+    SeenItems,
     WithoutReplacement,
     print_warnings,
 )
@@ -67,6 +68,7 @@ def estimate_command(
             metavar="NAME", help="How items were drawn; only uniform can be estimated from."
         ),
     ] = "uniform",
+    seen: SeenItems = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Estimate for each value of this column."),
@@ -102,6 +104,7 @@ def estimate_command(
                 metrics=metric or DEFAULT_METRICS,
                 method=method or "mle",
                 sampler=sampler,
+                seen=seen,
                 resamples=resamples,
                 rng=seed,
             )
@@ -131,5 +134,6 @@ def _print_tables(results: dict[str, Estimates], by: str | None) -> None:
         if by is not None:
             typer.secho(f"{by} = {label}", bold=True)
         typer.echo(estimates_table(result, notes=False))
+        typer.echo(f"resolution: {result.resolution()}")
         said.update(result.warnings)
     print_warnings(tuple(sorted(said)))

@@ -11,7 +11,14 @@ import typer
 
 from unsample.estimation import DEFAULT_METRICS
 
-__all__ = ["AsJson", "Metrics", "Resamples", "WithoutReplacement", "print_warnings"]
+__all__ = [
+    "AsJson",
+    "Metrics",
+    "Resamples",
+    "SeenItems",
+    "WithoutReplacement",
+    "print_warnings",
+]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Metrics = Annotated[
@@ -25,6 +32,15 @@ Metrics = Annotated[
 ]
 Resamples = Annotated[
     int, typer.Option(metavar="B", help="Bootstrap samples behind the intervals.")
+]
+SeenItems = Annotated[
+    str | None,
+    typer.Option(
+        "--seen",
+        metavar="excluded|kept",
+        help="Whether items a user has seen were excluded from the candidates or kept among "
+        "them. [default: not said, intervals allow for either]",
+    ),
 ]
 WithoutReplacement = Annotated[
     bool, typer.Option("--without-replacement", help="No item was sampled twice for a target.")

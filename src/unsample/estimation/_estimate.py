@@ -1,21 +1,26 @@
-"""The front door: `estimate` and `exact`, and the results they return."""
+"""The front door: `estimate` and `exact`."""
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, Seed, as_rng, check_integer
-from unsample.confidence import blind_rank, is_resolved, percentile_interval
+from unsample._checks import FloatArray, Seed, as_rng, check_choice, check_integer
+from unsample.confidence import (
+    Certainty,
+    Shape,
+    blind_rank,
+    is_resolved,
+    nudged,
+    sampling_errors,
+    shape_for,
+)
 from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
 from unsample.errors import (
@@ -23,159 +28,26 @@ from unsample.errors import (
     ConvergenceWarning,
     DesignError,
     InputError,
-    MethodError,
     RankError,
+    RefutedWarning,
     UnresolvedWarning,
     UnsampleWarning,
 )
+from unsample.estimation._results import Estimate, Estimates
 from unsample.estimators import Estimator, Evaluation, Observed, group_catalogues
 from unsample.metrics import Metric
 from unsample.sampling import Design
 from unsample.simplex import Certificate, Status
 
-__all__ = ["DEFAULT_METRICS", "Estimate", "Estimates", "estimate", "exact"]
+__all__ = ["DEFAULT_METRICS", "ERRORS", "estimate", "exact"]
 
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
-DEFAULT_LEVEL = 0.95
+#: How the sampling error of a method's value is found.
+ERRORS = ("bootstrap", "delta")
 #: Ranks that stand alone in the distribution of exact ranks; beyond them bins are as fine as ever.
 _MOST_SINGLE_RANKS = 20_000
 
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """One metric by one method: its value, how sure that is, and how it was found."""
-
-    metric: Metric
-    method: str
-    value: float
-    #: Whether the sample can see ranks as small as K; see `unsample.confidence.is_resolved`.
-    resolved: bool
-    certificate: Certificate
-    replicates: FloatArray = field(repr=False)
-
-    def interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return (low, high) from a bootstrap over targets.
-
-        It covers the chance of who was evaluated and of which items were sampled. It does not
-        cover the bias of the method: where ``resolved`` is false, that may be far larger.
-        """
-        return percentile_interval(self.replicates, level)
-
-    @property
-    def standard_error(self) -> float:
-        """Return the standard deviation of the bootstrap replicates."""
-        return float(self.replicates.std(ddof=1)) if len(self.replicates) > 1 else math.nan
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of one entry of the JSON output."""
-        low, high = self.interval()
-        return {
-            "metric": self.metric.name,
-            "method": self.method,
-            "value": self.value,
-            "low": _or_none(low),
-            "high": _or_none(high),
-            "bound_low": None,
-            "bound_high": None,
-            "resolved": self.resolved,
-            "solver": str(self.certificate),
-        }
-
-    def __str__(self) -> str:
-        low, high = self.interval()
-        doubt = "" if self.resolved else ", NOT RESOLVED by the sample"
-        return f"{self.metric} = {self.value:.4f} [{low:.4f}, {high:.4f}] ({self.method}{doubt})"
-
-
-@dataclass(frozen=True, eq=False)
-class Estimates(Mapping[str, Estimate]):
-    """Estimates by metric name; with several methods, by ``(metric, method)``.
-
-    Any spelling of a metric finds it: ``result["HR@10"]`` is ``result["Recall@10"]``.
-    """
-
-    entries: tuple[Estimate, ...]
-    counts: RankCounts
-    distributions: Mapping[str, RankDistribution]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Return the methods in the order given."""
-        return tuple(dict.fromkeys(entry.method for entry in self.entries))
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics in the order given."""
-        return tuple(dict.fromkeys(entry.metric for entry in self.entries))
-
-    @property
-    def distribution(self) -> RankDistribution:
-        """Return P(R) as the method learned it."""
-        if len(self.distributions) != 1:
-            known = ", ".join(self.distributions) or "none of these methods"
-            raise MethodError(f"distribution needs exactly one method that gives P(R), got {known}")
-        return next(iter(self.distributions.values()))
-
-    def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
-        name, method = key if isinstance(key, tuple) else (key, None)
-        metric = _metrics.parse(name)
-        found = [entry for entry in self.entries if entry.metric == metric]
-        if method is not None:
-            wanted = str(_estimators.parse(method)) if method != "exact" else method
-            found = [entry for entry in found if entry.method == wanted]
-        if not found:
-            raise KeyError(
-                f"no estimate of {metric}"
-                + (f" by {method}" if method else "")
-                + f"; there are {', '.join(map(str, self.metrics))} by {', '.join(self.methods)}"
-            )
-        if len(found) > 1:
-            raise KeyError(f"several methods give {metric}: ask for [{metric.name!r}, method]")
-        return found[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        several = len(self.methods) > 1
-        for entry in self.entries:
-            yield (entry.metric.name, entry.method) if several else entry.metric.name
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
-        return {
-            "items": _one_or_range(self.counts.items),
-            "sampled": _one_or_range(self.counts.sampled),
-            "users": self.counts.total,
-            "estimates": [entry.to_dict() for entry in self.entries],
-            "warnings": list(self.warnings),
-        }
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return `to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Return a data frame with one row for each estimate.
-
-        ``backend`` is ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the first installed.
-        """
-        from unsample._frames import frame_from_rows
-
-        return frame_from_rows([entry.to_dict() for entry in self.entries], backend)
-
-    def __str__(self) -> str:
-        from unsample._text import estimates_table
-
-        return estimates_table(self)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from unsample._text import estimates_html
-
-        return estimates_html(self)
+_Note = tuple[type[UnsampleWarning], str]
 
 
 def estimate(
@@ -186,8 +58,12 @@ def estimate(
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     method: str | Estimator | Iterable[str | Estimator] = "mle",
     weights: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | None = None,
     replacement: bool = True,
     sampler: str = "uniform",
+    seen: str | None = None,
+    shape: str | Shape | None = None,
+    errors: str = "bootstrap",
     resamples: int = 400,
     rng: Seed = 0,
 ) -> Estimates:
@@ -209,53 +85,76 @@ def estimate(
         Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``.
     weights
         How much each target counts, where they differ (1/3 each for a user's three targets).
+    users
+        Whose target each rank is, where users have several: targets of one user are not
+        independent, and the errors then count the users.
     replacement
         Whether the same item may be sampled twice for a target.
     sampler
         ``"uniform"``; anything else is refused with the reason.
+    seen
+        Whether the items a user is known to have seen were ``"excluded"`` from the candidates or
+        ``"kept"`` among them. Sampled ranks cannot tell this at small K, and intervals are
+        narrower when it is said. Not said, they allow for either.
+    shape
+        What the intervals assume of P(R): a name from `unsample.confidence.SHAPES` or a `Shape`;
+        by default what follows from ``seen``.
+    errors
+        ``"bootstrap"`` or ``"delta"`` (faster) for the sampling error of each method's value.
     resamples
-        Bootstrap samples behind the intervals; 0 for none.
+        Bootstrap samples; 0 for none. The intervals do not need them.
     rng
         Seed or Generator of the bootstrap.
 
-    >>> result = estimate([1, 1, 2, 5, 40], items=3706, sampled=99, metrics="Recall@50")
+    >>> result = estimate([1, 1, 2, 5, 40] * 20, items=3706, sampled=99, metrics="Recall@50")
     >>> round(result["Recall@50"].value, 2), result["Recall@50"].resolved
     (0.56, True)
     """
     if sampler != "uniform":
         Design(items=2, sampled=1, sampler=sampler)
-    counts = _as_counts(ranks, items, sampled, weights, replacement)
+    counts = _as_counts(ranks, items, sampled, weights, users, replacement)
     wanted = _metrics.parse_all(metrics)
     methods = _estimators.parse_all(method)
+    check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
+    assumed = shape_for(shape, seen)
     for one in methods:
         one.require(wanted)
-    # Grouping first keeps the bootstrap small where every user has a catalogue of its own.
+    # Grouping first keeps the batch small where every user has a catalogue of its own.
     grouped = group_catalogues(counts)
-    resampled = _resample(grouped, resamples, rng)
+    delta = errors == "delta"
+    batch = nudged(grouped) if delta else _resample(grouped, resamples, rng)
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in wanted]
-    observed = Observed.prepare(grouped, resampled=resampled, cutoffs=cutoffs)
+    observed = Observed.prepare(grouped, resampled=batch, cutoffs=cutoffs)
     evaluations = {str(one): one.evaluate(observed, wanted) for one in methods}
-    notes: list[tuple[type[UnsampleWarning], str]] = [
+    certainty = None if observed.known.all() else Certainty.of(grouped, cutoffs, assumed)
+    notes: list[_Note] = [
         *_resolution_notes(wanted, counts),
         *((BiasedMethodWarning, one.caution) for one in methods if one.caution),
         *_solver_notes(evaluations),
+        *_refutation_notes(certainty),
     ]
     for category, text in notes:
         warnings.warn(text, category, stacklevel=2)
-    return Estimates(
-        tuple(
+    entries: list[Estimate] = []
+    for name, evaluation in evaluations.items():
+        found = sampling_errors(evaluation.values, observed) if delta else [None] * len(wanted)
+        replicates = evaluation.values[:0] if delta else evaluation.values[1:]
+        entries.extend(
             Estimate(
                 metric,
                 name,
                 float(evaluation.values[0, column]),
                 is_resolved(metric, counts),
                 evaluation.certificate,
-                evaluation.values[1:, column],
+                replicates[:, column],
+                certainty,
+                error,
             )
-            for name, evaluation in evaluations.items()
-            for column, metric in enumerate(wanted)
-        ),
+            for column, (metric, error) in enumerate(zip(wanted, found, strict=True))
+        )
+    return Estimates(
+        tuple(entries),
         counts,
         {
             name: evaluation.distribution
@@ -263,6 +162,7 @@ def estimate(
             if evaluation.distribution is not None
         },
         tuple(text for _, text in notes),
+        seen,
     )
 
 
@@ -311,12 +211,15 @@ def _as_counts(
     items: npt.ArrayLike | None,
     sampled: npt.ArrayLike | None,
     weights: npt.ArrayLike | None,
+    users: npt.ArrayLike | None,
     replacement: bool,
 ) -> RankCounts:
     if isinstance(ranks, RankCounts):
-        if items is not None or sampled is not None or weights is not None:
+        given = {"items": items, "sampled": sampled, "weights": weights, "users": users}
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
             raise InputError(
-                "items, sampled and weights must be left out with RankCounts, which hold them"
+                f"{' and '.join(extra)} must be left out with RankCounts, which hold them"
             )
         return ranks
     for name, value in (("items", items), ("sampled", sampled)):
@@ -329,6 +232,7 @@ def _as_counts(
         items=items,  # type: ignore[arg-type]
         sampled=sampled,  # type: ignore[arg-type]
         weights=weights,
+        users=users,
         replacement=replacement,
     )
 
@@ -341,9 +245,7 @@ def _resample(counts: RankCounts, size: int, rng: Seed) -> FloatArray | None:
     return counts.resample(size, rng=as_rng(rng))
 
 
-def _resolution_notes(
-    wanted: tuple[Metric, ...], counts: RankCounts
-) -> list[tuple[type[UnsampleWarning], str]]:
+def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[_Note]:
     blind = [metric.name for metric in wanted if not is_resolved(metric, counts)]
     if not blind:
         return []
@@ -363,8 +265,8 @@ def _resolution_notes(
 
 def _solver_notes(
     evaluations: Mapping[str, Evaluation],
-) -> list[tuple[type[UnsampleWarning], str]]:
-    notes: list[tuple[type[UnsampleWarning], str]] = []
+) -> list[_Note]:
+    notes: list[_Note] = []
     for name, evaluation in evaluations.items():
         if not evaluation.certificate.usable:
             text = f"{name} did not converge on the data: {evaluation.certificate}"
@@ -375,10 +277,17 @@ def _solver_notes(
     return notes
 
 
-def _one_or_range(values: npt.NDArray[np.int64]) -> int | list[int]:
-    low, high = int(values.min()), int(values.max())
-    return low if low == high else [low, high]
-
-
-def _or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _refutation_notes(certainty: Certainty | None) -> list[_Note]:
+    if certainty is None or certainty.fits():
+        return []
+    if certainty.shape_in_use() is None:
+        text = (
+            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
+            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
+        )
+    else:
+        text = (
+            f"the data refute the assumption {certainty.shape}; "
+            "the intervals are the bounds that assume nothing"
+        )
+    return [(RefutedWarning, text)]

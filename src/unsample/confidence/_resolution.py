@@ -1,10 +1,10 @@
-"""How far an estimate may be off: bootstrap intervals, and what the sample can resolve."""
+"""What the sample can resolve, and intervals from bootstrap replicates."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from unsample._checks import FloatArray, check_real
+from unsample._checks import FloatArray, check_level
 from unsample.counts import RankCounts
 from unsample.metrics import Metric
 
@@ -13,15 +13,7 @@ __all__ = ["blind_rank", "is_resolved", "percentile_interval"]
 
 def percentile_interval(replicates: FloatArray, level: float) -> tuple[float, float]:
     """Return the central interval that holds ``level`` of the bootstrap replicates."""
-    level = check_real(
-        "level",
-        level,
-        low=0.0,
-        high=1.0,
-        open_low=True,
-        open_high=True,
-        hint="0.95 gives a 95 % interval",
-    )
+    level = check_level(level)
     if len(replicates) == 0:
         return (float("nan"), float("nan"))
     low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
