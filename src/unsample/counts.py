@@ -35,6 +35,7 @@ from unsample._checks import (
 from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.sampling import Design
+from unsample.ties import Comparisons
 
 __all__ = ["DesignCells", "RankCounts"]
 
@@ -166,6 +167,93 @@ class RankCounts:
             weight_squared=counts.astype(np.float64),
             replacement=design.replacement,
         )
+
+    @classmethod
+    def from_comparisons(
+        cls,
+        comparisons: Comparisons,
+        *,
+        ties: str = "random",
+        rng: Seed = 0,
+        replacement: bool = True,
+    ) -> RankCounts:
+        """Count targets of which it is known how many sampled items beat them and tie with them."""
+        columns = comparisons.ranked(ties, rng)
+        ranks = columns.pop("rank")
+        return cls(**columns, low=ranks, high=ranks, replacement=replacement)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        items: int | None = None,
+        sampled: int | None = None,
+        columns: Mapping[str, str] | None = None,
+        rows: str | None = None,
+        ties: str = "random",
+        rng: Seed = 0,
+        replacement: bool = True,
+    ) -> RankCounts:
+        """Count the ranks in a data frame, inside the engine that holds it.
+
+        Parameters
+        ----------
+        frame
+            A frame of pandas, Polars (eager or lazy), PyArrow, DuckDB, PySpark or Dask. Its rows
+            are targets with a column ``rank``; or targets with ``better`` and ``tied`` (how many
+            sampled items beat them and tie with them); or scored items with ``user``, ``score``
+            and ``target`` (true in the one row of a user that is the target), and possibly
+            ``item``. Further columns: ``weight``, and for targets ``count``, ``sampled``, ``items``.
+        items, sampled
+            The design, where it is not a column. Scored rows tell ``sampled`` by their number.
+        columns
+            Columns that have other names: ``{"rank": "position"}``.
+        rows
+            ``"ranks"``, ``"comparisons"`` or ``"scores"``, where the columns would allow several.
+        ties, rng
+            The tie rule for scored rows, as in `unsample.ranking`, and its seed. The counts depend
+            neither on the engine nor on the order or the partitions of the rows.
+        replacement
+            Whether the same item may be sampled twice for a target.
+        """
+        groups = cls.from_frame_by(
+            frame,
+            None,
+            items=items,
+            sampled=sampled,
+            columns=columns,
+            rows=rows,
+            ties=ties,
+            rng=rng,
+            replacement=replacement,
+        )
+        return groups[""]
+
+    @classmethod
+    def from_frame_by(
+        cls,
+        frame: Any,
+        by: str | None,
+        *,
+        items: int | None = None,
+        sampled: int | None = None,
+        columns: Mapping[str, str] | None = None,
+        rows: str | None = None,
+        ties: str = "random",
+        rng: Seed = 0,
+        replacement: bool = True,
+    ) -> dict[str, RankCounts]:
+        """Count as `from_frame` does, for each value of the column ``by`` (a model, a run)."""
+        from unsample.frames import compare_frame
+
+        groups = compare_frame(
+            frame, by=by, items=items, sampled=sampled, columns=columns, rows=rows
+        )
+        return {
+            label: cls.from_comparisons(cells, ties=ties, rng=rng, replacement=replacement)
+            for label, cells in groups.items()
+        }
 
     def __add__(self, other: object) -> RankCounts:
         if not isinstance(other, RankCounts):

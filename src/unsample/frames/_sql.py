@@ -1,0 +1,2 @@
+DIALECTS=()
+def counts_query(): return ""
