@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -204,7 +204,7 @@ class RankCounts:
             are targets with a column ``rank``; or targets with ``better`` and ``tied`` (how many
             sampled items beat them and tie with them); or scored items with ``user``, ``score``
             and ``target`` (true in the one row of a user that is the target), and possibly
-            ``item``. Further columns: ``weight``, and for targets ``count``, ``sampled``, ``items``.
+            ``item``. Further columns: ``items``, ``weight``, and ``sampled``, ``count`` (targets).
         items, sampled
             The design, where it is not a column. Scored rows tell ``sampled`` by their number.
         columns
@@ -255,17 +255,66 @@ class RankCounts:
             for label, cells in groups.items()
         }
 
-    def __add__(self, other: object) -> RankCounts:
-        if not isinstance(other, RankCounts):
-            return NotImplemented
-        if self.replacement != other.replacement:
+    @classmethod
+    def merge(cls, parts: Iterable[RankCounts]) -> RankCounts:
+        """Add up counts made in parts: by workers, by files, by hours of a stream.
+
+        >>> day = RankCounts.merge(RankCounts.from_ranks([r], items=50, sampled=9) for r in (1, 3))
+        >>> day.count.tolist()
+        [1, 1]
+        """
+        counts = list(parts)
+        if not counts:
+            raise InputError("parts must hold at least one RankCounts, got none")
+        if len({part.replacement for part in counts}) > 1:
             raise DesignError(
                 "counts must agree on replacement to be added, got one with and one without; "
                 "estimate them separately"
             )
         fields = (*_INTEGER_FIELDS, *_FLOAT_FIELDS)
-        joined = {f: np.concatenate([getattr(self, f), getattr(other, f)]) for f in fields}
-        return RankCounts(**joined, replacement=self.replacement)
+        joined = {f: np.concatenate([getattr(part, f) for part in counts]) for f in fields}
+        return cls(**joined, replacement=counts[0].replacement)
+
+    def update(
+        self,
+        ranks: npt.ArrayLike,
+        *,
+        items: npt.ArrayLike | None = None,
+        sampled: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+    ) -> RankCounts:
+        """Return these counts and those of further ranks, as a stream goes on.
+
+        The design is that of the counts so far, unless it is given. An empty batch adds nothing.
+
+        >>> counts = RankCounts.from_ranks([1, 3], items=50, sampled=9)
+        >>> counts.update([3, 10]).count.tolist()
+        [1, 2, 1]
+        """
+        if np.size(ranks) == 0:
+            return self
+        batch = RankCounts.from_ranks(
+            ranks,
+            items=self._only("items", items),
+            sampled=self._only("sampled", sampled),
+            weights=weights,
+            replacement=self.replacement,
+        )
+        return self + batch
+
+    def _only(self, name: str, given: npt.ArrayLike | None) -> npt.ArrayLike:
+        values: IntArray = getattr(self, name)
+        if given is None and values.min() != values.max():
+            raise DesignError(
+                f"{name} must be given: the counts so far hold designs from {values.min()} to "
+                f"{values.max()} of them"
+            )
+        return int(values[0]) if given is None else given
+
+    def __add__(self, other: object) -> RankCounts:
+        if not isinstance(other, RankCounts):
+            return NotImplemented
+        return RankCounts.merge((self, other))
 
     # -- looking ----------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Rank files: CSV, TSV, Parquet, JSON lines, NPZ, or standard input, to `RankCounts`.
 
-A rank file has a column ``rank`` (1 is the best, among sampled + 1 items), and may have
+A rank file has a column ``rank`` (1 is the best, among sampled + 1 items), or the columns
+``better`` and ``tied`` (how many sampled items beat the target, how many tie with it), and may have
 
 ``count``
     how many targets a row stands for;
@@ -13,6 +14,10 @@ any other column
 
 A text file without a header is read as one rank a line. Files that `RankCounts.save` wrote are
 recognised too.
+
+Patterns and folders of files, Parquet, large text files and tables of scores (columns ``user``,
+``score``, ``target``) are streamed by an engine of `unsample.frames`; what remains is read here,
+with the standard library and numpy alone.
 """
 
 from __future__ import annotations
@@ -30,14 +35,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import check_choice, import_extra, suggest
+from unsample._checks import Seed, as_integer_array, check_choice, import_extra, suggest
 from unsample.counts import RankCounts
 from unsample.errors import DesignError, FileError, InputError
+from unsample.frames import (
+    compare_table,
+    embedded_engine,
+    expand_pattern,
+    is_pattern,
+    open_files,
+)
+from unsample.ties import Comparisons
 
 __all__ = ["FORMATS", "read_counts", "read_grouped_counts"]
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "npz", "json")
 STANDARD_INPUT = "-"
+_PARQUET_MARK = b"PAR1"
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -51,7 +65,9 @@ _SUFFIXES = {
     ".npz": "npz",
     ".json": "json",
 }
-_NUMBER_COLUMNS = ("rank", "count", "sampled", "items", "weight")
+_NUMBER_COLUMNS = ("rank", "better", "tied", "count", "sampled", "items", "weight")
+#: Text files from this size on are streamed by an engine, if one is installed.
+_LARGE_TEXT = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,17 @@ class _Table:
     place: Callable[[int], str]
 
 
+@dataclass(frozen=True)
+class _Design:
+    """What the caller says about all rows alike."""
+
+    items: int | None
+    sampled: int | None
+    replacement: bool
+    ties: str
+    rng: Seed
+
+
 def read_counts(
     path: str,
     *,
@@ -70,8 +97,13 @@ def read_counts(
     sampled: int | None = None,
     replacement: bool = True,
     file_format: str | None = None,
+    engine: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    rows: str | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
 ) -> RankCounts:
-    """Read one rank file (``-`` is standard input) into counts."""
+    """Read rank files into counts; see `read_grouped_counts`."""
     groups = read_grouped_counts(
         path,
         by=None,
@@ -79,6 +111,11 @@ def read_counts(
         sampled=sampled,
         replacement=replacement,
         file_format=file_format,
+        engine=engine,
+        columns=columns,
+        rows=rows,
+        ties=ties,
+        rng=rng,
     )
     return groups[""]
 
@@ -91,25 +128,118 @@ def read_grouped_counts(
     sampled: int | None = None,
     replacement: bool = True,
     file_format: str | None = None,
+    engine: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    rows: str | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
 ) -> dict[str, RankCounts]:
-    """Read one rank file into counts by the values of the column ``by`` (one group for None)."""
+    """Read rank files into counts by the values of the column ``by`` (one group for None).
+
+    Parameters
+    ----------
+    path
+        A file, ``-`` for standard input, a pattern such as ``runs/*.parquet``, or a folder.
+    by
+        The column to group by.
+    items, sampled, replacement
+        The design, where it is not in columns.
+    file_format
+        One of `FORMATS`; by default told by the name or the content.
+    engine
+        ``"duckdb"``, ``"polars"`` or ``"spark"``, to stream the files; chosen where needed.
+    columns, rows, ties, rng
+        As in `RankCounts.from_frame`.
+    """
+    design = _Design(items, sampled, replacement, ties, rng)
+    if path == STANDARD_INPUT and (engine or columns or rows):
+        raise InputError(
+            "engine, columns and rows must be left out with standard input, which is read here; "
+            "write it to a file"
+        )
+    saved = _saved_files(path, by, design)
+    if saved is not None:
+        return saved
+    if engine or columns or rows or _is_streamed(path, file_format):
+        return _stream(path, by, design, file_format, engine, columns, rows)
     content, source = _read_bytes(path)
     if not content:
         raise FileError(f"{source} is empty; a rank file has a column named rank")
     kind = _format_of(path, content, file_format)
-    saved = _saved_counts(content, kind, source)
-    if saved is not None:
-        if by is not None or items is not None or sampled is not None:
-            raise InputError(
-                f"by, items and sampled must be left out with {source}, which holds saved counts "
-                "and so knows its designs"
-            )
-        return {"": saved}
+    counts = _saved_counts(content, kind, source)
+    if counts is not None:
+        _refuse_options(source, by, design)
+        return {"": counts}
     table = _PARSERS[kind](content, source, by)
+    if path != STANDARD_INPUT and "score" in table.columns and "rank" not in table.columns:
+        return _stream(path, by, design, file_format, engine, columns, rows)
     _require_columns(table, by)
-    options = {"items": items, "sampled": sampled}
     groups = _group_rows(table, by)
-    return {label: _count_rows(table, rows, options, replacement) for label, rows in groups.items()}
+    return {label: _count_rows(table, members, design) for label, members in groups.items()}
+
+
+# -- files that an engine streams ----------------------------------------------------------------
+
+
+def _is_streamed(path: str, file_format: str | None) -> bool:
+    if path == STANDARD_INPUT:
+        return False
+    if is_pattern(path) or file_format == "parquet":
+        return True
+    file = Path(path)
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        if file_format is None and opened.read(len(_PARQUET_MARK)) == _PARQUET_MARK:
+            return True
+    text = file_format in {"csv", "tsv"} or file.suffix.lower() in {".csv", ".tsv"}
+    return text and file.stat().st_size >= _LARGE_TEXT and embedded_engine() is not None
+
+
+def _stream(
+    path: str,
+    by: str | None,
+    design: _Design,
+    file_format: str | None,
+    engine: str | None,
+    columns: Mapping[str, str] | None,
+    rows: str | None,
+) -> dict[str, RankCounts]:
+    if not is_pattern(path) and not Path(path).is_file():
+        _read_bytes(path)  # says what is wrong with it
+    if file_format is None and not is_pattern(path):
+        with Path(path).open("rb") as opened:
+            start = opened.read(1 << 16)
+        file_format = _format_of(path, start, None)
+    table = open_files(path, engine=engine, file_format=file_format)
+    groups = compare_table(
+        table, by=by, items=design.items, sampled=design.sampled, columns=columns, rows=rows
+    )
+    return {
+        label: RankCounts.from_comparisons(
+            cells, ties=design.ties, rng=design.rng, replacement=design.replacement
+        )
+        for label, cells in groups.items()
+    }
+
+
+def _saved_files(path: str, by: str | None, design: _Design) -> dict[str, RankCounts] | None:
+    """Return the sum of all saved counts that a pattern or folder stands for, if it does."""
+    if path == STANDARD_INPUT or "://" in path or not is_pattern(path):
+        return None
+    files = expand_pattern(path)
+    if not all(Path(file).suffix.lower() in {".npz", ".json"} for file in files):
+        return None
+    _refuse_options(repr(path), by, design)
+    return {"": RankCounts.merge(RankCounts.load(file) for file in files)}
+
+
+def _refuse_options(source: str, by: str | None, design: _Design) -> None:
+    if by is not None or design.items is not None or design.sampled is not None:
+        raise InputError(
+            f"by, items and sampled must be left out with {source}, which holds saved counts "
+            "and so knows its designs"
+        )
 
 
 # -- bytes and formats --------------------------------------------------------------------------
@@ -132,7 +262,7 @@ def _read_bytes(path: str) -> tuple[bytes, str]:
 def _format_of(path: str, content: bytes, file_format: str | None) -> str:
     if file_format is not None:
         return check_choice("format", file_format, FORMATS)
-    if content.startswith(b"PAR1"):
+    if content.startswith(_PARQUET_MARK):
         return "parquet"
     if content.startswith(b"PK\x03\x04"):
         return "npz"
@@ -294,7 +424,8 @@ def _decode(content: bytes, source: str) -> str:
 
 
 def _require_columns(table: _Table, by: str | None) -> None:
-    for name in ("rank", by):
+    compared = "better" in table.columns and "rank" not in table.columns
+    for name in (*(("better", "tied") if compared else ("rank",)), by):
         if name is not None and name not in table.columns:
             present = ", ".join(table.columns) or "none"
             near = suggest(name, table.columns)
@@ -302,44 +433,60 @@ def _require_columns(table: _Table, by: str | None) -> None:
                 f"{table.source} has no column {name!r}; its columns are: {present}"
                 + (f"; {near}" if near else "")
             )
-    if len(table.columns["rank"]) == 0:
+    if _rows_of(table) == 0:
         raise FileError(f"{table.source} has a header but no rows")
+
+
+def _rows_of(table: _Table) -> int:
+    return len(table.columns["rank" if "rank" in table.columns else "better"])
 
 
 def _group_rows(table: _Table, by: str | None) -> dict[str, npt.NDArray[np.int64]]:
     if by is None:
-        return {"": np.arange(len(table.columns["rank"]))}
+        return {"": np.arange(_rows_of(table))}
     groups: dict[str, list[int]] = {}
     for row, label in enumerate(table.columns[by]):
         groups.setdefault(str(label), []).append(row)
     return {label: np.array(rows) for label, rows in groups.items()}
 
 
-def _count_rows(
-    table: _Table,
-    rows: npt.NDArray[np.int64],
-    options: dict[str, int | None],
-    replacement: bool,
-) -> RankCounts:
+def _count_rows(table: _Table, rows: npt.NDArray[np.int64], design: _Design) -> RankCounts:
     columns = {
         name: _numbers(table, name, rows) for name in _NUMBER_COLUMNS if name in table.columns
     }
-    design = {
-        name: _option_or_column(table, name, option, columns.get(name))
-        for name, option in options.items()
-    }
+    items = _option_or_column(table, "items", design.items, columns.get("items"))
+    sampled = _option_or_column(table, "sampled", design.sampled, columns.get("sampled"))
     try:
+        if "rank" not in columns:
+            return _count_comparisons(columns, items, sampled, design)
         return RankCounts.from_ranks(
             columns["rank"],
-            items=design["items"],
-            sampled=design["sampled"],
+            items=items,
+            sampled=sampled,
             weights=columns.get("weight"),
             count=columns.get("count"),
-            replacement=replacement,
+            replacement=design.replacement,
         )
     except InputError as problem:
         hint = "" if {"items", "sampled"} & set(columns) else _MIXED_HINT
         raise type(problem)(f"{table.source}: {problem}{hint}") from problem
+
+
+def _count_comparisons(
+    columns: Mapping[str, Any], items: Any, sampled: Any, design: _Design
+) -> RankCounts:
+    better, tied = (as_integer_array(name, columns[name]) for name in ("better", "tied"))
+    cells = Comparisons.of_targets(
+        better,
+        tied,
+        items=items,
+        sampled=sampled,
+        weights=columns.get("weight"),
+        count=as_integer_array("count", columns["count"]) if "count" in columns else None,
+    )
+    return RankCounts.from_comparisons(
+        cells, ties=design.ties, rng=design.rng, replacement=design.replacement
+    )
 
 
 _MIXED_HINT = "; where designs differ by row, add columns sampled and items"

@@ -71,6 +71,10 @@ class Comparisons:
         sizes = {field.name: len(getattr(self, field.name)) for field in fields(self)}
         if len(set(sizes.values())) != 1:
             raise InputError(f"the columns of comparisons must be equally long, got {sizes}")
+        for name in ("better", "tied", "count"):
+            if (getattr(self, name) < 0).any():
+                lowest = getattr(self, name).min()
+                raise RankError(f"{name} must not be negative, got {lowest}")
         order = np.lexsort([getattr(self, key) for key in reversed(_KEYS)])
         keys = np.stack([getattr(self, key) for key in _KEYS])[:, order]
         fresh = np.ones(len(order), dtype=bool)
@@ -92,18 +96,20 @@ class Comparisons:
         items: npt.ArrayLike,
         sampled: npt.ArrayLike,
         weights: npt.ArrayLike | None = None,
+        count: npt.ArrayLike | None = None,
     ) -> Comparisons:
-        """Merge comparisons given for one target after the other."""
+        """Merge comparisons given for one target (or ``count`` of them) after the other."""
         beaten, size = np.asarray(better, dtype=np.int64), np.size(better)
+        times = np.ones(size, np.int64) if count is None else np.asarray(count, dtype=np.int64)
         weight = np.ones(size) if weights is None else np.asarray(weights, dtype=np.float64)
         return cls(
             sampled=np.broadcast_to(np.asarray(sampled, dtype=np.int64), size),
             items=np.broadcast_to(np.asarray(items, dtype=np.int64), size),
             better=beaten,
             tied=np.asarray(tied, dtype=np.int64),
-            count=np.ones(size, dtype=np.int64),
-            weight=weight,
-            weight_squared=weight * weight,
+            count=times,
+            weight=times * weight,
+            weight_squared=times * weight * weight,
         )
 
     @classmethod

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import LARGEST_CATALOGUE, BoolArray, check_integer
-from unsample.errors import DesignError, InputError
+from unsample.errors import DesignError, FileError, InputError
 from unsample.frames._layout import LABEL, Layout
 from unsample.frames._queries import BAD, TARGETS, cells_of_ranks, cells_of_users, users_of_scores
-from unsample.frames._refuse import refuse_row, refuse_user
+from unsample.frames._refuse import refuse_row, refuse_user, refuse_words
+from unsample.frames._roles import check_types, read_roles
 from unsample.frames._table import Table, is_missing
 from unsample.ties import Comparisons
 
@@ -55,38 +56,30 @@ def compare_table(
 
     Without ``by`` there is one group, called ``""``. Labels are sorted.
     """
-    schema = table.frame.collect_schema()
     layout = Layout.find(
-        list(schema), table.name, rows=rows, columns=columns, by=by, error=table.error
+        list(table.schema), table.name, rows=rows, columns=columns, by=by, error=table.error
     )
-    layout.check_types(schema, table.name)
     layout.check_design(items, sampled, table.name)
     design = {
         "items": _check_design_number("items", items, minimum=2),
         "sampled": _check_design_number("sampled", sampled, minimum=1),
     }
-    cells = (_cells_of_scores if layout.rows == "scores" else _cells_of_ranks)(
-        table, layout, schema, design
-    )
-    return _by_label(cells, layout)
+    check_types(table, layout)
+    count = _cells_of_scores if layout.rows == "scores" else _cells_of_ranks
+    return _by_label(count(table, layout, design), layout)
 
 
 def _check_design_number(name: str, value: int | None, minimum: int) -> int | None:
     if value is None:
         return None
-    return check_integer(
-        name, value, minimum=minimum, maximum=LARGEST_CATALOGUE, error=DesignError
-    )
+    return check_integer(name, value, minimum=minimum, maximum=LARGEST_CATALOGUE, error=DesignError)
 
 
 _Cells = dict[str, npt.NDArray[Any]]
 
 
-def _cells_of_ranks(
-    table: Table, layout: Layout, schema: Mapping[str, Any], design: Mapping[str, int | None]
-) -> _Cells:
-    del schema
-    cells = collect(cells_of_ranks(layout.select(table.frame), layout))
+def _cells_of_ranks(table: Table, layout: Layout, design: Mapping[str, int | None]) -> _Cells:
+    cells = _collect(table, layout, cells_of_ranks(read_roles(table, layout), layout))
     _require_rows(cells, table)
     _require_labels(cells, table, layout)
     cells = _with_designs(cells, table, layout, design)
@@ -100,14 +93,9 @@ def _cells_of_ranks(
     return cells
 
 
-def _cells_of_scores(
-    table: Table, layout: Layout, schema: Mapping[str, Any], design: Mapping[str, int | None]
-) -> _Cells:
-    import narwhals as nw
-
-    boolean = schema[layout.column("target")] == nw.Boolean
-    users = users_of_scores(layout.select(table.frame), layout, boolean_target=boolean)
-    cells = collect(cells_of_users(users, layout))
+def _cells_of_scores(table: Table, layout: Layout, design: Mapping[str, int | None]) -> _Cells:
+    users = users_of_scores(read_roles(table, layout), layout)
+    cells = _collect(table, layout, cells_of_users(users, layout))
     _require_rows(cells, table)
     _require_labels(cells, table, layout)
     if cells[BAD].any():
@@ -173,9 +161,7 @@ def _check_places(cells: _Cells, table: Table, layout: Layout) -> None:
         cells[role] = cells[role].astype(np.int64)
 
 
-def _is_whole(
-    values: npt.NDArray[Any], low: int, high: int | npt.NDArray[np.int64]
-) -> BoolArray:
+def _is_whole(values: npt.NDArray[Any], low: int, high: int | npt.NDArray[np.int64]) -> BoolArray:
     with np.errstate(invalid="ignore"):
         return np.asarray((values == np.floor(values)) & (values >= low) & (values <= high))
 
@@ -192,10 +178,16 @@ def _by_label(cells: _Cells, layout: Layout) -> dict[str, Comparisons]:
     }
 
 
-def collect(query: nw.LazyFrame[Any]) -> _Cells:
+def _collect(table: Table, layout: Layout, query: nw.LazyFrame[Any]) -> _Cells:
     """Run a query in its engine and return its columns: numbers as arrays, nulls as NaN."""
-    streaming = {"engine": "streaming"} if query.implementation.is_polars() else {}
-    result = query.collect(**streaming)
+    streaming: dict[str, Any] = {"engine": "streaming"} if query.implementation.is_polars() else {}
+    try:
+        result = query.collect(**streaming)
+    except table.failures as problem:
+        if table.text:
+            refuse_words(table, layout)
+        reason = str(problem).strip().splitlines()[0]
+        raise FileError(f"cannot read {table.name}: {reason}") from problem
     cells = {name: _as_array(result[name].to_list(), name) for name in result.columns}
     count = cells["count"]
     cells["count"] = np.where(np.isnan(count), 0, count).astype(np.int64) if len(count) else count

@@ -19,20 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from unsample._checks import check_choice, suggest
 from unsample.errors import DesignError, InputError
 
-if TYPE_CHECKING:
-    import narwhals as nw
-
-__all__ = ["LABEL", "ROWS", "Layout"]
+__all__ = ["LABEL", "NAMES", "NEEDED", "ROWS", "Layout"]
 
 #: The name that the column to group by has inside.
 LABEL = "label"
 #: Kind of rows -> the columns it needs.
-_NEEDED = {
+NEEDED = {
     "ranks": ("rank",),
     "comparisons": ("better", "tied"),
     "scores": ("user", "score", "target"),
@@ -42,10 +38,10 @@ _OPTIONAL = {
     "comparisons": ("count", "sampled", "items", "weight"),
     "scores": ("item", "items", "weight"),
 }
-ROWS = tuple(_NEEDED)
-_ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *_OPTIONAL[kind])))
-#: Columns that may hold anything that can be compared for equality.
-_NAMES = ("user", "item")
+ROWS = tuple(NEEDED)
+_ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*NEEDED[kind], *_OPTIONAL[kind])))
+#: Roles whose columns may hold anything that can be compared for equality.
+NAMES = ("user", "item", LABEL)
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ class Layout:
         """Choose the columns by their names; ``columns`` gives those that have other names."""
         named = _check_roles(columns or {})
         kind = _kind_of_rows(present, named, source, rows, error)
-        roles = (*_NEEDED[kind], *_OPTIONAL[kind])
+        roles = (*NEEDED[kind], *_OPTIONAL[kind])
         for role in named:
             if role not in roles:
                 raise InputError(
@@ -78,7 +74,7 @@ class Layout:
                 )
         chosen = {role: named.get(role, role) for role in roles}
         for role, column in chosen.items():
-            if column not in present and (role in _NEEDED[kind] or role in named):
+            if column not in present and (role in NEEDED[kind] or role in named):
                 raise error(_missing(column, present, source, kind))
         if by is not None and by not in present:
             raise error(_missing(by, present, source, kind))
@@ -101,26 +97,6 @@ class Layout:
     def column(self, role: str) -> str:
         """Return what the table calls a role."""
         return self.labelled[role]
-
-    def select(self, frame: nw.LazyFrame[Any], *extra: str) -> nw.LazyFrame[Any]:
-        """Keep the columns that are read, and call each by its role."""
-        import narwhals as nw
-
-        renamed = [nw.col(column).alias(role) for role, column in self.labelled.items()]
-        return frame.select(*renamed, *extra)
-
-    def check_types(self, schema: Mapping[str, Any], source: str) -> None:
-        """Refuse columns whose type cannot hold what their role asks for."""
-        import narwhals as nw
-
-        for role, column in self.columns.items():
-            dtype = schema[column]
-            flag = role == "target" and dtype == nw.Boolean
-            if role not in _NAMES and not flag and not dtype.is_numeric():
-                kind = "true and false (or 1 and 0)" if role == "target" else "numbers"
-                raise InputError(
-                    f"column {column!r} of {source} must hold {kind}, its type is {dtype}"
-                )
 
     def check_design(self, items: int | None, sampled: int | None, source: str) -> None:
         """Refuse a table of which the designs are unknown."""
@@ -167,5 +143,5 @@ def _missing(column: str, present: Collection[str], source: str, kind: str) -> s
     text = f"{source} has no column {column!r}; its columns are: {shown}"
     if near:
         return f"{text}; {near}"
-    others = [f"{role!r}" for role in _NEEDED[kind] if role != column]
+    others = [f"{role!r}" for role in NEEDED[kind] if role != column]
     return text + (f" (rows of {kind} also need {', '.join(others)})" if others else "")

@@ -30,19 +30,18 @@ def cells_of_ranks(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any
     for role in ("count", "weight"):
         if role in layout:
             mark = f"{BAD}_{role}"
-            frame = frame.with_columns(**{mark: bad_number(role, whole=role == "count").cast(nw.Int64)})
+            bad = bad_number(role, whole=role == "count")
+            frame = frame.with_columns(**{mark: bad.cast(nw.Int64)})
             sums[mark] = nw.col(mark).max()
     if "weight" in layout:
-        weight = nw.col("weight").cast(nw.Float64)
+        weight = nw.col("weight")
         total = weight if count is None else weight * count
         frame = frame.with_columns(weight=total, weight_squared=weight * total)
         sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
     return frame.group_by(keys).agg(**sums)
 
 
-def users_of_scores(
-    frame: nw.LazyFrame[Any], layout: Layout, *, boolean_target: bool
-) -> nw.LazyFrame[Any]:
+def users_of_scores(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
     """Compare each user's items with the user's target: one row for each user.
 
     The targets are few; they are joined to the rows, so that what an engine must remember grows
@@ -51,35 +50,39 @@ def users_of_scores(
     import narwhals as nw
 
     keys = [*layout.keys, "user"]
-    is_target = nw.col("target") if boolean_target else nw.col("target") == 1
-    marked = frame.with_columns(
-        is_target=is_target,
-        score=nw.col("score").cast(nw.Float64),
-        **{BAD: _bad_row(layout, boolean_target).cast(nw.Int64)},
-    )
+    marked = frame.with_columns(**{BAD: _bad_row(layout).cast(nw.Int64)})
     kept = {role: f"target_{role}" for role in ("score", "item", "items", "weight")}
     targets = (
-        marked.filter(nw.col("is_target"))
+        marked.filter(nw.col("target") == 1)
         .group_by(keys)
         .agg(
             nw.len().alias(TARGETS),
             *(nw.col(role).max().alias(name) for role, name in kept.items() if role in layout),
         )
     )
-    other = ~nw.col("is_target")
+    joined = marked.join(targets, on=keys, how="left")
+    better = nw.col("score") > nw.col("target_score")
+    tied = nw.col("score") == nw.col("target_score")
     if "item" in layout:
-        # A sampled item that is the target itself is left out, as `ranks_against` leaves it out.
-        other &= nw.col("item") != nw.col("target_item")
-    compared = marked.join(targets, on=keys, how="left").with_columns(
-        sampled=other.cast(nw.Int64),
-        better=(other & (nw.col("score") > nw.col("target_score"))).cast(nw.Int64),
-        tied=(other & (nw.col("score") == nw.col("target_score"))).cast(nw.Int64),
-    )
+        # This leaves out the target's own row, and a sampled item that is the target itself, as
+        # `ranks_against` does.
+        other = nw.col("item") != nw.col("target_item")
+        compared = joined.with_columns(
+            sampled=other.cast(nw.Int64),
+            better=(other & better).cast(nw.Int64),
+            tied=(other & tied).cast(nw.Int64),
+        )
+        itself, sampled = 0, nw.col("sampled").sum()
+    else:
+        compared = joined.with_columns(better=better.cast(nw.Int64), tied=tied.cast(nw.Int64))
+        itself, sampled = 1, nw.len().alias("sampled")
     carried = [TARGETS, *(kept[role] for role in ("items", "weight") if role in layout)]
-    return compared.group_by(keys).agg(
-        *(nw.col(name).sum() for name in ("sampled", "better", "tied")),
+    users = compared.group_by(keys).agg(
+        sampled,
+        *(nw.col(name).sum() for name in ("better", "tied")),
         *(nw.col(name).max() for name in (BAD, *carried)),
     )
+    return users.with_columns(sampled=nw.col("sampled") - itself, tied=nw.col("tied") - itself)
 
 
 def cells_of_users(users: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
@@ -92,7 +95,7 @@ def cells_of_users(users: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any
         users = users.with_columns(items=nw.col("target_items"))
         keys.append("items")
     if "weight" in layout:
-        weight = nw.col("target_weight").cast(nw.Float64)
+        weight = nw.col("target_weight")
         users = users.with_columns(weight=weight, weight_squared=weight * weight)
         sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
     return users.group_by(keys).agg(**sums)
@@ -109,13 +112,12 @@ def bad_number(role: str, *, whole: bool = False) -> nw.Expr:
     return value.is_null() | value.is_nan() | ~good
 
 
-def _bad_row(layout: Layout, boolean_target: bool) -> nw.Expr:
+def _bad_row(layout: Layout) -> nw.Expr:
     import narwhals as nw
 
-    score = nw.col("score").cast(nw.Float64)
-    bad = score.is_null() | score.is_nan() | nw.col("user").is_null() | nw.col("target").is_null()
-    if not boolean_target:
-        bad |= ~nw.col("target").is_in([0, 1])
+    score, target = nw.col("score"), nw.col("target")
+    bad = score.is_null() | score.is_nan() | nw.col("user").is_null() | target.is_null()
+    bad |= (target != 0) & (target != 1)
     if "item" in layout:
         bad |= nw.col("item").is_null()
     if "weight" in layout:

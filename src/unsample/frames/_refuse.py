@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from unsample._checks import LARGEST_CATALOGUE
 from unsample.errors import DesignError, InputError, RankError, ScoreError
-from unsample.frames._layout import LABEL, Layout
+from unsample.frames._layout import LABEL, NAMES, Layout
 from unsample.frames._queries import TARGETS, bad_number
-from unsample.frames._table import ROW, Table, is_missing
+from unsample.frames._roles import as_roles, rename_roles
+from unsample.frames._table import ROW, Part, Table, is_missing
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["refuse_row", "refuse_user"]
+__all__ = ["refuse_row", "refuse_user", "refuse_words"]
+
+#: How a number is written in a text file (an empty cell is null, and no number either).
+_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
 @dataclass(frozen=True)
@@ -36,17 +41,27 @@ def refuse_row(
     """
     rule = _rule(layout, role, sampled)
     for part in table.parts():
-        numbered = [ROW] if ROW in part.frame.collect_schema() else []
-        broken = layout.select(part.frame, *numbered).filter(rule.broken).head(1).collect()
-        for row in broken.iter_rows(named=True):
-            place = f" in row {row[ROW] + 1}" if numbered else _values(row, layout, role)
-            text = f"column {layout.column(role)!r} of {part.name} must hold {rule.text}"
-            raise rule.error(_sentence(text, _show(row[role]) + place, rule.hint))
+        rows = as_roles(part.frame, layout, text=table.text)
+        for row in _first(rows.filter(rule.broken)):
+            raise rule.error(_complaint(part, layout, role, row, rule))
     if required:
         raise rule.error(
             f"column {layout.column(role)!r} of {table.name} must hold {rule.text}"
             + (f"; {rule.hint}" if rule.hint else "")
         )
+
+
+def refuse_words(table: Table, layout: Layout) -> None:
+    """Raise an error about the first row of text in which a number cannot be read."""
+    import narwhals as nw
+
+    numbers = [role for role in layout.columns if role not in {*NAMES, "target"}]
+    for part in table.parts():
+        rows = rename_roles(part.frame, layout)
+        for role in numbers:
+            rule = _Rule("numbers", ~nw.col(role).str.contains(_NUMBER), table.error)
+            for row in _first(rows.filter(rule.broken)):
+                raise rule.error(_complaint(part, layout, role, row, rule))
 
 
 def refuse_user(
@@ -91,24 +106,27 @@ def _rule(layout: Layout, role: str, sampled: int | None) -> _Rule:
     import narwhals as nw
 
     value = nw.col(role)
-    if role in {LABEL, "user", "item"}:
-        return _Rule("a name in every row", value.is_null(), hint="fill in or drop such rows")
-    if role == "target":
-        broken = value.is_null() | ~value.cast(nw.Float64).is_in([0.0, 1.0])
-        return _Rule("true or false (or 1 and 0)", broken)
-    if role == "score":
-        number = value.cast(nw.Float64)
-        hint = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
-        return _Rule("numbers", number.is_null() | number.is_nan(), ScoreError, hint)
-    if role == "weight":
-        return _Rule("finite numbers of at least 0", bad_number(role))
-    if role == "count":
-        return _Rule("whole numbers of at least 0", bad_number(role, whole=True), RankError)
+    if role in {"rank", "better", "tied"}:
+        return _rank_rule(layout, role, sampled)
     if role in {"items", "sampled"}:
         low = 2 if role == "items" else 1
         text = f"whole numbers from {low} to {LARGEST_CATALOGUE}"
         return _Rule(text, _outside(role, low, LARGEST_CATALOGUE), DesignError)
-    return _rank_rule(layout, role, sampled)
+    rules = {
+        "target": _Rule(
+            "true or false (or 1 and 0)", value.is_null() | ((value != 0) & (value != 1))
+        ),
+        "score": _Rule(
+            "numbers",
+            value.is_null() | value.is_nan(),
+            ScoreError,
+            "a model that diverged gives such scores, and -inf may stand for an item to avoid",
+        ),
+        "weight": _Rule("finite numbers of at least 0", bad_number(role)),
+        "count": _Rule("whole numbers of at least 0", bad_number(role, whole=True), RankError),
+    }
+    names = _Rule("a name in every row", value.is_null(), hint="fill in or drop such rows")
+    return rules.get(role, names)
 
 
 def _rank_rule(layout: Layout, role: str, sampled: int | None) -> _Rule:
@@ -122,8 +140,7 @@ def _rank_rule(layout: Layout, role: str, sampled: int | None) -> _Rule:
     top = "sampled + 1" if role == "rank" else "sampled"
     shown = top if "sampled" in layout or sampled is None else f"{sampled + extra} ({top})"
     hint = {
-        "rank": "ranks start at 1 and are among the sampled items and the target; ranks in the "
-        "full catalogue need no estimate (use unsample.exact)",
+        "rank": "1 is the best, and ranks among all items need no estimate (use unsample.exact)",
         "tied": "better and tied together are at most sampled",
     }.get(role, "")
     return _Rule(f"whole numbers from {low} to {shown}", broken, RankError, hint)
@@ -133,7 +150,20 @@ def _outside(role: str, low: int, high: Any) -> nw.Expr:
     import narwhals as nw
 
     value = nw.col(role).cast(nw.Float64)
-    return bad_number(role, whole=True) | (value < low) | (value > high)
+    outside: nw.Expr = bad_number(role, whole=True) | (value < low) | (value > high)
+    return outside
+
+
+def _first(rows: nw.LazyFrame[Any]) -> Iterator[dict[str, Any]]:
+    """Give the first row, if there is one; any row where the engine keeps no order."""
+    ordered = rows.sort(ROW) if ROW in rows.collect_schema() else rows
+    return ordered.head(1).collect().iter_rows(named=True)
+
+
+def _complaint(part: Part, layout: Layout, role: str, row: dict[str, Any], rule: _Rule) -> str:
+    place = f" in row {row[ROW] + 1}" if ROW in row else _values(row, layout, role)
+    text = f"column {layout.column(role)!r} of {part.name} must hold {rule.text}, got "
+    return text + _show(row[role]) + place + (f"; {rule.hint}" if rule.hint else "")
 
 
 def _values(row: dict[str, Any], layout: Layout, role: str) -> str:
@@ -150,7 +180,3 @@ def _show(value: Any) -> str:
     if is_missing(value):
         return "NaN" if isinstance(value, float) else "null"
     return repr(value)
-
-
-def _sentence(rule: str, got: str, hint: str) -> str:
-    return f"{rule}, got {got}" + (f"; {hint}" if hint else "")

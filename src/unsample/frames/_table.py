@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unsample._checks import import_extra
-from unsample.errors import InputError, MissingExtraError
+from unsample.errors import InputError
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -25,47 +24,57 @@ class Part:
     """Rows of a table that have a place of their own (a file), numbered where possible."""
 
     name: str
+    schema: Mapping[str, Any]
     frame: nw.LazyFrame[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A lazy frame, and what it is called.
+    """Rows that an engine can be asked for, and what they are called in messages.
 
-    ``parts`` gives the same rows again, piece by piece, to find a bad one among them; it is asked
-    only when there is one.
+    Attributes
+    ----------
+    name
+        How messages call the table.
+    schema
+        Its columns and their types; those of the first file, where there are several.
+    read
+        Gives a lazy frame with some of the columns.
+    parts
+        Gives the same rows piece by piece; asked to compare the types of files, and to find a bad
+        row again.
+    error
+        What is raised when a column or all rows are missing.
+    text
+        Whether all values are text, to be read as numbers.
+    failures
+        What the engine raises when it meets values that it cannot read.
     """
 
     name: str
-    frame: nw.LazyFrame[Any]
+    schema: Mapping[str, Any]
+    read: Callable[[Sequence[str]], nw.LazyFrame[Any]]
     parts: Callable[[], Iterator[Part]]
     error: type[InputError] = InputError
+    text: bool = False
+    failures: tuple[type[Exception], ...] = ()
 
     @classmethod
     def from_native(cls, native: Any, name: str = "the frame") -> Table:
         """Wrap a data frame of any supported library."""
         frame = lazy_frame(native)
-        return cls(name, frame, lambda: iter([Part(name, _numbered(native))]))
+        schema = frame.collect_schema()
+        return cls(
+            name,
+            schema,
+            lambda columns: frame.select(*columns),
+            lambda: iter([Part(name, schema, _number_rows(native))]),
+        )
 
 
 def is_frame(value: object) -> bool:
     """Return whether ``value`` is a table with named columns, without importing anything."""
     return any(hasattr(value, name) for name in ("columns", "column_names"))
-
-
-def lazy_frame(native: Any) -> nw.LazyFrame[Any]:
-    """Return a narwhals frame that computes nothing until it is collected."""
-    nw = import_extra("narwhals", extra="frames", purpose="reading data frames")
-    try:
-        frame: nw.LazyFrame[Any] = nw.from_native(native).lazy()
-    except TypeError as problem:
-        raise InputError(
-            "frame must be a data frame of pandas, Polars, PyArrow, DuckDB, PySpark or Dask, got "
-            f"{type(native).__name__}; pass plain sequences of ranks to RankCounts.from_ranks"
-        ) from problem
-    except ImportError as problem:
-        raise MissingExtraError(f"a frame of its kind cannot be read: {problem}") from problem
-    return frame
 
 
 def is_missing(value: Any) -> bool:
@@ -76,12 +85,30 @@ def is_missing(value: Any) -> bool:
     return bool(differs) if isinstance(differs, bool | np.bool_) else True
 
 
-def _numbered(native: Any) -> nw.LazyFrame[Any]:
+def lazy_frame(native: Any) -> nw.LazyFrame[Any]:
+    """Return a narwhals frame that computes nothing until it is collected."""
+    import narwhals as nw
+
+    try:
+        frame: nw.LazyFrame[Any] = nw.from_native(native).lazy()
+        frame.collect_schema()
+    except TypeError as problem:
+        raise InputError(
+            "frame must be a data frame of pandas, Polars, PyArrow, DuckDB, PySpark or Dask, got "
+            f"{type(native).__name__}; pass plain sequences of ranks to RankCounts.from_ranks"
+        ) from problem
+    except nw.exceptions.DuplicateError as problem:
+        raise InputError(f"the columns of frame must have different names: {problem}") from problem
+    return frame
+
+
+def _number_rows(native: Any) -> nw.LazyFrame[Any]:
     import narwhals as nw
 
     frame = nw.from_native(native)
+    lazy: nw.LazyFrame[Any] = frame.lazy()
     if isinstance(frame, nw.DataFrame):
-        return frame.with_row_index(ROW).lazy()
-    if frame.implementation.is_polars():
-        return nw.from_native(nw.to_native(frame).with_row_index(ROW))
-    return frame
+        lazy = frame.with_row_index(ROW).lazy()
+    elif lazy.implementation.is_polars():
+        lazy = nw.from_native(lazy.to_native().with_row_index(ROW))
+    return lazy
