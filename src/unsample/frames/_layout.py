@@ -133,7 +133,9 @@ def _kind_of_rows(
             + " or ".join(f"rows={kind!r}" for kind in found)
         )
     if not found:
-        raise error(_missing("rank", present, source, "ranks"))
+        likely = next((kind for kind, role in telling.items() if role in named), "ranks")
+        column = named.get(telling[likely], telling[likely])
+        raise error(_missing(column, present, source, likely))
     return found[0]
 
 

@@ -74,7 +74,8 @@ class Table:
 
 def is_frame(value: object) -> bool:
     """Return whether ``value`` is a table with named columns, without importing anything."""
-    return any(hasattr(value, name) for name in ("columns", "column_names"))
+    # The class is asked, because a lazy frame would have to find out to answer.
+    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
 
 
 def is_missing(value: Any) -> bool:
