@@ -51,8 +51,8 @@ class PolarsEngine(FileEngine):
     def scan(self, paths: Sequence[str], kind: str, header: Sequence[str] | None) -> Any:
         """Return a Polars LazyFrame."""
         if kind == "parquet":
-            partitioned = any("=" in folder for folder in Path(paths[0]).parts[:-1])
-            return self._polars.scan_parquet(list(paths), hive_partitioning=partitioned, glob=False)
+            named = _folders_name_columns(paths)
+            return self._polars.scan_parquet(list(paths), hive_partitioning=named, glob=False)
         if kind == "jsonl":
             return self._polars.scan_ndjson(list(paths), infer_schema_length=None)
         return self._polars.scan_csv(
@@ -71,7 +71,7 @@ class PolarsEngine(FileEngine):
     @property
     def failures(self) -> tuple[type[Exception], ...]:
         """Return what Polars raises."""
-        return (self._polars.exceptions.PolarsError, OSError)
+        return (*_wrapped(), self._polars.exceptions.PolarsError, OSError)
 
 
 class DuckDBEngine(FileEngine):
@@ -85,7 +85,8 @@ class DuckDBEngine(FileEngine):
     def scan(self, paths: Sequence[str], kind: str, header: Sequence[str] | None) -> Any:
         """Return a DuckDB relation."""
         if kind == "parquet":
-            return self._connection.read_parquet(list(paths))
+            named = _folders_name_columns(paths)
+            return self._connection.read_parquet(list(paths), hive_partitioning=named)
         if kind == "jsonl":
             return self._connection.read_json(list(paths), format="newline_delimited")
         return self._connection.read_csv(
@@ -105,7 +106,7 @@ class DuckDBEngine(FileEngine):
     @property
     def failures(self) -> tuple[type[Exception], ...]:
         """Return what DuckDB raises."""
-        return (self._duckdb.Error,)
+        return (*_wrapped(), self._duckdb.Error)
 
 
 class SparkEngine(FileEngine):
@@ -129,7 +130,19 @@ class SparkEngine(FileEngine):
     def failures(self) -> tuple[type[Exception], ...]:
         """Return what Spark raises."""
         errors = import_extra("pyspark.errors", extra="spark", purpose="the engine spark")
-        return (errors.PySparkException,)
+        return (*_wrapped(), errors.PySparkException)
+
+
+def _wrapped() -> tuple[type[Exception], ...]:
+    """Return what narwhals makes of an engine's own errors."""
+    from narwhals.exceptions import NarwhalsError
+
+    return (NarwhalsError,)
+
+
+def _folders_name_columns(paths: Sequence[str]) -> bool:
+    """Return whether the files lie in folders such as ``model=A``."""
+    return any("=" in folder for folder in Path(paths[0]).parts[:-1])
 
 
 _ENGINES: dict[str, type[FileEngine]] = {
