@@ -71,9 +71,7 @@ def cells(groups: dict[str, RankCounts]) -> dict[tuple[Any, ...], int]:
     return {
         (label, *map(int, cell)): int(count)
         for label, counts in groups.items()
-        for *cell, count in zip(
-            counts.sampled, counts.items, counts.low, counts.count, strict=True
-        )
+        for *cell, count in zip(counts.sampled, counts.items, counts.low, counts.count, strict=True)
     }
 
 

@@ -135,8 +135,10 @@ def test_bad_rows_are_named(engine, case):
     assert words in str(caught.value)
     ordered = engine not in {"duckdb", "dask"}
     if ordered and "got " in str(caught.value):
-        assert "in row 2" in str(caught.value) or "in row 3" in str(caught.value) or (
-            "in row 4" in str(caught.value)
+        assert (
+            "in row 2" in str(caught.value)
+            or "in row 3" in str(caught.value)
+            or ("in row 4" in str(caught.value))
         )
 
 
@@ -270,4 +272,6 @@ def test_counts_accumulate_over_a_stream():
     with pytest.raises(InputError, match="at least one"):
         RankCounts.merge([])
     with pytest.raises(DesignError, match="agree on replacement"):
-        RankCounts.merge([whole, RankCounts.from_ranks([1], items=50, sampled=9, replacement=False)])
+        RankCounts.merge(
+            [whole, RankCounts.from_ranks([1], items=50, sampled=9, replacement=False)]
+        )

@@ -134,7 +134,9 @@ def test_a_bad_rank_is_found_in_its_file(write, tmp_path, engine, kind):
     bad = write(f"b.{kind}", {"rank": [1, 2, 11, 12]})
     with pytest.raises(RankError) as caught:
         rankfiles.read_counts(str(tmp_path / f"*.{kind}"), engine=engine, **DESIGN)
-    assert f"column 'rank' of {str(bad)!r} must hold whole numbers from 1 to 10" in str(caught.value)
+    assert f"column 'rank' of {str(bad)!r} must hold whole numbers from 1 to 10" in str(
+        caught.value
+    )
     assert ("got 11.0 in row 3" if kind in {"csv", "tsv"} else "got 11 in row 3") in str(
         caught.value
     )
@@ -158,7 +160,9 @@ def test_an_empty_cell_is_a_null(tmp_path, engine):
 def test_types_must_agree_between_files(write, tmp_path, engine):
     write("a.parquet", {"user": [1, 1], "score": [1.0, 2.0], "target": [True, False]})
     write("b.parquet", {"user": ["u", "u"], "score": [1.0, 2.0], "target": [True, False]})
-    with pytest.raises(FileError, match="column 'user' must be of one type in all files, got Int64"):
+    with pytest.raises(
+        FileError, match="column 'user' must be of one type in all files, got Int64"
+    ):
         rankfiles.read_counts(str(tmp_path / "*.parquet"), items=50, engine=engine)
     write("b.parquet", {"user": [1, 1], "score": ["1", "2"], "target": [True, False]})
     with pytest.raises(FileError, match="b.parquet' must hold numbers, its type is String"):

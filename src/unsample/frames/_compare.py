@@ -19,7 +19,7 @@ from unsample.frames._layout import LABEL, Layout
 from unsample.frames._queries import BAD, TARGETS, cells_of_ranks, cells_of_users, users_of_scores
 from unsample.frames._refuse import refuse_row, refuse_user, refuse_words
 from unsample.frames._roles import check_types, read_roles
-from unsample.frames._table import Table, is_missing
+from unsample.frames._table import Table, fetch, is_missing
 from unsample.ties import Comparisons
 
 if TYPE_CHECKING:
@@ -179,16 +179,15 @@ def _by_label(cells: _Cells, layout: Layout) -> dict[str, Comparisons]:
 
 
 def _collect(table: Table, layout: Layout, query: nw.LazyFrame[Any]) -> _Cells:
-    """Run a query in its engine and return its columns: numbers as arrays, nulls as NaN."""
-    streaming: dict[str, Any] = {"engine": "streaming"} if query.implementation.is_polars() else {}
+    """Run a query and return its columns: numbers as arrays, nulls as NaN."""
     try:
-        result = query.collect(**streaming)
+        columns = fetch(query)
     except table.failures as problem:
         if table.text:
             refuse_words(table, layout)
         reason = str(problem).strip().splitlines()[0]
         raise FileError(f"cannot read {table.name}: {reason}") from problem
-    cells = {name: _as_array(result[name].to_list(), name) for name in result.columns}
+    cells = {name: _as_array(values, name) for name, values in columns.items()}
     count = cells["count"]
     cells["count"] = np.where(np.isnan(count), 0, count).astype(np.int64) if len(count) else count
     for name in ("weight", "weight_squared"):

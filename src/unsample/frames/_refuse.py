@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -11,7 +10,7 @@ from unsample.errors import DesignError, InputError, RankError, ScoreError
 from unsample.frames._layout import LABEL, NAMES, Layout
 from unsample.frames._queries import TARGETS, bad_number
 from unsample.frames._roles import as_roles, rename_roles
-from unsample.frames._table import ROW, Part, Table, is_missing
+from unsample.frames._table import ROW, Part, Table, first_row, is_missing
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -42,7 +41,8 @@ def refuse_row(
     rule = _rule(layout, role, sampled)
     for part in table.parts():
         rows = as_roles(part.frame, layout, text=table.text)
-        for row in _first(rows.filter(rule.broken)):
+        row = first_row(_in_order(rows.filter(rule.broken)))
+        if row is not None:
             raise rule.error(_complaint(part, layout, role, row, rule))
     if required:
         raise rule.error(
@@ -60,7 +60,8 @@ def refuse_words(table: Table, layout: Layout) -> None:
         rows = rename_roles(part.frame, layout)
         for role in numbers:
             rule = _Rule("numbers", ~nw.col(role).str.contains(_NUMBER), table.error)
-            for row in _first(rows.filter(rule.broken)):
+            row = first_row(_in_order(rows.filter(rule.broken)))
+            if row is not None:
                 raise rule.error(_complaint(part, layout, role, row, rule))
 
 
@@ -74,8 +75,8 @@ def refuse_user(
     if sampled is not None:
         wrong |= nw.col("sampled") != sampled
     # The smallest name, so that the message is the same in every engine.
-    found = users.filter(wrong).sort([*layout.keys, "user"]).head(1).collect()
-    row = next(found.iter_rows(named=True))
+    row = first_row(users.filter(wrong).sort([*layout.keys, "user"]))
+    assert row is not None  # the groups have told that there is one
     who = f"user {row['user']!r}"
     if layout.by is not None:
         who += f" (with {layout.by} {row[LABEL]!r})"
@@ -154,10 +155,8 @@ def _outside(role: str, low: int, high: Any) -> nw.Expr:
     return outside
 
 
-def _first(rows: nw.LazyFrame[Any]) -> Iterator[dict[str, Any]]:
-    """Give the first row, if there is one; any row where the engine keeps no order."""
-    ordered = rows.sort(ROW) if ROW in rows.collect_schema() else rows
-    return ordered.head(1).collect().iter_rows(named=True)
+def _in_order(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    return rows.sort(ROW) if ROW in rows.collect_schema() else rows
 
 
 def _complaint(part: Part, layout: Layout, role: str, row: dict[str, Any], rule: _Rule) -> str:

@@ -13,7 +13,7 @@ from unsample.errors import InputError
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["ROW", "Part", "Table", "is_frame", "is_missing", "lazy_frame"]
+__all__ = ["ROW", "Part", "Table", "fetch", "first_row", "is_frame", "is_missing", "lazy_frame"]
 
 #: The column that numbers the rows of a part, from 0, where its engine keeps their order.
 ROW = "unsample_row_number"
@@ -101,6 +101,24 @@ def lazy_frame(native: Any) -> nw.LazyFrame[Any]:
     except nw.exceptions.DuplicateError as problem:
         raise InputError(f"the columns of frame must have different names: {problem}") from problem
     return frame
+
+
+def fetch(query: nw.LazyFrame[Any]) -> dict[str, list[Any]]:
+    """Run a query in its engine and return its few rows, as a list for each column."""
+    if query.implementation.is_duckdb():
+        # DuckDB hands rows over itself; the way through Arrow would need another library.
+        relation = query.to_native()
+        rows = relation.fetchall()
+        return {name: [row[place] for row in rows] for place, name in enumerate(relation.columns)}
+    streaming: dict[str, Any] = {"engine": "streaming"} if query.implementation.is_polars() else {}
+    result = query.collect(**streaming)
+    return {name: result[name].to_list() for name in result.columns}
+
+
+def first_row(query: nw.LazyFrame[Any]) -> dict[str, Any] | None:
+    """Return one row of a query's result, or None if it has none."""
+    columns = fetch(query.head(1))
+    return {name: values[0] for name, values in columns.items() if values} or None
 
 
 def _number_rows(native: Any) -> nw.LazyFrame[Any]:
