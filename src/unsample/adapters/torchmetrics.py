@@ -29,7 +29,7 @@ _torch = import_extra("torch", extra="neural", purpose="a metric for training")
 _TIES = ("random", "optimistic", "pessimistic")
 
 
-class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[name-defined]
+class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
     """Full-catalogue metrics of a model that is evaluated against sampled items.
 
     Parameters
