@@ -114,7 +114,9 @@ class Cost:
     def of(cls, work: str, path: Path, option: str) -> Cost:
         command = [sys.executable, __file__, "child", work, str(path), option]
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+        if done.returncode:
+            sys.exit(done.stderr)
         return cls(*json.loads(done.stdout.splitlines()[-1]))
 
     def __or__(self, other: Cost) -> Cost:

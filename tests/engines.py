@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,6 +75,24 @@ def cells(groups: dict[str, RankCounts]) -> dict[tuple[Any, ...], int]:
         for label, counts in groups.items()
         for *cell, count in zip(counts.sampled, counts.items, counts.low, counts.count, strict=True)
     }
+
+
+def documented(engine: str) -> str:
+    """Return the lines that the documentation shows for an engine."""
+    page = (Path(__file__).parent.parent / "docs" / "frames.md").read_text(encoding="utf-8")
+    (block,) = re.findall(rf"^{engine}\b[^`]*?```python\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    return block
+
+
+def run_documented(engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Run these lines on a file of ranks and return the estimates."""
+    ranks = np.random.default_rng(5).integers(1, 101, 2000)
+    pl.DataFrame({"rank": ranks}).write_parquet(folder / "ranks.parquet")
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {}
+    exec(documented(engine), names)
+    assert names["counts"] == RankCounts.from_ranks(ranks, items=3706, sampled=99)
+    return {name: names["result"][name].value for name in names["result"]}
 
 
 def cases() -> dict[str, Case]:

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engines import ENGINES, cases, compare_slowly, in_engine, scored_rows
+from tests.engines import (
+    ENGINES,
+    cases,
+    compare_slowly,
+    documented,
+    in_engine,
+    need,
+    run_documented,
+    scored_rows,
+)
 from unsample.counts import RankCounts
 from unsample.errors import DesignError, InputError, RankError, ScoreError
 from unsample.frames import is_frame
@@ -273,3 +282,35 @@ def test_counts_accumulate_over_a_stream():
         RankCounts.merge([])
     with pytest.raises(DesignError, match="agree on replacement"):
         whole + RankCounts.from_ranks([1], items=50, sampled=9, replacement=False)
+
+
+def test_weights_are_asked_of_targets_only(engine):
+    frame = pl.DataFrame(SCORED | {"weight": [0.5, None, 0.25, -1.0]})
+    counts = RankCounts.from_frame(in_engine(engine, frame), items=50)
+    assert sorted(counts.weight.tolist()) == [0.75]
+    bad = pl.DataFrame(SCORED | {"weight": [0.5, 1.0, -0.25, 1.0]})
+    with pytest.raises(InputError, match="column 'weight' of the frame must hold finite numbers"):
+        RankCounts.from_frame(in_engine(engine, bad), items=50)
+
+
+def test_numbers_beyond_all_types_are_refused():
+    frame = pl.DataFrame({"rank": [1, 2**63]}, schema={"rank": pl.UInt64})
+    with pytest.raises(RankError, match="got 9223372036854775808 in row 2"):
+        RankCounts.from_frame(frame, items=50, sampled=9)
+
+
+def test_many_groups(engine):
+    users = np.arange(300)
+    frame = pl.DataFrame({"user": users, "rank": users % 10 + 1})
+    groups = RankCounts.from_frame_by(in_engine(engine, frame), "user", items=50, sampled=9)
+    assert len(groups) == 300
+    assert groups["17"].low.tolist() == [8]
+
+
+@pytest.mark.parametrize("engine", ["pandas", "Polars", "DuckDB"])
+def test_the_documented_lines_run(engine, tmp_path, monkeypatch):
+    need(engine.lower(), "frames")
+    found = run_documented(engine, tmp_path, monkeypatch)
+    assert list(found) == ["NDCG@10", "Recall@50"]
+    lines = documented(engine).splitlines()
+    assert lines[-2:] == documented("pandas").splitlines()[-2:]

@@ -263,3 +263,14 @@ def test_the_command_says_what_is_wrong_in_one_line(write, tmp_path, run):
         )
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert words in err
+
+
+def test_text_files_with_clashing_or_no_columns(tmp_path, engine):
+    for text, words in (
+        ("rank,rank\n1,1\n", "two columns of one name"),
+        ("", "is empty"),
+        ("rank\n", "has no rows"),
+    ):
+        (tmp_path / "ranks.csv").write_text(text)
+        with pytest.raises(FileError, match=words):
+            rankfiles.read_counts(str(tmp_path / "*.csv"), engine=engine, **DESIGN)

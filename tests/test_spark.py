@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 
-from tests.engines import cases, cells, need, scored_rows
+from tests.engines import cases, cells, documented, need, run_documented, scored_rows
 from unsample import frames, rankfiles
 from unsample.adapters import spark
 from unsample.adapters._comparers import FullComparer, SampledComparer
@@ -36,6 +36,8 @@ def session():
         pytest.skip(reason)
     arguments = {
         "spark.master": "local[2]",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "3",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.ui.showConsoleProgress": "false",
@@ -107,6 +109,12 @@ def test_the_printed_query_runs_on_spark(session):
     query = frames.counts_query("scores", by="model", columns={"item": "item"}, dialect="spark")
     groups = RankCounts.from_frame_by(session.sql(query), "model", items=50)
     assert cells(groups) == cells(RankCounts.from_frame_by(frame, "model", items=50))
+
+
+def test_the_documented_lines_run_on_spark(session, tmp_path, monkeypatch):
+    found = run_documented("Spark", tmp_path, monkeypatch)
+    assert found == run_documented("pandas", tmp_path, monkeypatch)
+    assert documented("Spark").splitlines()[-2:] == documented("pandas").splitlines()[-2:]
 
 
 # -- evaluation on the workers -------------------------------------------------------------------

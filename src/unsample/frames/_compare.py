@@ -167,14 +167,15 @@ def _is_whole(values: npt.NDArray[Any], low: int, high: int | npt.NDArray[np.int
 
 
 def _by_label(cells: _Cells, layout: Layout) -> dict[str, Comparisons]:
-    labels = np.array([str(label) for label in cells[LABEL]] if layout.by else [""])
-    names, place = np.unique(labels, return_inverse=True)
-    if not layout.by:
-        place = np.zeros(len(cells["count"]), dtype=np.int64)
     fields = ("sampled", "items", "better", "tied", "count", "weight", "weight_squared")
+    if layout.by is None:
+        return {"": Comparisons(**{field: cells[field] for field in fields})}
+    labels = np.array([str(label) for label in cells[LABEL]])
+    order = np.argsort(labels, kind="stable")
+    names, starts = np.unique(labels[order], return_index=True)
     return {
-        str(name): Comparisons(**{field: cells[field][place == index] for field in fields})
-        for index, name in enumerate(names)
+        str(name): Comparisons(**{field: cells[field][members] for field in fields})
+        for name, members in zip(names, np.split(order, starts[1:]), strict=True)
     }
 
 
@@ -202,7 +203,8 @@ def _as_array(values: list[Any], name: str) -> npt.NDArray[Any]:
         labels[:] = values
         return labels
     plain = [_as_number(value) for value in values]
-    return np.array(plain, dtype=np.int64 if all(isinstance(n, int) for n in plain) else np.float64)
+    whole = all(isinstance(number, int) and abs(number) < 2**63 for number in plain)
+    return np.array(plain, dtype=np.int64 if whole else np.float64)
 
 
 def _as_number(value: Any) -> int | float:

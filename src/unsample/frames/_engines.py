@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["ENGINES", "FileEngine", "embedded_engine", "file_engine", "spark_session"]
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+#: Any of these says that somebody has configured Spark, and nothing is to be assumed.
+_SPARK_CONFIGURATION = (
+    "MASTER",
+    "PYSPARK_GATEWAY_PORT",
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_CONF_DIR",
+    "SPARK_HOME",
+    "SPARK_REMOTE",
+)
 
 
 class FileEngine(ABC):
@@ -174,22 +183,24 @@ def file_engine(name: str | None = None) -> FileEngine:
 def spark_session() -> SparkSession:
     """Return the active Spark session, or start one.
 
-    The master and everything else come from Spark's usual configuration (``SPARK_CONF_DIR``,
-    ``PYSPARK_SUBMIT_ARGS``, ``spark-submit``); without any, Spark runs in local mode here.
+    The master and everything else come from Spark's usual configuration (``spark-submit``,
+    ``PYSPARK_SUBMIT_ARGS``, ``SPARK_CONF_DIR``, ``SPARK_REMOTE``); without any, Spark runs in
+    local mode on all processors.
     """
     sql = import_extra("pyspark.sql", extra="spark", purpose="the engine spark")
     active: SparkSession | None = sql.SparkSession.getActiveSession()
     if active is not None:
         return active
-    _require_java()
+    if "SPARK_REMOTE" not in os.environ:
+        _require_java()
     # Workers must run this interpreter: another one on the path may lack numpy, or differ.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = sql.SparkSession.builder.appName("unsample")
-    configured = import_extra("pyspark", extra="spark", purpose="the engine spark").SparkConf()
-    if configured.get("spark.master", "local[*]").startswith("local"):
+    if not any(name in os.environ for name in _SPARK_CONFIGURATION):
         # A local session talks to itself only, whatever the machine's name resolves to.
-        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-        builder = builder.config("spark.driver.host", "127.0.0.1")
+        builder = builder.master("local[*]")
+        for name in ("spark.driver.bindAddress", "spark.driver.host"):
+            builder = builder.config(name, "127.0.0.1")
         builder = builder.config("spark.ui.enabled", "false")
     session: SparkSession = builder.getOrCreate()
     return session

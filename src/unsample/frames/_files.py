@@ -110,6 +110,10 @@ class _File:
         if self.kind not in _TEXT or "://" in self.path:
             return None
         first = _first_line(self.path, "\t" if self.kind == "tsv" else ",")
+        if not first:
+            raise FileError(f"{self.path!r} is empty; a table starts with the names of its columns")
+        if len(set(first)) != len(first):
+            raise FileError(f"{self.path!r} has two columns of one name: {', '.join(first)}")
         return ["rank"] if len(first) == 1 and _is_number(first[0]) else None
 
     @cached_property

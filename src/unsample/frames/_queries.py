@@ -121,5 +121,5 @@ def _bad_row(layout: Layout) -> nw.Expr:
     if "item" in layout:
         bad |= nw.col("item").is_null()
     if "weight" in layout:
-        bad |= bad_number("weight")
+        bad |= (target == 1) & bad_number("weight")
     return bad

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from unsample._checks import LARGEST_CATALOGUE
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["refuse_row", "refuse_user", "refuse_words"]
 
 #: How a number is written in a text file (an empty cell is null, and no number either).
-_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+_NUMBER = r"(?i)^\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)\s*$"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,11 @@ def refuse_row(
 
     Nothing happens when no such row is found and none is ``required``.
     """
+    import narwhals as nw
+
     rule = _rule(layout, role, sampled)
+    if layout.rows == "scores" and role in {"items", "weight"}:
+        rule = replace(rule, broken=rule.broken & (nw.col("target") == 1))
     for part in table.parts():
         rows = as_roles(part.frame, layout, text=table.text)
         row = first_row(_in_order(rows.filter(rule.broken)))
