@@ -84,13 +84,12 @@ def documented(engine: str) -> str:
     return block
 
 
-def run_documented(engine: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+def run_documented(engine: str, folder: Path) -> dict[str, float]:
     """Run these lines on a file of ranks and return the estimates."""
     ranks = np.random.default_rng(5).integers(1, 101, 2000)
     pl.DataFrame({"rank": ranks}).write_parquet(folder / "ranks.parquet")
-    monkeypatch.chdir(folder)
     names: dict[str, Any] = {}
-    exec(documented(engine), names)
+    exec(documented(engine).replace("ranks.parquet", str(folder / "ranks.parquet")), names)
     assert names["counts"] == RankCounts.from_ranks(ranks, items=3706, sampled=99)
     return {name: names["result"][name].value for name in names["result"]}
 

@@ -1,5 +1,8 @@
 """One code path over every engine: the same counts, and the same errors, to the last one."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -308,9 +311,20 @@ def test_many_groups(engine):
 
 
 @pytest.mark.parametrize("engine", ["pandas", "Polars", "DuckDB"])
-def test_the_documented_lines_run(engine, tmp_path, monkeypatch):
+def test_the_documented_lines_run(engine, tmp_path):
     need(engine.lower(), "frames")
-    found = run_documented(engine, tmp_path, monkeypatch)
+    found = run_documented(engine, tmp_path)
     assert list(found) == ["NDCG@10", "Recall@50"]
     lines = documented(engine).splitlines()
     assert lines[-2:] == documented("pandas").splitlines()[-2:]
+
+
+def test_counting_loads_no_engine_before_a_frame_comes():
+    code = (
+        "import sys, unsample; unsample.RankCounts.from_ranks([1], items=50, sampled=9);"
+        "from unsample import rankfiles;"
+        "loaded = {'narwhals', 'polars', 'pandas', 'pyarrow', 'duckdb', 'pyspark'} & {*sys.modules};"
+        "sys.exit(str(loaded) if loaded else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -111,9 +111,9 @@ def test_the_printed_query_runs_on_spark(session):
     assert cells(groups) == cells(RankCounts.from_frame_by(frame, "model", items=50))
 
 
-def test_the_documented_lines_run_on_spark(session, tmp_path, monkeypatch):
-    found = run_documented("Spark", tmp_path, monkeypatch)
-    assert found == run_documented("pandas", tmp_path, monkeypatch)
+def test_the_documented_lines_run_on_spark(session, tmp_path):
+    found = run_documented("Spark", tmp_path)
+    assert found == run_documented("pandas", tmp_path)
     assert documented("Spark").splitlines()[-2:] == documented("pandas").splitlines()[-2:]
 
 

@@ -126,12 +126,14 @@ class SparkEngine(FileEngine):
 
     def scan(self, paths: Sequence[str], kind: str, header: Sequence[str] | None) -> Any:
         """Return a Spark DataFrame."""
+        # Found here, so lying here: Spark would look in the folder and the store it was set up for.
+        places = [path if "://" in path else f"file://{Path(path).absolute()}" for path in paths]
         if kind == "parquet":
-            return self._session.read.parquet(*paths)
+            return self._session.read.parquet(*places)
         if kind == "jsonl":
-            return self._session.read.json(list(paths))
+            return self._session.read.json(places)
         frame = self._session.read.csv(
-            list(paths), sep=_DELIMITERS[kind], header=header is None, escape='"'
+            places, sep=_DELIMITERS[kind], header=header is None, escape='"'
         )
         return frame if header is None else frame.toDF(*header)
 
