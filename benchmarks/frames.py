@@ -24,7 +24,7 @@ from typing import Any
 
 ITEMS = 100_000
 SAMPLED = 99
-TURNS = 3
+TURNS = 5
 REPEATS = 3
 
 

@@ -323,8 +323,28 @@ def test_counting_loads_no_engine_before_a_frame_comes():
     code = (
         "import sys, unsample; unsample.RankCounts.from_ranks([1], items=50, sampled=9);"
         "from unsample import rankfiles;"
-        "loaded = {'narwhals', 'polars', 'pandas', 'pyarrow', 'duckdb', 'pyspark'} & {*sys.modules};"
+        "engines = {'narwhals', 'polars', 'pandas', 'pyarrow', 'duckdb', 'pyspark'};"
+        "loaded = engines & {*sys.modules};"
         "sys.exit(str(loaded) if loaded else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_ties_of_few_targets_are_uniform_too():
+    users = np.arange(8000)
+    # Every target has a catalogue of its own, so each is a cell of one target with three ties.
+    cells_ = Comparisons.of_targets(
+        np.zeros(8000), np.full(8000, 3), items=100 + users, sampled=9, weights=np.full(8000, 0.5)
+    )
+    counts = RankCounts.from_comparisons(cells_, rng=2)
+    assert counts.total == 8000
+    assert counts.weight.sum() == 4000
+    times = np.bincount(counts.low, minlength=5)[1:]
+    # Binomial with p = 1/4: five standard deviations.
+    assert np.abs(times - 2000).max() < 5 * np.sqrt(8000 * 3 / 16)
+
+
+def test_a_model_that_ties_everything_is_counted_quickly():
+    cells_ = Comparisons.of_targets([0, 0], [10**9, 10**9], items=10**9 + 1, sampled=10**9)
+    assert RankCounts.from_comparisons(cells_, rng=3).total == 2

@@ -18,7 +18,6 @@ from unsample.ranking import FactorScores, exact_ranks
 from unsample.sampling import Design
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),
     # Said by Spark of the pandas that is installed; nothing here goes through pandas.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

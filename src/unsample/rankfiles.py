@@ -39,6 +39,7 @@ from unsample._checks import Seed, as_integer_array, check_choice, import_extra,
 from unsample.counts import RankCounts
 from unsample.errors import DesignError, FileError, InputError
 from unsample.frames import (
+    SUFFIXES,
     compare_table,
     embedded_engine,
     expand_pattern,
@@ -53,21 +54,12 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet", "npz", "json")
 STANDARD_INPUT = "-"
 _PARQUET_MARK = b"PAR1"
 
-_SUFFIXES = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".npz": "npz",
-    ".json": "json",
-}
+_SUFFIXES = SUFFIXES | {".npz": "npz", ".json": "json"}
 _NUMBER_COLUMNS = ("rank", "better", "tied", "count", "sampled", "items", "weight")
 #: Text files from this size on are streamed by an engine, if one is installed.
 _LARGE_TEXT = 1 << 25
+#: Bytes that tell a format.
+_START = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -80,14 +72,34 @@ class _Table:
 
 
 @dataclass(frozen=True)
-class _Design:
-    """What the caller says about all rows alike."""
+class _Request:
+    """What is asked of the files: how they are written, and what their rows mean."""
 
+    path: str
+    by: str | None
     items: int | None
     sampled: int | None
     replacement: bool
+    file_format: str | None
+    engine: str | None
+    columns: Mapping[str, str]
+    rows: str | None
     ties: str
     rng: Seed
+
+    @property
+    def standard_input(self) -> bool:
+        return self.path == STANDARD_INPUT
+
+    @property
+    def several(self) -> bool:
+        """Whether the path stands for several files."""
+        return not self.standard_input and is_pattern(self.path)
+
+    def count(self, cells: Comparisons) -> RankCounts:
+        return RankCounts.from_comparisons(
+            cells, ties=self.ties, rng=self.rng, replacement=self.replacement
+        )
 
 
 def read_counts(
@@ -151,91 +163,88 @@ def read_grouped_counts(
     columns, rows, ties, rng
         As in `RankCounts.from_frame`.
     """
-    design = _Design(items, sampled, replacement, ties, rng)
-    if path == STANDARD_INPUT and (engine or columns or rows):
+    request = _Request(
+        path, by, items, sampled, replacement, file_format, engine, columns or {}, rows, ties, rng
+    )
+    asks_engine = bool(engine or columns or rows)
+    if request.standard_input and asks_engine:
         raise InputError(
             "engine, columns and rows must be left out with standard input, which is read here; "
             "write it to a file"
         )
-    saved = _saved_files(path, by, design)
-    if saved is not None:
-        return saved
-    if engine or columns or rows or _is_streamed(path, file_format):
-        return _stream(path, by, design, file_format, engine, columns, rows)
-    content, source = _read_bytes(path)
+    if request.several and _all_saved(path):
+        _refuse_options(repr(path), request)
+        return {"": RankCounts.merge(RankCounts.load(file) for file in expand_pattern(path))}
+    if asks_engine or _is_streamed(request):
+        return _stream(request)
+    return _read_here(request)
+
+
+def _read_here(request: _Request) -> dict[str, RankCounts]:
+    content, source = _read_bytes(request.path)
     if not content:
         raise FileError(f"{source} is empty; a rank file has a column named rank")
-    kind = _format_of(path, content, file_format)
-    counts = _saved_counts(content, kind, source)
-    if counts is not None:
-        _refuse_options(source, by, design)
-        return {"": counts}
-    table = _PARSERS[kind](content, source, by)
-    if path != STANDARD_INPUT and "score" in table.columns and "rank" not in table.columns:
-        return _stream(path, by, design, file_format, engine, columns, rows)
-    _require_columns(table, by)
-    groups = _group_rows(table, by)
-    return {label: _count_rows(table, members, design) for label, members in groups.items()}
+    kind = _format_of(request.path, content, request.file_format)
+    saved = _saved_counts(content, kind, source)
+    if saved is not None:
+        _refuse_options(source, request)
+        return {"": saved}
+    table = _PARSERS[kind](content, source, request.by)
+    if "score" in table.columns and "rank" not in table.columns and not request.standard_input:
+        return _stream(request)
+    _require_columns(table, request.by)
+    groups = _group_rows(table, request.by)
+    return {label: _count_rows(table, members, request) for label, members in groups.items()}
 
 
 # -- files that an engine streams ----------------------------------------------------------------
 
 
-def _is_streamed(path: str, file_format: str | None) -> bool:
-    if path == STANDARD_INPUT:
-        return False
-    if is_pattern(path) or file_format == "parquet":
+def _is_streamed(request: _Request) -> bool:
+    if request.several or (request.file_format == "parquet" and not request.standard_input):
         return True
-    file = Path(path)
-    if not file.is_file():
+    file = Path(request.path)
+    if request.standard_input or not file.is_file():
         return False
-    with file.open("rb") as opened:
-        if file_format is None and opened.read(len(_PARQUET_MARK)) == _PARQUET_MARK:
-            return True
-    text = file_format in {"csv", "tsv"} or file.suffix.lower() in {".csv", ".tsv"}
+    if request.file_format is None and _start_of(file).startswith(_PARQUET_MARK):
+        return True
+    text = (request.file_format or _SUFFIXES.get(file.suffix.lower())) in {"csv", "tsv"}
     return text and file.stat().st_size >= _LARGE_TEXT and embedded_engine() is not None
 
 
-def _stream(
-    path: str,
-    by: str | None,
-    design: _Design,
-    file_format: str | None,
-    engine: str | None,
-    columns: Mapping[str, str] | None,
-    rows: str | None,
-) -> dict[str, RankCounts]:
-    if not is_pattern(path) and not Path(path).is_file():
-        _read_bytes(path)  # says what is wrong with it
-    if file_format is None and not is_pattern(path):
-        with Path(path).open("rb") as opened:
-            start = opened.read(1 << 16)
-        file_format = _format_of(path, start, None)
-    table = open_files(path, engine=engine, file_format=file_format)
+def _stream(request: _Request) -> dict[str, RankCounts]:
+    kind = request.file_format
+    if not request.several:
+        if not Path(request.path).is_file():
+            _read_bytes(request.path)  # says what is wrong with it
+        kind = _format_of(request.path, _start_of(Path(request.path)), kind)
     groups = compare_table(
-        table, by=by, items=design.items, sampled=design.sampled, columns=columns, rows=rows
+        open_files(request.path, engine=request.engine, file_format=kind),
+        by=request.by,
+        items=request.items,
+        sampled=request.sampled,
+        columns=request.columns,
+        rows=request.rows,
     )
-    return {
-        label: RankCounts.from_comparisons(
-            cells, ties=design.ties, rng=design.rng, replacement=design.replacement
-        )
-        for label, cells in groups.items()
-    }
+    return {label: request.count(cells) for label, cells in groups.items()}
 
 
-def _saved_files(path: str, by: str | None, design: _Design) -> dict[str, RankCounts] | None:
-    """Return the sum of all saved counts that a pattern or folder stands for, if it does."""
-    if path == STANDARD_INPUT or "://" in path or not is_pattern(path):
-        return None
-    files = expand_pattern(path)
-    if not all(Path(file).suffix.lower() in {".npz", ".json"} for file in files):
-        return None
-    _refuse_options(repr(path), by, design)
-    return {"": RankCounts.merge(RankCounts.load(file) for file in files)}
+def _start_of(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_START)
+    except OSError as problem:
+        raise FileError(f"cannot read {str(file)!r}: {problem.strerror}") from problem
 
 
-def _refuse_options(source: str, by: str | None, design: _Design) -> None:
-    if by is not None or design.items is not None or design.sampled is not None:
+def _all_saved(pattern: str) -> bool:
+    """Return whether all files that a pattern stands for hold saved counts."""
+    suffixes = {Path(file).suffix.lower() for file in expand_pattern(pattern)}
+    return suffixes <= {".npz", ".json"}
+
+
+def _refuse_options(source: str, request: _Request) -> None:
+    if any(option is not None for option in (request.by, request.items, request.sampled)):
         raise InputError(
             f"by, items and sampled must be left out with {source}, which holds saved counts "
             "and so knows its designs"
@@ -450,42 +459,36 @@ def _group_rows(table: _Table, by: str | None) -> dict[str, npt.NDArray[np.int64
     return {label: np.array(rows) for label, rows in groups.items()}
 
 
-def _count_rows(table: _Table, rows: npt.NDArray[np.int64], design: _Design) -> RankCounts:
+def _count_rows(table: _Table, rows: npt.NDArray[np.int64], request: _Request) -> RankCounts:
     columns = {
         name: _numbers(table, name, rows) for name in _NUMBER_COLUMNS if name in table.columns
     }
-    items = _option_or_column(table, "items", design.items, columns.get("items"))
-    sampled = _option_or_column(table, "sampled", design.sampled, columns.get("sampled"))
+    items = _option_or_column(table, "items", request.items, columns.get("items"))
+    sampled = _option_or_column(table, "sampled", request.sampled, columns.get("sampled"))
     try:
         if "rank" not in columns:
-            return _count_comparisons(columns, items, sampled, design)
+            return request.count(_compared(columns, items, sampled))
         return RankCounts.from_ranks(
             columns["rank"],
             items=items,
             sampled=sampled,
             weights=columns.get("weight"),
             count=columns.get("count"),
-            replacement=design.replacement,
+            replacement=request.replacement,
         )
     except InputError as problem:
         hint = "" if {"items", "sampled"} & set(columns) else _MIXED_HINT
         raise type(problem)(f"{table.source}: {problem}{hint}") from problem
 
 
-def _count_comparisons(
-    columns: Mapping[str, Any], items: Any, sampled: Any, design: _Design
-) -> RankCounts:
-    better, tied = (as_integer_array(name, columns[name]) for name in ("better", "tied"))
-    cells = Comparisons.of_targets(
-        better,
-        tied,
+def _compared(columns: Mapping[str, Any], items: Any, sampled: Any) -> Comparisons:
+    return Comparisons.of_targets(
+        as_integer_array("better", columns["better"]),
+        as_integer_array("tied", columns["tied"]),
         items=items,
         sampled=sampled,
         weights=columns.get("weight"),
         count=as_integer_array("count", columns["count"]) if "count" in columns else None,
-    )
-    return RankCounts.from_comparisons(
-        cells, ties=design.ties, rng=design.rng, replacement=design.replacement
     )
 
 

@@ -146,15 +146,18 @@ class Comparisons:
         return {"rank": ranks.astype(np.int64), **self._columns("sampled", "items", *_SUMS)}
 
     def _spread(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        row, place, count = (np.empty(0, dtype=np.int64) for _ in range(3))
-        for ties in np.unique(self.tied):
-            alike = np.flatnonzero(self.tied == ties)
-            shares = np.full(ties + 1, 1.0 / (ties + 1))
-            drawn = rng.multinomial(self.count[alike], shares)
-            where, places = np.nonzero(drawn)
-            row = np.concatenate([row, alike[where]])
-            place = np.concatenate([place, places])
-            count = np.concatenate([count, drawn[where, places]])
+        # Fewer targets than places are placed one by one, more of them all at once: neither many
+        # targets nor many ties make it slow.
+        few = np.flatnonzero(self.count <= self.tied)
+        row = np.repeat(few, self.count[few])
+        drawn = [(row, rng.integers(0, self.tied[row] + 1), np.ones(len(row), dtype=np.int64))]
+        many = self.count > self.tied
+        for ties in np.unique(self.tied[many]):
+            alike = np.flatnonzero(many & (self.tied == ties))
+            times = rng.multinomial(self.count[alike], np.full(ties + 1, 1.0 / (ties + 1)))
+            where, place = np.nonzero(times)
+            drawn.append((alike[where], place, times[where, place]))
+        row, place, count = (np.concatenate(column) for column in zip(*drawn, strict=True))
         share = count / self.count[row]
         return {
             "rank": self.better[row] + 1 + place,

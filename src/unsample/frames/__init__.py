@@ -7,7 +7,7 @@ front door; this room knows columns and engines, and nothing of estimates.
 
 from unsample.frames._compare import compare_frame, compare_table
 from unsample.frames._engines import ENGINES, embedded_engine, spark_session
-from unsample.frames._files import expand_pattern, is_pattern, open_files
+from unsample.frames._files import SUFFIXES, expand_pattern, is_pattern, open_files
 from unsample.frames._layout import ROWS, Layout
 from unsample.frames._sql import DIALECTS, counts_query
 from unsample.frames._table import Table, is_frame
@@ -16,6 +16,7 @@ __all__ = [
     "DIALECTS",
     "ENGINES",
     "ROWS",
+    "SUFFIXES",
     "Layout",
     "Table",
     "compare_frame",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,7 +89,7 @@ class DuckDBEngine(FileEngine):
 
     def __init__(self) -> None:
         self._duckdb = import_extra("duckdb", extra="frames", purpose="the engine duckdb")
-        self._connection = self._duckdb.connect()
+        self._connection = self._duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
         self._connection.execute("SET enable_progress_bar = false")
 
     def scan(self, paths: Sequence[str], kind: str, header: Sequence[str] | None) -> Any:

@@ -22,10 +22,10 @@ from unsample.frames._table import Part, Table
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["STREAMED_FORMATS", "expand_pattern", "is_pattern", "open_files"]
+__all__ = ["STREAMED_FORMATS", "SUFFIXES", "expand_pattern", "is_pattern", "open_files"]
 
 #: Ending of a name -> the format that an engine streams.
-_SUFFIXES = {
+SUFFIXES = {
     ".csv": "csv",
     ".txt": "csv",
     ".tsv": "tsv",
@@ -117,20 +117,21 @@ class _File:
         return ["rank"] if len(first) == 1 and _is_number(first[0]) else None
 
     @cached_property
-    def native(self) -> Any:
-        try:
-            return self.engine.scan([self.path], self.kind, self.header)
-        except self.engine.failures as problem:
-            raise FileError(_unreadable(self.path, self.kind, problem)) from problem
-
-    @cached_property
     def schema(self) -> Mapping[str, Any]:
         import narwhals as nw
 
         try:
-            return dict(nw.from_native(self.native).collect_schema())
+            native = self.engine.scan([self.path], self.kind, self.header)
+            return dict(nw.from_native(native).collect_schema())
         except self.engine.failures as problem:
             raise FileError(_unreadable(self.path, self.kind, problem)) from problem
+
+    def open_numbered(self) -> nw.LazyFrame[Any]:
+        import narwhals as nw
+
+        native = self.engine.number_rows(self.path, self.kind, self.header)
+        frame: nw.LazyFrame[Any] = nw.from_native(native).lazy()
+        return frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,11 +163,8 @@ class _Files:
 
     def parts(self) -> Iterator[Part]:
         """Give one file after the other."""
-        import narwhals as nw
-
         for file in self.files:
-            native = self.engine.number_rows(file.path, file.kind, file.header)
-            yield Part(repr(file.path), file.schema, nw.from_native(native).lazy())
+            yield Part(repr(file.path), file.schema, file.open_numbered)
 
 
 def _widest(types: Sequence[Any]) -> Any:
@@ -181,7 +179,7 @@ def _widest(types: Sequence[Any]) -> Any:
 def _common_format(pattern: str, paths: Sequence[str], file_format: str | None) -> str:
     if file_format is not None:
         return check_choice("format", file_format, STREAMED_FORMATS)
-    kinds = {_SUFFIXES.get(Path(path).suffix.lower(), ""): path for path in paths}
+    kinds = {SUFFIXES.get(Path(path).suffix.lower(), ""): path for path in paths}
     if len(kinds) > 1:
         raise FileError(
             f"{pattern!r} must match files of one format, got "

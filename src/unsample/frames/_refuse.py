@@ -44,7 +44,7 @@ def refuse_row(
     if layout.rows == "scores" and role in {"items", "weight"}:
         rule = replace(rule, broken=rule.broken & (nw.col("target") == 1))
     for part in table.parts():
-        rows = as_roles(part.frame, layout, text=table.text)
+        rows = as_roles(part.open_numbered(), layout, text=table.text)
         row = first_row(_in_order(rows.filter(rule.broken)))
         if row is not None:
             raise rule.error(_complaint(part, layout, role, row, rule))
@@ -61,7 +61,7 @@ def refuse_words(table: Table, layout: Layout) -> None:
 
     numbers = [role for role in layout.columns if role not in {*NAMES, "target"}]
     for part in table.parts():
-        rows = rename_roles(part.frame, layout)
+        rows = rename_roles(part.open_numbered(), layout)
         for role in numbers:
             rule = _Rule("numbers", ~nw.col(role).str.contains(_NUMBER), table.error)
             row = first_row(_in_order(rows.filter(rule.broken)))
@@ -81,27 +81,31 @@ def refuse_user(
     # The smallest name, so that the message is the same in every engine.
     row = first_row(users.filter(wrong).sort([*layout.keys, "user"]))
     assert row is not None  # the groups have told that there is one
+    raise _user_error(table, layout, row, sampled)
+
+
+def _user_error(
+    table: Table, layout: Layout, row: dict[str, Any], sampled: int | None
+) -> InputError:
     who = f"user {row['user']!r}"
     if layout.by is not None:
         who += f" (with {layout.by} {row[LABEL]!r})"
     targets = 0 if is_missing(row[TARGETS]) else int(row[TARGETS])
-    flag = layout.column("target")
-    if targets == 0:
-        raise InputError(
-            f"each user of {table.name} must have one target, {who} has none; set {flag!r} in the "
-            "row of the target"
+    if targets != 1:
+        rule = f"each user of {table.name} must have one target, {who} has {targets or 'none'}"
+        advice = (
+            "give each target a user of its own (columns={'user': ...}) with the items it is "
+            "compared with"
+            if targets
+            else f"set {layout.column('target')!r} in the row of the target"
         )
-    if targets > 1:
-        raise InputError(
-            f"each user of {table.name} must have one target, {who} has {targets}; give each "
-            "target a user of its own (columns={'user': ...}) with the items it is compared with"
-        )
+        return InputError(f"{rule}; {advice}")
     if sampled is None:
-        raise DesignError(
+        return DesignError(
             f"each target of {table.name} must be compared with at least one other item, {who} "
             "has the target's row alone"
         )
-    raise DesignError(
+    return DesignError(
         f"sampled is {sampled} by argument, but {who} of {table.name} has {int(row['sampled'])} "
         "rows besides the target's; leave sampled out to take it from the rows"
     )

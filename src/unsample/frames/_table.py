@@ -21,11 +21,14 @@ ROW = "unsample_row_number"
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows of a table that have a place of their own (a file), numbered where possible."""
+    """Rows of a table that have a place of their own (a file).
+
+    ``open_numbered`` gives them with a column `ROW`, where the engine keeps their order.
+    """
 
     name: str
     schema: Mapping[str, Any]
-    frame: nw.LazyFrame[Any]
+    open_numbered: Callable[[], nw.LazyFrame[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,7 @@ class Table:
             name,
             schema,
             lambda columns: frame.select(*columns),
-            lambda: iter([Part(name, schema, _number_rows(native))]),
+            lambda: iter([Part(name, schema, lambda: _number_rows(native))]),
         )
 
 
