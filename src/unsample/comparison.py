@@ -31,7 +31,7 @@ from unsample._checks import (
     check_level,
 )
 from unsample.confidence import AffineBound, SamplingError
-from unsample.counts import RankCounts
+from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.estimation import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, estimate
 from unsample.estimators import Estimator
@@ -189,7 +189,7 @@ class _Model:
 
 
 def compare(
-    models: Mapping[str, npt.ArrayLike | RankCounts],
+    models: Mapping[str, npt.ArrayLike | RankCounts | Targets],
     *,
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
@@ -209,8 +209,8 @@ def compare(
     Parameters
     ----------
     models
-        For each name the ranks of its targets, as in `unsample.estimate`; or `RankCounts`, which
-        cannot be paired.
+        For each name the ranks of its targets, as in `unsample.estimate`; or `Targets`, which
+        know their design and users; or `RankCounts`, which cannot be paired.
     items, sampled, metrics, method, weights, replacement, seen
         As in `unsample.estimate`, the same for all models.
     users
@@ -272,29 +272,29 @@ def compare(
 
 def _load(
     name: str,
-    ranks: npt.ArrayLike | RankCounts,
+    given: npt.ArrayLike | RankCounts | Targets,
     items: npt.ArrayLike | None,
     sampled: npt.ArrayLike | None,
     weights: npt.ArrayLike | None,
     users: npt.ArrayLike | None,
     replacement: bool,
 ) -> _Model:
-    if isinstance(ranks, RankCounts):
-        return _Model(name, ranks)
-    if items is None or sampled is None:
-        raise DesignError("items and sampled must be given with ranks, got None")
-    array = as_integer_array(f"ranks of {name}", ranks)
-    counts = RankCounts.from_ranks(
-        array, items=items, sampled=sampled, weights=weights, users=users, replacement=replacement
-    )
-    size = array.size
+    if isinstance(given, RankCounts):
+        return _Model(name, given)
+    if not isinstance(given, Targets):
+        if items is None or sampled is None:
+            raise DesignError("items and sampled must be given with ranks, got None")
+        array = as_integer_array(f"ranks of {name}", given).astype(np.int64)
+        given = Targets(array, items, sampled, weights, users, replacement)
+    size = len(given.ranks)
+    counts = given.counts
     return _Model(
         name,
         counts,
-        array.astype(np.int64),
-        np.broadcast_to(np.asarray(sampled, dtype=np.int64), (size,)),
-        np.ones(size) if weights is None else np.asarray(weights, dtype=np.float64),
-        None if users is None else np.asarray(users),
+        np.asarray(given.ranks, dtype=np.int64),
+        np.broadcast_to(np.asarray(given.sampled, dtype=np.int64), (size,)),
+        np.ones(size) if given.weights is None else np.asarray(given.weights, dtype=np.float64),
+        None if given.users is None else np.asarray(given.users),
     )
 
 

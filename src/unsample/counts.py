@@ -37,7 +37,7 @@ from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.sampling import Design
 from unsample.ties import Comparisons
 
-__all__ = ["DesignCells", "RankCounts"]
+__all__ = ["DesignCells", "RankCounts", "Targets"]
 
 _FORMAT = "unsample.RankCounts/1"
 _INTEGER_FIELDS = ("sampled", "items", "low", "high", "count")
@@ -54,6 +54,30 @@ class DesignCells:
     low: IntArray
     high: IntArray
     columns: slice
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Targets one by one, for comparisons that pair them by user; all else needs only counts."""
+
+    ranks: IntArray
+    items: npt.ArrayLike
+    sampled: npt.ArrayLike
+    weights: npt.ArrayLike | None = None
+    users: npt.ArrayLike | None = None
+    replacement: bool = True
+
+    @property
+    def counts(self) -> RankCounts:
+        """Return how many targets were seen at each rank."""
+        return RankCounts.from_ranks(
+            self.ranks,
+            items=self.items,
+            sampled=self.sampled,
+            weights=self.weights,
+            users=self.users,
+            replacement=self.replacement,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,10 @@ A rank file has a column ``rank`` (1 is the best, among sampled + 1 items), or t
     the design of the row, where designs differ;
 ``weight``
     how much a target counts (1/3 for each of three targets of a user);
+``user``
+    whose target it is: several targets of one user are not independent;
 any other column
-    to group by (``model``, ``user``, ...).
+    to group by (``model``, ...).
 
 A text file without a header is read as one rank a line. Files that `RankCounts.save` wrote are
 recognised too.
@@ -36,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import Seed, as_integer_array, check_choice, import_extra, suggest
-from unsample.counts import RankCounts
+from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, FileError, InputError
 from unsample.frames import (
     SUFFIXES,
@@ -48,7 +50,7 @@ from unsample.frames import (
 )
 from unsample.ties import Comparisons
 
-__all__ = ["FORMATS", "read_counts", "read_grouped_counts"]
+__all__ = ["FORMATS", "read_counts", "read_grouped_counts", "read_targets"]
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "npz", "json")
 STANDARD_INPUT = "-"
@@ -56,6 +58,7 @@ _PARQUET_MARK = b"PAR1"
 
 _SUFFIXES = SUFFIXES | {".npz": "npz", ".json": "json"}
 _NUMBER_COLUMNS = ("rank", "better", "tied", "count", "sampled", "items", "weight")
+_USER = "user"
 #: Text files from this size on are streamed by an engine, if one is installed.
 _LARGE_TEXT = 1 << 25
 #: Bytes that tell a format.
@@ -180,16 +183,71 @@ def read_grouped_counts(
     return _read_here(request)
 
 
-def _read_here(request: _Request) -> dict[str, RankCounts]:
+def read_targets(
+    path: str,
+    *,
+    by: str | None = None,
+    items: int | None = None,
+    sampled: int | None = None,
+    replacement: bool = True,
+    file_format: str | None = None,
+) -> dict[str, Targets | RankCounts]:
+    """Read a rank file target by target, by the values of the column ``by``.
+
+    Where a row stands for several targets, or only counts can be had (saved counts, tables of
+    scores, patterns of files), counts are returned, which cannot be paired by user.
+    """
+    request = _Request(
+        path, by, items, sampled, replacement, file_format, None, {}, None, "random", 0
+    )
+    if not request.several:
+        table = _parse_file(request)
+        if isinstance(table, _Table) and "rank" in table.columns and "count" not in table.columns:
+            groups = _group_rows(table, by) if by in (None, *table.columns) else {}
+            _require_columns(table, by)
+            return {label: _targets(table, rows, request) for label, rows in groups.items()}
+    return dict(
+        read_grouped_counts(
+            path,
+            by=by,
+            items=items,
+            sampled=sampled,
+            replacement=replacement,
+            file_format=file_format,
+        )
+    )
+
+
+def _targets(table: _Table, rows: npt.NDArray[np.int64], request: _Request) -> Targets:
+    columns = {
+        name: _numbers(table, name, rows) for name in _NUMBER_COLUMNS if name in table.columns
+    }
+    found = Targets(
+        columns["rank"],
+        _option_or_column(table, "items", request.items, columns.get("items")),
+        _option_or_column(table, "sampled", request.sampled, columns.get("sampled")),
+        columns.get("weight"),
+        _users(table, rows),
+        request.replacement,
+    )
+    _count_rows(table, rows, request)  # says what is wrong with the ranks, and where
+    return found
+
+
+def _parse_file(request: _Request) -> _Table | RankCounts:
     content, source = _read_bytes(request.path)
     if not content:
         raise FileError(f"{source} is empty; a rank file has a column named rank")
     kind = _format_of(request.path, content, request.file_format)
     saved = _saved_counts(content, kind, source)
-    if saved is not None:
-        _refuse_options(source, request)
-        return {"": saved}
-    table = _PARSERS[kind](content, source, request.by)
+    return saved if saved is not None else _PARSERS[kind](content, source, request.by)
+
+
+def _read_here(request: _Request) -> dict[str, RankCounts]:
+    table = _parse_file(request)
+    if isinstance(table, RankCounts):
+        _refuse_options(repr(request.path), request)
+        return {"": table}
     if "score" in table.columns and "rank" not in table.columns and not request.standard_input:
         return _stream(request)
     _require_columns(table, request.by)
@@ -322,7 +380,7 @@ def _delimited_table(rows: Iterator[tuple[int, list[str]]], source: str, by: str
         raise FileError(f"{source} has no rows; a rank file has a column named rank")
     lines: list[int] = []
     header = [cell.strip() for cell in first[1]]
-    wanted = {name for name in (*_NUMBER_COLUMNS, by) if name is not None}
+    wanted = {name for name in (*_NUMBER_COLUMNS, _USER, by) if name is not None}
     columns: dict[str, list[str]] = {name: [] for name in header}
     if len(header) == 1 and _is_number(header[0]):
         columns, header = {"rank": [header[0]]}, ["rank"]
@@ -365,7 +423,7 @@ def _parse_jsonl(content: bytes, source: str, by: str | None) -> _Table:
 
 def _parse_parquet(content: bytes, source: str, by: str | None) -> _Table:
     parquet = import_extra("pyarrow.parquet", extra="frames", purpose="reading Parquet")
-    wanted = [name for name in (*_NUMBER_COLUMNS, by) if name is not None]
+    wanted = [name for name in (*_NUMBER_COLUMNS, _USER, by) if name is not None]
     try:
         file = parquet.ParquetFile(io.BytesIO(content))
         present = file.schema_arrow.names
@@ -474,11 +532,19 @@ def _count_rows(table: _Table, rows: npt.NDArray[np.int64], request: _Request) -
             sampled=sampled,
             weights=columns.get("weight"),
             count=columns.get("count"),
+            users=_users(table, rows),
             replacement=request.replacement,
         )
     except InputError as problem:
         hint = "" if {"items", "sampled"} & set(columns) else _MIXED_HINT
         raise type(problem)(f"{table.source}: {problem}{hint}") from problem
+
+
+def _users(table: _Table, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any] | None:
+    if _USER not in table.columns:
+        return None
+    values = table.columns[_USER]
+    return np.array([str(values[row]) for row in rows])
 
 
 def _compared(columns: Mapping[str, Any], items: Any, sampled: Any) -> Comparisons:

@@ -10,9 +10,11 @@ import typer
 
 from unsample import __version__
 from unsample.cli import _datasets
+from unsample.cli._compare import compare_command
 from unsample.cli._estimate import estimate_command
 from unsample.cli._evaluate import evaluate_command
 from unsample.cli._reproduce import reproduce_command
+from unsample.cli._sql import sql_command
 from unsample.errors import UnsampleError
 
 __all__ = ["app", "main"]
@@ -45,8 +47,10 @@ def _options(
 
 
 app.command("estimate")(estimate_command)
+app.command("compare")(compare_command)
 app.command("evaluate")(evaluate_command)
 app.command("reproduce")(reproduce_command)
+app.command("sql")(sql_command)
 app.add_typer(_datasets.app, name="datasets")
 
 
