@@ -22,6 +22,7 @@ from unsample.estimators.cls import CLS
 from unsample.estimators.mes import MES
 from unsample.estimators.mle import MAP, MLE, WMLE
 from unsample.estimators.naive import Naive, UnbiasedRank
+from unsample.estimators.smooth import Smooth
 
 __all__ = [
     "BV",
@@ -43,6 +44,7 @@ __all__ = [
     "Naive",
     "Observed",
     "RecallMap",
+    "Smooth",
     "UnbiasedRank",
     "group_catalogues",
     "parse",

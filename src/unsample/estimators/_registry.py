@@ -16,6 +16,7 @@ from unsample.estimators.cls import CLS
 from unsample.estimators.mes import MES
 from unsample.estimators.mle import MAP, MLE, WMLE
 from unsample.estimators.naive import Naive, UnbiasedRank
+from unsample.estimators.smooth import Smooth
 
 __all__ = ["REGISTRY", "parse", "parse_all"]
 
@@ -33,6 +34,7 @@ REGISTRY: MappingProxyType[str, type[Estimator]] = MappingProxyType(
             MAP,
             Beta,
             RecallMap,
+            Smooth,
             BVwithMLE,
             BVwithMES,
             MNwithMLE,

@@ -1,0 +1,211 @@
+r"""A distribution whose log-density is a few smooth shapes, under a Gaussian prior.
+
+The problem, for a likelihood matrix A (cells x bins), cell shares p of M targets, shapes X (bins x
+J), a base measure w, and a prior with mean mu and precisions tau:
+
+.. math:: \max_c \; M \sum_i p_i \log (A \pi(c))_i - \tfrac12 \sum_j \tau_j (c_j - \mu_j)^2,
+          \qquad \pi(c) \propto w \, e^{X c}
+
+Newton's method with Fisher's information, which is never negative, so that every step climbs. The
+problem need not be concave: the certificate is the gradient that is left, and the gain that one
+more step would promise. The log evidence is Laplace's, log of the integral over c of likelihood
+times prior, and compares priors on the same data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.simplex._solution import Solution, Status
+
+__all__ = ["LogDensity", "LogDensityFit"]
+
+_TINY = 1e-300
+#: Most numbers in the products of one block of rows.
+_BLOCK_NUMBERS = 4_000_000
+#: Steps with one common information matrix before each row gets its own.
+_SHARED_STEPS = 6
+#: Promised gains in log posterior: below the first a row needs no more shared steps, below the
+#: second it is done, above the third it has failed.
+_NEAR, _DONE, _FAILED = 1e-2, 1e-10, 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class LogDensityFit:
+    """The best coefficients for each histogram, its weights and certificate, and the evidence."""
+
+    coefficients: FloatArray
+    solution: Solution
+    log_evidence: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LogDensity:
+    """The problem above; ``shares`` holds one histogram a row."""
+
+    likelihood: FloatArray
+    shares: FloatArray
+    targets: float
+    shapes: FloatArray
+    log_base: FloatArray
+    mean: FloatArray
+    precision: FloatArray
+
+    def fit(self, start: FloatArray | None = None, *, max_iterations: int = 200) -> LogDensityFit:
+        """Solve it for each row, from ``start`` or from the common answer of all rows together."""
+        if start is None or len(self.shares) > 1:
+            common = replace(self, shares=self.shares.mean(axis=0, keepdims=True))
+            centre = _Climb.begin(common, self.mean[None] if start is None else start[:1])
+            centre.newton(max_iterations)
+            start = np.repeat(centre.coefficients, len(self.shares), axis=0)
+            shared = centre.information[0]
+        step = max(1, _BLOCK_NUMBERS // (self.shapes.size + self.likelihood.size))
+        parts = []
+        for first in range(0, len(self.shares), step):
+            rows = slice(first, first + step)
+            climb = _Climb.begin(replace(self, shares=self.shares[rows]), start[rows])
+            if len(self.shares) > 1:
+                climb.shared_steps(shared)
+            parts.append(climb.newton(max_iterations).result())
+        return _joined(parts)
+
+    def value(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the weights and the log posterior, up to a constant, for each row."""
+        exponent = coefficients @ self.shapes.T + self.log_base
+        weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        mixture = np.maximum(weights @ self.likelihood.T, _TINY)
+        prior = 0.5 * (self.precision * (coefficients - self.mean) ** 2).sum(axis=1)
+        return weights, self.targets * (self.shares * np.log(mixture)).sum(axis=1) - prior
+
+    def gradient(self, coefficients: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the slope of the log posterior."""
+        mixture = np.maximum(weights @ self.likelihood.T, _TINY)
+        posterior = weights * ((self.shares / mixture) @ self.likelihood)
+        # Shares sum to one, so posterior and weights do: what they expect of the shapes differs.
+        climb = self.targets * ((posterior - weights) @ self.shapes)
+        return np.asarray(climb - self.precision * (coefficients - self.mean))
+
+    def information(self, weights: FloatArray) -> FloatArray:
+        """Return Fisher's information plus the prior precision, one matrix a row."""
+        mixture = np.maximum(weights @ self.likelihood.T, _TINY)
+        centred = self.shapes - (weights @ self.shapes)[:, None, :]
+        # How each cell's probability moves with each coefficient.
+        moves = self.likelihood @ (weights[:, :, None] * centred)
+        result = self.targets * (moves / mixture[:, :, None]).swapaxes(1, 2) @ moves
+        diagonal = np.arange(len(self.precision))
+        result[:, diagonal, diagonal] += self.precision
+        return np.asarray(result)
+
+
+@dataclass(eq=False)
+class _Climb:
+    """Where the rows of a problem stand, and how they go up from there."""
+
+    problem: LogDensity
+    coefficients: FloatArray
+    weights: FloatArray
+    value: FloatArray
+    information: FloatArray
+    promise: FloatArray
+    iterations: IntArray
+
+    @classmethod
+    def begin(cls, problem: LogDensity, start: FloatArray) -> _Climb:
+        weights, value = problem.value(start)
+        rows, size = start.shape
+        return cls(
+            problem,
+            start.copy(),
+            weights,
+            value,
+            np.zeros((rows, size, size)),
+            np.full(rows, np.inf),
+            np.zeros(rows, dtype=np.int64),
+        )
+
+    def shared_steps(self, information: FloatArray) -> None:
+        """Take cheap steps that use one information matrix for all rows, which are much alike."""
+        inverse = np.linalg.inv(information)
+        for _ in range(_SHARED_STEPS):
+            gradient = self.problem.gradient(self.coefficients, self.weights)
+            move = gradient @ inverse
+            promise = (gradient * move).sum(axis=1)
+            going = promise > _NEAR
+            if not going.any():
+                return
+            self._go(np.flatnonzero(going), move[going], promise[going])
+
+    def newton(self, max_iterations: int) -> _Climb:
+        """Take Newton steps until none of them promises anything."""
+        active = np.arange(len(self.coefficients))
+        for _ in range(max_iterations):
+            part = replace(self.problem, shares=self.problem.shares[active])
+            gradient = part.gradient(self.coefficients[active], self.weights[active])
+            self.information[active] = part.information(self.weights[active])
+            move = np.linalg.solve(self.information[active], gradient[..., None])[..., 0]
+            promise = (gradient * move).sum(axis=1)
+            self.promise[active] = promise
+            going = promise > _DONE
+            active, move, promise = active[going], move[going], promise[going]
+            if active.size == 0:
+                break
+            stuck = self._go(active, move, promise)
+            active = active[~stuck]
+        return self
+
+    def _go(self, rows: IntArray, move: FloatArray, promise: FloatArray) -> FloatArray:
+        """Move rows by the largest of 1, 1/2, 1/4, ... that gains; return which could not."""
+        part = replace(self.problem, shares=self.problem.shares[rows])
+        step = np.ones((len(rows), 1))
+        before = self.value[rows]
+        slack = 1e-13 * np.abs(before)
+        for _ in range(40):
+            reached = self.coefficients[rows] + step * move
+            weights, value = part.value(reached)
+            short = value < before + 1e-4 * step[:, 0] * promise - slack
+            if not short.any():
+                break
+            step[short] *= 0.5
+        kept = rows[~short]
+        self.coefficients[kept] = reached[~short]
+        self.weights[kept] = weights[~short]
+        self.value[kept] = value[~short]
+        self.iterations[kept] += 1
+        return short
+
+    def result(self) -> LogDensityFit:
+        problem = self.problem
+        gradient = problem.gradient(self.coefficients, self.weights)
+        volume = np.linalg.slogdet(self.information)[1] - np.log(problem.precision).sum()
+        solution = Solution(
+            self.weights,
+            self.value / problem.targets,
+            0.5 * self.promise / problem.targets,
+            np.abs(gradient).max(axis=1) / problem.targets,
+            self.iterations,
+            tuple(
+                Status.OPTIMAL if promise <= _FAILED else Status.NOT_CONVERGED
+                for promise in self.promise
+            ),
+        )
+        return LogDensityFit(self.coefficients, solution, self.value - 0.5 * volume)
+
+
+def _joined(parts: list[LogDensityFit]) -> LogDensityFit:
+    solutions = [part.solution for part in parts]
+    return LogDensityFit(
+        np.concatenate([part.coefficients for part in parts]),
+        Solution(
+            np.concatenate([s.weights for s in solutions]),
+            np.concatenate([s.objective for s in solutions]),
+            np.concatenate([s.gap for s in solutions]),
+            np.concatenate([s.residual for s in solutions]),
+            np.concatenate([s.iterations for s in solutions]),
+            tuple(status for s in solutions for status in s.status),
+        ),
+        np.concatenate([part.log_evidence for part in parts]),
+    )
