@@ -14,8 +14,9 @@ from unsample.estimators._base import (
     Evaluation,
     MetricEstimator,
 )
-from unsample.estimators._observed import Observed, group_catalogues
+from unsample.estimators._observed import SEEN, Observed, group_catalogues
 from unsample.estimators._registry import REGISTRY, parse, parse_all
+from unsample.estimators.auto import Auto
 from unsample.estimators.beta import Beta, RecallMap
 from unsample.estimators.bv import BV, BVwithMES, BVwithMLE, MNwithMES, MNwithMLE
 from unsample.estimators.cls import CLS
@@ -31,7 +32,9 @@ __all__ = [
     "MES",
     "MLE",
     "REGISTRY",
+    "SEEN",
     "WMLE",
+    "Auto",
     "BVwithMES",
     "BVwithMLE",
     "Beta",

@@ -19,7 +19,7 @@ from unsample.estimators._observed import Observed
 from unsample.grid import RankGrid
 from unsample.sampling import Design
 
-__all__ = ["Condensed", "probit"]
+__all__ = ["Condensed"]
 
 #: Widest bin along the probit of the rank.
 _WIDEST_BIN = 0.05
@@ -69,17 +69,6 @@ class Condensed:
         likelihood, shares = self.likelihood[self.known :], self.shares[:, self.known :]
         mixture = np.maximum(weights @ likelihood.T, _TINY)
         return np.asarray((shares / mixture) @ likelihood)
-
-
-def probit(grid: RankGrid) -> FloatArray:
-    """Return how far up the catalogue each bin is, in standard deviations of a normal law.
-
-    The middle of the catalogue is at 0, the best hundredth at 2.3, the best of a million at 4.9.
-    """
-    from scipy.special import ndtri
-
-    middle = (grid.low + grid.high) / 2.0
-    return np.asarray(-ndtri((middle - 0.5) / grid.items))
 
 
 def _coarse_grid(items: int, sampled: int) -> RankGrid:

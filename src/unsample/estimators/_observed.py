@@ -13,14 +13,18 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
 from unsample.counts import DesignCells, RankCounts
 from unsample.distribution import bin_weights
 from unsample.errors import DesignError, InputError
 from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
-__all__ = ["Observed", "Pool", "group_catalogues"]
+__all__ = ["SEEN", "Observed", "Pool", "group_catalogues"]
+
+#: What became of the items that a user had seen in training: left out of the candidates (the
+#: everyday protocol), or kept among them (that of Jin et al., AAAI 2021).
+SEEN = ("excluded", "kept")
 
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which are an order of magnitude slower.
@@ -54,11 +58,15 @@ class Observed:
 
     ``shares`` has one row for each histogram, over the cells of ``counts``, and rows sum to one.
     ``targets`` is the number of targets behind a histogram (the effective one under weights).
+    ``seen`` says whether the candidates were without the items that a user had already seen
+    (``"excluded"``) or with them (``"kept"``, which fills the top with them); only estimators that
+    assume something about the top ask for it.
     """
 
     counts: RankCounts
     shares: FloatArray
     grid: RankGrid
+    seen: str = "excluded"
 
     @classmethod
     def prepare(
@@ -68,8 +76,10 @@ class Observed:
         resampled: FloatArray | None = None,
         cutoffs: Iterable[int] = (),
         grid: RankGrid | None = None,
+        seen: str = "excluded",
     ) -> Observed:
         """Prepare counts and any resamples of their cells, for metrics with these cutoffs."""
+        check_choice("seen", seen, SEEN)
         weights = counts.weight[None, :]
         if resampled is not None:
             weights = np.concatenate([weights, resampled])
@@ -81,7 +91,7 @@ class Observed:
             grid = RankGrid.build(
                 counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
-        return cls(counts, shares, grid)
+        return cls(counts, shares, grid, seen)
 
     @property
     def targets(self) -> float:
@@ -196,16 +206,18 @@ def group_catalogues(counts: RankCounts) -> RankCounts:
     """Give nearly equal catalogues their common mean size, when users have many different ones.
 
     Leaving out each user's own training items makes hundreds of sizes that differ by a few items.
-    Where the sample is a small part of the catalogue, only theta = (R - 1)/(N - 1) matters, and
-    sizes within four per cent of each other move a rank by two at most, up for some users and down
-    for others, which is less than the blur of the sample.
+    Where items are drawn with replacement, or the sample is a small part of the catalogue, only
+    theta = (R - 1)/(N - 1) matters. Sizes within four per cent of each other move it by two at
+    most, up for some users and down for others, which is less than the blur of the sample.
     """
     return replace(counts, items=_grouped_sizes(counts))
 
 
 def _grouped_sizes(counts: RankCounts) -> IntArray:
     designs = np.unique(np.stack([counts.sampled, counts.items]), axis=1).shape[1]
-    sparse = counts.sampled < _SPARSE * counts.items
+    # Half a standard error of theta is 1/(2 sqrt(n)) of it or more, wherever theta <= 1/2.
+    blurred = counts.replacement & (counts.sampled * _SAME_SIZE**2 < 1.0)
+    sparse = (counts.sampled < _SPARSE * counts.items) | blurred
     if designs <= _MANY_DESIGNS or not sparse.any():
         return counts.items
     group = np.round(np.log(counts.items) / _SAME_SIZE).astype(np.int64)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from unsample._checks import suggest
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator
+from unsample.estimators.auto import Auto
 from unsample.estimators.beta import Beta, RecallMap
 from unsample.estimators.bv import BV, BVwithMES, BVwithMLE, MNwithMES, MNwithMLE
 from unsample.estimators.cls import CLS
@@ -24,6 +25,8 @@ REGISTRY: MappingProxyType[str, type[Estimator]] = MappingProxyType(
     {
         estimator.name: estimator
         for estimator in (
+            Auto,
+            Smooth,
             Naive,
             UnbiasedRank,
             CLS,
@@ -34,7 +37,6 @@ REGISTRY: MappingProxyType[str, type[Estimator]] = MappingProxyType(
             MAP,
             Beta,
             RecallMap,
-            Smooth,
             BVwithMLE,
             BVwithMES,
             MNwithMLE,

@@ -35,11 +35,15 @@ _NEAR, _DONE, _FAILED = 1e-2, 1e-10, 1e-5
 
 @dataclass(frozen=True, eq=False)
 class LogDensityFit:
-    """The best coefficients for each histogram, its weights and certificate, and the evidence."""
+    """The best coefficients for each histogram, its weights and certificate, and how sure they are.
+
+    ``log_variance`` is the posterior variance of the logarithm of each weight.
+    """
 
     coefficients: FloatArray
     solution: Solution
     log_evidence: FloatArray
+    log_variance: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +196,19 @@ class _Climb:
                 for promise in self.promise
             ),
         )
-        return LogDensityFit(self.coefficients, solution, self.value - 0.5 * volume)
+        return LogDensityFit(
+            self.coefficients, solution, self.value - 0.5 * volume, self._log_variance()
+        )
+
+    def _log_variance(self) -> FloatArray:
+        """Return x' C x for each row and bin, x the shapes about their mean, C the inverse."""
+        shapes = self.problem.shapes
+        mean = self.weights @ shapes
+        covariance = np.linalg.inv(self.information)
+        across = (covariance @ mean[:, :, None])[..., 0]
+        own = ((shapes @ covariance) * shapes).sum(axis=2)
+        shift = (mean * across).sum(axis=1, keepdims=True)
+        return np.asarray(np.maximum(own - 2.0 * across @ shapes.T + shift, 0.0))
 
 
 def _joined(parts: list[LogDensityFit]) -> LogDensityFit:
@@ -208,4 +224,5 @@ def _joined(parts: list[LogDensityFit]) -> LogDensityFit:
             tuple(status for s in solutions for status in s.status),
         ),
         np.concatenate([part.log_evidence for part in parts]),
+        np.concatenate([part.log_variance for part in parts]),
     )
