@@ -27,7 +27,7 @@ def base_measure(name: str, observed: Observed) -> FloatArray:
     if name == "reciprocal":
         grid = observed.grid
         mass = observed.widths * mean_over(lambda ranks: 1.0 / ranks, grid.low, grid.high)
-        return (mass / mass.sum())[None, :]
+        return np.asarray(mass / mass.sum())[None, :]
     fit = fit_power_law if name == "power" else fit_beta
     # Masses of zero could never grow again.
     return np.maximum(fit(observed).weights, 1e-300)

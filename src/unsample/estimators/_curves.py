@@ -21,7 +21,7 @@ _BENDS = 40
 #: Combinations of bends that are told apart; the others are too faint to matter.
 _SHAPES = 24
 #: Standard deviations of a bend, from hardly any to as much as the data want.
-_LOOSENESS = 10.0 ** np.arange(-1.5, 1.6, 0.5)
+_LOOSENESS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 #: How fast a bend's standard deviation falls towards the top, for each unit of the probit ...
 _STIFFENING = 0.75
 #: ... from here on.
@@ -32,6 +32,8 @@ _SLOPE, _CURVATURE = 2.0, 2.0
 _HEDGE = 1.5
 #: Most that a hedge may take off, as a variance: where nothing is known, nothing is optimal.
 _MOST_DOUBT = 2.0
+#: Curves whose log evidence is this far below the best are left out.
+_IMPLAUSIBLE = 14.0
 #: Curves that count for less than this do not count in certificates.
 _NEGLIGIBLE = 1e-6
 
@@ -56,12 +58,15 @@ def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -
     """
     condensed = Condensed.of(observed)
     blind = _blind_rank(observed)
-    coordinates = [_Coordinate(observed.grid.items, head.level * blind) for head in heads]
-    curves = [
-        curve
-        for head, coordinate in zip(heads, coordinates, strict=True)
-        for curve in _fit_curves(condensed, coordinate, head, observed.targets)
-    ]
+    curves = _plausible(
+        [
+            curve
+            for head in heads
+            for curve in _common_curves(condensed, head, head.level * blind, observed.targets)
+        ]
+    )
+    if len(observed.shares) > 1:
+        curves = [curve.refit(condensed, observed.targets) for curve in curves]
     evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
     share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
@@ -71,7 +76,7 @@ def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -
         rest += part[:, None] * curve.mass(observed, condensed, unseen)
     rest *= (1.0 - observed.known_share)[:, None]
     solution = _certified(curves, share, observed.known_mass() + rest)
-    return replace(solution, explanation=_in_words(curves, share[0], blind))
+    return replace(solution, explanation=_in_words(curves, share[0], heads, blind))
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,11 @@ class _Curve:
     def log_evidence(self) -> FloatArray:
         return self.fit.log_evidence + math.log(self.head.prior)
 
+    def refit(self, condensed: Condensed, targets: float) -> _Curve:
+        """Return this curve fitted to each histogram of a batch that it is the common fit of."""
+        problem = _problem(condensed, self.coordinate, self.shapes, self.looseness, targets)
+        return replace(self, fit=problem.fit(near=self.fit))
+
     def mass(self, observed: Observed, condensed: Condensed, unseen: FloatArray) -> FloatArray:
         """Return where the targets of unknown rank are, hedged, on the grid of ``observed``."""
         shapes = self.shapes.at(self.coordinate.along(observed.grid), self.looseness)
@@ -141,28 +151,42 @@ class _Curve:
         return np.asarray(mass / mass.sum(axis=1, keepdims=True))
 
 
-def _fit_curves(
-    condensed: Condensed, coordinate: _Coordinate, head: Head, targets: float
-) -> list[_Curve]:
-    """Fit one curve for each looseness, from stiff to loose."""
-    z = coordinate.along(condensed.grid)
-    shapes = _Shapes.along(z)
-    log_widths = np.log(condensed.grid.width)
-    curves = []
-    for looseness in _LOOSENESS:
-        design = shapes.at(z, looseness)
-        size = design.shape[1]
-        problem = LogDensity(
-            condensed.likelihood,
-            condensed.shares,
-            targets,
-            design,
-            log_widths,
-            np.zeros(size),
-            np.ones(size),
-        )
-        curves.append(_Curve(head, float(looseness), coordinate, shapes, problem.fit()))
-    return curves
+def _common_curves(condensed: Condensed, head: Head, offset: float, targets: float) -> list[_Curve]:
+    """Fit the mean of all histograms, once for each looseness."""
+    coordinate = _Coordinate(condensed.grid.items, offset)
+    shapes = _Shapes.along(coordinate.along(condensed.grid))
+    common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
+    problems = [_problem(common, coordinate, shapes, scale, targets) for scale in _LOOSENESS]
+    return [
+        _Curve(head, scale, coordinate, shapes, problem.fit())
+        for scale, problem in zip(_LOOSENESS, problems, strict=True)
+    ]
+
+
+def _plausible(curves: list[_Curve]) -> list[_Curve]:
+    """Leave out curves that the common histogram rules out: no row of a batch is so different."""
+    best = max(float(curve.log_evidence[0]) for curve in curves)
+    return [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
+
+
+def _problem(
+    condensed: Condensed,
+    coordinate: _Coordinate,
+    shapes: _Shapes,
+    looseness: float,
+    targets: float,
+) -> LogDensity:
+    design = shapes.at(coordinate.along(condensed.grid), looseness)
+    size = design.shape[1]
+    return LogDensity(
+        condensed.likelihood,
+        condensed.shares,
+        targets,
+        design,
+        np.log(condensed.grid.width),
+        np.zeros(size),
+        np.ones(size),
+    )
 
 
 def _parabolas(bends: FloatArray, z: FloatArray) -> FloatArray:
@@ -198,17 +222,15 @@ def _certified(curves: list[_Curve], share: FloatArray, weights: FloatArray) -> 
     return Solution(weights, objective, gap[rows, worst], residual, iterations, status)
 
 
-def _in_words(curves: list[_Curve], share: FloatArray, blind: float) -> str:
-    looseness = math.exp(
-        sum(part * math.log(curve.looseness) for curve, part in zip(curves, share, strict=True))
-    )
-    text = f"the average, by evidence, of {len(curves)} smooth curves (looseness {looseness:.2g})"
-    levels = sorted({curve.head.level for curve in curves})
-    if len(levels) == 1:
+def _in_words(curves: list[_Curve], share: FloatArray, heads: Sequence[Head], blind: float) -> str:
+    loose = sum(part * math.log(curve.looseness) for curve, part in zip(curves, share, strict=True))
+    text = f"smooth curves, averaged by evidence (mean looseness {math.exp(loose):.2g})"
+    if len(heads) == 1:
         return text
-    parts = []
-    for level in levels:
-        part = sum(s for curve, s in zip(curves, share, strict=True) if curve.head.level == level)
-        how = f"levels off near rank {max(1, round(level * blind))}" if level else "goes on"
-        parts.append(f"{100 * part:.0f} % for a curve that {how}")
-    return f"{text}; above the blind rank {round(blind)}: " + ", ".join(parts)
+    beliefs = []
+    for head in heads:
+        part = sum(s for curve, s in zip(curves, share, strict=True) if curve.head == head)
+        rank = max(1, round(head.level * blind))
+        how = f"levels off near rank {rank}" if head.level else "goes on"
+        beliefs.append(f"P(R) {how} {100 * part:.0f} %")
+    return f"{text}; above rank {round(blind)}, which the sample cannot see: {', '.join(beliefs)}"

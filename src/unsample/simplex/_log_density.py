@@ -6,10 +6,10 @@ J), a base measure w, and a prior with mean mu and precisions tau:
 .. math:: \max_c \; M \sum_i p_i \log (A \pi(c))_i - \tfrac12 \sum_j \tau_j (c_j - \mu_j)^2,
           \qquad \pi(c) \propto w \, e^{X c}
 
-Newton's method with Fisher's information, which is never negative, so that every step climbs. The
-problem need not be concave: the certificate is the gradient that is left, and the gain that one
-more step would promise. The log evidence is Laplace's, log of the integral over c of likelihood
-times prior, and compares priors on the same data.
+Newton's method, with Fisher's information in place of the observed one where that is not positive,
+so that every step climbs. The problem need not be concave: the certificate is the gradient that is
+left, and the gain that one more step would promise. The log evidence is Laplace's, the log of the
+integral over c of likelihood times prior, and compares priors on the same data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.simplex._solution import Solution, Status
 
 __all__ = ["LogDensity", "LogDensityFit"]
@@ -27,23 +27,25 @@ _TINY = 1e-300
 #: Most numbers in the products of one block of rows.
 _BLOCK_NUMBERS = 4_000_000
 #: Steps with one common information matrix before each row gets its own.
-_SHARED_STEPS = 6
+_SHARED_STEPS = 12
 #: Promised gains in log posterior: below the first a row needs no more shared steps, below the
 #: second it is done, above the third it has failed.
-_NEAR, _DONE, _FAILED = 1e-2, 1e-10, 1e-5
+_NEAR, _DONE, _FAILED = 1e-4, 1e-9, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class LogDensityFit:
     """The best coefficients for each histogram, its weights and certificate, and how sure they are.
 
-    ``log_variance`` is the posterior variance of the logarithm of each weight.
+    ``log_variance`` is the posterior variance of the logarithm of each weight, ``information`` the
+    posterior precision of the coefficients.
     """
 
     coefficients: FloatArray
     solution: Solution
     log_evidence: FloatArray
     log_variance: FloatArray
+    information: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,22 +60,20 @@ class LogDensity:
     mean: FloatArray
     precision: FloatArray
 
-    def fit(self, start: FloatArray | None = None, *, max_iterations: int = 200) -> LogDensityFit:
-        """Solve it for each row, from ``start`` or from the common answer of all rows together."""
-        if start is None or len(self.shares) > 1:
-            common = replace(self, shares=self.shares.mean(axis=0, keepdims=True))
-            centre = _Climb.begin(common, self.mean[None] if start is None else start[:1])
-            centre.newton(max_iterations)
-            start = np.repeat(centre.coefficients, len(self.shares), axis=0)
-            shared = centre.information[0]
+    def fit(self, near: LogDensityFit | None = None, *, max_iterations: int = 100) -> LogDensityFit:
+        """Solve it for each row; ``near`` is the fit of one histogram that all rows resemble."""
+        rows = len(self.shares)
+        start = self.mean[None] if near is None else near.coefficients[:1]
+        start = np.repeat(start, rows, axis=0)
         step = max(1, _BLOCK_NUMBERS // (self.shapes.size + self.likelihood.size))
         parts = []
-        for first in range(0, len(self.shares), step):
-            rows = slice(first, first + step)
-            climb = _Climb.begin(replace(self, shares=self.shares[rows]), start[rows])
-            if len(self.shares) > 1:
-                climb.shared_steps(shared)
-            parts.append(climb.newton(max_iterations).result())
+        for first in range(0, rows, step):
+            block = slice(first, first + step)
+            climb = _Climb.begin(replace(self, shares=self.shares[block]), start[block])
+            if near is not None:
+                climb.shared_steps(near.information[0])
+            climb.newton(max_iterations)
+            parts.append(climb.result())
         return _joined(parts)
 
     def value(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -93,13 +93,26 @@ class LogDensity:
         climb = self.targets * ((posterior - weights) @ self.shapes)
         return np.asarray(climb - self.precision * (coefficients - self.mean))
 
-    def information(self, weights: FloatArray) -> FloatArray:
-        """Return Fisher's information plus the prior precision, one matrix a row."""
+    def information(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return, with the prior precision added, Fisher's information and the observed one.
+
+        Fisher's is that of the expected histogram, and positive. The observed one is minus the
+        Hessian of the log posterior, which may bend the other way far from a maximum.
+        """
         mixture = np.maximum(weights @ self.likelihood.T, _TINY)
-        centred = self.shapes - (weights @ self.shapes)[:, None, :]
-        # How each cell's probability moves with each coefficient.
-        moves = self.likelihood @ (weights[:, :, None] * centred)
-        result = self.targets * (moves / mixture[:, :, None]).swapaxes(1, 2) @ moves
+        mean = weights @ self.shapes
+        # What each cell expects of the shapes.
+        expected = self.likelihood @ (weights[:, :, None] * self.shapes) / mixture[:, :, None]
+        centred = expected - mean[:, None, :]
+        fisher = (centred * mixture[:, :, None]).swapaxes(1, 2) @ centred
+        posterior = weights * ((self.shares / mixture) @ self.likelihood)
+        observed = self.shapes.T @ ((weights - posterior)[:, :, None] * self.shapes)
+        observed += (expected * self.shares[:, :, None]).swapaxes(1, 2) @ expected
+        observed -= mean[:, :, None] * mean[:, None, :]
+        return self._with_prior(fisher), self._with_prior(observed)
+
+    def _with_prior(self, information: FloatArray) -> FloatArray:
+        result = self.targets * information
         diagonal = np.arange(len(self.precision))
         result[:, diagonal, diagonal] += self.precision
         return np.asarray(result)
@@ -134,34 +147,37 @@ class _Climb:
     def shared_steps(self, information: FloatArray) -> None:
         """Take cheap steps that use one information matrix for all rows, which are much alike."""
         inverse = np.linalg.inv(information)
+        active = np.arange(len(self.coefficients))
         for _ in range(_SHARED_STEPS):
-            gradient = self.problem.gradient(self.coefficients, self.weights)
+            part = replace(self.problem, shares=self.problem.shares[active])
+            gradient = part.gradient(self.coefficients[active], self.weights[active])
             move = gradient @ inverse
             promise = (gradient * move).sum(axis=1)
             going = promise > _NEAR
-            if not going.any():
+            active, move, promise = active[going], move[going], promise[going]
+            if active.size == 0:
                 return
-            self._go(np.flatnonzero(going), move[going], promise[going])
+            stuck = self._go(active, move, promise)
+            active = active[~stuck]
 
-    def newton(self, max_iterations: int) -> _Climb:
+    def newton(self, max_iterations: int) -> None:
         """Take Newton steps until none of them promises anything."""
         active = np.arange(len(self.coefficients))
         for _ in range(max_iterations):
             part = replace(self.problem, shares=self.problem.shares[active])
             gradient = part.gradient(self.coefficients[active], self.weights[active])
-            self.information[active] = part.information(self.weights[active])
-            move = np.linalg.solve(self.information[active], gradient[..., None])[..., 0]
-            promise = (gradient * move).sum(axis=1)
+            fisher, observed = part.information(self.weights[active])
+            self.information[active] = fisher
+            move, promise = _newton_move(fisher, observed, gradient)
             self.promise[active] = promise
             going = promise > _DONE
             active, move, promise = active[going], move[going], promise[going]
             if active.size == 0:
-                break
+                return
             stuck = self._go(active, move, promise)
             active = active[~stuck]
-        return self
 
-    def _go(self, rows: IntArray, move: FloatArray, promise: FloatArray) -> FloatArray:
+    def _go(self, rows: IntArray, move: FloatArray, promise: FloatArray) -> BoolArray:
         """Move rows by the largest of 1, 1/2, 1/4, ... that gains; return which could not."""
         part = replace(self.problem, shares=self.problem.shares[rows])
         step = np.ones((len(rows), 1))
@@ -179,7 +195,7 @@ class _Climb:
         self.weights[kept] = weights[~short]
         self.value[kept] = value[~short]
         self.iterations[kept] += 1
-        return short
+        return np.asarray(short)
 
     def result(self) -> LogDensityFit:
         problem = self.problem
@@ -197,7 +213,11 @@ class _Climb:
             ),
         )
         return LogDensityFit(
-            self.coefficients, solution, self.value - 0.5 * volume, self._log_variance()
+            self.coefficients,
+            solution,
+            self.value - 0.5 * volume,
+            self._log_variance(),
+            self.information,
         )
 
     def _log_variance(self) -> FloatArray:
@@ -209,6 +229,19 @@ class _Climb:
         own = ((shapes @ covariance) * shapes).sum(axis=2)
         shift = (mean * across).sum(axis=1, keepdims=True)
         return np.asarray(np.maximum(own - 2.0 * across @ shapes.T + shift, 0.0))
+
+
+def _newton_move(
+    fisher: FloatArray, observed: FloatArray, gradient: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return steps and what they promise: by the observed information where that is safe.
+
+    It gives Newton's quadratic convergence near a maximum. Fisher's always points upwards.
+    """
+    safe = np.linalg.eigvalsh(observed)[:, 0] > 0.1
+    matrix = np.where(safe[:, None, None], observed, fisher)
+    move = np.asarray(np.linalg.solve(matrix, gradient[..., None])[..., 0], dtype=np.float64)
+    return move, np.asarray((gradient * move).sum(axis=1))
 
 
 def _joined(parts: list[LogDensityFit]) -> LogDensityFit:
@@ -225,4 +258,5 @@ def _joined(parts: list[LogDensityFit]) -> LogDensityFit:
         ),
         np.concatenate([part.log_evidence for part in parts]),
         np.concatenate([part.log_variance for part in parts]),
+        np.concatenate([part.information for part in parts]),
     )
