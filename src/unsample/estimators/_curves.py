@@ -23,7 +23,7 @@ _SHAPES = 24
 #: Standard deviations of a bend, from hardly any to as much as the data want.
 _LOOSENESS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 #: How fast a bend's standard deviation falls towards the top, for each unit of the probit ...
-_STIFFENING = 0.75
+_STIFFENING = 1.0
 #: ... from here on.
 _LOOSEST = -2.0
 #: Standard deviations of the slope and the curvature at the top: wide, the data know them.
@@ -34,6 +34,7 @@ _HEDGE = 1.5
 _MOST_DOUBT = 2.0
 #: Curves whose log evidence is this far below the best are left out.
 _IMPLAUSIBLE = 14.0
+_TINY = 1e-300
 #: Curves that count for less than this do not count in certificates.
 _NEGLIGIBLE = 1e-6
 
@@ -194,9 +195,11 @@ def _parabolas(bends: FloatArray, z: FloatArray) -> FloatArray:
 
 
 def _blind_rank(observed: Observed) -> float:
-    """Return the rank down to which the largest sample has one item on average."""
+    """Return the rank down to which the largest sample has one item, on average over targets."""
     counts = observed.unknown_part().counts
-    return float(((counts.items - 1) / counts.sampled).min())
+    largest = counts.sampled == counts.sampled.max()
+    items = np.average(counts.items[largest], weights=counts.weight[largest] + _TINY)
+    return (float(items) - 1.0) / float(counts.sampled.max())
 
 
 def _unseen_variance(grid: RankGrid, blind: float, doubt: float) -> FloatArray:

@@ -27,7 +27,7 @@ class Smooth(DistributionEstimator):
     With all u = 0 this is the binormal model of signal detection: the scores of targets and of
     other items follow two normal laws. The bends u let P(R) depart from it, freely at the bottom
     of the catalogue (where recommenders leave heaps of unscored items), less and less towards the
-    top, where the sample sees little: :math:`\sigma_j = s\, e^{-0.75 z_j}`. Above the ranks that
+    top, where the sample sees little: :math:`\sigma_j = s\, e^{-z_j}`. Above the ranks that
     the sample resolves, the curve goes on with the slope and the curvature that it has there.
 
     Coefficients maximise the posterior, by Newton's method. The scale s is not chosen: the
