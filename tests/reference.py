@@ -199,12 +199,12 @@ def log_density_mode(
         value = targets * histogram @ np.log(mixture) - 0.5 * c @ c
         return -value, -(targets * (posterior - pi) @ shapes - c)
 
-    found = optimize.minimize(
-        loss,
-        np.zeros(shapes.shape[1]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-7, "maxcor": 40},
+    # The posterior may have several modes: the best from a few starts counts.
+    rng = np.random.default_rng(0)
+    starts = [np.zeros(shapes.shape[1]), *rng.normal(scale=0.5, size=(5, shapes.shape[1]))]
+    found = min(
+        (optimize.minimize(loss, start, jac=True, method="BFGS") for start in starts),
+        key=lambda result: result.fun,
     )
     pi = weights(found.x)
     mixture = pi @ likelihood
