@@ -209,8 +209,16 @@ def draw(cells: list[Cell], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     edges = np.geomspace(0.008, 20, 12)
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
-    for axis, protocol in zip(axes, SEEN, strict=True):
+    protocols = dict.fromkeys(cell.protocol for cell in cells)
+    figure, axes = plt.subplots(
+        1,
+        len(protocols),
+        figsize=(5 * len(protocols), 4.2),
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
+    )
+    for axis, protocol in zip(axes[0], protocols, strict=True):
         for method in ("bv", "mes", "mle", "smooth", "auto"):
             mine = [c for c in cells if c.protocol == protocol and c.method == method]
             place = np.digitize([c.resolution for c in mine], edges)
@@ -228,8 +236,8 @@ def draw(cells: list[Cell], path: Path) -> None:
         axis.set(xscale="log", yscale="log", title=f"{protocol} protocol (seen={SEEN[protocol]})")
         axis.set_xlabel("K / blind rank: right of the line the sample resolves K")
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("relative RMSE (geometric mean)")
-    axes[0].legend()
+    axes[0, 0].set_ylabel("relative RMSE (geometric mean)")
+    axes[0, 0].legend()
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
@@ -241,12 +249,12 @@ def write_csv(cells: list[Cell], path: Path) -> None:
         writer.writerows(asdict(cell) for cell in cells)
 
 
-def run_suite(repeats: int, seed: int, out: Path) -> None:
+def run_suite(protocols: Iterable[str], repeats: int, seed: int, out: Path) -> None:
     methods = {name: by_name(name) for name in METHODS}
     out.mkdir(parents=True, exist_ok=True)
     cells: list[Cell] = []
     text = []
-    for protocol in SEEN:
+    for protocol in protocols:
         found = []
         for problem in problems([protocol], SIZES):
             found += measure(problem, methods, repeats, seed)
@@ -293,9 +301,9 @@ def curves(heads: tuple[Head, ...], doubt: float) -> Estimate:
     return estimate
 
 
-def validate(repeats: int, seed: int) -> None:
+def validate(protocols: Iterable[str], repeats: int, seed: int) -> None:
     """Choose levels, prior and doubt on three data sets and measure them on the fourth."""
-    for protocol in SEEN:
+    for protocol in protocols:
         methods = {name: curves(*chosen) for name, chosen in settings(protocol).items()}
         methods |= {name: by_name(name) for name in ("mle", "auto")}
         cells: list[Cell] = []
@@ -328,12 +336,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/accuracy"))
+    parser.add_argument("--protocol", choices=SEEN, nargs="+", default=list(SEEN))
     parser.add_argument("--validate", action="store_true")
     chosen = parser.parse_args()
     if chosen.validate:
-        validate(chosen.repeats, chosen.seed)
+        validate(chosen.protocol, chosen.repeats, chosen.seed)
     else:
-        run_suite(chosen.repeats, chosen.seed, chosen.out)
+        run_suite(chosen.protocol, chosen.repeats, chosen.seed, chosen.out)
 
 
 if __name__ == "__main__":

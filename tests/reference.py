@@ -194,7 +194,7 @@ def log_density_mode(
 
     def loss(c):
         pi = weights(c)
-        mixture = pi @ likelihood
+        mixture = np.maximum(pi @ likelihood, 1e-300)
         posterior = pi * (likelihood @ (histogram / mixture))
         value = targets * histogram @ np.log(mixture) - 0.5 * c @ c
         return -value, -(targets * (posterior - pi) @ shapes - c)
