@@ -148,7 +148,7 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
     [
         ("smooth", "excluded", {0.0: 1.0}, 0.0),
         ("auto", "excluded", {0.0: 0.5, 0.15: 0.5}, 0.0),
-        ("auto", "kept", {0.0: 0.25, 0.3: 0.75}, 0.75),
+        ("auto", "kept", {0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5),
     ],
 )
 def test_against_a_dense_reference(method, seen, levels, doubt, replacement):

@@ -27,7 +27,9 @@ class _Beliefs:
 _BELIEFS: Mapping[str, _Beliefs] = MappingProxyType(
     {
         "excluded": _Beliefs((Head(0.0, 0.5), Head(0.15, 0.5)), doubt=0.0),
-        "kept": _Beliefs((Head(0.0, 0.25), Head(0.3, 0.75)), doubt=0.75),
+        "kept": _Beliefs(
+            (Head(0.0, 0.25), Head(0.1, 0.25), Head(0.3, 0.25), Head(0.6, 0.25)), doubt=0.5
+        ),
     }
 )
 
@@ -46,9 +48,9 @@ class Auto(DistributionEstimator):
     beliefs apart to some extent: each counts by its evidence. Results say how much.
 
     With ``seen="excluded"`` h is 0 or 0.15, equally likely before the data. With ``seen="kept"``
-    training items fill the top: h is 0 with probability one quarter, otherwise 0.3, and the curve
-    is taken to be known less well above B (third derivative of standard deviation 0.75), so that
-    the hedge against relative errors is stronger.
+    training items fill the top: h is 0, 0.1, 0.3 or 0.6, equally likely, and the curve is taken to
+    be known less well above B (third derivative of standard deviation 0.5), so that the hedge
+    against relative errors is stronger.
 
     Reference: as `Smooth`; averaging by evidence is Bayesian model averaging, Hoeting et al.,
     Statistical Science 1999. What it assumes and where it fails is in ``docs/estimators.md``.
