@@ -14,14 +14,16 @@ from unsample.estimators._base import (
     Evaluation,
     MetricEstimator,
 )
-from unsample.estimators._observed import Observed, group_catalogues
+from unsample.estimators._observed import SEEN, Observed, group_catalogues
 from unsample.estimators._registry import REGISTRY, parse, parse_all
+from unsample.estimators.auto import Auto
 from unsample.estimators.beta import Beta, RecallMap
 from unsample.estimators.bv import BV, BVwithMES, BVwithMLE, MNwithMES, MNwithMLE
 from unsample.estimators.cls import CLS
 from unsample.estimators.mes import MES
 from unsample.estimators.mle import MAP, MLE, WMLE
 from unsample.estimators.naive import Naive, UnbiasedRank
+from unsample.estimators.smooth import Smooth
 
 __all__ = [
     "BV",
@@ -30,7 +32,9 @@ __all__ = [
     "MES",
     "MLE",
     "REGISTRY",
+    "SEEN",
     "WMLE",
+    "Auto",
     "BVwithMES",
     "BVwithMLE",
     "Beta",
@@ -43,6 +47,7 @@ __all__ = [
     "Naive",
     "Observed",
     "RecallMap",
+    "Smooth",
     "UnbiasedRank",
     "group_catalogues",
     "parse",

@@ -29,6 +29,8 @@ class Evaluation:
     #: How many histograms of the batch (resamples included) did not converge.
     failures: int
     distribution: RankDistribution | None = None
+    #: What the method chose for the data and why, in one sentence, where it chose.
+    explanation: str = ""
 
 
 class Estimator(ABC):
@@ -79,9 +81,11 @@ class DistributionEstimator(Estimator):
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin, for each histogram."""
 
-    def fit(self, counts: RankCounts, *, cutoffs: Iterable[int] = ()) -> RankDistribution:
+    def fit(
+        self, counts: RankCounts, *, cutoffs: Iterable[int] = (), seen: str = "excluded"
+    ) -> RankDistribution:
         """Return P(R) learned from the counts; the ranks ``cutoffs`` stand alone in it."""
-        observed = Observed.prepare(counts, cutoffs=cutoffs)
+        observed = Observed.prepare(counts, cutoffs=cutoffs, seen=seen)
         distribution = self.evaluate(observed, ()).distribution
         assert distribution is not None
         return distribution
@@ -104,6 +108,7 @@ class DistributionEstimator(Estimator):
             solution.certificate(0),
             solution.failures,
             RankDistribution(observed.grid, known[0] + rest[0]),
+            solution.explanation,
         )
 
     def _solve_unknown(self, observed: Observed) -> Solution:

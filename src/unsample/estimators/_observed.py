@@ -13,14 +13,18 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
 from unsample.counts import DesignCells, RankCounts
 from unsample.distribution import bin_weights
 from unsample.errors import DesignError, InputError
 from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
-__all__ = ["Observed", "Pool", "group_catalogues"]
+__all__ = ["SEEN", "Observed", "Pool", "group_catalogues"]
+
+#: What became of the items that a user had seen in training: left out of the candidates (the
+#: everyday protocol), or kept among them (that of Jin et al., AAAI 2021).
+SEEN = ("excluded", "kept")
 
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which are an order of magnitude slower.
@@ -54,11 +58,15 @@ class Observed:
 
     ``shares`` has one row for each histogram, over the cells of ``counts``, and rows sum to one.
     ``targets`` is the number of targets behind a histogram (the effective one under weights).
+    ``seen`` says whether the candidates were without the items that a user had already seen
+    (``"excluded"``) or with them (``"kept"``, which fills the top with them); only estimators that
+    assume something about the top ask for it.
     """
 
     counts: RankCounts
     shares: FloatArray
     grid: RankGrid
+    seen: str = "excluded"
 
     @classmethod
     def prepare(
@@ -68,8 +76,10 @@ class Observed:
         resampled: FloatArray | None = None,
         cutoffs: Iterable[int] = (),
         grid: RankGrid | None = None,
+        seen: str = "excluded",
     ) -> Observed:
         """Prepare counts and any resamples of their cells, for metrics with these cutoffs."""
+        check_choice("seen", seen, SEEN)
         weights = counts.weight[None, :]
         if resampled is not None:
             weights = np.concatenate([weights, resampled])
@@ -81,7 +91,7 @@ class Observed:
             grid = RankGrid.build(
                 counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
-        return cls(counts, shares, grid)
+        return cls(counts, shares, grid, seen)
 
     @property
     def targets(self) -> float:

@@ -10,12 +10,14 @@ from types import MappingProxyType
 from unsample._checks import suggest
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator
+from unsample.estimators.auto import Auto
 from unsample.estimators.beta import Beta, RecallMap
 from unsample.estimators.bv import BV, BVwithMES, BVwithMLE, MNwithMES, MNwithMLE
 from unsample.estimators.cls import CLS
 from unsample.estimators.mes import MES
 from unsample.estimators.mle import MAP, MLE, WMLE
 from unsample.estimators.naive import Naive, UnbiasedRank
+from unsample.estimators.smooth import Smooth
 
 __all__ = ["REGISTRY", "parse", "parse_all"]
 
@@ -23,6 +25,8 @@ REGISTRY: MappingProxyType[str, type[Estimator]] = MappingProxyType(
     {
         estimator.name: estimator
         for estimator in (
+            Auto,
+            Smooth,
             Naive,
             UnbiasedRank,
             CLS,

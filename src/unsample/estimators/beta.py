@@ -18,7 +18,7 @@ from unsample.metrics import Metric
 from unsample.sampling import Design
 from unsample.simplex import Certificate, Solution, Status
 
-__all__ = ["Beta", "RecallMap"]
+__all__ = ["Beta", "RecallMap", "fit_beta", "fit_power_law"]
 
 _CLOSED_FORM = Certificate(Status.CLOSED_FORM, 0.0, 0.0, 0.0, 0)
 _MAX_ITERATIONS = 200
@@ -42,17 +42,7 @@ class Beta(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin at the maximum of the likelihood, by Newton's method."""
-        items = observed.grid.items
-        low, high = observed.grid.low, observed.grid.high
-        statistics = np.stack(
-            [
-                mean_over(lambda ranks: np.log((ranks - 0.5) / items), low, high),
-                mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low, high),
-            ]
-        )
-        return _exponential_family(
-            observed.likelihood, observed.shares, statistics, np.log(observed.widths)
-        )
+        return fit_beta(observed)
 
 
 @dataclass(frozen=True)
@@ -114,6 +104,29 @@ class RecallMap(MetricEstimator):
             counted = np.clip(k - (cells.low - 1), 0.0, 1.0)
             columns.append(counted * metric.weights(1, cells.design.items))
         return np.stack(columns, axis=1), _CLOSED_FORM
+
+
+def fit_beta(observed: Observed) -> Solution:
+    """Return the mass of each bin under the Beta law that fits best."""
+    items, low, high = observed.grid.items, observed.grid.low, observed.grid.high
+    from_end = mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low, high)
+    return _fit(observed, [_log_ranks(observed), from_end])
+
+
+def fit_power_law(observed: Observed) -> Solution:
+    """Return the mass of each bin under the power law of R that fits best."""
+    return _fit(observed, [_log_ranks(observed)])
+
+
+def _log_ranks(observed: Observed) -> FloatArray:
+    items, low, high = observed.grid.items, observed.grid.low, observed.grid.high
+    return mean_over(lambda ranks: np.log((ranks - 0.5) / items), low, high)
+
+
+def _fit(observed: Observed, statistics: list[FloatArray]) -> Solution:
+    return _exponential_family(
+        observed.likelihood, observed.shares, np.stack(statistics), np.log(observed.widths)
+    )
 
 
 def _sampled_recall(k: IntArray, sampled: int, a: float) -> FloatArray:

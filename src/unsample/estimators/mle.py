@@ -10,6 +10,7 @@ import numpy as np
 from unsample._checks import FloatArray, check_choice, check_integer, check_real
 from unsample.errors import MethodError
 from unsample.estimators._base import DistributionEstimator
+from unsample.estimators._bases import BASES, base_measure
 from unsample.estimators._observed import Observed
 from unsample.simplex import Solution, em, maximum_likelihood
 
@@ -29,19 +30,25 @@ class MLE(DistributionEstimator):
     iterations regularises (more of them: less bias towards flatness, more variance).
     ``iterations="converged"`` gives the true maximiser, which has at most n support points.
 
-    Reference: Jin et al., AAAI 2021.
+    ``base`` is where EM starts, and what P(R) stays proportional to among ranks that the sample
+    cannot tell apart: ``"uniform"`` (the paper), ``"reciprocal"`` (1/R), or a ``"power"`` law or a
+    ``"beta"`` law fitted to the same data. At the maximum it no longer matters.
+
+    Reference: Jin et al., AAAI 2021 (uniform base; the others are our own).
     """
 
     name: ClassVar[str] = "mle"
     joint: ClassVar[bool] = True
     iterations: int | str = 100
+    base: str = "uniform"
 
     def __post_init__(self) -> None:
         _check_iterations(self.iterations)
+        check_choice("base", self.base, BASES, error=MethodError)
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin by EM, or at the maximum."""
-        return _climb(observed, observed.shares, self.iterations)
+        return _climb(observed, observed.shares, self.iterations, self.base)
 
 
 @dataclass(frozen=True)
@@ -127,10 +134,13 @@ class MAP(DistributionEstimator):
         return maximum_likelihood(observed.likelihood, observed.shares, prior=prior)
 
 
-def _climb(observed: Observed, shares: FloatArray, iterations: int | str) -> Solution:
+def _climb(
+    observed: Observed, shares: FloatArray, iterations: int | str, base: str = "uniform"
+) -> Solution:
     if iterations == CONVERGED:
         return maximum_likelihood(observed.likelihood, shares)
-    return em(observed.likelihood, shares, start=observed.widths, iterations=int(iterations))
+    start = base_measure(base, observed)
+    return em(observed.likelihood, shares, start=start, iterations=int(iterations))
 
 
 def _check_iterations(iterations: int | str) -> None:

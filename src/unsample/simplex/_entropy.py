@@ -41,14 +41,17 @@ def maximum_entropy(
     tolerance: float = 1e-12,
     max_iterations: int = 200,
 ) -> Solution:
-    """Solve the problem above for each row of ``targets``, to a gap of ``tolerance``."""
+    """Solve the problem above for each row of ``targets``, to a gap of ``tolerance``.
+
+    ``widths`` holds one row for all of them, or one for each.
+    """
     used = (cell_weights > 0).any(axis=0)
     basis, core = _steep_part(likelihood[used], float(cell_weights.max()) / eta)
     problem = _Dual(
         likelihood[used],
         targets[:, used],
         np.sqrt(cell_weights[:, used]),
-        np.log(widths),
+        np.log(np.broadcast_to(widths, (len(targets), likelihood.shape[1]))),
         eta,
         basis,
         core,
@@ -82,7 +85,12 @@ class _Dual:
     core: FloatArray
 
     def rows(self, chosen: slice | IntArray) -> _Dual:
-        return replace(self, targets=self.targets[chosen], root=self.root[chosen])
+        return replace(
+            self,
+            targets=self.targets[chosen],
+            root=self.root[chosen],
+            log_widths=self.log_widths[chosen],
+        )
 
     def weights_and_value(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         exponent = self.log_widths - (self.root * dual) @ self.likelihood / self.eta

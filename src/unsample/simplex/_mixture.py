@@ -32,12 +32,16 @@ def em(
 ) -> Solution:
     """Take a fixed number of EM steps from ``start``, for all rows of ``shares`` together.
 
+    ``start`` holds one row for all of them, or one for each.
+
     The iteration count is part of the estimate (it regularises), so the status says so, and the
     gap tells how far from the maximum the likelihood still is.
     """
     used = _informative(likelihood, shares)
     likelihood, shares = likelihood[used], shares[:, used]
-    weights = np.broadcast_to(start / start.sum(), (len(shares), len(start))).copy()
+    start = np.atleast_2d(start)
+    start = start / start.sum(axis=1, keepdims=True)
+    weights = np.broadcast_to(start, (len(shares), likelihood.shape[1])).copy()
     ratio, factor = np.empty_like(shares), np.empty_like(weights)
     for _ in range(iterations):
         np.matmul(weights, likelihood.T, out=ratio)
@@ -46,7 +50,7 @@ def em(
         weights *= np.matmul(ratio, likelihood, out=factor)
     weights /= weights.sum(axis=1, keepdims=True)
     counts = np.full(len(shares), iterations, dtype=np.int64)
-    return _certified(likelihood, shares, np.zeros(len(start)), weights, counts, None)
+    return _certified(likelihood, shares, np.zeros(weights.shape[1]), weights, counts, None)
 
 
 def maximum_likelihood(

@@ -57,6 +57,8 @@ class Solution:
     residual: FloatArray
     iterations: IntArray
     status: tuple[Status, ...]
+    #: What the method chose on the first problem, in words, where it chose.
+    explanation: str = ""
 
     def certificate(self, row: int = 0) -> Certificate:
         """Return the certificate of one problem of the batch."""

@@ -1,0 +1,349 @@
+"""How far estimates are from the truth on the bundled ranks: ``python benchmarks/accuracy.py``.
+
+Every bundled rank set (4 data sets x 5 recommenders x 2 protocols) is sampled ``--repeats`` times
+with n = 50, 100, 200 and 500. Every method estimates Recall, NDCG and AP at K = 5 to 100 from each
+sample, and is compared with the exact value. Written to ``--out``: one row for each cell (CSV), the
+summary (Markdown) and one plot.
+
+``--validate`` chooses the constants of ``auto`` on three data sets and measures them on the fourth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from unsample.datasets import bundled_ranks, load_ranks
+from unsample.estimators import Observed, parse
+from unsample.estimators._curves import Head, average_curves
+from unsample.experiment._cells import Ranks, count_repeats, exact_values
+from unsample.metrics import parse_all
+from unsample.sampling import draw_sampled_ranks
+
+PAPER = ("mle", "wmle", "mes", "bv", "bv(gamma=0.01)", "cls")
+METHODS = (*PAPER, "smooth", "auto")
+SEEN = {"everyday": "excluded", "paper": "kept"}
+SIZES = (50, 100, 200, 500)
+CUTOFFS = (5, 10, 20, 50, 100)
+METRICS = parse_all([f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in CUTOFFS])
+#: The issue's limits: geometric means against MLE and against the best of the paper, worst cell.
+TARGETS = {"everyday": (0.33, 0.6, 1.3), "paper": (0.9, None, None)}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One rank set and one sample size."""
+
+    protocol: str
+    dataset: str
+    recommender: str
+    n: int
+
+    def sample(self, repeats: int, seed: int) -> tuple[Observed, np.ndarray, float]:
+        """Return the repeats as one batch, the exact metrics, and the blind rank."""
+        bundled = load_ranks(self.dataset, self.recommender, protocol=self.protocol)
+        # A seed made of the name: the same numbers, whatever else is run.
+        name = "/".join((self.protocol, self.dataset, self.recommender, str(self.n)))
+        drawn = draw_sampled_ranks(
+            bundled.ranks,
+            items=bundled.items,
+            sampled=self.n - 1,
+            rng=np.random.default_rng([seed, zlib.crc32(name.encode())]),
+            size=(repeats,),
+        )
+        counts, histograms = count_repeats(drawn, bundled.items, self.n - 1)
+        observed = Observed.prepare(
+            counts, resampled=histograms, cutoffs=CUTOFFS, seen=SEEN[self.protocol]
+        )
+        # Row 0 is all repeats together, which no evaluation has.
+        batch = replace(observed, shares=observed.shares[1:])
+        exact = exact_values(Ranks(bundled.ranks, bundled.items), METRICS)
+        return batch, exact, float(bundled.items.mean() - 1) / (self.n - 1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Relative errors of one method for one metric of one problem."""
+
+    protocol: str
+    dataset: str
+    recommender: str
+    n: int
+    metric: str
+    k: int
+    resolution: float
+    method: str
+    exact: float
+    bias: float
+    std: float
+    rmse: float
+
+    @property
+    def place(self) -> tuple[str, str, str, int, str]:
+        return self.protocol, self.dataset, self.recommender, self.n, self.metric
+
+
+Estimate = Callable[[Observed], np.ndarray]
+
+
+def problems(protocols: Iterable[str], sizes: Iterable[int]) -> Iterator[Problem]:
+    for protocol, n in product(protocols, sizes):
+        for dataset, recommenders in bundled_ranks().items():
+            for recommender in recommenders:
+                yield Problem(protocol, dataset, recommender, n)
+
+
+def measure(
+    problem: Problem, methods: Mapping[str, Estimate], repeats: int, seed: int
+) -> list[Cell]:
+    observed, exact, blind = problem.sample(repeats, seed)
+    cells = []
+    for method, estimate in methods.items():
+        error = estimate(observed) / exact - 1.0
+        bias, std = error.mean(axis=0), error.std(axis=0)
+        rmse = np.sqrt((error**2).mean(axis=0))
+        cells += [
+            Cell(
+                **asdict(problem),
+                metric=str(metric),
+                k=int(metric.k or 0),
+                resolution=float(metric.k or 0) / blind,
+                method=method,
+                exact=float(exact[at]),
+                bias=float(bias[at]),
+                std=float(std[at]),
+                rmse=float(rmse[at]),
+            )
+            for at, metric in enumerate(METRICS)
+        ]
+    return cells
+
+
+def by_name(name: str) -> Estimate:
+    estimator = parse(name)
+    return lambda observed: estimator.evaluate(observed, METRICS).values
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    return float(np.exp(np.mean(np.log(list(values)))))
+
+
+def ratios(cells: list[Cell], method: str, against: str) -> dict[tuple[object, ...], float]:
+    """Return RMSE over RMSE for each place that both methods were measured at."""
+    base = {cell.place: cell.rmse for cell in cells if cell.method == against}
+    return {c.place: c.rmse / base[c.place] for c in cells if c.method == method}
+
+
+def best_of_paper(cells: list[Cell]) -> str:
+    return min(PAPER, key=lambda m: geometric_mean(ratios(cells, m, "mle").values()))
+
+
+def summary_table(cells: list[Cell]) -> str:
+    """Return RMSE against MLE for each method: over all cells, by data set, by n, extremes."""
+    datasets = sorted({cell.dataset for cell in cells})
+    sizes = sorted({cell.n for cell in cells})
+    head = ["method", "all", *datasets, *(f"n = {n}" for n in sizes), "worst cell", "above 1.3"]
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    for method in dict.fromkeys(cell.method for cell in cells):
+        ratio = ratios(cells, method, "mle")
+        groups = [ratio.values()]
+        groups += [[v for place, v in ratio.items() if place[1] == d] for d in datasets]
+        groups += [[v for place, v in ratio.items() if place[3] == n] for n in sizes]
+        figures = [f"{geometric_mean(group):.2f}" for group in groups]
+        above = np.mean([value > 1.3 for value in ratio.values()])
+        figures += [f"{max(ratio.values()):.1f}", f"{100 * above:.0f} %"]
+        lines.append("| " + " | ".join([f"`{method}`", *figures]) + " |")
+    return "\n".join(lines)
+
+
+def error_table(cells: list[Cell], metric: str, n: int) -> str:
+    """Return relative bias and RMSE of MLE and auto for one metric, rank set by rank set."""
+    lines = [
+        "| ranks | exact | MLE bias | MLE RMSE | auto bias | auto RMSE |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    chosen = {(c.place, c.method): c for c in cells if c.metric == metric and c.n == n}
+    for (place, method), auto in chosen.items():
+        if method == "auto":
+            mle = chosen[place, "mle"]
+            lines.append(
+                f"| {auto.dataset}, {auto.recommender} | {auto.exact:.4f} | {mle.bias:+.0%} | "
+                f"{mle.rmse:.0%} | {auto.bias:+.0%} | {auto.rmse:.0%} |"
+            )
+    return "\n".join(lines)
+
+
+def targets_table(cells: list[Cell], protocol: str) -> str:
+    against_mle, against_best, worst = TARGETS[protocol]
+    auto = ratios(cells, "auto", "mle")
+    best = best_of_paper(cells)
+    rows = [("auto over MLE, geometric mean", geometric_mean(auto.values()), against_mle)]
+    over_best = geometric_mean(ratios(cells, "auto", best).values())
+    rows.append(
+        (f"auto over the best of the paper ({best}), geometric mean", over_best, against_best)
+    )
+    rows.append(("auto over MLE, worst cell", max(auto.values()), worst))
+    lines = []
+    for name, value, limit in rows:
+        verdict = "" if limit is None else ("ok  " if value <= limit else "MISS")
+        aim = "" if limit is None else f"target <= {limit}"
+        lines.append(f"{verdict:<5}{name:<60} {value:6.3f}  {aim}")
+    return "\n".join(lines)
+
+
+def draw(cells: list[Cell], path: Path) -> None:
+    """Plot the relative RMSE of each method over K/B, how far the sample resolves the metric."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    # The same bytes from the same numbers.
+    mpl.rcParams["svg.hashsalt"] = "unsample"
+    from matplotlib import pyplot as plt
+
+    edges = np.geomspace(0.008, 20, 12)
+    protocols = dict.fromkeys(cell.protocol for cell in cells)
+    figure, axes = plt.subplots(
+        1,
+        len(protocols),
+        figsize=(5 * len(protocols), 4.2),
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
+    )
+    for axis, protocol in zip(axes[0], protocols, strict=True):
+        for method in ("bv", "mes", "mle", "smooth", "auto"):
+            mine = [c for c in cells if c.protocol == protocol and c.method == method]
+            place = np.digitize([c.resolution for c in mine], edges)
+            points = [
+                (
+                    geometric_mean(
+                        c.resolution for c, p in zip(mine, place, strict=True) if p == at
+                    ),
+                    geometric_mean(c.rmse for c, p in zip(mine, place, strict=True) if p == at),
+                )
+                for at in np.unique(place)
+            ]
+            axis.plot(*zip(*points, strict=True), marker="o", markersize=3, label=method)
+        axis.axvline(1.0, color="grey", linestyle=":", linewidth=1)
+        axis.set(xscale="log", yscale="log", title=f"{protocol} protocol (seen={SEEN[protocol]})")
+        axis.set_xlabel("K / blind rank: right of the line the sample resolves K")
+        axis.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("relative RMSE (geometric mean)")
+    axes[0, 0].legend()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def write_csv(cells: list[Cell], path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(asdict(cells[0])), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(cell) for cell in cells)
+
+
+def run_suite(protocols: Iterable[str], repeats: int, seed: int, out: Path) -> None:
+    methods = {name: by_name(name) for name in METHODS}
+    out.mkdir(parents=True, exist_ok=True)
+    cells: list[Cell] = []
+    text = []
+    for protocol in protocols:
+        found = []
+        for problem in problems([protocol], SIZES):
+            found += measure(problem, methods, repeats, seed)
+            print(".", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+        text.append(
+            f"## {protocol} protocol\n\nRMSE as a multiple of MLE's, geometric means over "
+            f"{len(ratios(found, 'mle', 'mle'))} cells ({repeats} repeats each):\n\n"
+            f"{summary_table(found)}\n\nNDCG@10, n = 100, relative to the exact value:\n\n"
+            f"{error_table(found, 'NDCG@10', 100)}\n"
+        )
+        print(f"\n{text[-1]}\n{targets_table(found, protocol)}", flush=True)
+        cells += found
+    write_csv(cells, out / "accuracy.csv")
+    (out / "summary.md").write_text("\n".join(text), encoding="utf-8")
+    draw(cells, out / "accuracy.svg")
+
+
+def settings(protocol: str) -> dict[str, tuple[tuple[Head, ...], float]]:
+    """Return constants that auto might have had, by name."""
+    levels = {
+        "never": (0.0,),
+        "0.1": (0.0, 0.1),
+        "0.15": (0.0, 0.15),
+        "0.3": (0.0, 0.3),
+        "0.1 0.3": (0.0, 0.1, 0.3),
+        "0.1 0.3 0.6": (0.0, 0.1, 0.3, 0.6),
+    }
+    priors = (0.25, 0.5) if protocol == "everyday" else (0.25,)
+    doubts = (0.0,) if protocol == "everyday" else (0.25, 0.5, 0.75)
+    result = {}
+    for (name, values), prior, doubt in product(levels.items(), priors, doubts):
+        rest = (1.0 - prior) / max(len(values) - 1, 1)
+        heads = tuple(Head(level, prior if level == 0 else rest) for level in values)
+        result[f"levels {name}, goes on {prior:g}, doubt {doubt:g}"] = (heads, doubt)
+    return result
+
+
+def curves(heads: tuple[Head, ...], doubt: float) -> Estimate:
+    def estimate(observed: Observed) -> np.ndarray:
+        weights = np.stack([observed.bin_weights(metric) for metric in METRICS], axis=1)
+        return average_curves(observed, heads, doubt=doubt).weights @ weights
+
+    return estimate
+
+
+def validate(protocols: Iterable[str], repeats: int, seed: int) -> None:
+    """Choose levels, prior and doubt on three data sets and measure them on the fourth."""
+    for protocol in protocols:
+        methods = {name: curves(*chosen) for name, chosen in settings(protocol).items()}
+        methods |= {name: by_name(name) for name in ("mle", "auto")}
+        cells: list[Cell] = []
+        for problem in problems([protocol], (100,)):
+            cells += measure(problem, methods, repeats, seed)
+        print(f"\n{protocol} protocol, n = 100: RMSE over MLE's, geometric means")
+        held_out = []
+        for dataset in bundled_ranks():
+            scores = {}
+            for name in settings(protocol):
+                ratio = ratios(cells, name, "mle")
+                others = [value for place, value in ratio.items() if place[1] != dataset]
+                own = [value for place, value in ratio.items() if place[1] == dataset]
+                scores[name] = geometric_mean(others), geometric_mean(own)
+            chosen = min(scores, key=lambda name: scores[name][0])
+            shipped = [v for p, v in ratios(cells, "auto", "mle").items() if p[1] == dataset]
+            held_out.append(scores[chosen][1])
+            print(
+                f"  without {dataset:<13} {chosen:<45} {scores[chosen][0]:.2f}, on it "
+                f"{scores[chosen][1]:.2f}; as shipped {geometric_mean(shipped):.2f}"
+            )
+        shipped_all = geometric_mean(ratios(cells, "auto", "mle").values())
+        print(
+            f"  held out {geometric_mean(held_out):.3f}, as shipped {shipped_all:.3f}", flush=True
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("out/accuracy"))
+    parser.add_argument("--protocol", choices=SEEN, nargs="+", default=list(SEEN))
+    parser.add_argument("--validate", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.validate:
+        validate(chosen.protocol, chosen.repeats, chosen.seed)
+    else:
+        run_suite(chosen.protocol, chosen.repeats, chosen.seed, chosen.out)
+
+
+if __name__ == "__main__":
+    main()

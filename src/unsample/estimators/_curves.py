@@ -1,0 +1,239 @@
+"""Smooth curves for log P(R), fitted for several degrees of smoothness and averaged by evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unsample._checks import FloatArray
+from unsample.estimators._condensed import Condensed
+from unsample.estimators._observed import Observed
+from unsample.grid import RankGrid
+from unsample.simplex import LogDensity, LogDensityFit, Solution
+
+__all__ = ["Head", "average_curves"]
+
+#: Places where a curve may bend, evenly spaced along the probit of the rank.
+_BENDS = 40
+#: Combinations of bends that are told apart; the others are too faint to matter.
+_SHAPES = 24
+#: Standard deviations of a bend, from hardly any to as much as the data want.
+_LOOSENESS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+#: How fast a bend's standard deviation falls towards the top, for each unit of the probit ...
+_STIFFENING = 1.0
+#: ... from here on.
+_LOOSEST = -2.0
+#: Standard deviations of the slope and the curvature at the top: wide, the data know them.
+_SLOPE, _CURVATURE = 2.0, 2.0
+#: The squared relative error of a lognormal quantity is least at its median times e^(-1.5 s^2).
+_HEDGE = 1.5
+#: Most that a hedge may take off, as a variance: where nothing is known, nothing is optimal.
+_MOST_DOUBT = 2.0
+#: Curves whose log evidence is this far below the best are left out.
+_IMPLAUSIBLE = 14.0
+_TINY = 1e-300
+#: Curves that count for less than this do not count in certificates.
+_NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True)
+class Head:
+    """A belief about the top of the curve, above the ranks that the sample resolves.
+
+    The curve levels off at about ``level`` of the blind rank (N - 1)/(n - 1); 0 means never.
+    ``prior`` is how much the belief counts before the data are seen.
+    """
+
+    level: float
+    prior: float = 1.0
+
+
+def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -> Solution:
+    """Return the average, by evidence, of the curves for all heads and degrees of smoothness.
+
+    ``doubt`` is the standard deviation of the third derivative above the blind rank, where no
+    data contradict it; estimates are hedged against that and against the noise in the data.
+    """
+    condensed = Condensed.of(observed)
+    blind = _blind_rank(observed)
+    curves = _plausible(
+        [
+            curve
+            for head in heads
+            for curve in _common_curves(condensed, head, head.level * blind, observed.targets)
+        ]
+    )
+    if len(observed.shares) > 1:
+        curves = [curve.refit(condensed, observed.targets) for curve in curves]
+    evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
+    share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    unseen = _unseen_variance(observed.grid, blind, doubt)
+    rest = np.zeros((len(observed.shares), len(observed.grid)))
+    for curve, part in zip(curves, share.T, strict=True):
+        rest += part[:, None] * curve.mass(observed, condensed, unseen)
+    rest *= (1.0 - observed.known_share)[:, None]
+    solution = _certified(curves, share, observed.known_mass() + rest)
+    return replace(solution, explanation=_in_words(curves, share[0], heads, blind))
+
+
+@dataclass(frozen=True)
+class _Coordinate:
+    """How far up the catalogue a rank is, in standard deviations of a normal law.
+
+    The middle is at 0, the best hundredth at 2.3, the best of a million at 4.9. Ranks well below
+    ``offset`` are all about equally far up, which is how a curve levels off.
+    """
+
+    items: int
+    offset: float
+
+    def along(self, grid: RankGrid) -> FloatArray:
+        from scipy.special import ndtri
+
+        middle = (grid.low + grid.high) / 2.0
+        return np.asarray(-ndtri((middle - 0.5 + self.offset) / (self.items + 2 * self.offset)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shapes:
+    """The curves that add up to a log-density: slope, curvature, and combinations of bends."""
+
+    bends: FloatArray
+    scale: FloatArray
+    combinations: FloatArray
+
+    @classmethod
+    def along(cls, z: FloatArray) -> _Shapes:
+        bends = np.linspace(z.min(), z.max(), _BENDS + 2)[1:-1]
+        spacing = math.sqrt(bends[1] - bends[0])
+        scale = spacing * np.exp(-_STIFFENING * np.maximum(bends, _LOOSEST))
+        curves = _parabolas(bends, z) * scale
+        _, _, rotation = np.linalg.svd(curves - curves.mean(axis=0), full_matrices=False)
+        return cls(bends, scale, rotation[:_SHAPES].T)
+
+    def at(self, z: FloatArray, looseness: float) -> FloatArray:
+        """Return the shapes (places x coefficients), scaled to unit variance a priori."""
+        curves = (_parabolas(self.bends, z) * self.scale) @ self.combinations
+        return np.column_stack([_SLOPE * z, _CURVATURE * z * z / 2.0, looseness * curves])
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """One fitted curve for each histogram."""
+
+    head: Head
+    looseness: float
+    coordinate: _Coordinate
+    shapes: _Shapes
+    fit: LogDensityFit
+
+    @property
+    def log_evidence(self) -> FloatArray:
+        return self.fit.log_evidence + math.log(self.head.prior)
+
+    def refit(self, condensed: Condensed, targets: float) -> _Curve:
+        """Return this curve fitted to each histogram of a batch that it is the common fit of."""
+        problem = _problem(condensed, self.coordinate, self.shapes, self.looseness, targets)
+        return replace(self, fit=problem.fit(near=self.fit))
+
+    def mass(self, observed: Observed, condensed: Condensed, unseen: FloatArray) -> FloatArray:
+        """Return where the targets of unknown rank are, hedged, on the grid of ``observed``."""
+        shapes = self.shapes.at(self.coordinate.along(observed.grid), self.looseness)
+        exponent = self.fit.coefficients @ shapes.T + np.log(observed.widths)
+        place = condensed.grid.locate(observed.grid.low)
+        variance = self.fit.log_variance[:, place] + unseen
+        exponent -= _HEDGE * np.minimum(variance, _MOST_DOUBT)
+        mass = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        mass *= condensed.expected_unknown(self.fit.solution.weights)[:, place]
+        return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+
+
+def _common_curves(condensed: Condensed, head: Head, offset: float, targets: float) -> list[_Curve]:
+    """Fit the mean of all histograms, once for each looseness."""
+    coordinate = _Coordinate(condensed.grid.items, offset)
+    shapes = _Shapes.along(coordinate.along(condensed.grid))
+    common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
+    problems = [_problem(common, coordinate, shapes, scale, targets) for scale in _LOOSENESS]
+    return [
+        _Curve(head, scale, coordinate, shapes, problem.fit())
+        for scale, problem in zip(_LOOSENESS, problems, strict=True)
+    ]
+
+
+def _plausible(curves: list[_Curve]) -> list[_Curve]:
+    """Leave out curves that the common histogram rules out: no row of a batch is so different."""
+    best = max(float(curve.log_evidence[0]) for curve in curves)
+    return [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
+
+
+def _problem(
+    condensed: Condensed,
+    coordinate: _Coordinate,
+    shapes: _Shapes,
+    looseness: float,
+    targets: float,
+) -> LogDensity:
+    design = shapes.at(coordinate.along(condensed.grid), looseness)
+    size = design.shape[1]
+    return LogDensity(
+        condensed.likelihood,
+        condensed.shares,
+        targets,
+        design,
+        np.log(condensed.grid.width),
+        np.zeros(size),
+        np.ones(size),
+    )
+
+
+def _parabolas(bends: FloatArray, z: FloatArray) -> FloatArray:
+    return 0.5 * np.maximum(bends[None, :] - z[:, None], 0.0) ** 2
+
+
+def _blind_rank(observed: Observed) -> float:
+    """Return the rank down to which the largest sample has one item, on average over targets."""
+    counts = observed.unknown_part().counts
+    largest = counts.sampled == counts.sampled.max()
+    items = np.average(counts.items[largest], weights=counts.weight[largest] + _TINY)
+    return (float(items) - 1.0) / float(counts.sampled.max())
+
+
+def _unseen_variance(grid: RankGrid, blind: float, doubt: float) -> FloatArray:
+    """Return the variance of a curve whose third derivative is noise above the blind rank."""
+    plain = _Coordinate(grid.items, 0.0)
+    from scipy.special import ndtri
+
+    edge = -float(ndtri(min(blind / grid.items, 1.0 - 1e-12)))
+    return np.asarray(doubt**2 * np.maximum(plain.along(grid) - edge, 0.0) ** 5 / 20.0)
+
+
+def _certified(curves: list[_Curve], share: FloatArray, weights: FloatArray) -> Solution:
+    """Return the weights with the certificate of the worst curve that counts, row by row."""
+    solutions = [curve.fit.solution for curve in curves]
+    gap = np.stack([solution.gap for solution in solutions], axis=1)
+    worst = np.where(share > _NEGLIGIBLE, gap, -1.0).argmax(axis=1)
+    rows = np.arange(len(weights))
+    objective, residual, iterations = (
+        np.stack([getattr(solution, name) for solution in solutions], axis=1)[rows, worst]
+        for name in ("objective", "residual", "iterations")
+    )
+    status = tuple(solutions[at].status[row] for row, at in enumerate(worst))
+    return Solution(weights, objective, gap[rows, worst], residual, iterations, status)
+
+
+def _in_words(curves: list[_Curve], share: FloatArray, heads: Sequence[Head], blind: float) -> str:
+    loose = sum(part * math.log(curve.looseness) for curve, part in zip(curves, share, strict=True))
+    text = f"smooth curves, averaged by evidence (mean looseness {math.exp(loose):.2g})"
+    if len(heads) == 1:
+        return text
+    beliefs = []
+    for head in heads:
+        part = sum(s for curve, s in zip(curves, share, strict=True) if curve.head == head)
+        rank = max(1, round(head.level * blind))
+        how = f"levels off near rank {rank}" if head.level else "goes on"
+        beliefs.append(f"P(R) {how} {100 * part:.0f} %")
+    return f"{text}; above rank {round(blind)}, which the sample cannot see: {', '.join(beliefs)}"

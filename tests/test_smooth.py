@@ -1,0 +1,257 @@
+"""Smooth curves: the solver, the estimator against a dense reference, and what it is good for."""
+
+import numpy as np
+import pytest
+from scipy import integrate, special
+
+from tests import reference
+from unsample import estimators
+from unsample.counts import RankCounts
+from unsample.errors import MethodError
+from unsample.estimators import Observed
+from unsample.estimators._condensed import Condensed, _ranges
+from unsample.metrics import parse_all
+from unsample.sampling import Design
+from unsample.simplex import LogDensity, Status
+
+METRICS = parse_all(["Recall@5", "Recall@40", "NDCG@10", "AP@10"])
+
+
+def _histogram(design: Design, ranks: np.ndarray, seed: int = 0) -> np.ndarray:
+    return np.bincount(design.draw(ranks, rng=seed), minlength=design.n + 1)[1:]
+
+
+def _beta_ranks(items: int, size: int, seed: int = 3) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.ceil(items * rng.beta(0.5, 2.0, size=size)).astype(int).clip(1, items)
+
+
+def _binormal_ranks(items: int, size: int, mean: float, sd: float, seed: int = 3) -> np.ndarray:
+    z = np.random.default_rng(seed).normal(mean, sd, size=size)
+    return np.ceil(items * special.ndtr(-z)).astype(int).clip(1, items)
+
+
+def _values(method: str, ranks, design: Design, metrics=METRICS, **options) -> np.ndarray:
+    counts = RankCounts.from_ranks(
+        ranks, items=design.items, sampled=design.sampled, replacement=design.replacement
+    )
+    cutoffs = [metric.cutoff(design.items) for metric in metrics]
+    observed = Observed.prepare(counts, cutoffs=cutoffs, **options)
+    return estimators.parse(method).evaluate(observed, metrics).values[0]
+
+
+def _exact(ranks, items: int, metrics=METRICS) -> np.ndarray:
+    return np.array([metric.weights(ranks, items).mean() for metric in metrics])
+
+
+# -- the solver ------------------------------------------------------------------------------
+
+
+def _small_problem(rows: int = 1) -> LogDensity:
+    design = Design(60, 8)
+    histogram = _histogram(design, _beta_ranks(60, 300))
+    rng = np.random.default_rng(1)
+    shares = rng.multinomial(300, histogram / 300, size=rows) / 300
+    z = -special.ndtri((np.arange(60) + 0.5) / 60)
+    shapes = np.stack([z, z * z / 2], axis=1)
+    return LogDensity(
+        reference.matrix(design).T, shares, 300.0, shapes, np.zeros(60), np.zeros(2), np.ones(2)
+    )
+
+
+def test_no_small_move_gains_and_the_certificate_says_so():
+    problem = _small_problem(rows=4)
+    fit = problem.fit()
+    assert set(fit.solution.status) == {Status.OPTIMAL}
+    assert fit.solution.residual.max() < 1e-6
+    assert fit.solution.gap.max() < 1e-9
+    _, best = problem.value(fit.coefficients)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        _, other = problem.value(fit.coefficients + rng.normal(scale=1e-2, size=(4, 2)))
+        assert (other < best).all()
+
+
+def test_information_is_minus_the_hessian_of_the_value():
+    problem = _small_problem()
+    at = np.array([[0.4, -0.3]])
+    weights, _ = problem.value(at)
+    _, observed = problem.information(weights)
+    step = 1e-5
+    numeric = np.zeros((2, 2))
+    for j in range(2):
+        move = step * np.eye(2)[j][None]
+        above, below = (
+            problem.gradient(at + s * move, problem.value(at + s * move)[0]) for s in (1, -1)
+        )
+        numeric[j] = -(above - below)[0] / (2 * step)
+    assert np.allclose(observed[0], numeric, rtol=1e-4, atol=1e-3)
+
+
+def test_evidence_is_the_integral_over_the_coefficients():
+    problem = _small_problem()
+    fit = problem.fit()
+    _, top = problem.value(fit.coefficients)
+
+    def density(y, x):
+        return float(np.exp(problem.value(np.array([[x, y]]))[1] - top)[0]) / (2 * np.pi)
+
+    centre, width = fit.coefficients[0], 8 / np.sqrt(np.linalg.eigvalsh(fit.information[0])[0])
+    volume, _ = integrate.dblquad(
+        density, centre[0] - width, centre[0] + width, centre[1] - width, centre[1] + width
+    )
+    # Laplace's approximation is not exact; a tenth of a unit of log evidence decides nothing.
+    assert fit.log_evidence[0] == pytest.approx(float(top[0]) + np.log(volume), abs=0.1)
+
+
+def test_rows_fitted_from_their_common_fit_reach_the_same_place():
+    problem = _small_problem(rows=30)
+    alone = problem.fit()
+    common = LogDensity(
+        problem.likelihood,
+        problem.shares.mean(axis=0, keepdims=True),
+        *(getattr(problem, name) for name in ("targets", "shapes", "log_base", "mean")),
+        problem.precision,
+    ).fit()
+    together = problem.fit(near=common)
+    assert np.allclose(alone.coefficients, together.coefficients, atol=1e-5)
+    assert np.allclose(alone.log_evidence, together.log_evidence, atol=1e-5)
+
+
+# -- condensing ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
+    design = Design(1200, 150, replacement=replacement)
+    drawn = design.draw(_beta_ranks(1200, 4000), rng=0)
+    counts = RankCounts.from_ranks(drawn, items=1200, sampled=150, replacement=replacement)
+    observed = Observed.prepare(counts)
+    condensed = Condensed.of(observed)
+    starts = _ranges(list(observed.designs), design.n)[0]
+    assert len(starts) == len(condensed.likelihood) < 0.7 * design.n
+    assert np.allclose(condensed.likelihood.sum(axis=0), 1.0)
+    assert condensed.shares.sum() == pytest.approx(1.0)
+    # A smooth P(R) gives the same histogram of condensed cells, rank by rank or bin by bin.
+    dense = reference.beta_mass(1200, 0.5, 2.0)
+    expected = condensed.likelihood @ np.add.reduceat(dense, condensed.grid.low - 1)
+    exact = np.add.reduceat(dense @ reference.matrix(design), starts - 1)
+    assert np.allclose(expected, exact, rtol=3e-3)
+
+
+# -- the estimator ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("replacement", [True, False], ids=["binomial", "hypergeometric"])
+@pytest.mark.parametrize(
+    ("method", "seen", "levels", "doubt"),
+    [
+        ("smooth", "excluded", {0.0: 1.0}, 0.0),
+        ("auto", "excluded", {0.0: 0.5, 0.15: 0.5}, 0.0),
+        ("auto", "kept", {0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5),
+    ],
+)
+def test_against_a_dense_reference(method, seen, levels, doubt, replacement):
+    design = Design(400, 30, replacement=replacement)
+    drawn = design.draw(_beta_ranks(400, 3000), rng=1)
+    histogram = np.bincount(drawn, minlength=32)[1:]
+    mass = reference.averaged_curves(reference.matrix(design), histogram, levels, doubt)
+    expected = [mass @ reference.metric_weights(m.family.name, m.k, 400) for m in METRICS]
+    assert _values(method, drawn, design, seen=seen) == pytest.approx(expected, rel=0.01)
+
+
+def test_binormal_ranks_are_continued_beyond_what_the_sample_sees():
+    """On the law it is made for, errors are a few per cent at K = N/2000, where MLE's are many."""
+    design = Design(20_000, 99)
+    ranks = _binormal_ranks(20_000, 20_000, mean=1.6, sd=1.1)
+    metrics = parse_all(["Recall@10", "NDCG@10", "AP@10"])
+    truth = _exact(ranks, 20_000, metrics)
+    drawn = design.draw(ranks, rng=0)
+    smooth, mle = (_values(name, drawn, design, metrics) / truth - 1 for name in ("smooth", "mle"))
+    assert np.abs(smooth).max() < 0.15
+    assert np.abs(mle).min() > 3 * np.abs(smooth).max()
+
+
+def test_a_heap_of_unscored_items_does_no_harm():
+    """A third of the targets tied at random places in the lower half, as item-based models do."""
+    design = Design(10_000, 99)
+    ranks = _binormal_ranks(10_000, 12_000, mean=1.8, sd=1.0)
+    ranks[::3] = np.random.default_rng(5).integers(5_000, 10_001, size=len(ranks[::3]))
+    metrics = parse_all(["Recall@20", "NDCG@20"])
+    truth = _exact(ranks, 10_000, metrics)
+    smooth = _values("smooth", design.draw(ranks, rng=0), design, metrics)
+    assert np.abs(smooth / truth - 1).max() < 0.25
+
+
+def test_one_rank_for_all_is_found_where_the_sample_sees_it():
+    design = Design(1000, 200)
+    ranks = np.full(4000, 300)
+    distribution = estimators.parse("smooth").fit(
+        RankCounts.from_ranks(design.draw(ranks, rng=0), items=1000, sampled=200)
+    )
+    assert 270 < distribution.quantile(0.5) < 330
+    assert distribution.cdf(200) < 0.1
+
+
+def test_more_targets_make_it_surer():
+    """The spread over bootstrap samples falls like one over the root of the number of targets."""
+    design = Design(4000, 99)
+    spreads = []
+    for size in (1500, 24_000):
+        drawn = design.draw(_binormal_ranks(4000, size, 1.5, 1.0), rng=2)
+        counts = RankCounts.from_ranks(drawn, items=4000, sampled=99)
+        observed = Observed.prepare(counts, resampled=counts.resample(40, rng=0), cutoffs=[100])
+        values = estimators.parse("smooth").evaluate(observed, parse_all(["Recall@100"])).values
+        spreads.append(values[1:].std())
+    assert 2.5 < spreads[0] / spreads[1] < 6.5
+
+
+# -- base measures ---------------------------------------------------------------------------
+
+
+def test_bases_against_references():
+    design = Design(400, 30)
+    histogram = _histogram(design, _beta_ranks(400, 3000))
+    likelihood, shares = reference.matrix(design), histogram / histogram.sum()
+    starts = {
+        "uniform": np.full(400, 1 / 400),
+        "reciprocal": 1 / np.arange(1, 401),
+        "power": reference.power_law(likelihood, shares),
+        "beta": reference.beta(likelihood, shares),
+    }
+    counts = RankCounts.from_histogram(histogram, design)
+    observed = Observed.prepare(counts, cutoffs=[1, 5, 10, 40])
+    for base, start in starts.items():
+        pi = start / start.sum()
+        for _ in range(20):
+            pi = pi * (likelihood @ (shares / (pi @ likelihood)))
+        expected = [pi @ reference.metric_weights(m.family.name, m.k, 400) for m in METRICS]
+        method = estimators.parse(f"mle(iterations=20, base={base})")
+        assert method.evaluate(observed, METRICS).values[0] == pytest.approx(expected, rel=2e-3)
+
+
+def test_a_strong_entropy_returns_the_base():
+    design = Design(400, 30)
+    counts = RankCounts.from_histogram(_histogram(design, _beta_ranks(400, 3000)), design)
+    distribution = estimators.parse("mes(eta=1e6, base=reciprocal)").fit(counts, cutoffs=[10])
+    harmonic = (1 / np.arange(1, 401)).cumsum()
+    assert distribution.cdf(10) == pytest.approx(harmonic[9] / harmonic[-1], rel=1e-4)
+
+
+def test_the_base_decides_where_the_sample_is_blind():
+    """With 10 sampled of 10,000, ranks 1 and 3 look alike: their ratio is the base's."""
+    design = Design(10_000, 10)
+    counts = RankCounts.from_ranks(
+        design.draw(_beta_ranks(10_000, 2000), rng=0), items=10_000, sampled=10
+    )
+    flat, steep = (
+        estimators.parse(f"mle(base={base})").fit(counts) for base in ("uniform", "reciprocal")
+    )
+    assert flat.pmf(1) / flat.pmf(3) == pytest.approx(1.0, rel=0.05)
+    assert steep.pmf(1) / steep.pmf(3) == pytest.approx(3.0, rel=0.05)
+
+
+@pytest.mark.parametrize("method", ["mle(base=flat)", "mes(base=zipf)", "smooth(looseness=1)"])
+def test_bad_parameters_are_refused(method):
+    with pytest.raises(MethodError):
+        estimators.parse(method)
