@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# One BLAS thread in each of the test workers: they share the cores already.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q
+# One BLAS thread in each of the test workers: they share the cores already. A file stays in one
+# worker, so that there is one Spark session.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -q
 
 .PHONY: help demo test test-all realdata validity coverage pictures check format bench ranks floors clean
 help:

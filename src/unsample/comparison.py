@@ -33,7 +33,13 @@ from unsample._checks import (
 from unsample.confidence import AffineBound, SamplingError
 from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, InputError, UnsampleWarning
-from unsample.estimation import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, estimate
+from unsample.estimation import (
+    DEFAULT_LEVEL,
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    Estimates,
+    estimate,
+)
 from unsample.estimators import Estimator
 from unsample.metrics import Metric
 
@@ -194,7 +200,7 @@ def compare(
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    method: str | Estimator = "mle",
+    method: str | Estimator = DEFAULT_METHOD,
     weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     replacement: bool = True,

@@ -11,7 +11,7 @@ from unsample._text import comparison_table
 from unsample.cli._options import AsJson, Metrics, SeenItems, WithoutReplacement, print_warnings
 from unsample.counts import RankCounts, Targets
 from unsample.errors import InputError
-from unsample.estimation import DEFAULT_METRICS
+from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS
 from unsample.rankfiles import read_targets
 
 __all__ = ["compare_command"]
@@ -43,7 +43,7 @@ def compare_command(
         typer.Option(metavar="S", help="Items sampled for each target, without it (99, not 100)."),
     ] = None,
     metric: Metrics = None,
-    method: Annotated[str, typer.Option(metavar="METHOD", help="Estimator.")] = "mle",
+    method: Annotated[str, typer.Option(metavar="METHOD", help="Estimator.")] = DEFAULT_METHOD,
     without_replacement: WithoutReplacement = False,
     seen: SeenItems = None,
     by: Annotated[

@@ -21,7 +21,7 @@ from unsample.cli._options import (
 )
 from unsample.counts import RankCounts
 from unsample.errors import UnsampleWarning
-from unsample.estimation import DEFAULT_METRICS, Estimates
+from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS, Estimates
 from unsample.frames import ENGINES, ROWS
 from unsample.rankfiles import FORMATS, read_grouped_counts
 from unsample.ties import TIE_RULES
@@ -66,7 +66,7 @@ def estimate_command(
         list[str] | None,
         typer.Option(
             metavar="METHOD",
-            help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: mle]",
+            help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: auto]",
         ),
     ] = None,
     without_replacement: WithoutReplacement = False,
@@ -133,7 +133,7 @@ def estimate_command(
             return estimation.estimate(
                 counts,
                 metrics=metric or DEFAULT_METRICS,
-                method=method or "mle",
+                method=method or DEFAULT_METHOD,
                 sampler=sampler,
                 seen=seen,
                 resamples=resamples,

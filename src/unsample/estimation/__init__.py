@@ -1,10 +1,17 @@
 """The front door: `estimate` and `exact`, and the results they return."""
 
-from unsample.estimation._estimate import DEFAULT_METRICS, ERRORS, estimate, exact
+from unsample.estimation._estimate import (
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    ERRORS,
+    estimate,
+    exact,
+)
 from unsample.estimation._results import DEFAULT_LEVEL, Estimate, Estimates
 
 __all__ = [
     "DEFAULT_LEVEL",
+    "DEFAULT_METHOD",
     "DEFAULT_METRICS",
     "ERRORS",
     "Estimate",

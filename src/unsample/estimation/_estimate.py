@@ -35,17 +35,22 @@ from unsample.errors import (
 )
 from unsample.estimation._results import Estimate, Estimates
 from unsample.estimators import Estimator, Evaluation, Observed, group_catalogues
+from unsample.frames import is_frame
 from unsample.metrics import Metric
 from unsample.sampling import Design
 from unsample.simplex import Certificate, Status
 
-__all__ = ["DEFAULT_METRICS", "ERRORS", "estimate", "exact"]
+__all__ = ["DEFAULT_METHOD", "DEFAULT_METRICS", "ERRORS", "estimate", "exact"]
 
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
+DEFAULT_METHOD = "auto"
 #: How the sampling error of a method's value is found.
 ERRORS = ("bootstrap", "delta")
 #: Ranks that stand alone in the distribution of exact ranks; beyond them bins are as fine as ever.
 _MOST_SINGLE_RANKS = 20_000
+
+#: What methods that care about seen items take for granted where nothing is said.
+EVERYDAY = "excluded"
 
 _Note = tuple[type[UnsampleWarning], str]
 
@@ -56,7 +61,7 @@ def estimate(
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    method: str | Estimator | Iterable[str | Estimator] = "mle",
+    method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
     weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | None = None,
     replacement: bool = True,
@@ -73,7 +78,8 @@ def estimate(
     ----------
     ranks
         The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best;
-        or `RankCounts`, which already know ``items`` and ``sampled``.
+        or `RankCounts`, which already know ``items`` and ``sampled``; or a data frame of any
+        engine, as in `RankCounts.from_frame`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (where seen items are left out of the candidates, it differs by user).
@@ -82,7 +88,8 @@ def estimate(
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
-        Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``.
+        Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``; by
+        default ``"auto"``, which chooses from the data.
     weights
         How much each target counts, where they differ (1/3 each for a user's three targets).
     users
@@ -95,7 +102,8 @@ def estimate(
     seen
         Whether the items a user is known to have seen were ``"excluded"`` from the candidates or
         ``"kept"`` among them. Sampled ranks cannot tell this at small K, and intervals are
-        narrower when it is said. Not said, they allow for either.
+        narrower when it is said. Not said, intervals allow for either, and methods that care
+        take the everyday protocol, excluded.
     shape
         What the intervals assume of P(R): a name from `unsample.confidence.SHAPES` or a `Shape`;
         by default what follows from ``seen``.
@@ -125,7 +133,7 @@ def estimate(
     delta = errors == "delta"
     batch = nudged(grouped) if delta else _resample(grouped, resamples, rng)
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in wanted]
-    observed = Observed.prepare(grouped, resampled=batch, cutoffs=cutoffs)
+    observed = Observed.prepare(grouped, resampled=batch, cutoffs=cutoffs, seen=seen or EVERYDAY)
     evaluations = {str(one): one.evaluate(observed, wanted) for one in methods}
     certainty = None if observed.known.all() else Certainty.of(grouped, cutoffs, assumed)
     notes: list[_Note] = [
@@ -163,6 +171,11 @@ def estimate(
         },
         tuple(text for _, text in notes),
         seen,
+        {
+            name: evaluation.explanation
+            for name, evaluation in evaluations.items()
+            if evaluation.explanation
+        },
     )
 
 
@@ -222,6 +235,15 @@ def _as_counts(
                 f"{' and '.join(extra)} must be left out with RankCounts, which hold them"
             )
         return ranks
+    if is_frame(ranks):
+        if weights is not None or users is not None:
+            raise InputError("weights and users must be left out with a frame; give it columns")
+        return RankCounts.from_frame(
+            ranks,
+            items=items,  # type: ignore[arg-type]  # from_frame checks it
+            sampled=sampled,  # type: ignore[arg-type]
+            replacement=replacement,
+        )
     for name, value in (("items", items), ("sampled", sampled)):
         if value is None:
             raise DesignError(
