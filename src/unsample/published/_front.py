@@ -1,0 +1,298 @@
+"""`published`: full-catalogue estimates from the numbers of a paper."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from unsample import metrics as _metrics
+from unsample._checks import FloatArray, IntArray, check_integer
+from unsample.confidence import (
+    SHAPES,
+    Certainty,
+    Evidence,
+    Shape,
+    blind_rank,
+    evidence_grid,
+    is_resolved,
+    sampling_errors,
+    shape_for,
+)
+from unsample.counts import RankCounts
+from unsample.distribution import RankDistribution
+from unsample.errors import RefutedWarning, UnresolvedWarning, UnsampleWarning
+from unsample.estimation import DEFAULT_METRICS, Estimate, Estimates
+from unsample.estimators import Observed
+from unsample.metrics import Metric
+from unsample.published._consistency import check_consistent, smallest_clash
+from unsample.published._fit import Fit, fit_to_means
+from unsample.published._numbers import Printed, SampledRanks, read_numbers
+from unsample.sampling import Design
+
+__all__ = ["Published", "published"]
+
+METHOD = "mle"
+#: Means are fitted no closer than this, however many digits are printed.
+_SHARPEST = 1e-6
+#: Ranks at which one target more is tried, to see how the estimates answer.
+_MOST_NUDGES = 64
+
+_Note = tuple[type[UnsampleWarning], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Published(Estimates):
+    """Estimates from printed numbers: as `Estimates`, with the ``numbers`` they come from.
+
+    ``counts`` hold only what the hit rates among them tell: how many ranks lie between their K.
+    """
+
+    numbers: tuple[Printed, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints: the keys of `Estimates.to_dict`, and ``published``."""
+        printed = [
+            {"metric": number.name, "value": number.value, "low": number.low, "high": number.high}
+            for number in self.numbers
+        ]
+        return super().to_dict() | {"published": printed}
+
+
+@dataclass(frozen=True, eq=False)
+class _Paper:
+    """The numbers of a paper and the evaluation they come from."""
+
+    design: Design
+    users: int
+    numbers: tuple[Printed, ...]
+    ranks: SampledRanks = field(repr=False)
+
+    @property
+    def features(self) -> FloatArray:
+        return self.ranks.features(self.numbers)
+
+    @property
+    def means(self) -> FloatArray:
+        return np.array([number.value for number in self.numbers])
+
+    def nudged_means(self) -> FloatArray:
+        """Return the means with one target more at each rank in turn, one row each."""
+        return np.asarray((self.means * self.users + self.features.T) / (self.users + 1.0))
+
+    def counts(self) -> RankCounts:
+        """Return the targets between the K of the hit rates, whole numbers of them."""
+        hits = {n.metric.k: n.value for n in self.numbers if n.metric.family is _metrics.Recall}
+        ends = sorted(k for k in hits if k is not None)
+        # Rounding can turn two equal hit rates round; a share never falls as K grows.
+        shares = np.maximum.accumulate(np.clip([hits[k] for k in ends], 0.0, 1.0))
+        below = np.rint(np.append(shares, 1.0) * self.users).astype(np.int64)
+        edges = np.array([0, *ends, self.design.n])
+        return RankCounts.from_ranges(
+            edges[:-1] + 1, edges[1:], np.diff(below, prepend=0), self.design
+        )
+
+    def refined_counts(self, histogram: FloatArray) -> RankCounts:
+        """Return counts of every rank that the numbers tell apart, as the fit has them."""
+        weight = histogram * self.users
+        groups = len(weight)
+        return RankCounts(
+            sampled=np.full(groups, self.design.sampled),
+            items=np.full(groups, self.design.items),
+            low=self.ranks.low,
+            high=self.ranks.high,
+            count=np.rint(weight).astype(np.int64),
+            weight=weight,
+            weight_squared=weight,
+            replacement=self.design.replacement,
+        )
+
+
+def published(
+    numbers: Mapping[str, float | str | Decimal],
+    *,
+    items: int,
+    sampled: int,
+    users: int,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    seen: str | None = None,
+    shape: str | Shape | None = None,
+    replacement: bool = True,
+    decimals: int | None = None,
+    percent: bool = False,
+) -> Published:
+    """Estimate full-catalogue metrics from the sampled metrics that a paper prints.
+
+    Parameters
+    ----------
+    numbers
+        Sampled metrics and their printed values, such as ``{"HR@1": 0.18, "NDCG@10": 0.40}``. Any
+        metric of `unsample.metrics` will do; without ``@K`` it looks at all ``sampled + 1`` items.
+    items
+        The number of candidates in a full ranking, the target included. Where seen items were
+        left out it differs by user: take the mean.
+    sampled
+        The number of items each target was ranked against (99, not 100).
+    users
+        The number of targets that the printed means are taken over.
+    metrics
+        Full-catalogue metrics to estimate.
+    seen, shape
+        What the intervals may assume; as in `unsample.estimate`.
+    replacement
+        Whether the same item may be sampled twice for a target.
+    decimals
+        How many decimals are printed. By default text and `Decimal` keep their own, and floats,
+        which cannot end in a zero, all have as many as the longest of them.
+    percent
+        Whether the values are percentages (decimals then count those of the percentage).
+
+    Raises
+    ------
+    ContradictionError
+        If no ranks have all these numbers; it names the fewest that clash.
+
+    >>> paper = {"HR@1": 0.18, "HR@10": 0.69, "NDCG@10": 0.40}
+    >>> result = published(paper, items=3706, sampled=99, users=6040, metrics="Recall@50")
+    >>> low, high = result["Recall@50"].interval()
+    >>> low < result["Recall@50"].value < high
+    True
+    """
+    design = Design(items, sampled, replacement)
+    users = check_integer("users", users, minimum=1, hint="the targets the means are taken over")
+    printed = read_numbers(
+        numbers, sampled=design.sampled, users=users, decimals=decimals, percent=percent
+    )
+    wanted = _metrics.parse_all(metrics)
+    assumed = shape_for(shape, seen)
+    ranks = SampledRanks.told_apart_by(printed, design.sampled)
+    check_consistent(printed, ranks)
+    paper = _Paper(design, users, printed, ranks)
+    counts = paper.counts()
+    cutoffs = [metric.cutoff(design.items) for metric in wanted]
+    observed = Observed.prepare(paper.refined_counts(np.ones(len(ranks.low))), cutoffs=cutoffs)
+    fit = _fit(paper, observed)
+    refined = Observed.prepare(paper.refined_counts(fit.histogram[0]), grid=observed.grid)
+    values = np.stack([fit.mass @ refined.bin_weights(metric) for metric in wanted], axis=1)
+    errors = sampling_errors(_values_with_one_more(paper, values), refined)
+    certainty = _certainty(paper, counts, fit.histogram[0], cutoffs, assumed)
+    notes = [*_resolution_notes(wanted, counts), *_refutation_notes(certainty, printed)]
+    for category, text in notes:
+        warnings.warn(text, category, stacklevel=2)
+    return Published(
+        entries=tuple(
+            Estimate(
+                metric,
+                METHOD,
+                float(values[0, column]),
+                is_resolved(metric, counts),
+                fit.certificate,
+                values[:0, column],
+                certainty,
+                errors[column],
+            )
+            for column, metric in enumerate(wanted)
+        ),
+        counts=counts,
+        distributions={METHOD: RankDistribution(observed.grid, fit.mass[0])},
+        warnings=tuple(text for _, text in notes),
+        seen=seen,
+        numbers=printed,
+    )
+
+
+def _fit(paper: _Paper, observed: Observed) -> Fit:
+    """Fit P(R) to the numbers, and to what they were with one target more at some ranks."""
+    spread = np.array([number.half_unit for number in paper.numbers]) / math.sqrt(3.0)
+    return fit_to_means(
+        observed.likelihood,
+        paper.features,
+        np.concatenate([paper.means[None], paper.nudged_means()[_some_groups(paper)]]),
+        np.maximum(spread, _SHARPEST),
+        start=observed.widths,
+    )
+
+
+def _some_groups(paper: _Paper) -> IntArray:
+    """Return groups of ranks on both sides of every K, and others in growing steps."""
+    groups = len(paper.ranks.low)
+    steps = np.geomspace(1, groups, min(groups, _MOST_NUDGES)).astype(np.int64)
+    ends = [number.metric.cutoff(paper.design.n) for number in paper.numbers]
+    wanted = np.concatenate([steps, ends, np.add(ends, 1)])
+    return np.unique(wanted[wanted <= groups]) - 1
+
+
+def _values_with_one_more(paper: _Paper, values: FloatArray) -> FloatArray:
+    """Return the values as fitted, then those with one target more at each rank in turn.
+
+    They depend on the target through the means alone, and all but linearly: what some ranks show
+    tells the rest.
+    """
+    moved = paper.nudged_means() - paper.means
+    slope = np.linalg.lstsq(moved[_some_groups(paper)], values[1:] - values[0], rcond=1e-9)[0]
+    return np.concatenate([values[:1], values[0] + moved @ slope])
+
+
+def _certainty(
+    paper: _Paper, counts: RankCounts, histogram: FloatArray, cutoffs: list[int], shape: Shape
+) -> Certainty:
+    grid = evidence_grid(counts, sorted(set(cutoffs)))
+    evidence = Evidence(
+        sampled=paper.design.sampled,
+        ends=paper.ranks.high[:-1],
+        observed=histogram,
+        expected=paper.design.matrix(paper.ranks.low, paper.ranks.high, grid),
+        targets=float(paper.users),
+        features=paper.features,
+        low=np.array([number.low for number in paper.numbers]),
+        high=np.array([number.high for number in paper.numbers]),
+    )
+    return Certainty(counts, grid, (evidence,), shape)
+
+
+def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[_Note]:
+    hidden = [metric.name for metric in wanted if not is_resolved(metric, counts)]
+    if not hidden:
+        return []
+    smallest = math.ceil(blind_rank(counts) - 1e-9)
+    text = (
+        f"not resolved: {', '.join(hidden)}; fewer than one sampled item falls into the top K on "
+        "average, so the value rests on the method's assumption about the top ranks; "
+        f"such a sample resolves K >= {smallest}"
+    )
+    return [(UnresolvedWarning, text)]
+
+
+def _refutation_notes(certainty: Certainty, numbers: tuple[Printed, ...]) -> list[_Note]:
+    """Say which numbers clash, if not with each other then with what is assumed or stated."""
+    if certainty.fits():
+        return []
+    used = certainty.shape_in_use()
+    refuted = certainty.shape if used is not None else SHAPES["none"]
+    rows = smallest_clash(range(len(numbers)), lambda some: _only(certainty, some).fits(refuted))
+    named = " and ".join(str(numbers[row]) for row in rows)
+    if used is None:
+        text = (
+            f"no distribution of global ranks gives {named} but for chance: items, sampled, users, "
+            "or how items were drawn or ties broken is not as stated, and no estimate can be "
+            "trusted"
+        )
+    else:
+        text = (
+            f"{named} refute the assumption {certainty.shape}; "
+            "the intervals are the bounds that assume nothing"
+        )
+    return [(RefutedWarning, text)]
+
+
+def _only(certainty: Certainty, rows: tuple[int, ...]) -> Certainty:
+    """Return what a few of the numbers say."""
+    (whole,) = certainty.evidence
+    kept = list(rows)
+    part = replace(whole, features=whole.features[kept], low=whole.low[kept], high=whole.high[kept])
+    return Certainty(certainty.counts, certainty.grid, (part,), certainty.shape)
