@@ -1,0 +1,390 @@
+"""`plan`: how many items to sample, or how else to spend them, before anything is scored."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import metrics as _metrics
+from unsample._checks import FloatArray, Seed, as_rng, check_integer, check_real
+from unsample._text import _aligned as aligned
+from unsample.counts import RankCounts
+from unsample.distribution import RankDistribution, bin_weights
+from unsample.errors import DesignError, InputError, MetricError
+from unsample.metrics import Metric
+from unsample.planning._designs import (
+    adaptive_design,
+    certified_cost,
+    fixed_design,
+)
+from unsample.planning._guess import Guess
+from unsample.planning._simulate import Outcome, Simulation
+
+__all__ = ["DESIGNS", "Plan", "plan"]
+
+#: The designs, by the names they have in results.
+DESIGNS = ("fixed", "adaptive", "certified", "fewer users")
+_SAMPLED = DESIGNS[:2]
+#: Costs at which designs are tried, from this up to a full ranking.
+_CHEAPEST = 16.0
+_MOST_COSTS = 5
+#: Costs of sampled designs beyond this are not simulated.
+_DEAREST = 1e6
+#: Where the precision is missed, the cost is raised by this factor.
+_NEXT_COST = 1.2
+#: Errors below this share of the one that is sought are as good as none.
+_NEGLIGIBLE = 0.01
+#: numpy draws from urns of fewer balls than this.
+_LARGEST_CATALOGUE = 10**9 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The expected error of each design at the same cost, and which one to use."""
+
+    items: int
+    users: int
+    metric: Metric
+    #: The guess of P(R) in words, and the metric it has.
+    guess: str
+    value: float
+    #: The error that is sought, relative to the metric.
+    precision: float
+    #: Items that may be scored for a user on average; what the recommended design costs where no
+    #: budget was given.
+    cost: float
+    #: Each design at (or just below) this cost.
+    outcomes: tuple[Outcome, ...]
+    #: Each design at growing costs, for a plot.
+    curves: tuple[Outcome, ...]
+    #: What each design costs to reach the precision.
+    needed: dict[str, float]
+    repeats: int
+
+    @property
+    def best(self) -> Outcome:
+        """Return the design with the least expected error at this cost."""
+        return min(self.outcomes, key=lambda outcome: (outcome.rmse, outcome.cost))
+
+    @property
+    def recommendation(self) -> str:
+        """Return what to do, in a sentence or two."""
+        best = self.best
+        share = best.cost / self.items
+        error = self._relative(best.rmse)
+        text = (
+            f"{_VERBS[best.design]} {best.setting}: {best.cost:,.0f} scored items a user "
+            f"({share:.1%} of a full ranking) for an expected error of {error} of {self.metric}."
+        )
+        cheapest = min(self.needed, key=lambda name: self.needed[name])
+        if best.rmse > self.precision * self.value:
+            text += (
+                f" An error of {self.precision:.1%} needs about {self.needed[cheapest]:,.0f} "
+                f"scored items a user ({cheapest})."
+            )
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        return {
+            "items": self.items,
+            "users": self.users,
+            "metric": self.metric.name,
+            "guess": self.guess,
+            "value": self.value,
+            "precision": self.precision,
+            "cost": self.cost,
+            "designs": [self._row(outcome) for outcome in self.outcomes],
+            "curves": [self._row(outcome) for outcome in self.curves],
+            "recommended": self.best.design,
+            "recommendation": self.recommendation,
+            "repeats": self.repeats,
+        }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame with one row for each design; see `Estimates.to_frame`."""
+        from unsample._frames import frame_from_rows
+
+        return frame_from_rows([self._row(outcome) for outcome in self.outcomes], backend)
+
+    def __str__(self) -> str:
+        header = (
+            "design",
+            "items a user",
+            "of all",
+            "bias",
+            "sd",
+            "error",
+            f"items for {self.precision:.1%}",
+            "setting",
+        )
+        rows = [
+            (
+                outcome.design,
+                f"{outcome.cost:,.0f}",
+                f"{outcome.cost / self.items:.1%}",
+                f"{outcome.bias / self.value:+.1%}",
+                self._relative(outcome.sd),
+                self._relative(outcome.rmse),
+                f"{self.needed[outcome.design]:,.0f}",
+                outcome.setting,
+            )
+            for outcome in self.outcomes
+        ]
+        lines = [
+            f"{self.users:,} users, {self.items:,} items, {self.metric} about {self.value:.4f}",
+            f"guess: {self.guess}",
+            "",
+            aligned(header, rows),
+            "",
+            "error: root mean square, relative to the metric of these users ranked in full",
+            "",
+            self.recommendation,
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _relative(self, error: float) -> str:
+        return f"{error / self.value:.1%}"
+
+    def _row(self, outcome: Outcome) -> dict[str, Any]:
+        return {
+            **asdict(outcome),
+            "rmse": outcome.rmse,
+            "relative_error": outcome.rmse / self.value,
+            "share_of_full": outcome.cost / self.items,
+            "cost_for_precision": self.needed[outcome.design],
+        }
+
+
+_VERBS = {
+    "fixed": "Rank each target against",
+    "adaptive": "Sample adaptively,",
+    "certified": "Rank exactly,",
+    "fewer users": "Rank in full",
+}
+
+
+def plan(
+    *,
+    items: int,
+    users: int,
+    k: int = 10,
+    metric: str = "NDCG",
+    precision: float = 0.05,
+    budget: float | None = None,
+    recall: float = 0.1,
+    pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
+    repeats: int = 200,
+    rng: Seed = 0,
+) -> Plan:
+    """Compare ways to evaluate before any item is scored: the error of each at the same cost.
+
+    The error is that of the metric of these users, which ranking all of them in full would give
+    exactly. Designs: a ``fixed`` sample; an ``adaptive`` one that doubles until enough items beat
+    the target; ``certified``, scoring items until the metric@K is certain; and ``fewer users``
+    ranked in full. The last two evaluate as many users as the cost allows.
+
+    Parameters
+    ----------
+    items, users
+        The size of the catalogue and the number of targets to evaluate.
+    k, metric
+        The metric@K that matters; ``metric`` is a family such as ``"NDCG"`` or ``"Recall"``.
+    precision
+        The error that is sought, relative to the metric.
+    budget
+        How many items may be scored in total. Without it, the designs are compared at the cost at
+        which the first of them reaches the precision.
+    recall
+        A guess of Recall@k on the full catalogue; P(R) is then the power law that has it.
+    pilot
+        What is known of P(R) instead: `RankCounts` of sampled ranks, a `RankDistribution`, or
+        ranks among all items.
+    repeats
+        Simulated evaluations behind each error of a sampled design.
+    rng
+        Seed of the simulation.
+
+    >>> result = plan(items=1000, users=5000, budget=500_000, repeats=20)
+    >>> result.best.design
+    'adaptive'
+    """
+    items = check_integer("items", items, minimum=2, maximum=_LARGEST_CATALOGUE, error=DesignError)
+    users = check_integer("users", users, minimum=1, hint="the number of targets to evaluate")
+    wanted = _metric_at(metric, k, items)
+    precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True, open_high=True)
+    repeats = check_integer("repeats", repeats, minimum=2)
+    cutoff = wanted.cutoff(items)
+    if pilot is None:
+        guess = Guess.power_law(items, cutoff, recall)
+    else:
+        guess = Guess.from_pilot(pilot, items, cutoff)
+    simulation = Simulation(guess, users, wanted, repeats, _seed(rng))
+    allowed = None if budget is None else _cost_of(budget, items, users)
+    return _Planner(simulation, cutoff, precision).plan(allowed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Planner:
+    """The designs of one simulation at any cost."""
+
+    simulation: Simulation
+    k: int
+    precision: float
+
+    def plan(self, allowed: float | None) -> Plan:
+        simulation = self.simulation
+        tried = [self.at_cost(cost) for cost in _costs(simulation.items)]
+        curves = [outcome for some in (*tried, self.full_ranking()) for outcome in some]
+        needed = {name: self.needed(name, curves) for name in DESIGNS}
+        if allowed is None:
+            cost, outcomes = self._reach_precision(min(needed.values()))
+            best = min(outcomes, key=lambda outcome: outcome.rmse)
+            needed[best.design] = best.cost
+        else:
+            cost, outcomes = allowed, self.at_cost(allowed)
+        return Plan(
+            simulation.items,
+            simulation.users,
+            simulation.metric,
+            simulation.guess.source,
+            self.value,
+            self.precision,
+            cost,
+            outcomes,
+            tuple(sorted(curves, key=lambda outcome: (outcome.design, outcome.cost))),
+            needed,
+            simulation.repeats,
+        )
+
+    @cached_property
+    def value(self) -> float:
+        """Return the metric of the guess."""
+        value = float(self.simulation.guess.distribution.mass @ self._weights)
+        if value <= 0.0:
+            raise InputError(
+                f"the pilot must have some targets in the top {self.k}, got none: an error "
+                f"relative to {self.simulation.metric} = 0 has no meaning"
+            )
+        return value
+
+    def at_cost(self, cost: float) -> tuple[Outcome, ...]:
+        """Return what each design gives for this many scored items a user."""
+        ranks = self.simulation.guess.distribution
+        sampled = [
+            self.simulation.outcome(design, name)
+            for name, design in zip(
+                _SAMPLED,
+                (fixed_design(cost, ranks.items), adaptive_design(cost, ranks, self.k)),
+                strict=True,
+            )
+        ]
+        exact = [
+            self._exact_for_some(name, cost, each) for name, each in self._cost_of_exact.items()
+        ]
+        return (*sampled, *(outcome for outcome in exact if outcome is not None))
+
+    def _reach_precision(self, cost: float) -> tuple[float, tuple[Outcome, ...]]:
+        """Return the designs at this cost, or the next at which one has the precision.
+
+        The cost was read off a curve between those tried; that may be a little short.
+        """
+        items = float(self.simulation.items)
+        outcomes = self.at_cost(cost)
+        while min(one.rmse for one in outcomes) > self.precision * self.value and cost < items:
+            cost = min(_NEXT_COST * cost, items)
+            outcomes = self.at_cost(cost)
+        return cost, outcomes
+
+    def full_ranking(self) -> tuple[Outcome, ...]:
+        """Return where the curves of the sampled designs end: nothing is left to sample."""
+        items = self.simulation.items
+        return tuple(Outcome(name, "all items", float(items), 0.0, 0.0) for name in _SAMPLED)
+
+    def needed(self, name: str, curves: Iterable[Outcome]) -> float:
+        """Return the cost at which a design reaches the precision."""
+        target = self.precision * self.value
+        if name in _SAMPLED:
+            return _crossing([outcome for outcome in curves if outcome.design == name], target)
+        # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
+        users = self.simulation.users
+        enough = math.ceil(1.0 / ((target / self._sd_of_users) ** 2 + 1.0 / users) - 1e-9)
+        return enough / users * self._cost_of_exact[name]
+
+    def _exact_for_some(self, name: str, cost: float, each: float) -> Outcome | None:
+        """Return exact metrics of as many users as the cost allows; None if it allows no user."""
+        users = self.simulation.users
+        some = min(users, math.floor(cost * users / each + 1e-9))
+        if some == 0:
+            return None
+        sd = self._sd_of_users * math.sqrt(1.0 / some - 1.0 / users)
+        who = f"all {users:,} users" if some == users else f"{some:,} of {users:,} users"
+        return Outcome(name, who, some / users * each, 0.0, sd)
+
+    @cached_property
+    def _cost_of_exact(self) -> dict[str, float]:
+        ranks = self.simulation.guess.distribution
+        return {"certified": certified_cost(ranks, self.k), "fewer users": float(ranks.items)}
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return bin_weights(self.simulation.metric, self.simulation.guess.distribution.grid)
+
+    @cached_property
+    def _sd_of_users(self) -> float:
+        mass = self.simulation.guess.distribution.mass
+        return math.sqrt(max(float(mass @ self._weights**2) - self.value**2, 0.0))
+
+
+def _metric_at(metric: str, k: int, items: int) -> Metric:
+    family = _metrics.parse(metric)
+    k = check_integer("k", k, minimum=1, error=MetricError)
+    if family.k is not None and family.k != k:
+        raise MetricError(f"metric must be a family such as NDCG, got {metric!r} and k = {k}")
+    if k > items:
+        raise MetricError(f"k must be at most items = {items}, got {k}")
+    return family.family @ k
+
+
+def _cost_of(budget: float, items: int, users: int) -> float:
+    """Return the scored items a user of a budget, which must allow one sampled item for each."""
+    budget = check_real(
+        "budget",
+        budget,
+        low=2.0 * users,
+        hint="each target is scored, and at least one item beside it",
+    )
+    return min(budget / users, float(items))
+
+
+def _costs(items: int) -> FloatArray:
+    """Return costs in equal ratios, up to below a full ranking."""
+    last = min(items / 2.0, _DEAREST)
+    return np.geomspace(min(_CHEAPEST, last), last, _MOST_COSTS)
+
+
+def _crossing(curve: list[Outcome], target: float) -> float:
+    """Return the cost at which the error falls to the target for good, between those tried."""
+    curve = sorted(curve, key=lambda outcome: outcome.cost)
+    cost = np.log([outcome.cost for outcome in curve])
+    # Noise aside, errors fall with the cost; what counts is the worst from there on.
+    worst = np.maximum.accumulate([outcome.rmse for outcome in curve][::-1])[::-1]
+    error = np.log(np.maximum(worst, _NEGLIGIBLE * target) / target)
+    return float(np.exp(np.interp(0.0, -error, cost)))
+
+
+def _seed(rng: Seed) -> np.random.SeedSequence:
+    return np.random.SeedSequence(int(as_rng(rng).integers(2**63)))
