@@ -26,8 +26,6 @@ _GROUP_RATIO = 1.25
 _BIN_RATIO = 0.08
 _SINGLE_RANKS = 12
 _BLUR = 0.5
-#: Halvings of an interval of length one: enough for all digits that a limit needs.
-_BISECTIONS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +210,8 @@ def _hoeffding(
 
     def furthest(start: FloatArray, end: float) -> FloatArray:
         inside, outside = start.copy(), np.full(len(start), end)
-        for _ in range(_BISECTIONS):
+        # Halvings of an interval of length one: enough for all digits that a limit needs.
+        for _ in range(50):
             middle = (inside + outside) / 2.0
             near = rel_entr(start, middle) + rel_entr(1.0 - start, 1.0 - middle) <= budget
             inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)

@@ -77,16 +77,15 @@ class Plan:
     def recommendation(self) -> str:
         """Return what to do, in a sentence or two."""
         best = self.best
-        share = best.cost / self.items
-        error = self._relative(best.rmse)
         text = (
             f"{_VERBS[best.design]} {best.setting}: {best.cost:,.0f} scored items a user "
-            f"({share:.1%} of a full ranking) for an expected error of {error} of {self.metric}."
+            f"({_percent(best.cost / self.items)} of a full ranking) for an expected error of "
+            f"{self._relative(best.rmse)} of {self.metric}."
         )
         cheapest = min(self.needed, key=lambda name: self.needed[name])
         if best.rmse > self.precision * self.value:
             text += (
-                f" An error of {self.precision:.1%} needs about {self.needed[cheapest]:,.0f} "
+                f" An error of {_percent(self.precision)} needs about {self.needed[cheapest]:,.0f} "
                 f"scored items a user ({cheapest})."
             )
         return text
@@ -126,15 +125,15 @@ class Plan:
             "bias",
             "sd",
             "error",
-            f"items for {self.precision:.1%}",
+            f"items for {_percent(self.precision)}",
             "setting",
         )
         rows = [
             (
                 outcome.design,
                 f"{outcome.cost:,.0f}",
-                f"{outcome.cost / self.items:.1%}",
-                f"{outcome.bias / self.value:+.1%}",
+                _percent(outcome.cost / self.items),
+                _percent(outcome.bias / self.value, sign="+"),
                 self._relative(outcome.sd),
                 self._relative(outcome.rmse),
                 f"{self.needed[outcome.design]:,.0f}",
@@ -157,7 +156,7 @@ class Plan:
     __repr__ = __str__
 
     def _relative(self, error: float) -> str:
-        return f"{error / self.value:.1%}"
+        return _percent(error / self.value)
 
     def _row(self, outcome: Outcome) -> dict[str, Any]:
         return {
@@ -248,14 +247,15 @@ class _Planner:
     def plan(self, allowed: float | None) -> Plan:
         simulation = self.simulation
         tried = [self.at_cost(cost) for cost in _costs(simulation.items)]
+        if allowed is not None:
+            tried.append(self.at_cost(allowed))
         curves = [outcome for some in (*tried, self.full_ranking()) for outcome in some]
         needed = {name: self.needed(name, curves) for name in DESIGNS}
-        if allowed is None:
+        cost, outcomes = allowed, tried[-1]
+        if cost is None:
             cost, outcomes = self._reach_precision(min(needed.values()))
             best = min(outcomes, key=lambda outcome: outcome.rmse)
             needed[best.design] = best.cost
-        else:
-            cost, outcomes = allowed, self.at_cost(allowed)
         return Plan(
             simulation.items,
             simulation.users,
@@ -388,3 +388,9 @@ def _crossing(curve: list[Outcome], target: float) -> float:
 
 def _seed(rng: Seed) -> np.random.SeedSequence:
     return np.random.SeedSequence(int(as_rng(rng).integers(2**63)))
+
+
+def _percent(share: float, sign: str = "") -> str:
+    """Return a percentage with two digits at least, and none for nothing."""
+    digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
+    return f"{100.0 * share:{sign}.{digits}f} %"

@@ -110,7 +110,7 @@ class Simulation:
 
 
 def _histograms(seen: Seen) -> tuple[IntArray, FloatArray]:
-    """Return the cells (sampled, rank) that occur, and the share of each, one row a set of users."""
+    """Return the cells (sampled, rank) that occur, and their shares: one row a set of users."""
     repeats, users = seen.rank.shape
     key = seen.sampled * (seen.rank.max() + 1) + seen.rank
     found, where = np.unique(key, return_inverse=True)

@@ -18,7 +18,7 @@ _OPTIMAL, _INFEASIBLE = 0, 2
 
 #: Numbers are compared no finer than this.
 _FINEST = 1e-6
-#: The share of a rounding interval that is given up so that its ends belong to one side.
+#: The share of a rounding interval that is given up at its ends.
 _TIE = 1e-4
 
 _T = TypeVar("_T")
@@ -70,31 +70,25 @@ def _extreme(
     """Return the least mean weight over histograms with these numbers; None if there are none."""
     from scipy.optimize import linprog
 
-    groups = len(ranks.low)
-    cost = np.zeros(groups) if weights is None else weights
-    limits: dict[str, object] = {}
-    if given:
-        # In half units of the last digit, so that the solver's tolerance is small beside them.
-        scale = np.array([max(number.half_unit, _FINEST) for number in given])
-        value, half = (
-            np.array(column) / scale for column in zip(*map(_centre, given), strict=True)
-        )
-        features = ranks.features(given) / scale[:, None]
-        limits = {
-            "A_ub": np.concatenate([features, -features]),
-            "b_ub": np.concatenate([value + half, half - value]),
-        }
-    result = linprog(cost, A_eq=np.ones((1, groups)), b_eq=[1.0], method="highs", **limits)
+    # In half units of the last digit, so that the solver's tolerance is small beside them. A tie
+    # is rounded one way only: the very ends of a rounding interval belong to one side.
+    scale = np.array([max(number.half_unit, _FINEST) for number in given])
+    value = np.array([number.value for number in given]) / scale
+    half = np.array([number.half_unit * (1.0 - _TIE) for number in given]) / scale
+    features = ranks.features(given) / scale[:, None]
+    result = linprog(
+        np.zeros(len(ranks.low)) if weights is None else weights,
+        A_ub=np.concatenate([features, -features]),
+        b_ub=np.concatenate([value + half, half - value]),
+        A_eq=np.ones((1, len(ranks.low))),
+        b_eq=[1.0],
+        method="highs",
+    )
     if result.status == _OPTIMAL:
-        return float(result.fun)
+        return result.fun
     if result.status == _INFEASIBLE:
         return None
     raise SolverError(f"the linear program of a contradiction was not solved: {result.message}")
-
-
-def _centre(number: Printed) -> tuple[float, float]:
-    """Return the value and how far the truth may be; a tie is rounded one way only."""
-    return number.value, number.half_unit * (1.0 - _TIE)
 
 
 def _outward(value: float, number: Printed, side: int) -> str:

@@ -18,9 +18,7 @@ from unsample.confidence import (
     Certainty,
     Evidence,
     Shape,
-    blind_rank,
     evidence_grid,
-    is_resolved,
     sampling_errors,
     shape_for,
 )
@@ -80,6 +78,19 @@ class _Paper:
     @property
     def means(self) -> FloatArray:
         return np.array([number.value for number in self.numbers])
+
+    @property
+    def first_cut(self) -> int:
+        return self.ranks.first_cut(self.numbers)
+
+    @property
+    def smallest_k(self) -> float:
+        """Return the K from which on the numbers can tell ranks up to K from those below.
+
+        For numbers that tell rank 1 apart that is `unsample.confidence.is_resolved`: one sampled
+        item falls into the top K. Numbers that see no rank above the tenth need ten of them.
+        """
+        return self.first_cut * self.design.blind_rank - 1e-9
 
     def nudged_means(self) -> FloatArray:
         """Return the means with one target more at each rank in turn, one row each."""
@@ -181,7 +192,7 @@ def published(
     values = np.stack([fit.mass @ refined.bin_weights(metric) for metric in wanted], axis=1)
     errors = sampling_errors(_values_with_one_more(paper, values), refined)
     certainty = _certainty(paper, counts, fit.histogram[0], cutoffs, assumed)
-    notes = [*_resolution_notes(wanted, counts), *_refutation_notes(certainty, printed)]
+    notes = [*_resolution_notes(wanted, paper), *_refutation_notes(certainty, printed)]
     for category, text in notes:
         warnings.warn(text, category, stacklevel=2)
     return Published(
@@ -190,7 +201,7 @@ def published(
                 metric,
                 METHOD,
                 float(values[0, column]),
-                is_resolved(metric, counts),
+                metric.cutoff(design.items) >= paper.smallest_k,
                 fit.certificate,
                 values[:0, column],
                 certainty,
@@ -255,15 +266,18 @@ def _certainty(
     return Certainty(counts, grid, (evidence,), shape)
 
 
-def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[_Note]:
-    hidden = [metric.name for metric in wanted if not is_resolved(metric, counts)]
+def _resolution_notes(wanted: tuple[Metric, ...], paper: _Paper) -> list[_Note]:
+    hidden = [
+        metric.name for metric in wanted if metric.cutoff(paper.design.items) < paper.smallest_k
+    ]
     if not hidden:
         return []
-    smallest = math.ceil(blind_rank(counts) - 1e-9)
+    why = "fewer than one sampled item falls into the top K on average"
+    if paper.first_cut > 1:
+        why = f"the numbers do not tell the sampled ranks 1 to {paper.first_cut} apart"
     text = (
-        f"not resolved: {', '.join(hidden)}; fewer than one sampled item falls into the top K on "
-        "average, so the value rests on the method's assumption about the top ranks; "
-        f"such a sample resolves K >= {smallest}"
+        f"not resolved: {', '.join(hidden)}; {why}, so the value rests on the method's assumption "
+        f"about the top ranks; such numbers resolve K >= {math.ceil(paper.smallest_k)}"
     )
     return [(UnresolvedWarning, text)]
 

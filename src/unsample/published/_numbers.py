@@ -68,6 +68,11 @@ class SampledRanks:
         """Return the last rank of each group."""
         return np.append(self.low[1:] - 1, self.sampled + 1)
 
+    def first_cut(self, numbers: tuple[Printed, ...]) -> int:
+        """Return the last of the first ranks that no number tells apart: 10 where all is HR@10."""
+        changes = np.diff(self.features(numbers), axis=1).any(axis=0)
+        return int(np.argmax(changes)) + 1 if changes.any() else self.sampled + 1
+
     def features(self, numbers: tuple[Printed, ...]) -> FloatArray:
         """Return the weight of each metric (rows) at the ranks of each group."""
         # Groups hold one rank each, but for the last, where every metric with a K is zero.
@@ -90,15 +95,15 @@ def read_numbers(
         )
     if decimals is not None:
         decimals = check_integer("decimals", decimals, minimum=0, maximum=_MOST_DECIMALS)
+    unit = Decimal("0.01") if percent else Decimal(1)
     exact = {name: _as_decimal(name, value) for name, value in values.items()}
     shared = _digits_of_floats(values, exact)
     numbers: dict[Metric, Printed] = {}
     for name, value in exact.items():
         digits = decimals if decimals is not None else shared.get(name, _digits(value))
-        scale = 0.01 if percent else 1.0
         metric = _sampled_metric(name, sampled)
-        half = max(0.5 * 10.0**-digits * scale, _FINEST)
-        number = Printed(name, metric, float(value) * scale, half)
+        half = max(float(unit * Decimal(5).scaleb(-digits - 1)), _FINEST)
+        number = Printed(name, metric, float(unit * value), half)
         if metric in numbers:
             raise InputError(
                 f"numbers must give each metric once, got {numbers[metric].name} and {name}, "
@@ -150,7 +155,7 @@ def _check_range(number: Printed, sampled: int, percent: bool) -> None:
     """Refuse a value that no rank has: metrics of one target are between 0 and 1."""
     weights = number.metric.weights(np.arange(1, sampled + 2), sampled + 1)
     least, most = float(weights.min()), float(weights.max())
-    if number.high >= least and number.low <= most:
+    if number.high > least and number.low < most:
         return
     hint = "; is it a percentage? then say so (percent=True, --percent)"
     per_cent = not percent and 1.0 < number.value <= 100.0

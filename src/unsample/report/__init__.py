@@ -8,6 +8,7 @@ object that has the attributes of `Results`. Every text that comes from data is 
 from unsample.report._html import reproduction_html
 from unsample.report._latex import accuracy_latex, winners_latex
 from unsample.report._markdown import accuracy_markdown, winners_markdown
+from unsample.report._plots import plot_limits, plot_plan, write_plot
 from unsample.report._results import Results, Row
 from unsample.report._write import write_report
 
@@ -16,8 +17,11 @@ __all__ = [
     "Row",
     "accuracy_latex",
     "accuracy_markdown",
+    "plot_limits",
+    "plot_plan",
     "reproduction_html",
     "winners_latex",
     "winners_markdown",
+    "write_plot",
     "write_report",
 ]
