@@ -44,7 +44,7 @@ _MOST_NUDGES = 64
 _Note = tuple[type[UnsampleWarning], str]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Published(Estimates):
     """Estimates from printed numbers: as `Estimates`, with the ``numbers`` they come from.
 

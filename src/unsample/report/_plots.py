@@ -24,20 +24,20 @@ __all__ = ["plot_limits", "plot_plan", "write_plot"]
 _FORMATS = ("pdf", "png", "svg")
 #: K at which limits are drawn.
 _POINTS = 24
+#: Smaller relative errors are none, and leave a logarithmic axis.
+_LEAST_ERROR = 1e-4
 
 
 def plot_plan(result: Plan, *, ax: Axes | None = None) -> Axes:
     """Draw the expected error of each design against its cost."""
     axes = _axes(ax)
     for name in dict.fromkeys(outcome.design for outcome in result.curves):
-        curve = [outcome for outcome in result.curves if outcome.design == name]
-        kept = [outcome for outcome in curve if outcome.rmse > 0]
-        axes.plot(
-            [outcome.cost for outcome in kept],
-            [outcome.rmse / result.value for outcome in kept],
-            marker="o",
-            label=name,
-        )
+        curve = [
+            (outcome.cost, outcome.rmse / result.value)
+            for outcome in result.curves
+            if outcome.design == name and outcome.rmse > _LEAST_ERROR * result.value
+        ]
+        axes.plot(*np.reshape(curve, (-1, 2)).T, marker="o", label=name)
     axes.axhline(result.precision, color="grey", linestyle="--", linewidth=1)
     axes.axvline(result.cost, color="grey", linestyle=":", linewidth=1)
     axes.set(
