@@ -21,6 +21,7 @@ from unsample.planning._designs import (
 )
 from unsample.planning._guess import Guess
 from unsample.planning._simulate import Simulation
+from unsample.publication import published
 from unsample.sampling import Design
 
 ITEMS, K = 1000, 10
@@ -290,9 +291,7 @@ def test_plots_draw_on_the_axes_given(small, tmp_path):
     assert (tmp_path / "plan.svg").read_text().startswith("<?xml")
     with pytest.raises(FileError, match="pdf, png, svg"):
         write_plot(small, tmp_path / "plan.doc")
-    paper = unsample.published.published(
-        {"HR@1": "0.18", "HR@10": "0.69"}, items=3706, sampled=99, users=6040
-    )
+    paper = published({"HR@1": "0.18", "HR@10": "0.69"}, items=3706, sampled=99, users=6040)
     drawn = plot_limits(paper)
     assert drawn.get_ylabel() == "Recall@K"
     with pytest.raises(InputError, match="all is known"):

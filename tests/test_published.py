@@ -13,8 +13,8 @@ import unsample
 from unsample.confidence import Evidence
 from unsample.counts import RankCounts
 from unsample.errors import ContradictionError, InputError, MetricError, RefutedWarning
-from unsample.published import published
-from unsample.published._fit import fit_to_means, tilt
+from unsample.publication import published
+from unsample.publication._fit import fit_to_means, tilt
 from unsample.sampling import Design, draw_sampled_ranks
 
 PAPER = {"HR@1": "0.180", "HR@10": "0.690", "NDCG@10": "0.402"}

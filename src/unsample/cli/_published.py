@@ -17,7 +17,7 @@ from unsample.cli._options import (
 )
 from unsample.errors import InputError, UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS
-from unsample.published import published
+from unsample.publication import published
 
 __all__ = ["published_command"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.errors import ContradictionError, SolverError
-from unsample.published._numbers import Printed, SampledRanks
+from unsample.publication._numbers import Printed, SampledRanks
 
 __all__ = ["check_consistent", "smallest_clash"]
 

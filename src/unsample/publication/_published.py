@@ -5,32 +5,31 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, check_integer
+from unsample._checks import FloatArray, check_integer
 from unsample.confidence import (
     SHAPES,
     Certainty,
-    Evidence,
     Shape,
     evidence_grid,
     sampling_errors,
     shape_for,
 )
-from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
 from unsample.errors import RefutedWarning, UnresolvedWarning, UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS, Estimate, Estimates
 from unsample.estimators import Observed
 from unsample.metrics import Metric
-from unsample.published._consistency import check_consistent, smallest_clash
-from unsample.published._fit import Fit, fit_to_means
-from unsample.published._numbers import Printed, SampledRanks, read_numbers
+from unsample.publication._consistency import check_consistent, smallest_clash
+from unsample.publication._fit import Fit, fit_to_means
+from unsample.publication._numbers import Printed, SampledRanks, read_numbers
+from unsample.publication._paper import Paper
 from unsample.sampling import Design
 
 __all__ = ["Published", "published"]
@@ -38,8 +37,6 @@ __all__ = ["Published", "published"]
 METHOD = "mle"
 #: Means are fitted no closer than this, however many digits are printed.
 _SHARPEST = 1e-6
-#: Ranks at which one target more is tried, to see how the estimates answer.
-_MOST_NUDGES = 64
 
 _Note = tuple[type[UnsampleWarning], str]
 
@@ -60,68 +57,6 @@ class Published(Estimates):
             for number in self.numbers
         ]
         return super().to_dict() | {"published": printed}
-
-
-@dataclass(frozen=True, eq=False)
-class _Paper:
-    """The numbers of a paper and the evaluation they come from."""
-
-    design: Design
-    users: int
-    numbers: tuple[Printed, ...]
-    ranks: SampledRanks = field(repr=False)
-
-    @property
-    def features(self) -> FloatArray:
-        return self.ranks.features(self.numbers)
-
-    @property
-    def means(self) -> FloatArray:
-        return np.array([number.value for number in self.numbers])
-
-    @property
-    def first_cut(self) -> int:
-        return self.ranks.first_cut(self.numbers)
-
-    @property
-    def smallest_k(self) -> float:
-        """Return the K from which on the numbers can tell ranks up to K from those below.
-
-        For numbers that tell rank 1 apart that is `unsample.confidence.is_resolved`: one sampled
-        item falls into the top K. Numbers that see no rank above the tenth need ten of them.
-        """
-        return self.first_cut * self.design.blind_rank - 1e-9
-
-    def nudged_means(self) -> FloatArray:
-        """Return the means with one target more at each rank in turn, one row each."""
-        return np.asarray((self.means * self.users + self.features.T) / (self.users + 1.0))
-
-    def counts(self) -> RankCounts:
-        """Return the targets between the K of the hit rates, whole numbers of them."""
-        hits = {n.metric.k: n.value for n in self.numbers if n.metric.family is _metrics.Recall}
-        ends = sorted(k for k in hits if k is not None)
-        # Rounding can turn two equal hit rates round; a share never falls as K grows.
-        shares = np.maximum.accumulate(np.clip([hits[k] for k in ends], 0.0, 1.0))
-        below = np.rint(np.append(shares, 1.0) * self.users).astype(np.int64)
-        edges = np.array([0, *ends, self.design.n])
-        return RankCounts.from_ranges(
-            edges[:-1] + 1, edges[1:], np.diff(below, prepend=0), self.design
-        )
-
-    def refined_counts(self, histogram: FloatArray) -> RankCounts:
-        """Return counts of every rank that the numbers tell apart, as the fit has them."""
-        weight = histogram * self.users
-        groups = len(weight)
-        return RankCounts(
-            sampled=np.full(groups, self.design.sampled),
-            items=np.full(groups, self.design.items),
-            low=self.ranks.low,
-            high=self.ranks.high,
-            count=np.rint(weight).astype(np.int64),
-            weight=weight,
-            weight_squared=weight,
-            replacement=self.design.replacement,
-        )
 
 
 def published(
@@ -183,7 +118,7 @@ def published(
     assumed = shape_for(shape, seen)
     ranks = SampledRanks.told_apart_by(printed, design.sampled)
     check_consistent(printed, ranks)
-    paper = _Paper(design, users, printed, ranks)
+    paper = Paper(design, users, printed, ranks)
     counts = paper.counts()
     cutoffs = [metric.cutoff(design.items) for metric in wanted]
     observed = Observed.prepare(paper.refined_counts(np.ones(len(ranks.low))), cutoffs=cutoffs)
@@ -191,7 +126,8 @@ def published(
     refined = Observed.prepare(paper.refined_counts(fit.histogram[0]), grid=observed.grid)
     values = np.stack([fit.mass @ refined.bin_weights(metric) for metric in wanted], axis=1)
     errors = sampling_errors(_values_with_one_more(paper, values), refined)
-    certainty = _certainty(paper, counts, fit.histogram[0], cutoffs, assumed)
+    grid = evidence_grid(counts, sorted(set(cutoffs)))
+    certainty = Certainty(counts, grid, (paper.evidence(fit.histogram[0], grid),), assumed)
     notes = [*_resolution_notes(wanted, paper), *_refutation_notes(certainty, printed)]
     for category, text in notes:
         warnings.warn(text, category, stacklevel=2)
@@ -217,56 +153,29 @@ def published(
     )
 
 
-def _fit(paper: _Paper, observed: Observed) -> Fit:
+def _fit(paper: Paper, observed: Observed) -> Fit:
     """Fit P(R) to the numbers, and to what they were with one target more at some ranks."""
-    spread = np.array([number.half_unit for number in paper.numbers]) / math.sqrt(3.0)
     return fit_to_means(
         observed.likelihood,
         paper.features,
-        np.concatenate([paper.means[None], paper.nudged_means()[_some_groups(paper)]]),
-        np.maximum(spread, _SHARPEST),
+        np.concatenate([paper.means[None], paper.nudged_means()[paper.some_groups()]]),
+        np.maximum(paper.spread, _SHARPEST),
         start=observed.widths,
     )
 
 
-def _some_groups(paper: _Paper) -> IntArray:
-    """Return groups of ranks on both sides of every K, and others in growing steps."""
-    groups = len(paper.ranks.low)
-    steps = np.geomspace(1, groups, min(groups, _MOST_NUDGES)).astype(np.int64)
-    ends = [number.metric.cutoff(paper.design.n) for number in paper.numbers]
-    wanted = np.concatenate([steps, ends, np.add(ends, 1)])
-    return np.unique(wanted[wanted <= groups]) - 1
-
-
-def _values_with_one_more(paper: _Paper, values: FloatArray) -> FloatArray:
+def _values_with_one_more(paper: Paper, values: FloatArray) -> FloatArray:
     """Return the values as fitted, then those with one target more at each rank in turn.
 
     They depend on the target through the means alone, and all but linearly: what some ranks show
     tells the rest.
     """
     moved = paper.nudged_means() - paper.means
-    slope = np.linalg.lstsq(moved[_some_groups(paper)], values[1:] - values[0], rcond=1e-9)[0]
+    slope = np.linalg.lstsq(moved[paper.some_groups()], values[1:] - values[0], rcond=1e-9)[0]
     return np.concatenate([values[:1], values[0] + moved @ slope])
 
 
-def _certainty(
-    paper: _Paper, counts: RankCounts, histogram: FloatArray, cutoffs: list[int], shape: Shape
-) -> Certainty:
-    grid = evidence_grid(counts, sorted(set(cutoffs)))
-    evidence = Evidence(
-        sampled=paper.design.sampled,
-        ends=paper.ranks.high[:-1],
-        observed=histogram,
-        expected=paper.design.matrix(paper.ranks.low, paper.ranks.high, grid),
-        targets=float(paper.users),
-        features=paper.features,
-        low=np.array([number.low for number in paper.numbers]),
-        high=np.array([number.high for number in paper.numbers]),
-    )
-    return Certainty(counts, grid, (evidence,), shape)
-
-
-def _resolution_notes(wanted: tuple[Metric, ...], paper: _Paper) -> list[_Note]:
+def _resolution_notes(wanted: tuple[Metric, ...], paper: Paper) -> list[_Note]:
     hidden = [
         metric.name for metric in wanted if metric.cutoff(paper.design.items) < paper.smallest_k
     ]
@@ -275,9 +184,11 @@ def _resolution_notes(wanted: tuple[Metric, ...], paper: _Paper) -> list[_Note]:
     why = "fewer than one sampled item falls into the top K on average"
     if paper.first_cut > 1:
         why = f"the numbers do not tell the sampled ranks 1 to {paper.first_cut} apart"
+    smallest = math.ceil(paper.smallest_k)
+    resolved = f"K >= {smallest}" if smallest <= paper.design.items else "no K"
     text = (
         f"not resolved: {', '.join(hidden)}; {why}, so the value rests on the method's assumption "
-        f"about the top ranks; such numbers resolve K >= {math.ceil(paper.smallest_k)}"
+        f"about the top ranks; such numbers resolve {resolved}"
     )
     return [(UnresolvedWarning, text)]
 
