@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, Seed, as_rng, check_integer, check_real
+from unsample._checks import Seed, as_rng, check_integer, check_real
 from unsample._text import _aligned as aligned
 from unsample.counts import RankCounts
-from unsample.distribution import RankDistribution, bin_weights
-from unsample.errors import DesignError, InputError, MetricError
+from unsample.distribution import RankDistribution
+from unsample.errors import DesignError, MetricError
 from unsample.metrics import Metric
-from unsample.planning._designs import (
-    adaptive_design,
-    certified_cost,
-    fixed_design,
-)
 from unsample.planning._guess import Guess
+from unsample.planning._planner import DESIGNS, Planner
 from unsample.planning._simulate import Outcome, Simulation
 
-__all__ = ["DESIGNS", "Plan", "plan"]
+__all__ = ["Plan", "plan"]
 
-#: The designs, by the names they have in results.
-DESIGNS = ("fixed", "adaptive", "certified", "fewer users")
-_SAMPLED = DESIGNS[:2]
-#: Costs at which designs are tried, from this up to a full ranking.
-_CHEAPEST = 16.0
-_MOST_COSTS = 5
-#: Costs of sampled designs beyond this are not simulated.
-_DEAREST = 1e6
-#: Where the precision is missed, the cost is raised by this factor.
-_NEXT_COST = 1.2
-#: Errors below this share of the one that is sought are as good as none.
-_NEGLIGIBLE = 0.01
 #: numpy draws from urns of fewer balls than this.
 _LARGEST_CATALOGUE = 10**9 - 1
 
@@ -231,122 +212,22 @@ def plan(
         guess = Guess.power_law(items, cutoff, recall)
     else:
         guess = Guess.from_pilot(pilot, items, cutoff)
-    simulation = Simulation(guess, users, wanted, repeats, _seed(rng))
     allowed = None if budget is None else _cost_of(budget, items, users)
-    return _Planner(simulation, cutoff, precision).plan(allowed)
-
-
-@dataclass(frozen=True, eq=False)
-class _Planner:
-    """The designs of one simulation at any cost."""
-
-    simulation: Simulation
-    k: int
-    precision: float
-
-    def plan(self, allowed: float | None) -> Plan:
-        simulation = self.simulation
-        tried = [self.at_cost(cost) for cost in _costs(simulation.items)]
-        if allowed is not None:
-            tried.append(self.at_cost(allowed))
-        curves = [outcome for some in (*tried, self.full_ranking()) for outcome in some]
-        needed = {name: self.needed(name, curves) for name in DESIGNS}
-        cost, outcomes = allowed, tried[-1]
-        if cost is None:
-            cost, outcomes = self._reach_precision(min(needed.values()))
-            best = min(outcomes, key=lambda outcome: outcome.rmse)
-            needed[best.design] = best.cost
-        return Plan(
-            simulation.items,
-            simulation.users,
-            simulation.metric,
-            simulation.guess.source,
-            self.value,
-            self.precision,
-            cost,
-            outcomes,
-            tuple(sorted(curves, key=lambda outcome: (outcome.design, outcome.cost))),
-            needed,
-            simulation.repeats,
-        )
-
-    @cached_property
-    def value(self) -> float:
-        """Return the metric of the guess."""
-        value = float(self.simulation.guess.distribution.mass @ self._weights)
-        if value <= 0.0:
-            raise InputError(
-                f"the pilot must have some targets in the top {self.k}, got none: an error "
-                f"relative to {self.simulation.metric} = 0 has no meaning"
-            )
-        return value
-
-    def at_cost(self, cost: float) -> tuple[Outcome, ...]:
-        """Return what each design gives for this many scored items a user."""
-        ranks = self.simulation.guess.distribution
-        sampled = [
-            self.simulation.outcome(design, name)
-            for name, design in zip(
-                _SAMPLED,
-                (fixed_design(cost, ranks.items), adaptive_design(cost, ranks, self.k)),
-                strict=True,
-            )
-        ]
-        exact = [
-            self._exact_for_some(name, cost, each) for name, each in self._cost_of_exact.items()
-        ]
-        return (*sampled, *(outcome for outcome in exact if outcome is not None))
-
-    def _reach_precision(self, cost: float) -> tuple[float, tuple[Outcome, ...]]:
-        """Return the designs at this cost, or the next at which one has the precision.
-
-        The cost was read off a curve between those tried; that may be a little short.
-        """
-        items = float(self.simulation.items)
-        outcomes = self.at_cost(cost)
-        while min(one.rmse for one in outcomes) > self.precision * self.value and cost < items:
-            cost = min(_NEXT_COST * cost, items)
-            outcomes = self.at_cost(cost)
-        return cost, outcomes
-
-    def full_ranking(self) -> tuple[Outcome, ...]:
-        """Return where the curves of the sampled designs end: nothing is left to sample."""
-        items = self.simulation.items
-        return tuple(Outcome(name, "all items", float(items), 0.0, 0.0) for name in _SAMPLED)
-
-    def needed(self, name: str, curves: Iterable[Outcome]) -> float:
-        """Return the cost at which a design reaches the precision."""
-        target = self.precision * self.value
-        if name in _SAMPLED:
-            return _crossing([outcome for outcome in curves if outcome.design == name], target)
-        # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
-        users = self.simulation.users
-        enough = math.ceil(1.0 / ((target / self._sd_of_users) ** 2 + 1.0 / users) - 1e-9)
-        return enough / users * self._cost_of_exact[name]
-
-    def _exact_for_some(self, name: str, cost: float, each: float) -> Outcome | None:
-        """Return exact metrics of as many users as the cost allows; None if it allows no user."""
-        users = self.simulation.users
-        some = min(users, math.floor(cost * users / each + 1e-9))
-        if some == 0:
-            return None
-        sd = self._sd_of_users * math.sqrt(1.0 / some - 1.0 / users)
-        who = f"all {users:,} users" if some == users else f"{some:,} of {users:,} users"
-        return Outcome(name, who, some / users * each, 0.0, sd)
-
-    @cached_property
-    def _cost_of_exact(self) -> dict[str, float]:
-        ranks = self.simulation.guess.distribution
-        return {"certified": certified_cost(ranks, self.k), "fewer users": float(ranks.items)}
-
-    @cached_property
-    def _weights(self) -> FloatArray:
-        return bin_weights(self.simulation.metric, self.simulation.guess.distribution.grid)
-
-    @cached_property
-    def _sd_of_users(self) -> float:
-        mass = self.simulation.guess.distribution.mass
-        return math.sqrt(max(float(mass @ self._weights**2) - self.value**2, 0.0))
+    planner = Planner(Simulation(guess, users, wanted, repeats, _seed(rng)), cutoff, precision)
+    cost, outcomes, curves = planner.compare(allowed)
+    return Plan(
+        items,
+        users,
+        wanted,
+        guess.source,
+        planner.value,
+        precision,
+        cost,
+        outcomes,
+        tuple(sorted(curves, key=lambda outcome: (outcome.design, outcome.cost))),
+        {name: planner.needed(name, curves) for name in DESIGNS},
+        repeats,
+    )
 
 
 def _metric_at(metric: str, k: int, items: int) -> Metric:
@@ -368,22 +249,6 @@ def _cost_of(budget: float, items: int, users: int) -> float:
         hint="each target is scored, and at least one item beside it",
     )
     return min(budget / users, float(items))
-
-
-def _costs(items: int) -> FloatArray:
-    """Return costs in equal ratios, up to below a full ranking."""
-    last = min(items / 2.0, _DEAREST)
-    return np.geomspace(min(_CHEAPEST, last), last, _MOST_COSTS)
-
-
-def _crossing(curve: list[Outcome], target: float) -> float:
-    """Return the cost at which the error falls to the target for good, between those tried."""
-    curve = sorted(curve, key=lambda outcome: outcome.cost)
-    cost = np.log([outcome.cost for outcome in curve])
-    # Noise aside, errors fall with the cost; what counts is the worst from there on.
-    worst = np.maximum.accumulate([outcome.rmse for outcome in curve][::-1])[::-1]
-    error = np.log(np.maximum(worst, _NEGLIGIBLE * target) / target)
-    return float(np.exp(np.interp(0.0, -error, cost)))
 
 
 def _seed(rng: Seed) -> np.random.SeedSequence:
