@@ -62,8 +62,10 @@ def plot_limits(
     if certainty is None:
         raise InputError("result must come from sampled ranks, got full ranks: all is known there")
     axes = _axes(ax)
-    items = result.counts.largest_catalogue
-    ladder = np.unique(np.geomspace(1, items, _POINTS).astype(np.int64)).tolist()
+    # Limits are exact where a bin of their grid ends.
+    grid = certainty.grid
+    steps = np.geomspace(1, grid.items, _POINTS).astype(np.int64)
+    ladder = np.unique(grid.high[grid.locate(steps)]).tolist()
     asked = [_metrics.parse(metric).family @ k for k in ladder]
     for name, limits, shade in (
         ("bounds", certainty.bounds, 0.15),
