@@ -215,6 +215,11 @@ def plan(
     allowed = None if budget is None else _cost_of(budget, items, users)
     planner = Planner(Simulation(guess, users, wanted, repeats, _seed(rng)), cutoff, precision)
     cost, outcomes, curves = planner.compare(allowed)
+    needed = {name: planner.needed(name, curves) for name in DESIGNS}
+    if allowed is None:
+        # What was found by trying counts more than what the curve between two trials promises.
+        best = min(outcomes, key=lambda outcome: outcome.rmse)
+        needed[best.design] = best.cost
     return Plan(
         items,
         users,
@@ -225,7 +230,7 @@ def plan(
         cost,
         outcomes,
         tuple(sorted(curves, key=lambda outcome: (outcome.design, outcome.cost))),
-        {name: planner.needed(name, curves) for name in DESIGNS},
+        needed,
         repeats,
     )
 
