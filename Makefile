@@ -6,12 +6,14 @@ READY := $(VENV)/.ready
 # One BLAS thread in each of the test workers: they share the cores already.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q
 
-.PHONY: help demo test test-all realdata validity check format bench ranks floors clean
+.PHONY: help demo test test-all realdata validity coverage pictures check format bench ranks floors clean
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
 	@echo "make check     linting, types, layers  make validity   statistical promises, by simulation"
+	@echo "make coverage  how often intervals cover and verdicts are right, on real ranks"
 	@echo "make bench     speed and memory, as ratios to reference implementations"
+	@echo "make pictures  the pictures of the documentation, made anew"
 	@echo "make realdata, make floors, make ranks   need the data sets: tests on them, what the"
 	@echo "               recommenders reach on ml-1m, and the bundled ranks made anew"
 
@@ -44,6 +46,14 @@ ranks: $(READY)
 
 validity: $(READY)
 	$(PYTEST) -m validity
+
+# How often intervals cover and verdicts are right, on real ranks: half an hour on two cores.
+coverage: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --both-statements
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/verdicts.py
+
+pictures: $(READY)
+	$(BIN)/python tools/pictures.py
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -213,11 +213,14 @@ def test_the_surface_is_what_it_was():
     assert unsample.__all__ == sorted(unsample.__all__)
     assert set(unsample.__all__) == set(unsample._SURFACE)
     assert set(unsample.__all__) == {
+        "Comparison",
         "Design",
         "Estimate",
         "Estimates",
         "RankCounts",
         "RankDistribution",
+        "Shape",
+        "compare",
         "datasets",
         "errors",
         "estimate",

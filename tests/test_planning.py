@@ -281,7 +281,7 @@ def test_bad_input_is_refused_with_a_reason(options, error, message):
 
 def test_plots_draw_on_the_axes_given(small, tmp_path):
     figure = pytest.importorskip("matplotlib.figure")
-    from unsample.report import plot_limits, plot_plan, write_plot
+    from unsample.report import plot_metric_curve, plot_plan, write_plot
 
     axes = figure.Figure().subplots()
     assert plot_plan(small, ax=axes) is axes
@@ -291,10 +291,9 @@ def test_plots_draw_on_the_axes_given(small, tmp_path):
     with pytest.raises(FileError, match="pdf, png, svg"):
         write_plot(small, tmp_path / "plan.doc")
     paper = published({"HR@1": "0.18", "HR@10": "0.69"}, items=3706, sampled=99, users=6040)
-    drawn = plot_limits(paper)
-    assert drawn.get_ylabel() == "Recall@K"
-    with pytest.raises(InputError, match="all is known"):
-        plot_limits(unsample.exact([1, 2], items=10))
+    axes = figure.Figure().subplots()
+    assert plot_metric_curve(paper, ax=axes) is axes
+    assert axes.get_ylabel() == "Recall@K"
 
 
 # -- the command ----------------------------------------------------------------------------------

@@ -17,11 +17,14 @@ __version__ = "0.1.0"
 
 #: Name -> the module that holds it (None: the name is a module itself).
 _SURFACE = {
+    "Comparison": "comparison",
     "Design": "sampling",
     "Estimate": "estimation",
     "Estimates": "estimation",
     "RankCounts": "counts",
     "RankDistribution": "distribution",
+    "Shape": "confidence",
+    "compare": "comparison",
     "datasets": None,
     "estimate": "estimation",
     "estimators": None,
@@ -35,11 +38,14 @@ _SURFACE = {
 }
 
 __all__ = [
+    "Comparison",
     "Design",
     "Estimate",
     "Estimates",
     "RankCounts",
     "RankDistribution",
+    "Shape",
+    "compare",
     "datasets",
     "errors",
     "estimate",
@@ -63,6 +69,8 @@ if TYPE_CHECKING:
         recommenders,
         report,
     )
+    from unsample.comparison import Comparison, compare
+    from unsample.confidence import Shape
     from unsample.counts import RankCounts
     from unsample.distribution import RankDistribution
     from unsample.estimation import Estimate, Estimates, estimate, exact

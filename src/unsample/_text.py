@@ -8,10 +8,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unsample.comparison import Comparison
     from unsample.estimation import Estimate, Estimates
     from unsample.evaluation import Evaluation
 
-__all__ = ["estimates_html", "estimates_table", "evaluation_table", "heading"]
+__all__ = [
+    "comparison_html",
+    "comparison_table",
+    "estimates_html",
+    "estimates_table",
+    "evaluation_table",
+    "heading",
+]
 
 _COLUMNS = ("metric", "method", "estimate", "95 % interval", "bounds", "health")
 
@@ -88,17 +96,102 @@ def evaluation_table(result: Evaluation) -> str:
 
 def estimates_html(result: Estimates) -> str:
     """Return a table for notebooks; every text is escaped."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in _COLUMNS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells(entry)) + "</tr>"
-        for entry in result.entries
-    )
+    table = _html_table(_COLUMNS, [cells(entry) for entry in result.entries])
     meaning = html.escape(explain_limits(result)).replace("\n", "<br>")
     notes = "".join(f"<p><b>Warning:</b> {html.escape(text)}</p>" for text in result.warnings)
-    return (
-        f"<p>{html.escape(heading(result))}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{meaning}</p>{notes}"
+    return f"<p>{html.escape(heading(result))}</p>{table}<p>{meaning}</p>{notes}"
+
+
+_STANDINGS = ("metric", "model", "estimate", "95 % interval", "place", "best", "if alike")
+_DIFFERENCES = ("metric", "a - b", "difference", "interval", "a better", "if alike", "p", "winner")
+
+
+def comparison_table(result: Comparison, *, notes: bool = True) -> str:
+    """Return the verdicts in words, then standings and differences as tables."""
+    standings, differences = _comparison_rows(result)
+    below = [f"\nwarning: {text}" for text in result.warnings] if notes else []
+    return "\n".join(
+        [
+            _comparison_heading(result),
+            "",
+            *result.sentences(),
+            "",
+            _aligned(_standing_columns(result), standings),
+            "",
+            _aligned(_DIFFERENCES, differences),
+            "",
+            _COMPARISON_MEANING,
+            *below,
+        ]
     )
+
+
+_COMPARISON_MEANING = (
+    "best, a better: the chance, from the least to the most that agree with the data\n"
+    "if alike:       the chance if sampling misleads about all models alike"
+)
+
+
+def comparison_html(result: Comparison) -> str:
+    """Return verdicts and tables for notebooks; every text is escaped."""
+    standings, differences = _comparison_rows(result)
+    verdicts = "".join(f"<p>{html.escape(text)}</p>" for text in result.sentences())
+    notes = "".join(f"<p><b>Warning:</b> {html.escape(text)}</p>" for text in result.warnings)
+    meaning = html.escape(_COMPARISON_MEANING).replace("\n", "<br>")
+    return (
+        f"<p>{html.escape(_comparison_heading(result))}</p>{verdicts}"
+        + _html_table(_standing_columns(result), standings)
+        + _html_table(_DIFFERENCES, differences)
+        + f"<p>{meaning}</p>{notes}"
+    )
+
+
+def _comparison_heading(result: Comparison) -> str:
+    first = next(iter(result.estimates.values()))
+    how = "user by user" if result.paired else "unpaired"
+    return f"{len(result.models)} models, {heading(first)}, compared {how}"
+
+
+def _standing_columns(result: Comparison) -> tuple[str, ...]:
+    interval = f"{result.level:.0%} interval".replace("%", " %")
+    return tuple(interval if name == "95 % interval" else name for name in _STANDINGS)
+
+
+def _comparison_rows(result: Comparison) -> tuple[list[list[str]], list[list[str]]]:
+    standings = [
+        [
+            one.metric,
+            one.model,
+            f"{one.value:.4f}",
+            _limits(one.low, one.high),
+            str(one.place),
+            f"{one.least:.0%} .. {one.most:.0%}",
+            f"{one.if_alike:.0%}",
+        ]
+        for one in result.standings
+    ]
+    differences = [
+        [
+            one.metric,
+            f"{one.a} - {one.b}",
+            f"{one.value:+.4f}",
+            f"{one.low:+.4f} .. {one.high:+.4f}",
+            f"{one.least:.0%} .. {one.most:.0%}",
+            f"{one.if_alike:.0%}",
+            "<0.001" if one.p_value < 0.001 else f"{one.p_value:.3f}",
+            one.winner or "cannot tell",
+        ]
+        for one in result.differences
+    ]
+    return standings, differences
+
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

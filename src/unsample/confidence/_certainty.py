@@ -23,6 +23,8 @@ __all__ = ["AffineBound", "Certainty"]
 
 #: With fewer targets a mean of scores is not near enough to normal: the exact limits stand.
 _FEW_TARGETS = 50
+#: Regions of a lower level are not used: no P(R) need be in them, however true the model is.
+_LEAST_LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +102,9 @@ class Certainty:
         grid = evidence_grid(grouped, wanted)
         return cls(grouped, grid, gather(grouped, grid, wanted), shape)
 
-    def fits(self, shape: Shape | None = None, *, level: float = 0.95) -> bool:
-        """Return whether some P(R) of the shape agrees with the data at this level."""
-        return self._program(self.shape if shape is None else shape, level).feasible
+    def fits(self, shape: Shape | None = None) -> bool:
+        """Return whether some P(R) of the shape agrees with the data, tested at 5 %."""
+        return self._program(self.shape if shape is None else shape, _LEAST_LEVEL).feasible
 
     def shape_in_use(self) -> Shape | None:
         """Return the shape that intervals use: none other than the bounds' where it is refuted.
@@ -126,27 +128,34 @@ class Certainty:
         The metric is that of the ``population`` of users like these, or of these users alone.
         Where the data refute the shape, these are the bounds without it.
         """
+        from scipy.special import ndtri
+
         level = check_level(level)
-        widest = self._both_sides(metric, self.shape_in_use() or SHAPES["none"], level)
-        if self.counts.effective < _FEW_TARGETS:
+        shape = self.shape_in_use()
+        if shape is None:
+            return self.bounds(metric, level)
+        widest = self._both_sides(metric, shape, level)
+        if self.few:
             return widest
-        z = _quantile(level)
-        try:
-            ends = [self.affine_bound(metric, side, level) for side in (-1, 1)]
-        except InfeasibleError:
-            return widest
+        z = float(ndtri((1.0 + level) / 2.0))
         low, high = (
-            end.expected + end.side * z * end.standard_error(population=population) for end in ends
+            end.expected + end.side * z * end.standard_error(population=population)
+            for end in (self.affine_bound(metric, side, level) for side in (-1, 1))
         )
         return max(low, widest[0]), min(high, widest[1])
 
-    def affine_bound(self, metric: Metric, side: int, level: float = 0.95) -> AffineBound:
-        """Return the lower (-1) or upper (+1) bound as a mean of scores.
+    @property
+    def few(self) -> bool:
+        """Return whether there are too few targets for the error of a mean to be normal."""
+        return self.counts.effective < _FEW_TARGETS
 
-        Raises `InfeasibleError` where the data refute the shape.
-        """
+    def affine_bound(self, metric: Metric, side: int, level: float = 0.95) -> AffineBound:
+        """Return the lower (-1) or upper (+1) bound as a mean of scores."""
         weights = self._weights(metric)
-        solved = self._program(self.shape, level).lowest(-side * weights)
+        shape = self.shape_in_use()
+        if shape is None:
+            return self._trivial_bound(weights, side)
+        solved = self._program(shape, level).lowest(-side * weights)
         return AffineBound(
             side,
             -side * solved.value,
@@ -156,6 +165,15 @@ class Certainty:
             solved.mass,
             weights,
         )
+
+    def _trivial_bound(self, weights: FloatArray, side: int) -> AffineBound:
+        """Return the bound that needs no data: the metric's own least or greatest value."""
+        best = int(weights.argmin() if side < 0 else weights.argmax())
+        mass = np.zeros(len(weights))
+        mass[best] = 1.0
+        nothing = tuple(np.zeros_like(part.observed) for part in self.evidence)
+        value = float(weights[best])
+        return AffineBound(side, value, value, self.evidence, nothing, mass, weights)
 
     def _both_sides(self, metric: Metric, shape: Shape, level: float) -> tuple[float, float]:
         weights = self._weights(metric)
@@ -169,6 +187,7 @@ class Certainty:
         return max(low.value, widest[0]), min(-high.value, widest[1])
 
     def _program(self, shape: Shape, level: float) -> Program:
+        level = max(level, _LEAST_LEVEL)
         key = (shape, level)
         if key not in self._programs:
             blind = blind_rank(self.counts)
@@ -176,7 +195,7 @@ class Certainty:
         return self._programs[key]
 
     def _weights(self, metric: Metric) -> FloatArray:
-        return self._observed.bin_weights(metric)
+        return np.asarray(self._observed.bin_weights(metric))
 
     @cached_property
     def _observed(self) -> Observed:
@@ -186,9 +205,3 @@ class Certainty:
 def _variance(values: FloatArray, mass: FloatArray) -> float:
     mean = float((mass * values).sum())
     return max(float((mass * values * values).sum()) - mean * mean, 0.0)
-
-
-def _quantile(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1.0 + level) / 2.0))

@@ -21,11 +21,11 @@ __all__ = ["Evidence", "evidence_grid", "gather"]
 
 #: Ends of neighbouring groups of sampled ranks differ by this factor at least: finer groups
 #: differ by less than their noise and only loosen a region that must hold for all of them.
-_GROUP_RATIO = 1.25
-#: Bins of the programs' grid: the bounds move in the fourth digit when it is made finer.
-_BIN_RATIO = 0.08
-_SINGLE_RANKS = 12
-_BLUR = 0.5
+_GROUP_RATIO = 1.5
+#: Bins of the programs' grid: finer ones move intervals by less than one per cent of their width.
+_BIN_RATIO = 0.12
+_SINGLE_RANKS = 8
+_BLUR = 0.8
 
 
 @dataclass(frozen=True, eq=False)

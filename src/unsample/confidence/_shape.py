@@ -57,15 +57,11 @@ class Shape:
     def exponents(self, ranks: FloatArray, blind_rank: float) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and the highest exponent allowed at each rank."""
         seen = ranks / blind_rank
-        extra = self.fall * (np.sqrt(1.0 + seen) - 1.0) if self._may_loosen else 0.0 * seen
+        extra = np.sqrt(1.0 + seen) - 1.0 if self.loosens else np.zeros_like(seen)
         highest = self.rise + extra
         if self.dents:
             highest = np.where(seen < _DENTED, math.inf, highest)
         return -self.fall - extra, highest
-
-    @property
-    def _may_loosen(self) -> bool:
-        return self.loosens and math.isfinite(self.fall)
 
     def __str__(self) -> str:
         if self.limits_nothing:

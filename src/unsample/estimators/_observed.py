@@ -196,16 +196,18 @@ def group_catalogues(counts: RankCounts) -> RankCounts:
     """Give nearly equal catalogues their common mean size, when users have many different ones.
 
     Leaving out each user's own training items makes hundreds of sizes that differ by a few items.
-    Where the sample is a small part of the catalogue, only theta = (R - 1)/(N - 1) matters, and
-    sizes within four per cent of each other move a rank by two at most, up for some users and down
-    for others, which is less than the blur of the sample.
+    Where items are drawn with replacement, or the sample is a small part of the catalogue, only
+    theta = (R - 1)/(N - 1) matters. Sizes within four per cent of each other move it by two at
+    most, up for some users and down for others, which is less than the blur of the sample.
     """
     return replace(counts, items=_grouped_sizes(counts))
 
 
 def _grouped_sizes(counts: RankCounts) -> IntArray:
     designs = np.unique(np.stack([counts.sampled, counts.items]), axis=1).shape[1]
-    sparse = counts.sampled < _SPARSE * counts.items
+    # Half a standard error of theta is 1/(2 sqrt(n)) of it or more, wherever theta <= 1/2.
+    blurred = counts.replacement & (counts.sampled * _SAME_SIZE**2 < 1.0)
+    sparse = (counts.sampled < _SPARSE * counts.items) | blurred
     if designs <= _MANY_DESIGNS or not sparse.any():
         return counts.items
     group = np.round(np.log(counts.items) / _SAME_SIZE).astype(np.int64)

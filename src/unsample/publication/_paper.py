@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray
-from unsample.confidence import Evidence
+from unsample.confidence import Certainty, Evidence, Shape, evidence_grid
 from unsample.counts import RankCounts
-from unsample.grid import RankGrid
 from unsample.publication._numbers import Printed, SampledRanks
 from unsample.sampling import Design
 
@@ -71,6 +72,7 @@ class Paper:
         wanted = np.concatenate([steps, ends, np.add(ends, 1)])
         return np.unique(wanted[wanted <= groups]) - 1
 
+    @cached_property
     def counts(self) -> RankCounts:
         """Return the targets between the K of the hit rates, whole numbers of them."""
         hits = {n.metric.k: n.value for n in self.numbers if n.metric.family is _metrics.Recall}
@@ -98,9 +100,13 @@ class Paper:
             replacement=self.design.replacement,
         )
 
-    def evidence(self, histogram: FloatArray, grid: RankGrid) -> Evidence:
-        """Return what the numbers say of P(R), and the histogram as the likely one behind them."""
-        return Evidence(
+    def certainty(self, histogram: FloatArray, cutoffs: Iterable[int], shape: Shape) -> Certainty:
+        """Return what the numbers say of metrics at the ``cutoffs``.
+
+        ``histogram`` is a likely one behind the numbers: it tells how much their mean varies.
+        """
+        grid = evidence_grid(self.counts, sorted(set(cutoffs)))
+        evidence = Evidence(
             sampled=self.design.sampled,
             ends=self.ranks.high[:-1],
             observed=histogram,
@@ -110,3 +116,4 @@ class Paper:
             low=np.array([number.low for number in self.numbers]),
             high=np.array([number.high for number in self.numbers]),
         )
+        return Certainty(self.counts, grid, (evidence,), shape)

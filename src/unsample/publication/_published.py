@@ -17,7 +17,7 @@ from unsample.confidence import (
     SHAPES,
     Certainty,
     Shape,
-    evidence_grid,
+    nudged,
     sampling_errors,
     shape_for,
 )
@@ -43,12 +43,24 @@ _Note = tuple[type[UnsampleWarning], str]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Published(Estimates):
-    """Estimates from printed numbers: as `Estimates`, with the ``numbers`` they come from.
+    """Estimates from printed numbers: as `Estimates`, with the ``paper`` they come from.
 
     ``counts`` hold only what the hit rates among them tell: how many ranks lie between their K.
     """
 
-    numbers: tuple[Printed, ...] = ()
+    paper: Paper | None = None
+
+    @property
+    def numbers(self) -> tuple[Printed, ...]:
+        """Return the numbers, with what rounding hides of them."""
+        return () if self.paper is None else self.paper.numbers
+
+    def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
+        """Return `certainty` prepared for metrics@K at other K."""
+        assert self.paper is not None
+        assert self.certainty is not None
+        (evidence,) = self.certainty.evidence
+        return self.paper.certainty(evidence.observed, cutoffs, self.certainty.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints: the keys of `Estimates.to_dict`, and ``published``."""
@@ -119,15 +131,13 @@ def published(
     ranks = SampledRanks.told_apart_by(printed, design.sampled)
     check_consistent(printed, ranks)
     paper = Paper(design, users, printed, ranks)
-    counts = paper.counts()
     cutoffs = [metric.cutoff(design.items) for metric in wanted]
     observed = Observed.prepare(paper.refined_counts(np.ones(len(ranks.low))), cutoffs=cutoffs)
     fit = _fit(paper, observed)
     refined = Observed.prepare(paper.refined_counts(fit.histogram[0]), grid=observed.grid)
     values = np.stack([fit.mass @ refined.bin_weights(metric) for metric in wanted], axis=1)
-    errors = sampling_errors(_values_with_one_more(paper, values), refined)
-    grid = evidence_grid(counts, sorted(set(cutoffs)))
-    certainty = Certainty(counts, grid, (paper.evidence(fit.histogram[0], grid),), assumed)
+    errors = sampling_errors(_values_when_nudged(paper, values, refined.counts), refined)
+    certainty = paper.certainty(fit.histogram[0], cutoffs, assumed)
     notes = [*_resolution_notes(wanted, paper), *_refutation_notes(certainty, printed)]
     for category, text in notes:
         warnings.warn(text, category, stacklevel=2)
@@ -145,11 +155,11 @@ def published(
             )
             for column, metric in enumerate(wanted)
         ),
-        counts=counts,
+        counts=paper.counts,
         distributions={METHOD: RankDistribution(observed.grid, fit.mass[0])},
         warnings=tuple(text for _, text in notes),
         seen=seen,
-        numbers=printed,
+        paper=paper,
     )
 
 
@@ -164,15 +174,17 @@ def _fit(paper: Paper, observed: Observed) -> Fit:
     )
 
 
-def _values_with_one_more(paper: Paper, values: FloatArray) -> FloatArray:
-    """Return the values as fitted, then those with one target more at each rank in turn.
+def _values_when_nudged(paper: Paper, values: FloatArray, counts: RankCounts) -> FloatArray:
+    """Return the values as fitted, then those for the weights of `nudged`.
 
-    They depend on the target through the means alone, and all but linearly: what some ranks show
-    tells the rest.
+    They depend on the histogram through the means alone, and on a small change of these all but
+    linearly: what one target more does at some ranks tells the rest.
     """
-    moved = paper.nudged_means() - paper.means
-    slope = np.linalg.lstsq(moved[paper.some_groups()], values[1:] - values[0], rcond=1e-9)[0]
-    return np.concatenate([values[:1], values[0] + moved @ slope])
+    tried = paper.nudged_means()[paper.some_groups()] - paper.means
+    slope = np.linalg.lstsq(tried, values[1:] - values[0], rcond=1e-9)[0]
+    weights = np.concatenate([counts.weight[None], nudged(counts)])
+    means = weights / weights.sum(axis=1, keepdims=True) @ paper.features.T
+    return np.asarray(values[0] + (means - means[0]) @ slope)
 
 
 def _resolution_notes(wanted: tuple[Metric, ...], paper: Paper) -> list[_Note]:

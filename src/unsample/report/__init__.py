@@ -1,14 +1,17 @@
-"""The reproduction as pages and tables: one HTML file, and the same tables for papers.
+"""Results as plots, and the reproduction as pages and tables.
+
+`plot_metric_curve` and `plot_distribution` draw a result on matplotlib axes.
 
 A results folder goes in; `write_report` puts beside it one self-contained HTML page, and the
 accuracy and winner tables as Markdown and as LaTeX. `reproduction_html` makes the page from any
 object that has the attributes of `Results`. Every text that comes from data is escaped.
 """
 
+from unsample.report._curves import plot_distribution, plot_metric_curve
 from unsample.report._html import reproduction_html
 from unsample.report._latex import accuracy_latex, winners_latex
 from unsample.report._markdown import accuracy_markdown, winners_markdown
-from unsample.report._plots import plot_limits, plot_plan, write_plot
+from unsample.report._plots import plot_plan, write_plot
 from unsample.report._results import Results, Row
 from unsample.report._write import write_report
 
@@ -17,7 +20,8 @@ __all__ = [
     "Row",
     "accuracy_latex",
     "accuracy_markdown",
-    "plot_limits",
+    "plot_distribution",
+    "plot_metric_curve",
     "plot_plan",
     "reproduction_html",
     "winners_latex",

@@ -1,0 +1,160 @@
+"""How often `interval(0.95)` covers the exact metric, and how wide it is: ``make coverage``.
+
+Full ranks of real recommenders play the truth. Each simulation draws sampled ranks from them and
+asks for intervals, so every cell below is a coverage of a known value. One CSV row for each cell:
+data set, protocol, recommender, sampled, what was said about seen items, metric, exact value,
+coverage for users like these and for these users, mean ends of intervals and bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import os
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+import unsample
+from unsample.datasets import load_ranks
+from unsample.errors import UnsampleWarning
+from unsample.sampling import draw_sampled_ranks
+
+RECOMMENDERS = ("ease", "itemknn", "als", "multivae", "neumf")
+METRICS = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (5, 10, 20, 50, 100)]
+#: What may be said truthfully about the candidates of each protocol.
+TRUE_STATEMENTS = {"everyday": (None, "excluded"), "paper": (None, "kept")}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The coverage of one metric in one setting."""
+
+    dataset: str
+    protocol: str
+    recommender: str
+    sampled: int
+    seen: str
+    metric: str
+    exact: float
+    simulations: int
+    covered: float
+    covered_these: float
+    covered_bounds: float
+    low: float
+    high: float
+    low_these: float
+    high_these: float
+    bound_low: float
+    bound_high: float
+
+
+def simulate(
+    dataset: str, protocol: str, recommender: str, sampled: int, seen: str | None, size: int
+) -> list[Cell]:
+    """Return the coverage of every metric over ``size`` draws of sampled ranks."""
+    truth = load_ranks(dataset, recommender, protocol=protocol)
+    exact = unsample.exact(truth.ranks, items=truth.items, metrics=METRICS, resamples=0)
+    rng = np.random.default_rng([sampled, size])
+    limits = np.empty((size, len(METRICS), 6))
+    for number in range(size):
+        drawn = draw_sampled_ranks(truth.ranks, items=truth.items, sampled=sampled, rng=rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnsampleWarning)
+            result = unsample.estimate(
+                drawn,
+                items=truth.items,
+                sampled=sampled,
+                metrics=METRICS,
+                method="naive",
+                seen=seen,
+                resamples=0,
+            )
+        for column, entry in enumerate(result.entries):
+            limits[number, column] = [
+                *entry.interval(0.95),
+                *entry.interval(0.95, population=False),
+                *entry.bounds(0.95),
+            ]
+    cells = []
+    for column, metric in enumerate(METRICS):
+        ends, value = limits[:, column], exact[metric].value
+        covered = [
+            float(((ends[:, 2 * kind] <= value) & (value <= ends[:, 2 * kind + 1])).mean())
+            for kind in range(3)
+        ]
+        said = seen or "not said"
+        means = ends.mean(axis=0).tolist()
+        cells.append(
+            Cell(
+                dataset, protocol, recommender, sampled, said, metric, value, size, *covered, *means
+            )
+        )
+    return cells
+
+
+def settings(args: argparse.Namespace) -> list[tuple[str, str, str, int, str | None, int]]:
+    """Return the arguments of every simulation to run."""
+    return [
+        (dataset, protocol, recommender, sampled, seen, args.simulations)
+        for dataset, protocol, recommender, sampled in itertools.product(
+            args.datasets, TRUE_STATEMENTS, args.recommenders, args.sampled
+        )
+        for seen in TRUE_STATEMENTS[protocol]
+        if args.both_statements or seen is None
+    ]
+
+
+def summary(cells: list[Cell]) -> str:
+    """Return coverage and relative widths by setting, and the worst cell of all."""
+    lines = [
+        "data set      protocol  sampled  seen      cells  least coverage  width / exact (median)"
+    ]
+    key = lambda cell: (cell.dataset, cell.protocol, cell.sampled, cell.seen)  # noqa: E731
+    for group, members in itertools.groupby(sorted(cells, key=key), key):
+        chosen = list(members)
+        worst = min(cell.covered for cell in chosen)
+        width = np.median([(cell.high - cell.low) / cell.exact for cell in chosen])
+        dataset, protocol, sampled, seen = group
+        lines.append(
+            f"{dataset:<13} {protocol:<9} {sampled:>7}  {seen:<9} {len(chosen):>4}  "
+            f"{worst:>14.3f}  {width:>10.2f}"
+        )
+    for name in ("covered", "covered_these", "covered_bounds"):
+        worst_cell = min(cells, key=lambda cell: getattr(cell, name))
+        where = f"{worst_cell.dataset} {worst_cell.protocol} {worst_cell.recommender}"
+        lines.append(
+            f"worst {name}: {getattr(worst_cell, name):.3f} ({where}, {worst_cell.sampled} "
+            f"sampled, seen {worst_cell.seen}, {worst_cell.metric})"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Simulate, write the cells as CSV, print the summary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--simulations", type=int, default=400)
+    parser.add_argument("--datasets", nargs="+", default=["ml-1m", "citeulike-a"])
+    parser.add_argument("--recommenders", nargs="+", default=list(RECOMMENDERS[:3]))
+    parser.add_argument("--sampled", nargs="+", type=int, default=[99, 499])
+    parser.add_argument("--both-statements", action="store_true")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--out", type=Path, default=Path("out/coverage.csv"))
+    args = parser.parse_args()
+    work = settings(args)
+    with ProcessPoolExecutor(args.workers) as pool:
+        cells = [cell for part in pool.map(simulate, *zip(*work, strict=True)) for cell in part]
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with args.out.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, [field.name for field in fields(Cell)])
+        writer.writeheader()
+        writer.writerows(asdict(cell) for cell in cells)
+    print(summary(cells))
+
+
+if __name__ == "__main__":
+    main()

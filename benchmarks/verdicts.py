@@ -1,0 +1,108 @@
+"""How often the verdicts of `compare` are right: ``make coverage``.
+
+Full ranks of real recommenders play the truth. Each repeat draws sampled ranks of all of them for
+the same users, asks `compare` for verdicts on every pair and metric at 95 %, and checks them
+against the exact metrics. Beside the verdicts stands what chance alone would have called at 95 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+import unsample
+from unsample.datasets import load_ranks
+from unsample.sampling import draw_sampled_ranks
+
+RECOMMENDERS = ("ease", "itemknn", "als", "multivae", "neumf")
+METRICS = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (5, 10, 20, 50, 100)]
+SEEN = {"everyday": (None, "excluded"), "paper": (None, "kept")}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Verdicts of one setting: how many pairs there were, were called, and were called wrongly."""
+
+    setting: tuple[str, str, int, str | None]
+    pairs: int
+    called: int
+    wrong: int
+    called_if_alike: int
+    wrong_if_alike: int
+
+
+def tally(dataset: str, protocol: str, sampled: int, seen: str | None, repeats: int) -> Tally:
+    """Return how the verdicts of ``repeats`` draws fared."""
+    loaded = {name: load_ranks(dataset, name, protocol=protocol) for name in RECOMMENDERS}
+    exact = {
+        name: unsample.exact(one.ranks, items=one.items, metrics=METRICS, resamples=0)
+        for name, one in loaded.items()
+    }
+    rng = np.random.default_rng([sampled, repeats])
+    seen_so_far = np.zeros(5, dtype=int)
+    for _ in range(repeats):
+        ranks = {
+            name: draw_sampled_ranks(one.ranks, items=one.items, sampled=sampled, rng=rng)
+            for name, one in loaded.items()
+        }
+        result = unsample.compare(
+            ranks,
+            items=loaded["ease"].items,
+            sampled=sampled,
+            metrics=METRICS,
+            method="naive",
+            seen=seen,
+        )
+        for one in result.differences:
+            truth = exact[one.a][one.metric].value - exact[one.b][one.metric].value
+            better = one.a if truth > 0 else one.b
+            alike = one.a if one.if_alike >= 0.975 else one.b if one.if_alike <= 0.025 else None
+            seen_so_far += [
+                1,
+                one.winner is not None,
+                one.winner not in (None, better),
+                alike is not None,
+                alike not in (None, better),
+            ]
+    return Tally((dataset, protocol, sampled, seen), *seen_so_far.tolist())
+
+
+def main() -> None:
+    """Print the tallies by setting and in all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--datasets", nargs="+", default=["ml-1m", "citeulike-a"])
+    parser.add_argument("--sampled", nargs="+", type=int, default=[99, 499])
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    work = [
+        (dataset, protocol, sampled, seen, args.repeats)
+        for dataset, protocol, sampled in itertools.product(args.datasets, SEEN, args.sampled)
+        for seen in SEEN[protocol]
+    ]
+    print("data set      protocol  sampled  seen       pairs   called  right     if alike  right")
+    with ProcessPoolExecutor(args.workers) as pool:
+        tallies = list(pool.map(tally, *zip(*work, strict=True)))
+    for one in tallies:
+        dataset, protocol, sampled, seen = one.setting
+        print(
+            f"{dataset:<13} {protocol:<9} {sampled:>7}  {seen or 'not said':<9} {one.pairs:>6}  "
+            f"{one.called / one.pairs:>6.1%}  {_right(one.called, one.wrong)}  "
+            f"{one.called_if_alike / one.pairs:>10.1%}  "
+            f"{_right(one.called_if_alike, one.wrong_if_alike)}"
+        )
+    called, wrong = (sum(getattr(one, name) for one in tallies) for name in ("called", "wrong"))
+    print(f"in all: {called} verdicts, {_right(called, wrong).strip()} right")
+
+
+def _right(called: int, wrong: int) -> str:
+    return f"{1 - wrong / called:>6.1%}" if called else "     -"
+
+
+if __name__ == "__main__":
+    main()

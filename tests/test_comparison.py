@@ -1,0 +1,201 @@
+"""Comparing models: differences, verdicts, pairing, multiplicity."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import unsample
+from unsample.comparison import CORRECTIONS
+from unsample.counts import RankCounts
+from unsample.errors import DesignError, InputError
+from unsample.sampling import Design
+
+ITEMS, SAMPLED, USERS = 400, 60, 1500
+METRICS = ["Recall@40", "NDCG@100"]
+
+
+@pytest.fixture(scope="module")
+def full():
+    """Full ranks of three models on the same users: two near each other, one far behind."""
+    rng = np.random.default_rng(5)
+    ease = np.ceil(ITEMS * rng.beta(0.5, 3.0, USERS)).astype(int).clip(1, ITEMS)
+    near = (ease + rng.integers(-2, 3, USERS)).clip(1, ITEMS)
+    behind = np.ceil(ease + (ITEMS - ease) * 0.25).astype(int).clip(1, ITEMS)
+    return {"first": ease, "near": near, "behind": behind}
+
+
+@pytest.fixture(scope="module")
+def ranks(full):
+    design = Design(ITEMS, SAMPLED)
+    return {name: design.draw(one, rng=3) for name, one in full.items()}
+
+
+@pytest.fixture(scope="module")
+def result(ranks):
+    return unsample.compare(ranks, items=ITEMS, sampled=SAMPLED, metrics=METRICS)
+
+
+def test_a_clear_winner_is_called_and_a_close_race_is_not(result, full):
+    for metric in METRICS:
+        assert result.difference("first", "behind", metric).winner == "first"
+        assert result.difference("behind", "near", metric).winner == "near"
+        close = result.difference("first", "near", metric)
+        assert close.winner is None
+        assert close.low < 0 < close.high
+        assert result.winner(metric) is None
+    truth = [
+        unsample.exact(full[name], items=ITEMS, metrics=METRICS, resamples=0)
+        for name in ("first", "behind")
+    ]
+    for metric in METRICS:
+        difference = result.difference("first", "behind", metric)
+        assert difference.low < truth[0][metric].value - truth[1][metric].value < difference.high
+
+
+def test_differences_turn_around_with_their_models(result):
+    one, other = (
+        result.difference(a, b, "HR@40") for a, b in (("first", "behind"), ("behind", "first"))
+    )
+    assert other.value == -one.value
+    assert (other.low, other.high) == (-one.high, -one.low)
+    assert (other.least, other.most) == (1 - one.most, 1 - one.least)
+    assert other.winner == one.winner
+    with pytest.raises(KeyError, match="no difference of first and nobody"):
+        result.difference("first", "nobody", "HR@40")
+
+
+def test_chances_are_chances(result):
+    for metric in METRICS:
+        rows = [one for one in result.standings if one.metric == metric]
+        assert sum(one.if_alike for one in rows) == pytest.approx(1.0)
+        assert all(0 <= one.least <= one.most <= 1 for one in rows)
+        assert [one.value for one in rows] == sorted((one.value for one in rows), reverse=True)
+        assert {one.model: one.place for one in rows} == {"first": 1, "near": 1, "behind": 2}
+
+
+def test_the_same_model_twice_cannot_be_told_apart(ranks):
+    twins = {"one": ranks["first"], "two": ranks["first"]}
+    result = unsample.compare(twins, items=ITEMS, sampled=SAMPLED, metrics="Recall@40")
+    difference = result.differences[0]
+    assert difference.value == 0
+    assert difference.low == pytest.approx(-difference.high)
+    assert difference.p_value == 1.0
+    assert difference.winner is None
+
+
+def test_pairing_narrows_and_follows_users_whatever_their_order(ranks):
+    two = {name: ranks[name] for name in ("first", "behind")}
+    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@100"}
+    paired = unsample.compare(two, **options).differences[0]
+    apart = unsample.compare(two, **options, paired=False).differences[0]
+    assert paired.high - paired.low < apart.high - apart.low
+    order = np.random.default_rng(0).permutation(USERS)
+    shuffled = {"first": two["first"], "behind": two["behind"][order]}
+    users = {"first": np.arange(USERS), "behind": order}
+    again = unsample.compare(shuffled, **options, users=users).differences[0]
+    assert again.low == pytest.approx(paired.low)
+    assert again.high == pytest.approx(paired.high)
+
+
+def test_counts_are_compared_unpaired_and_say_so(ranks):
+    counts = {
+        name: RankCounts.from_ranks(one, items=ITEMS, sampled=SAMPLED)
+        for name, one in ranks.items()
+    }
+    result = unsample.compare(counts, metrics="Recall@40")
+    assert not result.paired
+    assert any("unpaired" in text for text in result.warnings)
+    assert result.difference("first", "behind", "Recall@40").winner == "first"
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_corrections_match_their_definitions(ranks, correction):
+    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@40"}
+    raw = unsample.compare(ranks, **options, correction="none").differences
+    found = unsample.compare(ranks, **options, correction=correction).differences
+    p = np.array([one.p_value for one in raw])
+    order = np.argsort(p)
+    expected = np.empty(3)
+    for position, place in enumerate(order):
+        earlier = [(3 - at) * p[order[at]] for at in range(position + 1)]
+        expected[place] = {
+            "holm": min(1.0, max(earlier)),
+            "bonferroni": min(1.0, 3 * p[place]),
+            "none": p[place],
+        }[correction]
+    assert [one.p_value for one in found] == pytest.approx(expected)
+
+
+def test_verdicts_read_as_sentences(result, ranks):
+    assert "Which of" in result.sentences()[0]
+    assert "cannot be told" in result.sentences()[0]
+    two = {name: ranks[name] for name in ("first", "behind")}
+    clear = unsample.compare(two, items=ITEMS, sampled=SAMPLED, metrics="Recall@100")
+    assert clear.winner("HR@100") == "first"
+    assert clear.sentences()[0].startswith("first has the highest full-catalogue Recall@100 (95%")
+    assert "first beats behind on Recall@100" in str(clear.differences[0])
+    assert "cannot be told apart" in str(result.difference("first", "near", "HR@40"))
+
+
+def test_results_print_and_serialise(result):
+    data = json.loads(result.to_json())
+    assert data["models"] == ["first", "near", "behind"]
+    assert len(data["differences"]) == 3 * len(METRICS)
+    assert data["paired"] is True
+    text = str(result)
+    assert "compared user by user" in text
+    assert "first - near" in text
+    assert "<table>" in result._repr_html_()
+    assert len(result.to_frame()) == 3 * len(METRICS)
+
+
+def test_a_hostile_name_is_escaped(ranks):
+    named = {"<script>": ranks["first"], "b": ranks["behind"]}
+    result = unsample.compare(named, items=ITEMS, sampled=SAMPLED, metrics="Recall@40")
+    assert "<script>" not in result._repr_html_()
+
+
+def test_the_same_seed_gives_the_same_chances(ranks):
+    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@40"}
+    one, two = (unsample.compare(ranks, **options, rng=7) for _ in range(2))
+    assert one.standings == two.standings
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"models": {"only": [1]}}, InputError, "at least two names"),
+        ({"models": [[1], [2]]}, InputError, "got list"),
+        ({"level": 1.0}, InputError, "level must be"),
+        ({"correction": "hom"}, InputError, "did you mean holm"),
+        ({"items": None}, DesignError, "items and sampled"),
+        ({"users": {"a": [1, 2]}}, InputError, "none for b"),
+        ({"users": {"a": [1, 2], "b": [1, 3]}, "paired": True}, InputError, "such as 2"),
+        ({"models": {"a": [1, 2], "b": [1]}, "paired": True}, InputError, "2 targets of a and 1"),
+        ({"models": {"a": [1, 2], "b": [1, 99]}}, InputError, "99"),
+    ],
+)
+def test_bad_input_is_named(change, error, message):
+    options = {"models": {"a": [1, 2], "b": [2, 3]}, "items": 100, "sampled": 9, **change}
+    models = options.pop("models")
+    with pytest.raises(error, match=message):
+        unsample.compare(models, **options)
+
+
+def test_models_of_different_catalogues_are_refused():
+    models = {
+        "a": RankCounts.from_ranks([1, 2], items=100, sampled=9),
+        "b": RankCounts.from_ranks([1, 2], items=200, sampled=9),
+    }
+    with pytest.raises(DesignError, match="one catalogue"):
+        unsample.compare(models)
+
+
+def test_users_that_do_not_match_are_compared_unpaired_with_a_warning(ranks):
+    models = {"a": ranks["first"], "b": ranks["behind"][:-1]}
+    result = unsample.compare(models, items=ITEMS, sampled=SAMPLED, metrics="Recall@40")
+    assert not result.paired
+    assert any("do not match" in text for text in result.warnings)
+    assert not math.isnan(result.differences[0].low)

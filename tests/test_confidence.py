@@ -1,0 +1,255 @@
+"""Bounds, intervals, shapes, delta-method errors and the resolution of a sample."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import unsample
+from tests import reference
+from unsample import metrics
+from unsample.confidence import SHAPES, Certainty, Shape, is_resolved, shape_for
+from unsample.confidence._evidence import evidence_grid, gather
+from unsample.confidence._program import Program
+from unsample.counts import RankCounts
+from unsample.errors import InputError, RefutedWarning
+from unsample.estimators import group_catalogues
+from unsample.sampling import Design
+
+ITEMS, SAMPLED = 400, 30
+NAMES = ("Recall@5", "Recall@40", "NDCG@20", "AP@10", "AUC")
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(3)
+    mass = (np.arange(ITEMS) + 3.0) ** -0.8
+    full = 1 + rng.choice(ITEMS, size=2000, p=mass / mass.sum())
+    ranks = Design(ITEMS, SAMPLED).draw(full, rng=rng)
+    return RankCounts.from_ranks(ranks, items=ITEMS, sampled=SAMPLED)
+
+
+def _certainty(counts, shape, names=NAMES):
+    cutoffs = [metrics.parse(name).cutoff(ITEMS) for name in names]
+    return Certainty.of(counts, cutoffs, SHAPES[shape] if isinstance(shape, str) else shape)
+
+
+# -- shapes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "shape", [Shape(1.5, 0.5), Shape(1.0, 0.0, dents=True), Shape(math.inf, 0)]
+)
+def test_exponents_are_the_stated_ones_at_the_top_and_loosen_further_down(shape):
+    low, high = shape.exponents(np.array([1e-6, 10.0, 1000.0]), blind_rank=20.0)
+    assert low[0] == pytest.approx(-shape.fall)
+    assert (low[1:] <= low[:-1]).all()
+    assert math.isinf(high[0]) if shape.dents else high[0] == pytest.approx(shape.rise)
+    assert (low <= high).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "seen", "expected"),
+    [
+        (None, None, "depleted"),
+        (None, "excluded", "power"),
+        (None, "kept", "depleted"),
+        ("non-increasing", "kept", "non-increasing"),
+    ],
+)
+def test_what_was_seen_implies_a_shape(shape, seen, expected):
+    assert shape_for(shape, seen) is SHAPES[expected]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Shape(-1.0, 0.5), "fall must be"),
+        (lambda: Shape(1.0, math.nan), "rise must be"),
+        (lambda: shape_for("pwer", None), "did you mean power"),
+        (lambda: shape_for(None, "hidden"), "seen must be one of excluded, kept"),
+    ],
+)
+def test_wrong_shapes_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_shapes_read_as_the_end_of_a_sentence():
+    assert str(SHAPES["none"]) == "nothing about P(R)"
+    assert str(SHAPES["power"]).endswith(
+        "falls no faster than R^-1.5 and rises no faster than R^0.5"
+    )
+    assert str(SHAPES["non-increasing"]) == "that P(R) never rises"
+
+
+# -- bounds -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shape", ["none", "power", "non-increasing"])
+def test_bounds_match_a_slow_program_on_every_rank(counts, name, shape):
+    """The grid is coarse: what it costs must be small beside the width of the bounds."""
+    certainty = _certainty(counts, shape)
+    metric = metrics.parse(name)
+    low, high = certainty._both_sides(metric, SHAPES[shape], 0.95)
+    ends = certainty.evidence[0].ends
+    expected = reference.metric_bounds(counts, ends, metric, SHAPES[shape], 0.05)
+    assert (low, high) == pytest.approx(expected, abs=0.03 * (expected[1] - expected[0]) + 2e-4)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(NAMES), st.sampled_from([-1, 1]))
+@settings(max_examples=30, deadline=None)
+def test_affine_bounds_hold_for_every_distribution_of_the_shape(counts, seed, name, side):
+    """The inequality behind an interval must hold for P(R) that the data never saw."""
+    certainty = _certainty(counts, "power")
+    metric = metrics.parse(name)
+    bound = certainty.affine_bound(metric, side)
+    mass = _random_mass(certainty, np.random.default_rng(seed))
+    claimed = bound.offset + sum(
+        score @ (part.expected @ mass)
+        for part, score in zip(bound.evidence, bound.scores, strict=True)
+    )
+    assert side * (claimed - bound.weights @ mass) >= -1e-9
+
+
+def _random_mass(certainty, rng):
+    grid = certainty.grid
+    middle = np.log((grid.low + grid.high) / 2.0)
+    low, high = certainty.shape.exponents(np.exp((middle[1:] + middle[:-1]) / 2.0), 399 / SAMPLED)
+    # Exponents wander and stick to the limits, where the inequality is tight.
+    place = (rng.random() + np.cumsum(rng.normal(0, 0.3, len(low)))).clip(0.0, 1.0)
+    density = np.exp(
+        np.concatenate([[0.0], np.cumsum((low + place * (high - low)) * np.diff(middle))])
+    )
+    mass = density * grid.width
+    return mass / mass.sum()
+
+
+def test_bounds_hold_intervals_and_both_nest_in_levels(counts):
+    certainty = _certainty(counts, "power")
+    for name in NAMES:
+        metric = metrics.parse(name)
+        outer = certainty.bounds(metric, 0.95)
+        last = (math.inf, -math.inf)
+        for level in (0.5, 0.8, 0.95, 0.99):
+            low, high = certainty.interval(metric, level)
+            assert low <= last[0]
+            assert high >= last[1]
+            last = (low, high)
+            if level <= 0.95:
+                assert outer[0] - 1e-9 <= low <= high <= outer[1] + 1e-9
+
+
+def test_these_users_are_known_better_than_users_like_them(counts):
+    certainty = _certainty(counts, "power")
+    metric = metrics.parse("Recall@100")
+    like, these = certainty.interval(metric), certainty.interval(metric, population=False)
+    assert these[1] - these[0] < like[1] - like[0]
+
+
+def test_an_assumption_narrows_and_a_refuted_one_is_dropped(counts):
+    metric = metrics.parse("Recall@5")
+    widths = [
+        np.diff(_certainty(counts, shape).interval(metric))[0]
+        for shape in ("none", "depleted", "power", Shape(1.0, 0.0))
+    ]
+    assert widths == sorted(widths, reverse=True)
+    rising = RankCounts.from_ranks([15] * 500 + [16] * 500, items=ITEMS, sampled=SAMPLED)
+    certainty = _certainty(rising, "non-increasing")
+    assert not certainty.fits()
+    assert certainty.interval(metric) == certainty.bounds(metric)
+
+
+def test_data_that_fit_no_distribution_say_so():
+    # Half the targets first and half last, nobody in between, but for a spread too narrow for
+    # any mixture of binomials: every second rank is never seen.
+    ranks = np.repeat(np.arange(1, 31, 2), 400)
+    with pytest.warns(RefutedWarning, match="no distribution of global ranks"):
+        result = unsample.estimate(ranks, items=ITEMS, sampled=2 * SAMPLED, metrics="Recall@40")
+    assert result["Recall@40"].interval()[1] > 0.3
+
+
+def test_groups_never_end_inside_a_range_of_ranks():
+    counts = RankCounts.from_ranges(
+        [1, 2, 6, 11], [1, 5, 10, 31], [10, 20, 30, 40], Design(ITEMS, SAMPLED)
+    )
+    (part,) = gather(counts, evidence_grid(counts, [10]), [10])
+    assert set(part.ends.tolist()) <= {1, 5, 10}
+    assert part.observed.sum() == pytest.approx(1.0)
+    assert part.expected.sum(axis=0) == pytest.approx(1.0)
+
+
+def test_a_program_proves_its_value(counts):
+    certainty = _certainty(counts, "power")
+    program = Program(certainty.grid, certainty.evidence, SHAPES["power"], 399 / SAMPLED, 0.05)
+    weights = np.linspace(1.0, 0.0, len(certainty.grid))
+    solved = program.lowest(weights)
+    assert weights @ solved.mass == pytest.approx(solved.value, abs=1e-9)
+    part = certainty.evidence[0]
+    low, high = part.region(0.05)
+    inside = part.expected_features @ solved.mass
+    assert (inside >= low - 1e-7).all()
+    assert (inside <= high + 1e-7).all()
+    assert solved.mass.min() >= -1e-9
+    assert solved.mass.sum() == pytest.approx(1.0)
+
+
+# -- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["naive", "mle", "bv(gamma=0.01)"])
+def test_the_delta_method_agrees_with_the_bootstrap(counts, method):
+    names = ["Recall@5", "NDCG@40"]
+    delta = unsample.estimate(counts, metrics=names, method=method, errors="delta")
+    boot = unsample.estimate(counts, metrics=names, method=method, resamples=2000)
+    for name in names:
+        assert delta[name].standard_error == pytest.approx(boot[name].standard_error, rel=0.1)
+        assert 0 < delta[name].error.these <= delta[name].error.population
+
+
+def test_the_error_of_a_plain_mean_is_the_textbook_one(counts):
+    entry = unsample.estimate(counts, metrics="AUC", method="naive", errors="delta")["AUC"]
+    values = np.repeat((SAMPLED + 1 - counts.low) / SAMPLED, counts.count)
+    # Far ranks are nudged in ranges, which blurs their part of the variance a little.
+    assert entry.standard_error == pytest.approx(values.std() / math.sqrt(len(values)), rel=0.02)
+
+
+def test_targets_of_one_user_count_as_one():
+    ranks = np.random.default_rng(1).integers(1, 32, 300)
+    alone = RankCounts.from_ranks(ranks, items=ITEMS, sampled=SAMPLED)
+    thrice = RankCounts.from_ranks(
+        np.repeat(ranks, 3), items=ITEMS, sampled=SAMPLED, users=np.repeat(np.arange(300), 3)
+    )
+    assert thrice.total == 900
+    assert thrice.effective == pytest.approx(300)
+    names = ["Recall@40"]
+    one, two = (unsample.estimate(c, metrics=names, resamples=0) for c in (alone, thrice))
+    assert one["Recall@40"].interval() == pytest.approx(two["Recall@40"].interval())
+    with pytest.raises(InputError, match="one user for each of the 3 ranks"):
+        RankCounts.from_ranks([1, 2, 3], items=10, sampled=3, users=[1, 2])
+
+
+# -- resolution ---------------------------------------------------------------------------------
+
+
+def test_resolution_is_where_the_interval_gets_narrow(counts):
+    result = unsample.estimate(counts, metrics="Recall@10", resamples=0)
+    coarse, fine = result.resolution(0.5), result.resolution(0.15)
+    assert coarse.k < fine.k
+    for found in (coarse, fine):
+        low, high = Certainty.of(
+            group_catalogues(counts), [found.k], result.certainty.shape
+        ).interval(metrics.parse(f"Recall@{found.k}"))
+        assert (high - low) / (high + low) <= 1.1 * found.precision
+    assert "on average one sampled item falls into the top 13" in str(fine)
+    with pytest.raises(InputError, match="precision"):
+        result.resolution(0.0)
+
+
+def test_a_few_targets_resolve_nothing():
+    result = unsample.estimate([1, 5, 9], items=ITEMS, sampled=SAMPLED, metrics="Recall@50")
+    assert result.resolution(0.05).k in (None, ITEMS)
+    assert is_resolved(metrics.parse("Recall@50"), result.counts)
