@@ -73,8 +73,10 @@ def test_a_wrong_catalogue_size_fails_these_promises():
 
 @pytest.mark.parametrize(
     ("dataset", "protocol", "recommender", "sampled"),
-    itertools.product(
-        ("ml-1m", "citeulike-a"), ("everyday", "paper"), ("ease", "itemknn", "als"), (99, 499)
+    list(
+        itertools.product(
+            ("ml-1m", "citeulike-a"), ("everyday", "paper"), ("ease", "itemknn", "als"), (99, 499)
+        )
     ),
 )
 def test_intervals_cover_the_truth_of_real_recommenders(dataset, protocol, recommender, sampled):
@@ -87,7 +89,9 @@ def test_intervals_cover_the_truth_of_real_recommenders(dataset, protocol, recom
 
 @pytest.mark.parametrize(
     ("dataset", "recommender"),
-    itertools.product(("ml-1m", "citeulike-a", "pinterest-20", "yelp"), ("multivae", "neumf")),
+    list(
+        itertools.product(("ml-1m", "citeulike-a", "pinterest-20", "yelp"), ("multivae", "neumf"))
+    ),
 )
 @pytest.mark.parametrize(("protocol", "seen"), [("everyday", "excluded"), ("paper", "kept")])
 def test_what_is_truly_said_keeps_the_promise(dataset, recommender, protocol, seen):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib import pyplot
 
 import unsample
 from unsample.datasets import load_ranks
@@ -40,7 +40,7 @@ def what_can_be_known() -> None:
         ("499 negatives, seen items excluded", 499, "everyday", "excluded"),
         ("99 negatives, seen items kept", 99, "paper", "kept"),
     ]
-    figure, axes = pyplot.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
     for ax, (title, sampled, protocol, seen) in zip(axes.flat, panels, strict=True):
         result, full_ranks = estimate_drawn("ml-1m", sampled, protocol, seen)
         plot_metric_curve(result, full_ranks=full_ranks, ax=ax)
@@ -50,7 +50,7 @@ def what_can_be_known() -> None:
 
 def main() -> None:
     """Make every picture."""
-    pyplot.rcParams["svg.hashsalt"] = "unsample"
+    plt.rcParams["svg.hashsalt"] = "unsample"
     FOLDER.mkdir(parents=True, exist_ok=True)
     what_can_be_known()
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -35,6 +35,7 @@ from unsample._checks import (
 from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.sampling import Design
+from unsample.ties import Comparisons
 
 __all__ = ["DesignCells", "RankCounts"]
 
@@ -169,17 +170,153 @@ class RankCounts:
             replacement=design.replacement,
         )
 
-    def __add__(self, other: object) -> RankCounts:
-        if not isinstance(other, RankCounts):
-            return NotImplemented
-        if self.replacement != other.replacement:
+    @classmethod
+    def from_comparisons(
+        cls,
+        comparisons: Comparisons,
+        *,
+        ties: str = "random",
+        rng: Seed = 0,
+        replacement: bool = True,
+    ) -> RankCounts:
+        """Count targets of which it is known how many sampled items beat them and tie with them."""
+        columns = comparisons.ranked(ties, rng)
+        ranks = columns.pop("rank")
+        return cls(**columns, low=ranks, high=ranks, replacement=replacement)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        items: int | None = None,
+        sampled: int | None = None,
+        columns: Mapping[str, str] | None = None,
+        rows: str | None = None,
+        ties: str = "random",
+        rng: Seed = 0,
+        replacement: bool = True,
+    ) -> RankCounts:
+        """Count the ranks in a data frame, inside the engine that holds it.
+
+        Parameters
+        ----------
+        frame
+            A frame of pandas, Polars (eager or lazy), PyArrow, DuckDB, PySpark or Dask. Its rows
+            are targets with a column ``rank``; or targets with ``better`` and ``tied`` (how many
+            sampled items beat them and tie with them); or scored items with ``user``, ``score``
+            and ``target`` (true in the one row of a user that is the target), and possibly
+            ``item``. Further columns: ``items``, ``weight``, and ``sampled``, ``count`` (targets).
+        items, sampled
+            The design, where it is not a column. Scored rows tell ``sampled`` by their number.
+        columns
+            Columns that have other names: ``{"rank": "position"}``.
+        rows
+            ``"ranks"``, ``"comparisons"`` or ``"scores"``, where the columns would allow several.
+        ties, rng
+            The tie rule for scored rows, as in `unsample.ranking`, and its seed. The counts depend
+            neither on the engine nor on the order or the partitions of the rows.
+        replacement
+            Whether the same item may be sampled twice for a target.
+        """
+        groups = cls.from_frame_by(
+            frame,
+            None,
+            items=items,
+            sampled=sampled,
+            columns=columns,
+            rows=rows,
+            ties=ties,
+            rng=rng,
+            replacement=replacement,
+        )
+        return groups[""]
+
+    @classmethod
+    def from_frame_by(
+        cls,
+        frame: Any,
+        by: str | None,
+        *,
+        items: int | None = None,
+        sampled: int | None = None,
+        columns: Mapping[str, str] | None = None,
+        rows: str | None = None,
+        ties: str = "random",
+        rng: Seed = 0,
+        replacement: bool = True,
+    ) -> dict[str, RankCounts]:
+        """Count as `from_frame` does, for each value of the column ``by`` (a model, a run)."""
+        from unsample.frames import compare_frame
+
+        groups = compare_frame(
+            frame, by=by, items=items, sampled=sampled, columns=columns, rows=rows
+        )
+        return {
+            label: cls.from_comparisons(cells, ties=ties, rng=rng, replacement=replacement)
+            for label, cells in groups.items()
+        }
+
+    @classmethod
+    def merge(cls, parts: Iterable[RankCounts]) -> RankCounts:
+        """Add up counts made in parts: by workers, by files, by hours of a stream.
+
+        >>> day = RankCounts.merge(RankCounts.from_ranks([r], items=50, sampled=9) for r in (1, 3))
+        >>> day.count.tolist()
+        [1, 1]
+        """
+        counts = list(parts)
+        if not counts:
+            raise InputError("parts must hold at least one RankCounts, got none")
+        if len({part.replacement for part in counts}) > 1:
             raise DesignError(
                 "counts must agree on replacement to be added, got one with and one without; "
                 "estimate them separately"
             )
         fields = (*_INTEGER_FIELDS, *_FLOAT_FIELDS)
-        joined = {f: np.concatenate([getattr(self, f), getattr(other, f)]) for f in fields}
-        return RankCounts(**joined, replacement=self.replacement)
+        joined = {f: np.concatenate([getattr(part, f) for part in counts]) for f in fields}
+        return cls(**joined, replacement=counts[0].replacement)
+
+    def update(
+        self,
+        ranks: npt.ArrayLike,
+        *,
+        items: npt.ArrayLike | None = None,
+        sampled: npt.ArrayLike | None = None,
+        weights: npt.ArrayLike | None = None,
+    ) -> RankCounts:
+        """Return these counts and those of further ranks, as a stream goes on.
+
+        The design is that of the counts so far, unless it is given. An empty batch adds nothing.
+
+        >>> counts = RankCounts.from_ranks([1, 3], items=50, sampled=9)
+        >>> counts.update([3, 10]).count.tolist()
+        [1, 2, 1]
+        """
+        if np.size(ranks) == 0:
+            return self
+        batch = RankCounts.from_ranks(
+            ranks,
+            items=self._only("items", items),
+            sampled=self._only("sampled", sampled),
+            weights=weights,
+            replacement=self.replacement,
+        )
+        return self + batch
+
+    def _only(self, name: str, given: npt.ArrayLike | None) -> npt.ArrayLike:
+        values: IntArray = getattr(self, name)
+        if given is None and values.min() != values.max():
+            raise DesignError(
+                f"{name} must be given: the counts so far hold designs from {values.min()} to "
+                f"{values.max()} of them"
+            )
+        return int(values[0]) if given is None else given
+
+    def __add__(self, other: object) -> RankCounts:
+        if not isinstance(other, RankCounts):
+            return NotImplemented
+        return RankCounts.merge((self, other))
 
     # -- looking ----------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Rank files: CSV, TSV, Parquet, JSON lines, NPZ, or standard input, to `RankCounts`.
 
-A rank file has a column ``rank`` (1 is the best, among sampled + 1 items), and may have
+A rank file has a column ``rank`` (1 is the best, among sampled + 1 items), or the columns
+``better`` and ``tied`` (how many sampled items beat the target, how many tie with it), and may have
 
 ``count``
     how many targets a row stands for;
@@ -13,6 +14,10 @@ any other column
 
 A text file without a header is read as one rank a line. Files that `RankCounts.save` wrote are
 recognised too.
+
+Patterns and folders of files, Parquet, large text files and tables of scores (columns ``user``,
+``score``, ``target``) are streamed by an engine of `unsample.frames`; what remains is read here,
+with the standard library and numpy alone.
 """
 
 from __future__ import annotations
@@ -30,28 +35,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import check_choice, import_extra, suggest
+from unsample._checks import Seed, as_integer_array, check_choice, import_extra, suggest
 from unsample.counts import RankCounts
 from unsample.errors import DesignError, FileError, InputError
+from unsample.frames import (
+    SUFFIXES,
+    compare_table,
+    embedded_engine,
+    expand_pattern,
+    is_pattern,
+    open_files,
+)
+from unsample.ties import Comparisons
 
 __all__ = ["FORMATS", "read_counts", "read_grouped_counts"]
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "npz", "json")
 STANDARD_INPUT = "-"
+_PARQUET_MARK = b"PAR1"
 
-_SUFFIXES = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".npz": "npz",
-    ".json": "json",
-}
-_NUMBER_COLUMNS = ("rank", "count", "sampled", "items", "weight")
+_SUFFIXES = SUFFIXES | {".npz": "npz", ".json": "json"}
+_NUMBER_COLUMNS = ("rank", "better", "tied", "count", "sampled", "items", "weight")
+#: Text files from this size on are streamed by an engine, if one is installed.
+_LARGE_TEXT = 1 << 25
+#: Bytes that tell a format.
+_START = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,37 @@ class _Table:
     place: Callable[[int], str]
 
 
+@dataclass(frozen=True)
+class _Request:
+    """What is asked of the files: how they are written, and what their rows mean."""
+
+    path: str
+    by: str | None
+    items: int | None
+    sampled: int | None
+    replacement: bool
+    file_format: str | None
+    engine: str | None
+    columns: Mapping[str, str]
+    rows: str | None
+    ties: str
+    rng: Seed
+
+    @property
+    def standard_input(self) -> bool:
+        return self.path == STANDARD_INPUT
+
+    @property
+    def several(self) -> bool:
+        """Whether the path stands for several files."""
+        return not self.standard_input and is_pattern(self.path)
+
+    def count(self, cells: Comparisons) -> RankCounts:
+        return RankCounts.from_comparisons(
+            cells, ties=self.ties, rng=self.rng, replacement=self.replacement
+        )
+
+
 def read_counts(
     path: str,
     *,
@@ -70,8 +109,13 @@ def read_counts(
     sampled: int | None = None,
     replacement: bool = True,
     file_format: str | None = None,
+    engine: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    rows: str | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
 ) -> RankCounts:
-    """Read one rank file (``-`` is standard input) into counts."""
+    """Read rank files into counts; see `read_grouped_counts`."""
     groups = read_grouped_counts(
         path,
         by=None,
@@ -79,6 +123,11 @@ def read_counts(
         sampled=sampled,
         replacement=replacement,
         file_format=file_format,
+        engine=engine,
+        columns=columns,
+        rows=rows,
+        ties=ties,
+        rng=rng,
     )
     return groups[""]
 
@@ -91,25 +140,115 @@ def read_grouped_counts(
     sampled: int | None = None,
     replacement: bool = True,
     file_format: str | None = None,
+    engine: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    rows: str | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
 ) -> dict[str, RankCounts]:
-    """Read one rank file into counts by the values of the column ``by`` (one group for None)."""
-    content, source = _read_bytes(path)
+    """Read rank files into counts by the values of the column ``by`` (one group for None).
+
+    Parameters
+    ----------
+    path
+        A file, ``-`` for standard input, a pattern such as ``runs/*.parquet``, or a folder.
+    by
+        The column to group by.
+    items, sampled, replacement
+        The design, where it is not in columns.
+    file_format
+        One of `FORMATS`; by default told by the name or the content.
+    engine
+        ``"duckdb"``, ``"polars"`` or ``"spark"``, to stream the files; chosen where needed.
+    columns, rows, ties, rng
+        As in `RankCounts.from_frame`.
+    """
+    request = _Request(
+        path, by, items, sampled, replacement, file_format, engine, columns or {}, rows, ties, rng
+    )
+    asks_engine = bool(engine or columns or rows)
+    if request.standard_input and asks_engine:
+        raise InputError(
+            "engine, columns and rows must be left out with standard input, which is read here; "
+            "write it to a file"
+        )
+    if request.several and _all_saved(path):
+        _refuse_options(repr(path), request)
+        return {"": RankCounts.merge(RankCounts.load(file) for file in expand_pattern(path))}
+    if asks_engine or _is_streamed(request):
+        return _stream(request)
+    return _read_here(request)
+
+
+def _read_here(request: _Request) -> dict[str, RankCounts]:
+    content, source = _read_bytes(request.path)
     if not content:
         raise FileError(f"{source} is empty; a rank file has a column named rank")
-    kind = _format_of(path, content, file_format)
+    kind = _format_of(request.path, content, request.file_format)
     saved = _saved_counts(content, kind, source)
     if saved is not None:
-        if by is not None or items is not None or sampled is not None:
-            raise InputError(
-                f"by, items and sampled must be left out with {source}, which holds saved counts "
-                "and so knows its designs"
-            )
+        _refuse_options(source, request)
         return {"": saved}
-    table = _PARSERS[kind](content, source, by)
-    _require_columns(table, by)
-    options = {"items": items, "sampled": sampled}
-    groups = _group_rows(table, by)
-    return {label: _count_rows(table, rows, options, replacement) for label, rows in groups.items()}
+    table = _PARSERS[kind](content, source, request.by)
+    if "score" in table.columns and "rank" not in table.columns and not request.standard_input:
+        return _stream(request)
+    _require_columns(table, request.by)
+    groups = _group_rows(table, request.by)
+    return {label: _count_rows(table, members, request) for label, members in groups.items()}
+
+
+# -- files that an engine streams ----------------------------------------------------------------
+
+
+def _is_streamed(request: _Request) -> bool:
+    if request.several or (request.file_format == "parquet" and not request.standard_input):
+        return True
+    file = Path(request.path)
+    if request.standard_input or not file.is_file():
+        return False
+    if request.file_format is None and _start_of(file).startswith(_PARQUET_MARK):
+        return True
+    text = (request.file_format or _SUFFIXES.get(file.suffix.lower())) in {"csv", "tsv"}
+    return text and file.stat().st_size >= _LARGE_TEXT and embedded_engine() is not None
+
+
+def _stream(request: _Request) -> dict[str, RankCounts]:
+    kind = request.file_format
+    if not request.several:
+        if not Path(request.path).is_file():
+            _read_bytes(request.path)  # says what is wrong with it
+        kind = _format_of(request.path, _start_of(Path(request.path)), kind)
+    groups = compare_table(
+        open_files(request.path, engine=request.engine, file_format=kind),
+        by=request.by,
+        items=request.items,
+        sampled=request.sampled,
+        columns=request.columns,
+        rows=request.rows,
+    )
+    return {label: request.count(cells) for label, cells in groups.items()}
+
+
+def _start_of(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_START)
+    except OSError as problem:
+        raise FileError(f"cannot read {str(file)!r}: {problem.strerror}") from problem
+
+
+def _all_saved(pattern: str) -> bool:
+    """Return whether all files that a pattern stands for hold saved counts."""
+    suffixes = {Path(file).suffix.lower() for file in expand_pattern(pattern)}
+    return suffixes <= {".npz", ".json"}
+
+
+def _refuse_options(source: str, request: _Request) -> None:
+    if any(option is not None for option in (request.by, request.items, request.sampled)):
+        raise InputError(
+            f"by, items and sampled must be left out with {source}, which holds saved counts "
+            "and so knows its designs"
+        )
 
 
 # -- bytes and formats --------------------------------------------------------------------------
@@ -132,7 +271,7 @@ def _read_bytes(path: str) -> tuple[bytes, str]:
 def _format_of(path: str, content: bytes, file_format: str | None) -> str:
     if file_format is not None:
         return check_choice("format", file_format, FORMATS)
-    if content.startswith(b"PAR1"):
+    if content.startswith(_PARQUET_MARK):
         return "parquet"
     if content.startswith(b"PK\x03\x04"):
         return "npz"
@@ -294,7 +433,8 @@ def _decode(content: bytes, source: str) -> str:
 
 
 def _require_columns(table: _Table, by: str | None) -> None:
-    for name in ("rank", by):
+    compared = "better" in table.columns and "rank" not in table.columns
+    for name in (*(("better", "tied") if compared else ("rank",)), by):
         if name is not None and name not in table.columns:
             present = ", ".join(table.columns) or "none"
             near = suggest(name, table.columns)
@@ -302,44 +442,54 @@ def _require_columns(table: _Table, by: str | None) -> None:
                 f"{table.source} has no column {name!r}; its columns are: {present}"
                 + (f"; {near}" if near else "")
             )
-    if len(table.columns["rank"]) == 0:
+    if _rows_of(table) == 0:
         raise FileError(f"{table.source} has a header but no rows")
+
+
+def _rows_of(table: _Table) -> int:
+    return len(table.columns["rank" if "rank" in table.columns else "better"])
 
 
 def _group_rows(table: _Table, by: str | None) -> dict[str, npt.NDArray[np.int64]]:
     if by is None:
-        return {"": np.arange(len(table.columns["rank"]))}
+        return {"": np.arange(_rows_of(table))}
     groups: dict[str, list[int]] = {}
     for row, label in enumerate(table.columns[by]):
         groups.setdefault(str(label), []).append(row)
     return {label: np.array(rows) for label, rows in groups.items()}
 
 
-def _count_rows(
-    table: _Table,
-    rows: npt.NDArray[np.int64],
-    options: dict[str, int | None],
-    replacement: bool,
-) -> RankCounts:
+def _count_rows(table: _Table, rows: npt.NDArray[np.int64], request: _Request) -> RankCounts:
     columns = {
         name: _numbers(table, name, rows) for name in _NUMBER_COLUMNS if name in table.columns
     }
-    design = {
-        name: _option_or_column(table, name, option, columns.get(name))
-        for name, option in options.items()
-    }
+    items = _option_or_column(table, "items", request.items, columns.get("items"))
+    sampled = _option_or_column(table, "sampled", request.sampled, columns.get("sampled"))
     try:
+        if "rank" not in columns:
+            return request.count(_compared(columns, items, sampled))
         return RankCounts.from_ranks(
             columns["rank"],
-            items=design["items"],
-            sampled=design["sampled"],
+            items=items,
+            sampled=sampled,
             weights=columns.get("weight"),
             count=columns.get("count"),
-            replacement=replacement,
+            replacement=request.replacement,
         )
     except InputError as problem:
         hint = "" if {"items", "sampled"} & set(columns) else _MIXED_HINT
         raise type(problem)(f"{table.source}: {problem}{hint}") from problem
+
+
+def _compared(columns: Mapping[str, Any], items: Any, sampled: Any) -> Comparisons:
+    return Comparisons.of_targets(
+        as_integer_array("better", columns["better"]),
+        as_integer_array("tied", columns["tied"]),
+        items=items,
+        sampled=sampled,
+        weights=columns.get("weight"),
+        count=as_integer_array("count", columns["count"]) if "count" in columns else None,
+    )
 
 
 _MIXED_HINT = "; where designs differ by row, add columns sampled and items"

@@ -10,6 +10,7 @@ import typer
 
 from unsample import estimation
 from unsample._text import estimates_table
+from unsample.cli._columns import Columns, parse_columns
 from unsample.cli._options import (
     AsJson,
     Metrics,
@@ -21,7 +22,9 @@ from unsample.cli._options import (
 from unsample.counts import RankCounts
 from unsample.errors import UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS, Estimates
+from unsample.frames import ENGINES, ROWS
 from unsample.rankfiles import FORMATS, read_grouped_counts
+from unsample.ties import TIE_RULES
 
 __all__ = ["estimate_command"]
 
@@ -32,6 +35,10 @@ _EPILOG = """
 
 `unsample estimate runs.parquet --items 3706 --sampled 99 -m NDCG@10 -m HR@50 --by model`
 
+`unsample estimate 'runs/*.parquet' --items 3706 --sampled 99 --by model`
+
+`unsample estimate scores.parquet --items 3706 --column user=query --engine spark`
+
 `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method "bv(gamma=0.01)" --json`
 """
 
@@ -41,8 +48,9 @@ def estimate_command(
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV, TSV, Parquet, JSON lines or NPZ with a column `rank` (1 is the best), "
-            "or `-` for standard input.",
+            help="CSV, TSV, Parquet, JSON lines or NPZ with a column `rank` (1 is the best), or "
+            "with scored items (`user`, `score`, `target`); a quoted pattern of files, or a "
+            "folder; or `-` for standard input.",
         ),
     ],
     items: Annotated[
@@ -81,8 +89,26 @@ def estimate_command(
             help=f"{', '.join(FORMATS)}. [default: by name or content]",
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENGINE",
+            help=f"{', '.join(ENGINES)}: what streams the files. [default: the first installed]",
+        ),
+    ] = None,
+    column: Columns = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help=f"{', '.join(ROWS)}. [default: by the columns]"),
+    ] = None,
+    ties: Annotated[
+        str,
+        typer.Option(metavar="RULE", help=f"Rank of a target with ties: {', '.join(TIE_RULES)}."),
+    ] = "random",
     resamples: Resamples = 400,
-    seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="SEED", help="Seed of the bootstrap and of ties.")
+    ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Estimate full-catalogue metrics from the ranks in FILE."""
@@ -93,6 +119,11 @@ def estimate_command(
         sampled=sampled,
         replacement=not without_replacement,
         file_format=file_format,
+        engine=engine,
+        columns=parse_columns(column),
+        rows=rows,
+        ties=ties,
+        rng=seed,
     )
 
     def run(counts: RankCounts) -> Estimates:

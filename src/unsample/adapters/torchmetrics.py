@@ -1,0 +1,123 @@
+"""A metric for training loops: sampled ranks in, full-catalogue metrics out.
+
+It is a `torchmetrics.Metric`: it moves with the model, resets between epochs, adds up over the
+processes of a distributed run, and goes into a `MetricCollection` or a trainer's log.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from unsample import estimation
+from unsample._checks import check_choice, import_extra
+from unsample.counts import RankCounts
+from unsample.errors import RankError, ScoreError
+from unsample.estimation import DEFAULT_METRICS
+from unsample.metrics import Metric, parse_all
+from unsample.sampling import Design
+from unsample.ties import check_ties
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["EstimatedMetrics"]
+
+_torchmetrics = import_extra("torchmetrics", extra="torchmetrics", purpose="a metric for training")
+_torch = import_extra("torch", extra="neural", purpose="a metric for training")
+_TIES = ("random", "optimistic", "pessimistic")
+
+
+class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
+    """Full-catalogue metrics of a model that is evaluated against sampled items.
+
+    Parameters
+    ----------
+    items, sampled, replacement
+        The design: items in the catalogue, items sampled for each target, and how.
+    metrics, method
+        As in `unsample.estimate`.
+    ties
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``.
+    seed
+        Seed of the random tie rule; give each process of a distributed run another one.
+
+    >>> import torch
+    >>> metric = EstimatedMetrics(items=3706, sampled=3, metrics=["Recall@1000"])
+    >>> metric.update(torch.tensor([[0.9, 0.1, 0.2, 0.3], [0.4, 0.5, 0.1, 0.0]]))
+    >>> metric.counts()
+    RankCounts(2 targets, 2 cells, items=3706, sampled=3, with replacement)
+    >>> list(metric.compute())
+    ['Recall@1000']
+    """
+
+    full_state_update = False
+    is_differentiable = False
+    higher_is_better = True
+    histogram: Tensor
+
+    def __init__(
+        self,
+        *,
+        items: int,
+        sampled: int,
+        metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+        method: str = "mle",
+        replacement: bool = True,
+        ties: str = "random",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.design = Design(items, sampled, replacement)
+        self.metrics = parse_all(metrics)
+        self.method = method
+        self.ties = check_choice("ties", check_ties(ties), _TIES)
+        self._generator = _torch.Generator().manual_seed(seed)
+        empty = _torch.zeros(self.design.n, dtype=_torch.int64)
+        self.add_state("histogram", default=empty, dist_reduce_fx="sum")
+
+    def update(self, scores: Tensor) -> None:
+        """Take in a batch: one row for each target, its own score first and then those sampled."""
+        if scores.ndim != 2 or scores.shape[1] != self.design.n:
+            raise ScoreError(
+                f"scores must have sampled + 1 = {self.design.n} columns, the target's score in "
+                f"the first, got shape {tuple(scores.shape)}"
+            )
+        if bool(_torch.isnan(scores).any()):
+            raise ScoreError("scores must not be NaN; a model that diverged gives such scores")
+        others, target = scores[:, 1:], scores[:, :1]
+        better, tied = (others > target).sum(dim=1), (others == target).sum(dim=1)
+        self.update_ranks(1 + better + self._lost_ties(tied))
+
+    def update_ranks(self, ranks: Tensor) -> None:
+        """Take in ranks that are known already, from 1 to sampled + 1."""
+        if ranks.numel() and not (ranks.min() >= 1 and ranks.max() <= self.design.n):
+            raise RankError(
+                f"ranks must be in 1..{self.design.n} (sampled + 1), got {int(ranks.min())} to "
+                f"{int(ranks.max())}"
+            )
+        self.histogram += _torch.bincount(ranks.flatten().long() - 1, minlength=self.design.n)
+
+    def compute(self) -> dict[str, Tensor]:
+        """Return the estimates by name; NaN before anything was taken in."""
+        if not bool(self.histogram.any()):
+            return {m.name: _torch.tensor(math.nan) for m in self.metrics}
+        result = estimation.estimate(
+            self.counts(), metrics=self.metrics, method=self.method, resamples=0
+        )
+        return {m.name: _torch.tensor(result[m].value) for m in self.metrics}
+
+    def counts(self) -> RankCounts:
+        """Return the counts so far, of which `unsample.estimate` gives intervals too."""
+        return RankCounts.from_histogram(self.histogram.cpu().numpy(), self.design)
+
+    def _lost_ties(self, tied: Tensor) -> Tensor | int:
+        if self.ties == "optimistic":
+            return 0
+        if self.ties == "pessimistic":
+            return tied
+        share = _torch.rand(tied.shape, generator=self._generator, dtype=_torch.float64)
+        # The largest float64 below 1 times a small number may round up to that number.
+        lost: Any = (share.to(tied.device) * (tied + 1)).long()
+        return _torch.minimum(lost, tied)

@@ -1,0 +1,172 @@
+"""Comparisons to ranks: what rank a target gets when other items have exactly its score.
+
+A target's sampled rank follows from how many items beat it and how many tie with it. Targets with
+the same two numbers are alike, so counts of them are all that a tie rule needs: any engine can
+make them, in parts and in any order, and the random rule still gives the same ranks for a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
+from unsample.errors import InputError, RankError
+
+__all__ = ["TIE_RULES", "Comparisons", "TieRule", "check_ties", "rank_with_ties"]
+
+TieRule: TypeAlias = Literal["random", "realistic", "optimistic", "pessimistic"]
+
+#: ``random`` places the target anywhere among its ties, ``realistic`` takes the mean of these
+#: places, ``optimistic`` the best and ``pessimistic`` the worst of them.
+TIE_RULES: tuple[TieRule, ...] = ("random", "realistic", "optimistic", "pessimistic")
+
+_KEYS = ("sampled", "items", "better", "tied")
+_SUMS = ("count", "weight", "weight_squared")
+
+
+def check_ties(ties: str) -> TieRule:
+    """Return the tie rule, or suggest the one that was meant."""
+    return cast("TieRule", check_choice("ties", ties, TIE_RULES))
+
+
+def rank_with_ties(
+    better: IntArray, equal: IntArray, ties: TieRule, rng: np.random.Generator
+) -> IntArray | FloatArray:
+    """Return ranks from how many items beat a target and how many others tie with it."""
+    if ties == "realistic":
+        return 1.0 + better + equal / 2.0
+    if ties == "optimistic":
+        return 1 + better
+    if ties == "pessimistic":
+        return 1 + better + equal
+    return 1 + better + rng.integers(0, equal + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """How many targets were beaten by ``better`` items and tied with ``tied``, by design.
+
+    The columns are equally long; equal keys are merged and the rows sorted, so that two ways to
+    the same comparisons give the same object.
+
+    >>> two = np.array([2, 2])
+    >>> Comparisons(9 * two, 50 * two, two, two - 2, two, 1.0 * two, 1.0 * two).count
+    array([4])
+    """
+
+    sampled: IntArray
+    items: IntArray
+    better: IntArray
+    tied: IntArray
+    count: IntArray
+    weight: FloatArray
+    weight_squared: FloatArray
+
+    def __post_init__(self) -> None:
+        sizes = {field.name: len(getattr(self, field.name)) for field in fields(self)}
+        if len(set(sizes.values())) != 1:
+            raise InputError(f"the columns of comparisons must be equally long, got {sizes}")
+        for name in ("better", "tied", "count"):
+            if (getattr(self, name) < 0).any():
+                lowest = getattr(self, name).min()
+                raise RankError(f"{name} must not be negative, got {lowest}")
+        order = np.lexsort([getattr(self, key) for key in reversed(_KEYS)])
+        keys = np.stack([getattr(self, key) for key in _KEYS])[:, order]
+        fresh = np.ones(len(order), dtype=bool)
+        fresh[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
+        starts = np.flatnonzero(fresh)
+        for key, values in zip(_KEYS, keys[:, starts], strict=True):
+            object.__setattr__(self, key, values)
+        for name in _SUMS:
+            ordered = getattr(self, name)[order]
+            sums = np.add.reduceat(ordered, starts) if len(starts) else ordered
+            object.__setattr__(self, name, sums)
+
+    @classmethod
+    def of_targets(
+        cls,
+        better: npt.ArrayLike,
+        tied: npt.ArrayLike,
+        *,
+        items: npt.ArrayLike,
+        sampled: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        count: npt.ArrayLike | None = None,
+    ) -> Comparisons:
+        """Merge comparisons given for one target (or ``count`` of them) after the other."""
+        beaten, size = np.asarray(better, dtype=np.int64), np.size(better)
+        times = np.ones(size, np.int64) if count is None else np.asarray(count, dtype=np.int64)
+        weight = np.ones(size) if weights is None else np.asarray(weights, dtype=np.float64)
+        return cls(
+            sampled=np.broadcast_to(np.asarray(sampled, dtype=np.int64), size),
+            items=np.broadcast_to(np.asarray(items, dtype=np.int64), size),
+            better=beaten,
+            tied=np.asarray(tied, dtype=np.int64),
+            count=times,
+            weight=times * weight,
+            weight_squared=times * weight * weight,
+        )
+
+    @classmethod
+    def merge(cls, parts: Iterable[Comparisons]) -> Comparisons:
+        """Return the comparisons of all parts together."""
+        columns = list(parts)
+        return cls(
+            **{
+                field.name: np.concatenate([getattr(part, field.name) for part in columns])
+                for field in fields(cls)
+            }
+        )
+
+    def __len__(self) -> int:
+        return len(self.better)
+
+    def ranked(self, ties: str = "random", rng: Seed = 0) -> dict[str, npt.NDArray[Any]]:
+        """Return columns ``rank``, ``sampled``, ``items`` and the sums, under a tie rule.
+
+        The random rule places the targets of a row independently and uniformly among their ties;
+        their weight goes with them in equal shares.
+        """
+        rule = check_ties(ties)
+        if rule == "random":
+            return self._spread(as_rng(rng))
+        ranks = rank_with_ties(self.better, self.tied, rule, as_rng(rng))
+        between = ranks != np.floor(ranks)
+        if between.any():
+            raise RankError(
+                "ties must be random, optimistic or pessimistic where ranks are counted: "
+                f"the realistic rank of some targets lies between two ranks, such as "
+                f"{ranks[np.argmax(between)]}"
+            )
+        return {"rank": ranks.astype(np.int64), **self._columns("sampled", "items", *_SUMS)}
+
+    def _spread(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+        # Fewer targets than places are placed one by one, more of them all at once: neither many
+        # targets nor many ties make it slow.
+        few = np.flatnonzero(self.count <= self.tied)
+        row = np.repeat(few, self.count[few])
+        drawn = [(row, rng.integers(0, self.tied[row] + 1), np.ones(len(row), dtype=np.int64))]
+        many = self.count > self.tied
+        for ties in np.unique(self.tied[many]):
+            alike = np.flatnonzero(many & (self.tied == ties))
+            times = rng.multinomial(self.count[alike], np.full(ties + 1, 1.0 / (ties + 1)))
+            where, place = np.nonzero(times)
+            drawn.append((alike[where], place, times[where, place]))
+        row, place, count = (np.concatenate(column) for column in zip(*drawn, strict=True))
+        share = count / self.count[row]
+        return {
+            "rank": self.better[row] + 1 + place,
+            "sampled": self.sampled[row],
+            "items": self.items[row],
+            "count": count,
+            "weight": self.weight[row] * share,
+            "weight_squared": self.weight_squared[row] * share,
+        }
+
+    def _columns(self, *names: str) -> dict[str, npt.NDArray[Any]]:
+        return {name: getattr(self, name) for name in names}

@@ -1,0 +1,135 @@
+"""The metric for training loops: batches add up to the counts, over processes too."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import unsample
+from tests.engines import need
+from unsample.counts import RankCounts
+from unsample.errors import InputError, RankError, ScoreError
+from unsample.ranking import ranks_against
+
+empty_is_fine = pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    need("torchmetrics", "torchmetrics")
+    import torch
+
+    return torch
+
+
+@pytest.fixture
+def build(torch):
+    from unsample.adapters.torchmetrics import EstimatedMetrics
+
+    def make(**options):
+        return EstimatedMetrics(items=400, sampled=9, metrics=["Recall@50", "NDCG@50"], **options)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return np.random.default_rng(0).integers(0, 8, (300, 10)).astype(np.float32)
+
+
+@pytest.mark.parametrize("ties", ["optimistic", "pessimistic"])
+def test_batches_add_up_to_the_ranks_of_the_ranking_room(torch, build, scores, ties):
+    metric = build(ties=ties)
+    for batch in np.array_split(scores, 7):
+        metric.update(torch.from_numpy(batch))
+    users = np.arange(len(scores))
+    local = ranks_against(
+        lambda who, items: scores[who[:, None], items],
+        users, np.zeros(len(users), dtype=int), np.tile(np.arange(1, 10), (len(users), 1)),
+        ties=ties,
+    )  # fmt: skip
+    expected = RankCounts.from_ranks(local.ranks, items=400, sampled=9)
+    assert metric.counts() == expected
+    wanted = unsample.estimate(expected, metrics=["Recall@50", "NDCG@50"], resamples=0)
+    computed = {name: float(value) for name, value in metric.compute().items()}
+    assert computed == pytest.approx({name: wanted[name].value for name in wanted}, rel=1e-6)
+
+
+def test_random_ties_are_uniform_and_seeded(torch, build):
+    tied = torch.zeros(20_000, 10)
+    first, second, other = build(seed=1), build(seed=1), build(seed=2)
+    for metric in (first, second, other):
+        metric.update(tied)
+    assert first.counts() == second.counts()
+    assert first.counts() != other.counts()
+    # Each of ten places takes a tenth; five standard deviations.
+    assert np.abs(first.histogram.numpy() - 2000).max() < 5 * np.sqrt(20_000 * 0.09)
+
+
+@empty_is_fine
+def test_reset_and_nothing_yet(torch, build):
+    metric = build()
+    assert all(np.isnan(float(value)) for value in metric.compute().values())
+    metric.update_ranks(torch.tensor([1, 2, 10]))
+    assert metric.counts().total == 3
+    metric.reset()
+    assert int(metric.histogram.sum()) == 0
+
+
+def test_it_lives_in_a_collection(torch, build, scores):
+    from torchmetrics import MetricCollection
+
+    collection = MetricCollection({"valid": build()})
+    collection.update(torch.from_numpy(scores))
+    assert sorted(collection.compute()) == ["NDCG@50", "Recall@50"]
+
+
+def test_bad_batches(torch, build, scores):
+    metric = build()
+    for batch, error, words in (
+        (torch.zeros(3, 9), ScoreError, r"sampled \+ 1 = 10 columns"),
+        (torch.zeros(10), ScoreError, "got shape"),
+        (torch.full((3, 10), float("nan")), ScoreError, "must not be NaN"),
+    ):
+        with pytest.raises(error, match=words):
+            metric.update(batch)
+    for ranks in ([0, 1], [11]):
+        with pytest.raises(RankError, match=r"ranks must be in 1\.\.10"):
+            metric.update_ranks(torch.tensor(ranks))
+    with pytest.raises(InputError, match="ties must be one of random, optimistic, pessimistic"):
+        build(ties="realistic")
+
+
+PROCESS = """
+    import sys, torch, torch.distributed as dist
+    from unsample.adapters.torchmetrics import EstimatedMetrics
+
+    rank, address = int(sys.argv[1]), sys.argv[2]
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+    metric = EstimatedMetrics(items=400, sampled=9, metrics=["Recall@50"])
+    metric.update_ranks(torch.tensor([1, 2, 3] if rank else [1, 10]))
+    value = float(metric.compute()["Recall@50"])
+    print(value, metric.counts().total)
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_processes_of_a_distributed_run_agree_on_the_whole(torch, tmp_path):
+    script = tmp_path / "process.py"
+    script.write_text(textwrap.dedent(PROCESS))
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(rank), f"file://{tmp_path}/meet"],
+            stdout=subprocess.PIPE, text=True,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    lines = [process.communicate(timeout=120)[0].split() for process in started]
+    whole = RankCounts.from_ranks([1, 2, 3, 1, 10], items=400, sampled=9)
+    expected = unsample.estimate(whole, metrics="Recall@50", resamples=0)["Recall@50"].value
+    assert [float(line[0]) for line in lines] == pytest.approx([expected] * 2, rel=1e-6)
+    # After `compute` each process holds its own ranks again.
+    assert [line[1] for line in lines] == ["2", "3"]
