@@ -21,6 +21,7 @@ from unsample.confidence import (
     sampling_errors,
     shape_for,
 )
+from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
 from unsample.errors import RefutedWarning, UnresolvedWarning, UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS, Estimate, Estimates
