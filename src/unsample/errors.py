@@ -7,6 +7,7 @@
     │   ├── RankError                     ranks that cannot be ranks of the stated design
     │   ├── DesignError                   a design that does not exist or cannot be estimated from
     │   ├── MetricError                   an unknown metric, or one an estimator cannot give
+    │   ├── ContradictionError            published numbers that no ranks can give together
     │   ├── MethodError                   an unknown estimator or a parameter it does not have
     │   ├── ScoreError                    scores that cannot be ranked
     │   ├── RecommenderError              an unknown recommender, or one that is not fitted yet
@@ -32,6 +33,7 @@ from __future__ import annotations
 __all__ = [
     "BiasedMethodWarning",
     "ChecksumError",
+    "ContradictionError",
     "ConvergenceWarning",
     "DatasetError",
     "DesignError",
@@ -74,6 +76,14 @@ class DesignError(InputError):
 
 class MetricError(InputError):
     """An unknown metric, or a metric that an estimator cannot give."""
+
+
+class ContradictionError(InputError):
+    """Published numbers that no ranks can give together; ``names`` are the fewest that clash."""
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class MethodError(InputError):

@@ -13,6 +13,8 @@ from unsample.cli import _datasets
 from unsample.cli._compare import compare_command
 from unsample.cli._estimate import estimate_command
 from unsample.cli._evaluate import evaluate_command
+from unsample.cli._plan import plan_command
+from unsample.cli._published import published_command
 from unsample.cli._reproduce import reproduce_command
 from unsample.cli._sql import sql_command
 from unsample.errors import UnsampleError
@@ -49,6 +51,8 @@ def _options(
 app.command("estimate")(estimate_command)
 app.command("compare")(compare_command)
 app.command("evaluate")(evaluate_command)
+app.command("plan")(plan_command)
+app.command("published")(published_command)
 app.command("reproduce")(reproduce_command)
 app.command("sql")(sql_command)
 app.add_typer(_datasets.app, name="datasets")

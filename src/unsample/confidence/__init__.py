@@ -1,7 +1,7 @@
 """How sure an estimate is: bounds, intervals that own up to bias, and what a sample resolves."""
 
 from unsample.confidence._certainty import AffineBound, Certainty
-from unsample.confidence._evidence import Evidence
+from unsample.confidence._evidence import Evidence, evidence_grid
 from unsample.confidence._influence import SamplingError, nudged, sampling_errors
 from unsample.confidence._program import InfeasibleError
 from unsample.confidence._resolution import blind_rank, is_resolved, percentile_interval
@@ -19,6 +19,7 @@ __all__ = [
     "SamplingError",
     "Shape",
     "blind_rank",
+    "evidence_grid",
     "is_resolved",
     "nudged",
     "percentile_interval",

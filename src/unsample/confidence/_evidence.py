@@ -1,4 +1,10 @@
-"""What the data say about P(R): shares of targets in groups of sampled ranks, and their noise."""
+"""What the data say about P(R): means over targets of functions of their sampled ranks.
+
+Where every rank is known, the functions are indicators of growing ranges of ranks, and their means
+are known. A paper that prints HR@10 and NDCG@10 gives the means of two functions, each up to
+rounding. Either way the means of the same functions under P(R) are limited, and the limits are
+those of a mean of so many targets.
+"""
 
 from __future__ import annotations
 
@@ -28,35 +34,66 @@ class Evidence:
 
     sampled: int
     ends: IntArray
-    #: The share of targets in each group.
+    #: The share of targets in each group; a likely one where only the means are known.
     observed: FloatArray
     #: P(group | bin): one row for each group, one column for each bin of the grid.
     expected: FloatArray
     #: How many equally weighted targets the shares stand for.
     targets: float
+    #: Functions of the group, one row each, whose means over these targets are in ``low..high``.
+    features: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of_shares(
+        cls,
+        sampled: int,
+        ends: IntArray,
+        observed: FloatArray,
+        expected: FloatArray,
+        targets: float,
+    ) -> Evidence:
+        """Return the evidence of known shares: all cumulated shares are known."""
+        below = np.tri(len(ends), len(ends) + 1)
+        means = (below @ observed).clip(0.0, 1.0)
+        return cls(sampled, ends, observed, expected, targets, below, means, means)
 
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Return limits that hold all cumulated expected shares at once, with error ``alpha``.
+        """Return limits that hold all expected features at once, with error ``alpha``.
 
-        They are Clopper-Pearson limits, each with an equal part of the error. So the region holds
-        for any number of targets; and for a fixed set of users, whose counts vary less than
-        binomial ones, it holds as well.
+        Each feature takes an equal part of the error. For indicators they are Clopper-Pearson
+        limits, for other functions those of Hoeffding, which hold for any bounded variable. So
+        the region holds for any number of targets; and for a fixed set of users, whose counts vary
+        less than binomial ones, it holds as well.
         """
-        from scipy.special import betaincinv
-
-        below = np.cumsum(self.observed)[:-1].clip(0.0, 1.0) * self.targets
-        above = self.targets - below
-        part = alpha / (2 * max(len(self.ends), 1))
-        low = np.where(below > 1e-9, betaincinv(np.maximum(below, 1e-9), above + 1.0, part), 0.0)
-        high = np.where(
-            above > 1e-9, betaincinv(below + 1.0, np.maximum(above, 1e-9), 1.0 - part), 1.0
+        part = alpha / (2 * max(len(self.features), 1))
+        least, most = self.features.min(axis=1), self.features.max(axis=1)
+        span = np.maximum(most - least, 1e-300)
+        low = ((self.low - least) / span).clip(0.0, 1.0)
+        high = ((self.high - least) / span).clip(0.0, 1.0)
+        indicator = np.isin(self.features, (0.0, 1.0)).all(axis=1)
+        exact = _clopper_pearson(low, high, self.targets, part)
+        bounded = _hoeffding(low, high, self.targets, part)
+        lower, upper = (
+            least + span * np.where(indicator, one, other)
+            for one, other in zip(exact, bounded, strict=True)
         )
-        return low, high
+        return lower, upper
 
     @property
-    def cumulated(self) -> FloatArray:
-        """Return P(sampled rank <= end | bin), one row for each end."""
-        return np.asarray(np.cumsum(self.expected, axis=0)[:-1])
+    def expected_features(self) -> FloatArray:
+        """Return the mean of each feature given the bin: one row each."""
+        return np.asarray(self.features @ self.expected)
+
+    def allowance(self, multipliers: FloatArray) -> float:
+        """Return how far ``multipliers @ features`` of these targets may exceed that observed.
+
+        It is zero where the means are known, and what rounding hides where they are not.
+        """
+        known = self.features @ self.observed
+        above, below = np.maximum(self.high - known, 0.0), np.maximum(known - self.low, 0.0)
+        return float(np.where(multipliers > 0, above, below) @ np.abs(multipliers))
 
     def locate(self, ranks: IntArray) -> IntArray:
         """Return the group that holds each sampled rank."""
@@ -93,7 +130,7 @@ def gather(counts: RankCounts, grid: RankGrid, cutoffs: list[int]) -> tuple[Evid
         )
         group = np.searchsorted(ends, counts.high[chosen])
         found.append(
-            Evidence(
+            Evidence.of_shares(
                 int(sampled),
                 ends,
                 np.bincount(group, counts.weight[chosen], minlength=len(ends) + 1) / weight,
@@ -145,3 +182,39 @@ def _expected(counts: RankCounts, chosen: BoolArray, ends: IntArray, grid: RankG
         one[-1] += 1.0 - reach / grid.width
         matrix += part * one
     return matrix
+
+
+def _clopper_pearson(
+    low: FloatArray, high: FloatArray, targets: float, part: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return limits of a probability whose observed share is in ``low..high``."""
+    from scipy.special import betaincinv
+
+    below, above = low * targets, (1.0 - high) * targets
+    least = betaincinv(np.maximum(below, 1e-9), targets - below + 1.0, part)
+    most = betaincinv(targets - above + 1.0, np.maximum(above, 1e-9), 1.0 - part)
+    return np.where(below > 1e-9, least, 0.0), np.where(above > 1e-9, most, 1.0)
+
+
+def _hoeffding(
+    low: FloatArray, high: FloatArray, targets: float, part: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return limits of the mean of variables in 0..1 whose observed mean is in ``low..high``.
+
+    The mean of M such variables exceeds x with probability at most exp(-M KL(x, mean)), so the
+    limits are the means at which this is ``part``; bisection finds them.
+    """
+    from scipy.special import rel_entr
+
+    budget = -np.log(part) / targets
+
+    def furthest(start: FloatArray, end: float) -> FloatArray:
+        inside, outside = start.copy(), np.full(len(start), end)
+        # Halvings of an interval of length one: enough for all digits that a limit needs.
+        for _ in range(50):
+            middle = (inside + outside) / 2.0
+            near = rel_entr(start, middle) + rel_entr(1.0 - start, 1.0 - middle) <= budget
+            inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
+        return outside
+
+    return furthest(low, 0.0), furthest(high, 1.0)

@@ -83,13 +83,16 @@ class Program:
         multipliers = -result.ineqlin.marginals
         upper, lower = multipliers[: len(high)], multipliers[len(high) : 2 * len(high)]
         offset = float(result.fun + high @ upper - low @ lower)
-        return Lowest(float(result.fun), result.x, offset, self._scores(upper - lower))
+        pieces = self._by_evidence(upper - lower)
+        # What is hidden of the observed features must not lift a bound from below.
+        hidden = sum(part.allowance(piece) for part, piece in pieces)
+        scores = tuple(part.features.T @ piece for part, piece in pieces)
+        return Lowest(float(result.fun), result.x, offset - hidden, scores)
 
-    def _scores(self, cumulated: FloatArray) -> tuple[FloatArray, ...]:
-        """Turn multipliers of cumulated shares into a number for each group."""
-        sizes = [len(part.ends) for part in self.evidence]
-        pieces = np.split(cumulated, np.cumsum(sizes)[:-1])
-        return tuple(np.append(np.cumsum(piece[::-1])[::-1], 0.0) for piece in pieces)
+    def _by_evidence(self, multipliers: FloatArray) -> list[tuple[Evidence, FloatArray]]:
+        sizes = [len(part.features) for part in self.evidence]
+        pieces = np.split(multipliers, np.cumsum(sizes)[:-1])
+        return list(zip(self.evidence, pieces, strict=True))
 
     @cached_property
     def _region(self) -> tuple[FloatArray, FloatArray]:
@@ -102,9 +105,9 @@ class Program:
     def _constraints(self) -> Any:
         from scipy import sparse
 
-        cumulated = np.concatenate([part.cumulated for part in self.evidence])
+        features = np.concatenate([part.expected_features for part in self.evidence])
         return sparse.vstack(
-            [sparse.csr_matrix(cumulated), sparse.csr_matrix(-cumulated), self._shape_rows()]
+            [sparse.csr_matrix(features), sparse.csr_matrix(-features), self._shape_rows()]
         ).tocsc()
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,25 +34,28 @@ class Resolution:
     def find(
         cls,
         counts: RankCounts,
-        certainty: Certainty | None,
+        certainty_at: Callable[[Iterable[int]], Certainty | None],
         precision: float,
         metric: str,
         level: float,
     ) -> Resolution:
-        """Search the K at which half the interval is at most ``precision`` of its middle."""
+        """Search the K at which half the interval is at most ``precision`` of its middle.
+
+        ``certainty_at`` prepares what the data say for a list of K; it has none for full ranks.
+        """
         precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True)
         level = check_level(level)
         blind = blind_rank(counts)
-        if certainty is None:
-            return cls(metric, precision, 1, blind)
         steps = int(np.log(counts.largest_catalogue) / np.log(_STEP)) + 2
         ladder = np.unique(np.geomspace(1, counts.largest_catalogue, steps).astype(np.int64))
-        fine = Certainty.of(counts, ladder.tolist(), certainty.shape)
+        certainty = certainty_at(ladder.tolist())
+        if certainty is None:
+            return cls(metric, precision, 1, blind)
         # The relative width falls with K, but for noise: bisection finds where it passes.
         low, high = -1, len(ladder)
         while high - low > 1:
             middle = (low + high) // 2
-            wide = fine.interval(_metrics.parse(f"{metric}@{ladder[middle]}"), level)
+            wide = certainty.interval(_metrics.parse(f"{metric}@{ladder[middle]}"), level)
             if wide[1] - wide[0] <= precision * (wide[0] + wide[1]):
                 high = middle
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,6 +137,12 @@ class Estimates(Mapping[str, Estimate]):
         """Return what the data say about any metric; None for full ranks."""
         return self.entries[0].certainty
 
+    def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
+        """Return `certainty` prepared for metrics@K at other K."""
+        if self.certainty is None:
+            return None
+        return Certainty.of(self.counts, cutoffs, self.certainty.shape)
+
     @property
     def assumes(self) -> str:
         """Return the assumption behind the intervals, as the end of a sentence."""
@@ -156,7 +162,7 @@ class Estimates(Mapping[str, Estimate]):
         self, precision: float = 0.25, *, metric: str = "Recall", level: float = DEFAULT_LEVEL
     ) -> Resolution:
         """Return the smallest K at which the interval is within ``precision`` of its middle."""
-        return Resolution.find(self.counts, self.certainty, precision, metric, level)
+        return Resolution.find(self.counts, self.certainty_at, precision, metric, level)
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) else (key, None)

@@ -11,6 +11,7 @@ from unsample.report._curves import plot_distribution, plot_metric_curve
 from unsample.report._html import reproduction_html
 from unsample.report._latex import accuracy_latex, winners_latex
 from unsample.report._markdown import accuracy_markdown, winners_markdown
+from unsample.report._plots import plot_plan, write_plot
 from unsample.report._results import Results, Row
 from unsample.report._write import write_report
 
@@ -21,8 +22,10 @@ __all__ = [
     "accuracy_markdown",
     "plot_distribution",
     "plot_metric_curve",
+    "plot_plan",
     "reproduction_html",
     "winners_latex",
     "winners_markdown",
+    "write_plot",
     "write_report",
 ]

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import check_integer, import_extra
-from unsample.confidence import Certainty, blind_rank
+from unsample.confidence import blind_rank
 from unsample.errors import InputError
 from unsample.estimation import Estimates, exact
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_distribution", "plot_metric_curve"]
+__all__ = ["axes_or_new", "plot_distribution", "plot_metric_curve"]
 
 _COLOURS = {"value": "#1b6ca8", "interval": "#1b6ca8", "bounds": "#9aa5b1", "exact": "#c2410c"}
 _POINTS = 24
@@ -35,12 +35,12 @@ def plot_metric_curve(
 
     ``full_ranks`` adds the exact curve, where the truth is known.
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     largest = min(check_integer("largest", largest, minimum=2), result.counts.largest_catalogue)
     ks = np.unique(np.geomspace(1, largest, _POINTS).round().astype(int)).tolist()
     names = [_metrics.parse(f"{metric}@{k}") for k in ks]
-    if result.certainty is not None:
-        certainty = Certainty.of(result.counts, ks, result.certainty.shape)
+    certainty = result.certainty_at(ks)
+    if certainty is not None:
         bounds = np.array([certainty.bounds(one, level) for one in names])
         limits = np.array([certainty.interval(one, level) for one in names])
         ax.fill_between(
@@ -77,7 +77,7 @@ def plot_distribution(
     """Plot the learned P(R) as its cumulative distribution, on a logarithmic axis of ranks."""
     if not result.distributions:
         raise InputError(f"none of {', '.join(result.methods)} gives P(R); try mle or smooth")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     items = result.counts.largest_catalogue
     ranks = np.unique(np.geomspace(1, items, 200).round().astype(int))
     for method, distribution in result.distributions.items():
@@ -91,7 +91,8 @@ def plot_distribution(
     return ax
 
 
-def _axes(ax: Axes | None) -> Any:
+def axes_or_new(ax: Axes | None) -> Any:
+    """Return the axes given, or those of a new figure."""
     if ax is not None:
         return ax
     pyplot = import_extra("matplotlib.pyplot", extra="report", purpose="plotting")

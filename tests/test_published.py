@@ -1,0 +1,388 @@
+"""Numbers of papers: reading them, refusing contradictions, and estimating from them."""
+
+import json
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import unsample
+from unsample.confidence import Evidence
+from unsample.counts import RankCounts
+from unsample.errors import ContradictionError, InputError, MetricError, RefutedWarning
+from unsample.publication import published
+from unsample.publication._fit import fit_to_means, tilt
+from unsample.sampling import Design, draw_sampled_ranks
+
+PAPER = {"HR@1": "0.180", "HR@10": "0.690", "NDCG@10": "0.402"}
+SETUP = {"items": 3706, "sampled": 99, "users": 6040}
+PRINTED = ("HR@1", "HR@5", "HR@10", "NDCG@10")
+
+
+def _print(ranks: np.ndarray, digits: int, names: tuple[str, ...] = PRINTED) -> dict[str, str]:
+    """Return sampled metrics as a paper would print them."""
+    metrics = unsample.exact(ranks, items=100, metrics=names, resamples=0)
+    return {name: f"{metrics[name].value:.{digits}f}" for name in names}
+
+
+# -- the fit --------------------------------------------------------------------------------------
+
+
+def test_hit_rates_alone_are_mle_on_ranges():
+    paper = {"HR@1": "0.25", "HR@5": "0.50", "HR@10": "0.75"}
+    setup = {"items": 3706, "sampled": 99, "users": 400}
+    ours = published(paper, **setup, metrics=["Recall@50", "NDCG@20", "AUC"])
+    counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Design(3706, 99))
+    theirs = unsample.estimate(counts, metrics=["Recall@50", "NDCG@20", "AUC"], resamples=0)
+    for name in ours:
+        assert ours[name].value == pytest.approx(theirs[name].value, rel=1e-5)
+
+
+def test_its_errors_are_those_of_the_delta_method_on_ranges():
+    paper = {"HR@1": "0.25", "HR@5": "0.50", "HR@10": "0.75"}
+    ours = published(paper, items=3706, sampled=99, users=400, metrics="Recall@50")
+    counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Design(3706, 99))
+    theirs = unsample.estimate(counts, metrics="Recall@50", errors="delta")
+    mine, other = ours["Recall@50"].error, theirs["Recall@50"].error
+    assert mine.population == pytest.approx(other.population, rel=0.02)
+    assert mine.these < mine.population
+
+
+def test_the_fitted_histogram_has_the_printed_means():
+    result = published(PAPER, **SETUP)
+    (evidence,) = result.certainty.evidence
+    assert evidence.features @ evidence.observed == pytest.approx([0.180, 0.690, 0.402], abs=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_tilt_is_the_nearest_histogram_with_the_means(seed):
+    rng = np.random.default_rng(seed)
+    base, other, noise = rng.dirichlet(np.full(8, 0.7), size=3) + 1e-6
+    base, other, noise = (one / one.sum() for one in (base, other, noise))
+    features = rng.random((2, 8))
+    means = (features @ other)[None]
+    ours = tilt(base[None], features, means, np.full(2, 1e-7), np.zeros((1, 2)))[0][0]
+    assert features @ ours == pytest.approx(means[0], abs=1e-6)
+    # Any other histogram with these means is further away: walk in the null space of the means.
+    constraints = np.vstack([features, np.ones(8)])
+    step = noise - np.linalg.pinv(constraints) @ (constraints @ noise)
+    step *= 0.5 * min(1.0, (ours / np.maximum(np.abs(step), 1e-12)).min())
+    for there in (ours + step, ours - step):
+        assert np.sum(ours * np.log(ours / base)) <= np.sum(there * np.log(there / base)) + 1e-9
+
+
+def test_every_step_brings_histogram_and_model_closer():
+    design = Design(500, 19)
+    grid_ranks = np.arange(1, 501)
+    likelihood = design.pmf(np.arange(1, 21)[:, None], grid_ranks[None, :])
+    features = np.array([np.arange(1, 21) <= 1, np.arange(1, 21) <= 5, 1 / np.arange(1, 21)], float)
+    means = np.array([[0.2, 0.5, 0.33]])
+    spread, start = np.full(3, 1e-4), np.ones(500)
+
+    def objective(steps: int) -> float:
+        fit = fit_to_means(likelihood, features, means, spread, start=start, steps=steps)
+        h, model = fit.histogram[0], likelihood @ fit.mass[0]
+        misfit = (features @ h - means[0]) / spread
+        return float(np.sum(h * np.log(h / model)) + 0.5 * misfit @ misfit)
+
+    values = [objective(steps) for steps in (1, 2, 4, 8, 16, 32, 64)]
+    assert (np.diff(values) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("protocol", ["everyday", "paper"])
+@pytest.mark.parametrize(("dataset", "recommender"), [("ml-1m", "ease"), ("citeulike-a", "neumf")])
+def test_four_numbers_tell_nearly_what_all_ranks_tell(dataset, recommender, protocol):
+    bundled = unsample.datasets.load_ranks(dataset, recommender, protocol=protocol)
+    items = round(float(bundled.items.mean()))
+    ranks = draw_sampled_ranks(bundled.ranks, items=bundled.items, sampled=99, rng=4)
+    smallest = -(-items // 99)
+    names = [f"{family}@{k}" for family in ("Recall", "NDCG") for k in (smallest, 4 * smallest)]
+    ours = published(_print(ranks, 4), items=items, sampled=99, users=len(ranks), metrics=names)
+    theirs = unsample.estimate(ranks, items=items, sampled=99, metrics=names, resamples=0)
+    for name in names:
+        assert ours[name].value == pytest.approx(theirs[name].value, rel=0.06), name
+        low, high = ours[name].interval()
+        assert low <= theirs[name].value <= high
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+
+def test_intervals_lie_in_bounds_and_hold_the_value():
+    result = published(PAPER, **SETUP, metrics=["Recall@5", "Recall@50", "NDCG@100", "AUC"])
+    for entry in result.values():
+        low, high = entry.interval()
+        least, most = entry.bounds()
+        assert least - 1e-9 <= low <= entry.value <= high <= most + 1e-9
+
+
+def test_more_numbers_and_more_digits_narrow_the_limits():
+    def width(numbers):
+        low, high = published(numbers, **SETUP, metrics="Recall@100")["Recall@100"].interval()
+        return high - low
+
+    alone = width({"HR@10": "0.690"})
+    both = width({"HR@1": "0.180", "HR@10": "0.690"})
+    three = width(PAPER)
+    coarse = width({"HR@1": "0.2", "HR@10": "0.7", "NDCG@10": "0.4"})
+    assert three < 0.95 * both < 0.95**2 * alone
+    assert three < 0.8 * coarse
+
+
+def test_known_shares_hide_nothing_and_rounding_hides_a_half_unit():
+    shares = Evidence.of_shares(
+        9, np.array([1, 3]), np.array([0.2, 0.3, 0.5]), np.full((3, 4), 1 / 3), 50.0
+    )
+    assert shares.allowance(np.array([2.0, -1.0])) == 0.0
+    result = published({"HR@1": "0.18"}, **SETUP)
+    (evidence,) = result.certainty.evidence
+    assert evidence.allowance(np.array([2.0])) == pytest.approx(0.01, rel=1e-2)
+    assert evidence.allowance(np.array([-2.0])) == pytest.approx(0.01, rel=1e-2)
+
+
+def test_the_region_of_a_mean_covers_and_is_wider_than_that_of_an_indicator():
+    rng = np.random.default_rng(8)
+    features = np.array([[1.0, 0.63, 0.39, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    truth, targets = np.array([0.1, 0.2, 0.3, 0.4]), 120
+    missed = np.zeros(2)
+    for histogram in rng.multinomial(targets, truth, size=600) / targets:
+        means = features @ histogram
+        evidence = Evidence(
+            9, np.arange(1, 4), histogram, np.eye(4), float(targets), features, means, means
+        )
+        low, high = evidence.region(0.2)
+        missed += (features @ truth < low) | (features @ truth > high)
+        assert (low <= means).all()
+        assert (means <= high).all()
+    assert (missed / 600 <= 0.1 + 0.03).all()
+    # The first is not an indicator: its limits are Hoeffding's, where the divergence is the budget.
+    gap = means[0] * np.log(means[0] / high[0])
+    gap += (1 - means[0]) * np.log((1 - means[0]) / (1 - high[0]))
+    assert gap == pytest.approx(-np.log(0.05) / targets, rel=1e-6)
+
+
+def test_numbers_that_no_ranks_but_some_histogram_can_give_are_reported():
+    with pytest.warns(RefutedWarning, match=r"HR@50 = 0.001 and HR@51 = 0.900 but for chance"):
+        result = published({"HR@50": "0.001", "HR@51": "0.900", "HR@90": "0.950"}, **SETUP)
+    assert result["Recall@10"].bounds() == (0.0, 1.0)
+
+
+def test_numbers_that_refute_the_shape_are_named():
+    with pytest.warns(RefutedWarning, match=r"HR@1 = 0.500 and HR@10 = 0.500 refute"):
+        result = published({"HR@1": "0.500", "HR@10": "0.500", "HR@50": "0.700"}, **SETUP)
+    assert result.assumes == "nothing about P(R)"
+
+
+def test_what_numbers_cannot_tell_apart_is_not_resolved():
+    only_tenth = published({"HR@10": "0.690"}, **SETUP, metrics=["Recall@50", "Recall@400"])
+    assert not only_tenth["Recall@50"].resolved
+    assert only_tenth["Recall@400"].resolved
+    assert "ranks 1 to 10 apart" in only_tenth.warnings[0]
+    with_first = published(PAPER, **SETUP, metrics=["Recall@37", "Recall@38"])
+    assert [entry.resolved for entry in with_first.values()] == [False, True]
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("numbers", "options", "low", "high"),
+    [
+        ({"HR@10": "0.69"}, {}, 0.685, 0.695),
+        ({"HR@10": "0.690"}, {}, 0.6895, 0.6905),
+        ({"HR@10": Decimal("0.690")}, {}, 0.6895, 0.6905),
+        ({"HR@10": 0.4, "HR@1": 0.18}, {}, 0.395, 0.405),
+        ({"HR@10": "0.4", "HR@1": 0.18}, {}, 0.35, 0.45),
+        ({"HR@10": 0.4}, {"decimals": 3}, 0.3995, 0.4005),
+        ({"HR@10": "69.0"}, {"percent": True}, 0.6895, 0.6905),
+        ({"HR@10": 0.5, "HR@20": 0.625}, {}, 0.4995, 0.5005),
+        ({"HR@10": np.float64(0.69)}, {}, 0.685, 0.695),
+        ({"HR@10": 1}, {}, 0.5, 1.5),
+    ],
+)
+def test_rounding_is_read_from_the_digits(numbers, options, low, high):
+    first = published(numbers, **SETUP, **options).numbers[0]
+    assert (first.low, first.high) == pytest.approx((low, high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "names"),
+    [
+        ({"HR@5": "0.71", "HR@10": "0.69"}, ("HR@5", "HR@10")),
+        ({"HR@1": 0.30, "HR@10": 0.69, "NDCG@10": 0.72}, ("HR@10", "NDCG@10")),
+        ({"HR@10": "0.69", "NDCG@10": "0.15"}, ("HR@10", "NDCG@10")),
+        ({"HR@1": "0.40", "HR@10": "0.69", "MRR@10": "0.30"}, ("HR@1", "MRR@10")),
+        ({"HR@1": "0.10", "HR@10": "0.69", "NDCG@10": "0.50"}, ("HR@1", "HR@10", "NDCG@10")),
+        ({"HR@5": 0.5, "HR@10": 0.4}, ("HR@5", "HR@10")),
+        ({"AUC": "0.900", "HR@1": "0.100", "MRR": "0.700"}, ("HR@1", "MRR")),
+    ],
+)
+def test_the_fewest_numbers_that_clash_are_named(numbers, names):
+    with pytest.raises(ContradictionError) as caught:
+        published(numbers, **SETUP)
+    assert caught.value.names == names
+    for name in caught.value.names:
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(("sign", "gain"), [(-1, np.log2(11)), (1, np.log2(3))])
+def test_the_limits_of_a_contradiction_are_sharp(sign, gain):
+    """With a hits at 1 and b - a at 2..10, NDCG@10 is a + (b - a)/log2(r + 1), r from 10 to 2."""
+    hits, more = 0.2, 0.5
+    edge = hits + (more - hits) / gain
+    inside, outside = (f"{edge - shift * sign:.6f}" for shift in (2e-5, -2e-5))
+    numbers = {"HR@1": "0.200000", "HR@10": "0.500000"}
+    published(numbers | {"NDCG@10": inside}, **SETUP)
+    with pytest.raises(ContradictionError, match="contradict each other"):
+        published(numbers | {"NDCG@10": outside}, **SETUP)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "options", "error", "message"),
+    [
+        ({}, {}, InputError, "must be a mapping"),
+        ([("HR@1", 0.1)], {}, InputError, "must be a mapping"),
+        ({"HR@10": 69.1}, {}, InputError, "is it a percentage"),
+        ({"HR@10": 120.0}, {"percent": True}, InputError, "between 0 and 1, got 1.2"),
+        ({"HR@10": -0.2}, {}, InputError, "between 0 and 1"),
+        ({"HR@10": float("nan")}, {}, InputError, "finite number"),
+        ({"HR@10": True}, {}, InputError, "number as printed"),
+        ({"HR@10": "about 0.7"}, {}, InputError, "number as printed"),
+        ({"HR@10": None}, {}, InputError, "number as printed"),
+        ({"HR@10": 0.5, "Recall@10": 0.5}, {}, InputError, "HR@10 and Recall@10"),
+        ({"HR@100": 0.5}, {}, MetricError, "at most sampled = 99"),
+        ({"Fame@10": 0.5}, {}, MetricError, "metric must be one of"),
+        ({"HR@10": 0.5}, {"users": 0}, InputError, "users must be an integer of at least 1"),
+        ({"HR@10": 0.5}, {"sampled": 0}, InputError, "sampled must be"),
+        ({"HR@10": 0.5}, {"decimals": -1}, InputError, "decimals must be"),
+        ({"HR@10": 0.5}, {"seen": "maybe"}, InputError, "seen must be one of"),
+        ({"HR@10": "0.690"}, {"users": 7}, ContradictionError, "0.5714 and 0.7143"),
+        ({"HR@10": 0.5}, {"replacement": False, "items": 50}, InputError, "at most items - 1"),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(numbers, options, error, message):
+    with pytest.raises(error, match=message):
+        published(numbers, **(SETUP | options))
+
+
+def test_users_are_needed():
+    with pytest.raises(TypeError, match="users"):
+        published({"HR@10": 0.5}, items=3706, sampled=99)
+
+
+def test_few_users_and_extreme_numbers_have_answers():
+    few = published({"HR@1": "0.5", "HR@10": "1.0"}, items=1000, sampled=99, users=4)
+    low, high = few["Recall@10"].interval()
+    assert 0.0 <= low < high <= 1.0
+    for paper in ({"HR@10": "0.000"}, {"HR@1": "1.000"}, {"NDCG@10": "0.000", "HR@10": "0.000"}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RefutedWarning)
+            result = published(paper, **SETUP, metrics="Recall@100")
+        assert 0.0 <= result["Recall@100"].value <= 1.0
+        assert np.isfinite(result["Recall@100"].standard_error)
+
+
+def test_any_linear_metric_will_do():
+    numbers = {"MRR": "0.331", "AUC": "0.900", "Precision@5": "0.09", "NDCG": "0.470"}
+    result = published(numbers, **SETUP, metrics="Recall@100")
+    low, high = result["Recall@100"].interval()
+    assert low < result["Recall@100"].value < high
+
+
+# -- results and the command ----------------------------------------------------------------------
+
+
+def test_results_are_those_of_estimate_and_the_numbers():
+    result = published(PAPER, **SETUP)
+    same = unsample.estimate([1, 2, 3] * 20, items=3706, sampled=99, resamples=0).to_dict()
+    fields = json.loads(result.to_json())
+    assert set(fields) == {*same, "published"}
+    assert set(fields["estimates"][0]) == set(same["estimates"][0])
+    assert fields["published"][0] == {
+        "metric": "HR@1",
+        "value": 0.18,
+        "low": pytest.approx(0.1795),
+        "high": pytest.approx(0.1805),
+    }
+    assert "6,040 targets, 99 of 3,706 items" in str(result) == repr(result)
+
+
+def test_the_command_prints_a_table_and_json(run):
+    options = ["published", "--items", "3706", "--sampled", "99", "--users", "6040"]
+    numbers = [f"{name}={value}" for name, value in PAPER.items()]
+    code, out, err = run(*options, *numbers, "-m", "Recall@10", "-m", "Recall@50")
+    assert code == 0
+    assert "from HR@1 = 0.180, HR@10 = 0.690, NDCG@10 = 0.402" in out
+    assert "Recall@50" in out
+    assert "Recall@10; fewer than one sampled item" in err
+    code, out, _ = run(*options, *numbers, "--json")
+    assert code == 0
+    expected = published(PAPER, **SETUP).to_dict()["estimates"]
+    assert json.loads(out)["estimates"] == expected
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (["HR@5=0.71", "HR@10=0.69"], "HR@5 = 0.71 and HR@10 = 0.69 contradict each other"),
+        (["HR@5"], "METRIC=VALUE"),
+        (["HR@5=0.5", "HR@5=0.6"], "HR@5 twice"),
+    ],
+)
+def test_the_command_refuses_in_one_line(run, numbers, message):
+    code, _, err = run(
+        "published", "--items", "3706", "--sampled", "99", "--users", "6040", *numbers
+    )
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+# -- promises -------------------------------------------------------------------------------------
+
+
+def _coverage(items_factor: float, simulations: int, protocol: str) -> float:
+    """Return the least coverage over metrics of 95 % intervals from four printed numbers."""
+    seen = {"everyday": "excluded", "paper": "kept"}[protocol]
+    names = [f"{family}@{k}" for family in ("Recall", "NDCG", "AP") for k in (5, 10, 50, 100)]
+    worst = 1.0
+    for dataset, recommender in (("ml-1m", "ease"), ("ml-1m", "neumf"), ("citeulike-a", "als")):
+        bundled = unsample.datasets.load_ranks(dataset, recommender, protocol=protocol)
+        users, items = len(bundled), float(bundled.items.mean())
+        truth = unsample.exact(bundled.ranks, items=bundled.items, metrics=names, resamples=0)
+        rng = np.random.default_rng(21)
+        covered = np.zeros(len(names))
+        for _ in range(simulations):
+            drawn = rng.integers(users, size=users)
+            ranks = draw_sampled_ranks(
+                bundled.ranks[drawn], items=bundled.items[drawn], sampled=99, rng=rng
+            )
+            result = published(
+                _print(ranks, 4),
+                items=round(items * items_factor),
+                sampled=99,
+                users=users,
+                metrics=names,
+                seen=seen,
+            )
+            limits = np.array([result[name].interval() for name in names])
+            exact = np.array([truth[name].value for name in names])
+            covered += (limits[:, 0] <= exact) & (exact <= limits[:, 1])
+        worst = min(worst, float(covered.min()) / simulations)
+    return worst
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("protocol", ["everyday", "paper"])
+def test_intervals_from_printed_numbers_cover_the_exact_metrics(protocol):
+    assert _coverage(1.0, 40, protocol) >= 0.93
+
+
+@pytest.mark.validity
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+def test_a_wrong_catalogue_does_not_cover():
+    assert _coverage(4.0, 10, "everyday") < 0.5
