@@ -278,9 +278,8 @@ def averaged_curves(
         for looseness in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0):
             shapes = curve_shapes(items, looseness, level * blind)
             pi, variance, log_evidence = log_density_mode(likelihood, shares, targets, shapes)
-            posterior = pi * (likelihood @ (shares / (pi @ likelihood)))
-            posterior *= np.exp(-1.5 * np.minimum(variance + unseen, 2.0))
-            masses.append(posterior / posterior.sum())
+            hedged = pi * np.exp(-1.5 * np.minimum(variance + unseen, 2.0))
+            masses.append(hedged * (likelihood @ (shares / (hedged @ likelihood))))
             evidence.append(log_evidence + np.log(prior))
     share = np.exp(np.array(evidence) - max(evidence))
     return share / share.sum() @ np.array(masses)

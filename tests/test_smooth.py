@@ -255,3 +255,37 @@ def test_the_base_decides_where_the_sample_is_blind():
 def test_bad_parameters_are_refused(method):
     with pytest.raises(MethodError):
         estimators.parse(method)
+
+
+def test_mass_at_both_ends_is_kept():
+    """Half the targets on top, half at the very bottom, where bins differ most in width."""
+    counts = RankCounts.from_ranks([1] * 500 + [100] * 500, items=5000, sampled=99)
+    observed = Observed.prepare(counts, cutoffs=[10])
+    values = estimators.parse("smooth").evaluate(observed, parse_all(["Recall@500", "AUC"])).values
+    assert values[0] == pytest.approx([0.5, 0.5], abs=0.01)
+
+
+@pytest.mark.parametrize("method", ["smooth", "auto"])
+@pytest.mark.parametrize("seen", ["excluded", "kept"])
+def test_one_sampled_item_still_tells_the_auc(method, seen):
+    """With n = 2 the share of targets that win is the AUC, and no hedge may bend that."""
+    counts = RankCounts.from_ranks([1] * 600 + [2] * 400, items=300, sampled=1)
+    observed = Observed.prepare(counts, seen=seen)
+    values = estimators.parse(method).evaluate(observed, parse_all(["AUC"])).values
+    assert values[0, 0] == pytest.approx(0.6, abs=0.05)
+
+
+def test_cells_of_several_sample_sizes_and_known_ranks_share_one_total():
+    """Without this the information, and so the evidence, would count every size as a data set."""
+    rng = np.random.default_rng(0)
+    ranks, sampled = _beta_ranks(800, 2000), rng.integers(20, 40, size=2000)
+    drawn = 1 + np.array(
+        [rng.hypergeometric(r - 1, 800 - r, s) for r, s in zip(ranks, sampled, strict=True)]
+    )
+    partly = RankCounts.from_ranks(drawn, items=800, sampled=sampled, replacement=False)
+    known = RankCounts.from_ranks(ranks[:500], items=800, sampled=799, replacement=False)
+    for counts in (partly, partly + known):
+        condensed = Condensed.of(Observed.prepare(counts))
+        used = condensed.likelihood[condensed.known :].sum(axis=0)
+        assert np.allclose(used, 1.0 - condensed.shares[0, : condensed.known].sum())
+        assert condensed.shares.sum() == pytest.approx(1.0)

@@ -39,7 +39,7 @@ _TINY = 1e-300
 class Condensed:
     """Histograms ``shares`` over cells with P(cell | bin) = ``likelihood``, on a coarse grid.
 
-    The last ``unknown`` columns are the sampled ranks; those before hold known global ranks.
+    The first ``known`` cells hold known global ranks, the others sampled ones.
     """
 
     grid: RankGrid
@@ -53,16 +53,18 @@ class Condensed:
         unknown = observed.unknown_part()
         largest = int(unknown.counts.sampled.max())
         grid = _coarse_grid(observed.grid.items, largest)
-        known = _known_rows(observed, grid)
-        rows = [known]
+        known, known_shares = _known_rows(observed, grid)
+        parts = [(known * observed.known_share.mean(), known_shares)]
         left = (1.0 - observed.known_share)[:, None]
         for sampled in np.unique(unknown.counts.sampled):
             members = [cells for cells in unknown.designs if cells.design.sampled == sampled]
             matrix, shares = _pool(unknown, members, int(sampled), grid)
-            rows.append((matrix, shares * left))
-        likelihood = np.concatenate([matrix for matrix, _ in rows])
+            shares = shares * left
+            # P(cell and sample size | bin): what is expected of all cells together sums to one.
+            parts.append((matrix * shares.sum(axis=1).mean(), shares))
+        likelihood = np.concatenate([matrix for matrix, _ in parts])
         likelihood[likelihood < _NEGLIGIBLE] = 0.0
-        return cls(grid, likelihood, np.concatenate([s for _, s in rows], axis=1), len(known[0]))
+        return cls(grid, likelihood, np.concatenate([s for _, s in parts], axis=1), len(known))
 
     def expected_unknown(self, weights: FloatArray) -> FloatArray:
         """Return, relative to ``weights``, where targets of unknown rank are, given their ranks."""

@@ -71,7 +71,7 @@ def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -
     evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
     share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
-    unseen = _unseen_variance(observed.grid, blind, doubt)
+    unseen = _unseen_variance(condensed.grid, blind, doubt)
     rest = np.zeros((len(observed.shares), len(observed.grid)))
     for curve, part in zip(curves, share.T, strict=True):
         rest += part[:, None] * curve.mass(observed, condensed, unseen)
@@ -141,15 +141,27 @@ class _Curve:
         return replace(self, fit=problem.fit(near=self.fit))
 
     def mass(self, observed: Observed, condensed: Condensed, unseen: FloatArray) -> FloatArray:
-        """Return where the targets of unknown rank are, hedged, on the grid of ``observed``."""
-        shapes = self.shapes.at(self.coordinate.along(observed.grid), self.looseness)
-        exponent = self.fit.coefficients @ shapes.T + np.log(observed.widths)
-        place = condensed.grid.locate(observed.grid.low)
-        variance = self.fit.log_variance[:, place] + unseen
-        exponent -= _HEDGE * np.minimum(variance, _MOST_DOUBT)
-        mass = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-        mass *= condensed.expected_unknown(self.fit.solution.weights)[:, place]
-        return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+        """Return where the targets of unknown rank are, on the grid of ``observed``.
+
+        The hedged curve is what is expected of a target before its sampled rank is known; what is
+        expected afterwards agrees with the data wherever these decide.
+        """
+        doubt = np.minimum(self.fit.log_variance + unseen, _MOST_DOUBT)
+        hedged = self.fit.solution.weights * np.exp(-_HEDGE * doubt)
+        hedged /= hedged.sum(axis=1, keepdims=True)
+        expected = hedged * condensed.expected_unknown(hedged)
+        expected /= expected.sum(axis=1, keepdims=True)
+        return self._refined(expected, condensed.grid, observed.grid)
+
+    def _refined(self, mass: FloatArray, coarse: RankGrid, wanted: RankGrid) -> FloatArray:
+        """Return ``mass`` on another grid, spread inside each coarse bin as the curve has it."""
+        fine = RankGrid(np.union1d(coarse.low, wanted.low), coarse.items)
+        shapes = self.shapes.at(self.coordinate.along(fine), self.looseness)
+        exponent = self.fit.coefficients @ shapes.T + np.log(fine.width)
+        spread = np.exp(exponent - exponent.max(axis=1, keepdims=True)) + _TINY
+        total = np.add.reduceat(spread, fine.locate(coarse.low), axis=1)
+        spread *= (mass / total)[:, coarse.locate(fine.low)]
+        return np.asarray(np.add.reduceat(spread, fine.locate(wanted.low), axis=1))
 
 
 def _common_curves(condensed: Condensed, head: Head, offset: float, targets: float) -> list[_Curve]:
@@ -207,7 +219,7 @@ def _unseen_variance(grid: RankGrid, blind: float, doubt: float) -> FloatArray:
     plain = _Coordinate(grid.items, 0.0)
     from scipy.special import ndtri
 
-    edge = -float(ndtri(min(blind / grid.items, 1.0 - 1e-12)))
+    edge = -float(ndtri(min(blind / grid.items, 0.5)))
     return np.asarray(doubt**2 * np.maximum(plain.along(grid) - edge, 0.0) ** 5 / 20.0)
 
 
