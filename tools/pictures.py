@@ -11,7 +11,7 @@ import numpy as np
 import unsample
 from unsample.datasets import load_ranks
 from unsample.errors import UnsampleWarning
-from unsample.report import plot_metric_curve
+from unsample.report import plot_metric_curve, plot_plan
 from unsample.sampling import draw_sampled_ranks
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
@@ -48,11 +48,28 @@ def what_can_be_known() -> None:
     figure.savefig(FOLDER / "what-can-be-known.svg", metadata=METADATA)
 
 
+def cost_of_designs() -> None:
+    """Draw the expected error of each design against its cost."""
+    ax = plot_plan(unsample.plan(items=25_815, users=25_677))
+    ax.figure.savefig(FOLDER / "plan.svg", metadata=METADATA)
+
+
+def from_printed_numbers() -> None:
+    """Draw what four printed numbers tell about the whole curve."""
+    printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
+    result = unsample.published(printed, items=3541, sampled=99, users=6040, seen="excluded")
+    full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
+    ax = plot_metric_curve(result, largest=1000, full_ranks=full_ranks)
+    ax.figure.savefig(FOLDER / "published.svg", metadata=METADATA)
+
+
 def main() -> None:
     """Make every picture."""
     plt.rcParams["svg.hashsalt"] = "unsample"
     FOLDER.mkdir(parents=True, exist_ok=True)
     what_can_be_known()
+    cost_of_designs()
+    from_printed_numbers()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ _SURFACE = {
     "Design": "sampling",
     "Estimate": "estimation",
     "Estimates": "estimation",
+    "Plan": "planning",
+    "Published": "publication",
     "RankCounts": "counts",
     "RankDistribution": "distribution",
     "Shape": "confidence",
@@ -35,6 +37,8 @@ _SURFACE = {
     "experiment": None,
     "frames": None,
     "metrics": None,
+    "plan": "planning",
+    "published": "publication",
     "ranking": None,
     "recommenders": None,
     "report": None,
@@ -45,6 +49,8 @@ __all__ = [
     "Design",
     "Estimate",
     "Estimates",
+    "Plan",
+    "Published",
     "RankCounts",
     "RankDistribution",
     "Shape",
@@ -59,6 +65,8 @@ __all__ = [
     "experiment",
     "frames",
     "metrics",
+    "plan",
+    "published",
     "ranking",
     "recommenders",
     "report",
@@ -83,6 +91,8 @@ if TYPE_CHECKING:
     from unsample.counts import RankCounts
     from unsample.distribution import RankDistribution
     from unsample.estimation import Estimate, Estimates, estimate, exact
+    from unsample.planning import Plan, plan
+    from unsample.publication import Published, published
     from unsample.sampling import Design
 
 

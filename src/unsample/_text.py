@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unsample.evaluation import Evaluation
 
 __all__ = [
+    "aligned",
     "comparison_html",
     "comparison_table",
     "estimates_html",
@@ -63,7 +64,7 @@ def _limits(low: float, high: float) -> str:
 
 def estimates_table(result: Estimates, *, notes: bool = True) -> str:
     """Return an aligned table with a heading, and the warnings below unless ``notes`` is false."""
-    table = _aligned(_COLUMNS, [cells(entry) for entry in result.entries])
+    table = aligned(_COLUMNS, [cells(entry) for entry in result.entries])
     below = [f"\nwarning: {text}" for text in result.warnings] if notes else []
     chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
     return "\n".join([heading(result), "", table, "", explain_limits(result), *chosen, *below])
@@ -82,7 +83,7 @@ def evaluation_table(result: Evaluation) -> str:
     if targets.note:
         lines.append(f"note: {targets.note}")
     if result.estimates is None:
-        return "\n".join([*lines, "", _aligned(_COLUMNS, [cells(e) for e in result.exact.entries])])
+        return "\n".join([*lines, "", aligned(_COLUMNS, [cells(e) for e in result.exact.entries])])
     rows = []
     for entry in result.estimates.entries:
         truth = result.exact[entry.metric].value
@@ -90,7 +91,7 @@ def evaluation_table(result: Evaluation) -> str:
         metric, method, value, *rest = cells(entry)
         rows.append((metric, f"{truth:.4f}", method, value, off, *rest))
     header = ("metric", "exact", "method", "estimate", "off by", *_COLUMNS[3:])
-    table = _aligned(header, rows)
+    table = aligned(header, rows)
     return "\n".join([*lines, "", table, "", explain_limits(result.estimates)])
 
 
@@ -116,9 +117,9 @@ def comparison_table(result: Comparison, *, notes: bool = True) -> str:
             "",
             *result.sentences(),
             "",
-            _aligned(_standing_columns(result), standings),
+            aligned(_standing_columns(result), standings),
             "",
-            _aligned(_DIFFERENCES, differences),
+            aligned(_DIFFERENCES, differences),
             "",
             _COMPARISON_MEANING,
             *below,
@@ -194,7 +195,7 @@ def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table with a rule below its header and every column as wide as it must be."""
     whole = [header, *rows]
     widths = [max(len(row[column]) for row in whole) for column in range(len(header))]
