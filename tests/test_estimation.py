@@ -169,8 +169,9 @@ def test_ranks_that_are_all_alike_claim_no_certainty(rank):
 
 def test_weights_count(full_ranks):
     ranks = np.array([1, 5, 31])
-    doubled = unsample.estimate([1, 1, 5, 31], items=400, sampled=30, resamples=0)
-    weighted = unsample.estimate(ranks, items=400, sampled=30, weights=[2, 1, 1], resamples=0)
+    options = {"items": 400, "sampled": 30, "method": "mle", "resamples": 0}
+    doubled = unsample.estimate([1, 1, 5, 31], **options)
+    weighted = unsample.estimate(ranks, weights=[2, 1, 1], **options)
     for metric in doubled.metrics:
         assert doubled[metric].value == pytest.approx(weighted[metric].value)
 

@@ -14,7 +14,7 @@ from unsample import estimation
 from unsample._checks import check_choice, import_extra
 from unsample.counts import RankCounts
 from unsample.errors import RankError, ScoreError
-from unsample.estimation import DEFAULT_METRICS
+from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS
 from unsample.metrics import Metric, parse_all
 from unsample.sampling import Design
 from unsample.ties import check_ties
@@ -63,7 +63,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         items: int,
         sampled: int,
         metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-        method: str = "mle",
+        method: str = DEFAULT_METHOD,
         replacement: bool = True,
         ties: str = "random",
         seed: int = 0,

@@ -4,6 +4,7 @@ from unsample.estimation._estimate import (
     DEFAULT_METHOD,
     DEFAULT_METRICS,
     ERRORS,
+    EVERYDAY,
     estimate,
     exact,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
     "ERRORS",
+    "EVERYDAY",
     "Estimate",
     "Estimates",
     "estimate",

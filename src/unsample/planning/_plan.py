@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_rng, check_integer, check_real
-from unsample._text import aligned as aligned
+from unsample._text import aligned
 from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
 from unsample.errors import DesignError, MetricError

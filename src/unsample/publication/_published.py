@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, check_integer
 from unsample.confidence import (
@@ -22,10 +23,15 @@ from unsample.confidence import (
     shape_for,
 )
 from unsample.counts import RankCounts
-from unsample.distribution import RankDistribution
 from unsample.errors import RefutedWarning, UnresolvedWarning, UnsampleWarning
-from unsample.estimation import DEFAULT_METRICS, Estimate, Estimates
-from unsample.estimators import Observed
+from unsample.estimation import (
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    EVERYDAY,
+    Estimate,
+    Estimates,
+)
+from unsample.estimators import Estimator, Observed
 from unsample.metrics import Metric
 from unsample.publication._consistency import check_consistent, smallest_clash
 from unsample.publication._fit import Fit, fit_to_means
@@ -35,7 +41,6 @@ from unsample.sampling import Design
 
 __all__ = ["Published", "published"]
 
-METHOD = "mle"
 #: Means are fitted no closer than this, however many digits are printed.
 _SHARPEST = 1e-6
 
@@ -81,6 +86,7 @@ def published(
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     seen: str | None = None,
     shape: str | Shape | None = None,
+    method: str | Estimator = DEFAULT_METHOD,
     replacement: bool = True,
     decimals: int | None = None,
     percent: bool = False,
@@ -103,6 +109,9 @@ def published(
         Full-catalogue metrics to estimate.
     seen, shape
         What the intervals may assume; as in `unsample.estimate`.
+    method
+        An estimator, as in `unsample.estimate`. It is given the histogram of sampled ranks that
+        has the printed means and is nearest to one that an EM fit explains.
     replacement
         Whether the same item may be sampled twice for a target.
     decimals
@@ -128,6 +137,8 @@ def published(
         numbers, sampled=design.sampled, users=users, decimals=decimals, percent=percent
     )
     wanted = _metrics.parse_all(metrics)
+    (estimator,) = _estimators.parse_all(method)
+    estimator.require(wanted)
     assumed = shape_for(shape, seen)
     ranks = SampledRanks.told_apart_by(printed, design.sampled)
     check_consistent(printed, ranks)
@@ -135,8 +146,14 @@ def published(
     cutoffs = [metric.cutoff(design.items) for metric in wanted]
     observed = Observed.prepare(paper.refined_counts(np.ones(len(ranks.low))), cutoffs=cutoffs)
     fit = _fit(paper, observed)
-    refined = Observed.prepare(paper.refined_counts(fit.histogram[0]), grid=observed.grid)
-    values = np.stack([fit.mass @ refined.bin_weights(metric) for metric in wanted], axis=1)
+    refined = Observed.prepare(
+        paper.refined_counts(fit.histogram[0]),
+        resampled=users * fit.histogram[1:],
+        grid=observed.grid,
+        seen=seen or EVERYDAY,
+    )
+    evaluation = estimator.evaluate(refined, wanted)
+    values = evaluation.values
     errors = sampling_errors(_values_when_nudged(paper, values, refined.counts), refined)
     certainty = paper.certainty(fit.histogram[0], cutoffs, assumed)
     notes = [*_resolution_notes(wanted, paper), *_refutation_notes(certainty, printed)]
@@ -146,10 +163,10 @@ def published(
         entries=tuple(
             Estimate(
                 metric,
-                METHOD,
+                str(estimator),
                 float(values[0, column]),
                 metric.cutoff(design.items) >= paper.smallest_k,
-                fit.certificate,
+                evaluation.certificate,
                 values[:0, column],
                 certainty,
                 errors[column],
@@ -157,9 +174,12 @@ def published(
             for column, metric in enumerate(wanted)
         ),
         counts=paper.counts,
-        distributions={METHOD: RankDistribution(observed.grid, fit.mass[0])},
+        distributions=(
+            {} if evaluation.distribution is None else {str(estimator): evaluation.distribution}
+        ),
         warnings=tuple(text for _, text in notes),
         seen=seen,
+        explanations={str(estimator): evaluation.explanation} if evaluation.explanation else {},
         paper=paper,
     )
 
