@@ -7,23 +7,33 @@ array([2., 2.])
 """
 
 from unsample.ranking._against import ranks_against
-from unsample.ranking._exact import exact_ranks
+from unsample.ranking._candidates import Candidates
+from unsample.ranking._exact import count_all, exact_ranks
+from unsample.ranking._orders import LARGEST_ORDER, Orders
 from unsample.ranking._progress import Progress
 from unsample.ranking._results import FullRanks, SampledRanks
 from unsample.ranking._sampled import sampled_ranks
+from unsample.ranking._scan import Scan, Tally, keyed_rank
 from unsample.ranking._scores import FactorScores, Score, ScoreAll
 from unsample.ranking._ties import TIE_RULES, TieRule
 
 __all__ = [
+    "LARGEST_ORDER",
     "TIE_RULES",
+    "Candidates",
     "FactorScores",
     "FullRanks",
+    "Orders",
     "Progress",
     "SampledRanks",
+    "Scan",
     "Score",
     "ScoreAll",
+    "Tally",
     "TieRule",
+    "count_all",
     "exact_ranks",
+    "keyed_rank",
     "ranks_against",
     "sampled_ranks",
 ]

@@ -93,8 +93,17 @@ def score_block(score_all: ScoreAll, users: IntArray, items: int) -> ScoreArray:
     return scores[place] if repeated else scores
 
 
-def as_scores(values: npt.ArrayLike, shape: tuple[int, ...], users: IntArray) -> ScoreArray:
-    """Return scores as floats of the right shape without NaN (infinities are fine)."""
+def as_scores(
+    values: npt.ArrayLike,
+    shape: tuple[int, ...],
+    users: IntArray,
+    *,
+    items: IntArray | None = None,
+) -> ScoreArray:
+    """Return scores as floats of the right shape without NaN (infinities are fine).
+
+    ``items`` are the items of each row where they are not all items in order.
+    """
     scores = np.asarray(values)
     if scores.shape != shape:
         raise ScoreError(
@@ -107,7 +116,7 @@ def as_scores(values: npt.ArrayLike, shape: tuple[int, ...], users: IntArray) ->
     with np.errstate(invalid="ignore"):
         suspicious = np.isnan(scores @ np.zeros(shape[-1], dtype=scores.dtype))
     if suspicious.any():
-        _refuse_nan(scores, users)
+        _refuse_nan(scores, users, items)
     return scores
 
 
@@ -117,13 +126,27 @@ def _to_float(scores: npt.NDArray[Any]) -> ScoreArray:
     return scores.astype(np.float64)
 
 
-def _refuse_nan(scores: ScoreArray, users: IntArray) -> None:
+def refuse_infinite_targets(own: ScoreArray, users: IntArray, targets: IntArray) -> None:
+    """Refuse targets that are scored as if they must not be recommended, or without bound."""
+    bad = np.isinf(own)
+    if bad.any():
+        where = int(np.argmax(bad))
+        raise ScoreError(
+            f"scores of targets must be finite, got {int(bad.sum())} infinite ones among "
+            f"{len(own)}, the first {own[where]} for user {int(users[where])} and item "
+            f"{int(targets[where])}; an item masked by -inf cannot be a target (other items may "
+            "be infinite: they rank above or below all finite ones)"
+        )
+
+
+def _refuse_nan(scores: ScoreArray, users: IntArray, items: IntArray | None) -> None:
     bad = np.isnan(scores)
     if not bad.any():
         return
     row, column = (int(place) for place in np.argwhere(bad)[0][[0, -1]])
+    item = column if items is None else int(items[row, column])
     raise ScoreError(
         f"scores must not be NaN, got {int(bad.sum())} NaN in a block of {len(users)} users, the "
-        f"first for user {int(users[row])} in column {column}; a model that diverged gives such "
+        f"first for user {int(users[row])} and item {item}; a model that diverged gives such "
         "scores, and -inf may stand for an item that must not be recommended"
     )

@@ -21,7 +21,6 @@ from unsample.recommenders import create
 from unsample.sampling import draw_sampled_ranks
 
 __all__ = [
-    "DESIGNS",
     "Evaluation",
     "RankedTargets",
     "evaluate_ranks",
@@ -29,7 +28,6 @@ __all__ = [
     "rank_trained",
 ]
 
-DESIGNS = ("exact", "fixed")
 DEFAULT_METHODS = ("naive", "mle")
 
 

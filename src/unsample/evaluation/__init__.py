@@ -1,0 +1,36 @@
+"""Evaluating recommenders: any scorer under any design, and bundled results beside the truth.
+
+>>> import numpy as np
+>>> factors = np.random.default_rng(0).normal(size=(2, 2000, 16))
+>>> pairs = np.arange(2000), np.arange(2000)
+>>> result = evaluate(tuple(factors), pairs, items=2000, design="adaptive", budget=100)
+>>> result.scored <= 100 * 2000
+True
+"""
+
+from unsample.evaluation._designs import DESIGNS, Adaptive, Certified, Design, Exact, Fixed
+from unsample.evaluation._evaluate import evaluate
+from unsample.evaluation._result import Evaluated
+from unsample.evaluation._side_by_side import (
+    Evaluation,
+    RankedTargets,
+    evaluate_ranks,
+    rank_bundled,
+    rank_trained,
+)
+
+__all__ = [
+    "DESIGNS",
+    "Adaptive",
+    "Certified",
+    "Design",
+    "Evaluated",
+    "Evaluation",
+    "Exact",
+    "Fixed",
+    "RankedTargets",
+    "evaluate",
+    "evaluate_ranks",
+    "rank_bundled",
+    "rank_trained",
+]
