@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from unsample._checks import IntArray, check_choice, check_integer, check_real
+from unsample._checks import FloatArray, IntArray, check_choice, check_integer, check_real
 from unsample.errors import BudgetError, DesignError, InputError
 from unsample.metrics import Metric
 
@@ -198,7 +198,7 @@ class Adaptive(Design):
         if self.budget is not None:
             left = self.budget * len(scored) - int(scored.sum())
             if step.sum() > left:
-                step = np.minimum(step, left // max(1, np.count_nonzero(going_on)))
+                step = np.minimum(step, left // int(np.count_nonzero(going_on)))
         return scored + step
 
 
@@ -289,7 +289,7 @@ def as_design(design: str | Design, budget: int | None) -> Design:
     return DESIGNS[design](budget=budget)  # type: ignore[call-arg]
 
 
-def _expected_total(scored: IntArray, expected: IntArray, others: IntArray) -> float:
+def _expected_total(scored: IntArray, expected: FloatArray, others: IntArray) -> float:
     return float(np.minimum(scored + expected, others).sum())
 
 

@@ -25,7 +25,16 @@ from unsample.evaluation._result import Evaluated
 from unsample.evaluation._scorers import Scorer, as_scorer
 from unsample.evaluation._targets import as_candidates
 from unsample.metrics import Metric
-from unsample.ranking import LARGEST_ORDER, Orders, Progress, Scan, Tally, count_all, keyed_rank
+from unsample.ranking import (
+    LARGEST_ORDER,
+    Orders,
+    Progress,
+    Scan,
+    Tally,
+    count_all,
+    keyed_rank,
+    refuse_infinite_targets,
+)
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -220,7 +229,7 @@ class _Run:
         with self._kept(state):
             while True:
                 self._reach_goal(state)
-                goal = self.design.goal(state.tally.scored, self._beaten(state.tally), self.others)
+                goal = self.design.goal(state.tally.scored, self.beaten(state.tally), self.others)
                 if not (goal > state.tally.scored).any():
                     break
                 state.goal[:] = goal
@@ -241,10 +250,9 @@ class _Run:
                 self.progress(done, len(state.goal), f"{int(state.tally.scored.sum()):,} scored")
 
     def _compare(self, state: State) -> Iterator[int]:
-        whole = bool((state.goal == self.others).all()) and not state.tally.scored.any()
-        unfinished = state.tally.scored < state.goal
-        if self.scorer.score_all is not None and (whole or self._all_or_nothing(state)):
-            return self._count_all(state.tally, np.flatnonzero(unfinished))
+        if self.scorer.score_all is not None and self._all_or_nothing(state):
+            unfinished = np.flatnonzero(state.tally.scored < state.goal)
+            return self._count_all(state.tally, unfinished)
         return self.scan.advance(state.tally, state.goal, batch=self.batch, workers=self.workers)
 
     def _all_or_nothing(self, state: State) -> bool:
@@ -260,12 +268,14 @@ class _Run:
         candidates = self.scan.candidates.take(rows)
         for part in count_all(self.scorer.score_all, candidates):
             at = rows[part.place]
-            _refuse_infinite(part.own, candidates.users[part.place], candidates.targets[part.place])
+            refuse_infinite_targets(
+                part.own, candidates.users[part.place], candidates.targets[part.place]
+            )
             tally.better[at], tally.equal[at] = part.better, part.equal
             tally.scored[at] = self.others[at]
             yield len(at) * candidates.items
 
-    def _beaten(self, tally: Tally) -> IntArray:
+    def beaten(self, tally: Tally) -> IntArray:
         """Return how often each target is beaten for sure.
 
         Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
@@ -304,7 +314,7 @@ class _Outcome:
         ranks = keyed_rank(tally.better, tally.equal, run.ties, place)
         known = tally.scored == others
         # Beaten K times, a target is beyond K; how far beyond, nobody looked.
-        low = np.where(known, ranks, 1 + run._beaten(tally))
+        low = np.where(known, ranks, 1 + run.beaten(tally))
         return cls(run.design, low, np.where(known, ranks, others + 1), others, others)
 
     def estimates(
@@ -449,12 +459,6 @@ def _probed(scan: Scan) -> FloatArray:
     return first
 
 
-def _refuse_infinite(own: Any, users: IntArray, targets: IntArray) -> None:
-    from unsample.ranking._scores import refuse_infinite_targets
-
-    refuse_infinite_targets(own, users, targets)
-
-
 def _identity(scan: Scan, design: Design, ties: str, seed: int) -> str:
     arrays: dict[str, npt.NDArray[Any]] = {
         "users": scan.candidates.users,
@@ -472,7 +476,8 @@ def _infinity_notes(tally: Tally, users: IntArray) -> tuple[str, ...]:
     met: BoolArray = tally.infinite > 0
     if not met.any():
         return ()
-    return (
+    text = (
         f"{int(tally.infinite.sum())} scores were infinite, the first for user "
-        f"{int(users[np.argmax(met)])}: such items rank above (+inf) or below (-inf) all others",
+        f"{int(users[np.argmax(met)])}: such items rank above (+inf) or below (-inf) all others"
     )
+    return (text,)

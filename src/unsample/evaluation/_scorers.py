@@ -51,20 +51,16 @@ def as_scorer(scorer: Any, items: int) -> Scorer:
 
 
 def _recognise(scorer: Any) -> Scorer | None:
-    if isinstance(scorer, Scorer):
-        return scorer
     if isinstance(scorer, FactorScores):
         return Scorer.of_factors(scorer)
     if isinstance(scorer, tuple | list):
         return _from_pair(scorer)
-    if _is_torch_module(scorer):
-        return Scorer(_TorchScores(scorer))
-    if callable(getattr(scorer, "score", None)) and callable(getattr(scorer, "score_all", None)):
-        return Scorer(scorer.score, scorer.score_all)
     if hasattr(scorer, "user_factors") and hasattr(scorer, "item_factors"):
         return _from_pair((scorer.user_factors, scorer.item_factors))
+    if callable(getattr(scorer, "score", None)) and callable(getattr(scorer, "score_all", None)):
+        return Scorer(scorer.score, scorer.score_all)
     if callable(scorer):
-        return Scorer(scorer)
+        return Scorer(_TorchScores(scorer) if _is_torch_module(scorer) else scorer)
     return None
 
 

@@ -73,8 +73,8 @@ class Orders:
         """Return draws with replacement number ``first, first + 1, ...`` of each row."""
         number = (first[:, None] + np.arange(count)).astype(np.uint64)
         bits = _mixed(number * _GOLDEN ^ self.keys[:, None]) >> np.uint64(32)
-        scaled = (bits * self.size.astype(np.uint64)[:, None]) >> np.uint64(32)
-        return scaled.view(np.int64)
+        scaled: LongWords = (bits * self.size.astype(np.uint64)[:, None]) >> np.uint64(32)
+        return np.asarray(scaled, dtype=np.int64)
 
     def tie_is_lost(self, row: IntArray, item: IntArray) -> BoolArray:
         """Return whether an item with its target's score stands above it.
@@ -149,7 +149,7 @@ def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words) ->
     room *= radix
     room >>= _HALF
     digit += room
-    # Below the radix the difference wraps round to something large, so the minimum is the remainder.
+    # Below the radix the difference wraps round to something large: the minimum is the remainder.
     np.subtract(digit, radix, out=room)
     np.minimum(digit, room, out=digit)
 

@@ -160,7 +160,7 @@ def _infinite(scores: ScoreArray) -> IntArray:
     """Return how many scores of each row are infinite; one sum tells where to look at all."""
     if np.isfinite(scores.sum()):
         return np.zeros(len(scores), dtype=np.int64)
-    return np.count_nonzero(np.isinf(scores), axis=1)
+    return np.asarray(np.count_nonzero(np.isinf(scores), axis=1))
 
 
 def _batches(rows: IntArray, missing: IntArray, pairs: int) -> Iterator[tuple[IntArray, IntArray]]:

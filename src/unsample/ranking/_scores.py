@@ -65,18 +65,18 @@ class FactorScores:
 
     def __call__(self, users: IntArray, /) -> ScoreArray:
         """Return the scores of all items for these users."""
-        left, right = self._factors
+        left, right = self.folded
         return np.asarray(left[users] @ right.T)
 
     def score(self, users: IntArray, items: IntArray, /) -> ScoreArray:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
-        left, right = self._factors
+        left, right = self.folded
         subscripts = "id,id->i" if np.ndim(items) == 1 else "id,ijd->ij"
         return np.asarray(np.einsum(subscripts, left[users], right[items]))
 
     @cached_property
-    def _factors(self) -> tuple[ScoreArray, ScoreArray]:
-        """The bias as one more factor: the product then adds it without a pass of its own."""
+    def folded(self) -> tuple[ScoreArray, ScoreArray]:
+        """Return the factors with the bias as one more: a product then adds it without a pass."""
         if self.item_bias is None:
             return self.user_factors, self.item_factors
         ones = np.ones((len(self.user_factors), 1), dtype=self.user_factors.dtype)
