@@ -55,7 +55,7 @@ def fused(users, items, targets, launch, pairs=None, ties=True):
 
 def agrees(users, items, dim, precision):
     """Compare with float64 on small whole numbers, which no precision rounds."""
-    left, right, targets = whole(4, (users, dim), -3), whole(4, (items, dim), -3), None
+    left, right = whole(4, (users, dim), -3), whole(4, (items, dim), -3)
     targets = whole(items, (users,))
     scores = left.double() @ right.double().T
     own = scores.gather(1, targets[:, None])
@@ -98,36 +98,47 @@ def main(users=100_000, items=1_000_000, dim=128):
     right = torch.randn(items, dim, device="cuda", generator=generator)
     targets = whole(items, (users,))
     pairs = excluded_pairs(users, items)[1:]
-    for precision, kind in TYPES.items():
-        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-        u, v, launch = left.to(kind), right.to(kind), _fused.LAUNCHES[precision]
-        own = _fused.own_scores(u, v, targets, launch=launch).to(kind)
-        out = torch.empty(8192, items, dtype=kind, device="cuda")
-        better = torch.empty(users, dtype=torch.int64, device="cuda")
-
-        def compare(scores, at, own=own, better=better):
-            rival = own[at : at + len(scores), None]
-            better[at : at + len(scores)] = (scores > rival).sum(1)
-
-        product = milliseconds(lambda: in_chunks(u, v, out, lambda *_: None), 3)
-        three = milliseconds(lambda: in_chunks(u, v, out, compare), 3)
-        del out
-        torch.cuda.empty_cache()
-        before = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        plain = milliseconds(lambda: fused(u, v, targets, launch, ties=False))
-        tied = milliseconds(lambda: fused(u, v, targets, launch))
-        seen = milliseconds(lambda: fused(u, v, targets, launch, pairs))
-        extra = (torch.cuda.max_memory_allocated() - before) / 2**20
-        rate = 2e-9 * users * items * dim / plain
-        print(
-            f"{precision}: product {product:.1f} ms, product + compare + sum {three:.1f}; fused "
-            f"{plain:.1f} ({plain / product:.2f} of the product, {three / plain:.1f} times faster "
-            f"than the three, {rate:.0f} TFLOP/s), with ties {tied:.1f} ({tied / product:.2f}), "
-            f"with ties and seen {seen:.1f} ({seen / product:.2f}); extra {extra:.1f} MiB"
-        )
+    for precision in TYPES:
+        report(precision, left, right, targets, pairs)
         shares = moved(left[:500], right[:200_000], precision)
         print("  ranks moved {:.4f}, by {:.2e} of the rank; across 10: {:.4f}".format(*shares))
+
+
+def report(precision, left, right, targets, pairs):
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    u, v = left.to(TYPES[precision]), right.to(TYPES[precision])
+    launch = _fused.LAUNCHES[precision]
+    product, three = products(u, v, _fused.own_scores(u, v, targets, launch=launch).to(u.dtype))
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    plain = milliseconds(lambda: fused(u, v, targets, launch, ties=False))
+    tied = milliseconds(lambda: fused(u, v, targets, launch))
+    seen = milliseconds(lambda: fused(u, v, targets, launch, pairs))
+    extra = (torch.cuda.max_memory_allocated() - before) / 2**20
+    rate = 2e-9 * len(u) * len(v) * u.shape[1] / plain
+    print(
+        f"{precision}: product {product:.1f} ms, product + compare + sum {three:.1f}; fused "
+        f"{plain:.1f} ({plain / product:.2f} of the product, {three / plain:.1f} times faster "
+        f"than the three, {rate:.0f} TFLOP/s), with ties {tied:.1f} ({tied / product:.2f}), "
+        f"with ties and seen {seen:.1f} ({seen / product:.2f}); extra {extra:.1f} MiB",
+        flush=True,
+    )
+
+
+def products(u, v, own):
+    out = torch.empty(8192, len(v), dtype=u.dtype, device="cuda")
+    better = torch.empty(len(u), dtype=torch.int64, device="cuda")
+
+    def compare(scores, at):
+        rival = own[at : at + len(scores), None]
+        better[at : at + len(scores)] = (scores > rival).sum(1)
+
+    product = milliseconds(lambda: in_chunks(u, v, out, lambda *_: None), 3)
+    return product, milliseconds(lambda: in_chunks(u, v, out, compare), 3)
+
+
+def timed(u, v, targets, launch, ties):
+    return milliseconds(lambda: fused(u, v, targets, launch, ties=ties), 3)
 
 
 def tune(precision="bfloat16", users=100_000, items=1_000_000, dim=128):
@@ -143,10 +154,7 @@ def tune(precision="bfloat16", users=100_000, items=1_000_000, dim=128):
     ):  # fmt: skip
         launch = replace(base, users=cut[0], items=cut[1], warps=cut[2], stages=cut[3])
         try:
-            times = [
-                milliseconds(lambda t=t: fused(u, v, targets, launch, ties=t), 3)  # noqa: B023
-                for t in (False, True)
-            ]
+            times = [timed(u, v, targets, launch, ties) for ties in (False, True)]
         except Exception as problem:  # noqa: BLE001  (a cut that does not fit the device)
             times = [type(problem).__name__]
         print(precision, cut, *times, flush=True)

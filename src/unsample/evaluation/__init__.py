@@ -9,7 +9,7 @@ True
 """
 
 from unsample.evaluation._designs import DESIGNS, Adaptive, Certified, Design, Exact, Fixed
-from unsample.evaluation._evaluate import evaluate
+from unsample.evaluation._evaluate import evaluate, evaluate_known_ranks
 from unsample.evaluation._result import Evaluated
 from unsample.evaluation._side_by_side import (
     Evaluation,
@@ -30,6 +30,7 @@ __all__ = [
     "Fixed",
     "RankedTargets",
     "evaluate",
+    "evaluate_known_ranks",
     "evaluate_ranks",
     "rank_bundled",
     "rank_trained",

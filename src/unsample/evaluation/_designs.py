@@ -19,13 +19,27 @@ from unsample._checks import FloatArray, IntArray, check_choice, check_integer, 
 from unsample.errors import BudgetError, DesignError, InputError
 from unsample.metrics import Metric
 
-__all__ = ["DESIGNS", "Adaptive", "Certified", "Design", "Exact", "Fixed", "as_design"]
+__all__ = ["DESIGNS", "Adaptive", "Certified", "Design", "Exact", "Fixed", "Standing", "as_design"]
 
 #: The part of the budget with which an adaptive design starts on every target.
-_START_SHARE = 0.06
+_START_SHARE = 0.03
 _SMALLEST_START = 4
 #: A certified scan goes this part of the way to where it expects to be done, then looks again.
 _CERTIFIED_STEP = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What a design sees of the targets between two rounds.
+
+    ``scored`` items they met, ``beaten`` by how many, of ``others`` candidates beside themselves;
+    ``lot`` is a random order of the targets.
+    """
+
+    scored: IntArray
+    beaten: IntArray
+    others: IntArray
+    lot: IntArray
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,7 @@ class Design(ABC):
         return self
 
     @abstractmethod
-    def goal(self, scored: IntArray, beaten: IntArray, others: IntArray) -> IntArray:
+    def goal(self, now: Standing) -> IntArray:
         """Return how many items each target is to have met after the next round.
 
         A target that is done keeps what it has; when all are, the evaluation ends.
@@ -75,9 +89,9 @@ class Exact(Design):
             )
         return self
 
-    def goal(self, scored: IntArray, beaten: IntArray, others: IntArray) -> IntArray:
+    def goal(self, now: Standing) -> IntArray:
         """Go to the end."""
-        return others
+        return now.others
 
 
 @dataclass(frozen=True)
@@ -113,10 +127,10 @@ class Fixed(Design):
             )
         return replace(self, sampled=sampled, budget=None)
 
-    def goal(self, scored: IntArray, beaten: IntArray, others: IntArray) -> IntArray:
+    def goal(self, now: Standing) -> IntArray:
         """Sample as many for everyone."""
         assert self.sampled is not None
-        return np.full(len(scored), self.sampled)
+        return np.full(len(now.scored), self.sampled)
 
 
 @dataclass(frozen=True)
@@ -126,7 +140,7 @@ class Adaptive(Design):
     Parameters
     ----------
     start
-        Items that every target is compared with at first; with a budget, 6 % of it by default,
+        Items that every target is compared with at first; with a budget, 3 % of it by default,
         else 16.
     growth
         By what factor the sample of a target grows from round to round.
@@ -138,12 +152,13 @@ class Adaptive(Design):
         Whether an item may be met twice. Without replacement a target that met all its
         candidates has a known rank.
     budget
-        Mean number of items to score for a target. Rounds go on until it is spent.
+        Mean number of items to score for a target. It is spread over the rounds; where it does
+        not suffice for all targets, those that go on are drawn by lot.
     """
 
     name: ClassVar[str] = "adaptive"
     start: int | None = None
-    growth: float = 2.0
+    growth: float = 1.5
     stop: int = 1
     cap: int | None = None
     replacement: bool = False
@@ -183,23 +198,41 @@ class Adaptive(Design):
         start = self.start
         if start is None:
             start = 16 if self.budget is None else round(_START_SHARE * self.budget)
-            start = min(max(start, _SMALLEST_START), self.budget or start, self.cap or start)
+            start = max(start, _SMALLEST_START)
+            start = min(start, self.budget or start, self.cap or start)
         return replace(self, start=start)
 
-    def goal(self, scored: IntArray, beaten: IntArray, others: IntArray) -> IntArray:
+    def goal(self, now: Standing) -> IntArray:
         """Let the samples grow of those not yet beaten often enough, as far as the budget goes."""
         assert self.start is not None
-        most = np.full(len(scored), self.cap or np.iinfo(np.int64).max)
+        most = np.full(len(now.scored), self.cap or np.iinfo(np.int64).max)
         if not self.replacement:
-            most = np.minimum(most, others)
-        larger = np.maximum(self.start, np.ceil(scored * self.growth).astype(np.int64))
-        going_on = (beaten < self.stop) & (scored < most)
-        step = np.where(going_on, np.minimum(larger, most) - scored, 0)
+            most = np.minimum(most, now.others)
+        reached = int(now.scored.max())
+        # Who is behind the others was left behind by lot, for good.
+        going_on = (now.beaten < self.stop) & (now.scored < most) & (now.scored == reached)
+        size = max(self.start, math.ceil(reached * self.growth))
+        step = np.where(going_on, np.minimum(size, most) - now.scored, 0)
         if self.budget is not None:
-            left = self.budget * len(scored) - int(scored.sum())
-            if step.sum() > left:
-                step = np.minimum(step, left // int(np.count_nonzero(going_on)))
-        return scored + step
+            step = self._affordable(step, size, now)
+        return now.scored + step
+
+    def _affordable(self, step: IntArray, size: int, now: Standing) -> IntArray:
+        """Let only so many targets go on, by lot, that the budget lasts to the last round.
+
+        Those drawn stand for those left behind: the top ranks are then seen on a part of the
+        targets instead of being guessed for all of them.
+        """
+        assert self.budget is not None
+        left = self.budget * len(step) - int(now.scored.sum())
+        if now.scored.any():
+            last = max(int(now.others.max()) if self.cap is None else self.cap, size)
+            rounds = 1 + math.ceil(math.log(last / size) / math.log(self.growth) - 1e-9)
+            left = left // rounds
+        affordable = np.cumsum(step[now.lot]) <= left
+        kept = np.zeros(len(step), dtype=bool)
+        kept[now.lot[affordable]] = True
+        return np.where(kept, step, 0)
 
 
 @dataclass(frozen=True)
@@ -249,12 +282,13 @@ class Certified(Design):
             )
         return replace(self, k=k)
 
-    def goal(self, scored: IntArray, beaten: IntArray, others: IntArray) -> IntArray:
+    def goal(self, now: Standing) -> IntArray:
         """Go part of the way to the expected K-th item that beats, but never too short a way.
 
         K - b further items cannot be too many where b of the K are found.
         """
         assert self.k is not None
+        scored, beaten, others = now.scored, now.beaten, now.others
         needed = np.maximum(self.k - beaten, 0)
         expected = needed * (scored + 1) / (beaten + 1)
         step = np.maximum(needed, np.floor(_CERTIFIED_STEP * expected).astype(np.int64))

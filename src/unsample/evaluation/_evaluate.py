@@ -20,13 +20,14 @@ from unsample.errors import DesignError, ScoreError, UnresolvedWarning, Unsample
 from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
 from unsample.estimators import Estimator
 from unsample.evaluation._checkpoint import Checkpoint, State, identity
-from unsample.evaluation._designs import Adaptive, Design, as_design
+from unsample.evaluation._designs import Adaptive, Design, Standing, as_design
 from unsample.evaluation._result import Evaluated
 from unsample.evaluation._scorers import Scorer, as_scorer
 from unsample.evaluation._targets import as_candidates
 from unsample.metrics import Metric
 from unsample.ranking import (
     LARGEST_ORDER,
+    Candidates,
     Orders,
     Progress,
     Scan,
@@ -39,7 +40,7 @@ from unsample.ranking import (
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["evaluate", "evaluate_scan"]
+__all__ = ["evaluate", "evaluate_known_ranks"]
 
 #: The tie rules under which ranks are whole numbers.
 _TIE_RULES = ("random", "optimistic", "pessimistic")
@@ -152,6 +153,49 @@ def evaluate(
     )
 
 
+def evaluate_known_ranks(
+    ranks: npt.ArrayLike,
+    *,
+    items: npt.ArrayLike,
+    design: str | Design = "adaptive",
+    budget: int | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | None = None,
+    seed: int = 0,
+    resamples: int = 400,
+) -> Evaluated:
+    """Return what a design would make of targets whose full ranks are known already.
+
+    A model is made up that gives each target its rank among its own number of ``items``; the
+    design meets its items as it would meet those of any model.
+    """
+    counts = RankCounts.from_ranks(
+        ranks, items=items, sampled=np.asarray(items) - 1, replacement=False
+    )
+    better = np.asarray(ranks, dtype=np.int64) - 1
+    sizes = np.broadcast_to(np.asarray(items, dtype=np.int64), better.shape)
+    # Items are scored by their ids, the smallest best; the target is the last one.
+    users = np.arange(len(better))
+    candidates = Candidates(users, sizes - 1, counts.largest_catalogue, None)
+
+    def score(asked: IntArray, some: IntArray, /) -> FloatArray:
+        return np.where(some == sizes[asked, None] - 1, 0.5 - better[asked, None], -some)
+
+    chosen = as_design(design, budget)
+    scan = Scan.prepare(
+        score, candidates, seed=seed, replacement=chosen.with_replacement, others=sizes - 1
+    )
+    return evaluate_scan(
+        scan,
+        chosen,
+        scorer=Scorer(score),
+        metrics=metrics,
+        method=method,
+        seed=seed,
+        resamples=resamples,
+    )
+
+
 def evaluate_scan(
     scan: Scan,
     design: Design,
@@ -229,7 +273,7 @@ class _Run:
         with self._kept(state):
             while True:
                 self._reach_goal(state)
-                goal = self.design.goal(state.tally.scored, self.beaten(state.tally), self.others)
+                goal = self.design.goal(self._standing(state.tally))
                 if not (goal > state.tally.scored).any():
                     break
                 state.goal[:] = goal
@@ -239,6 +283,10 @@ class _Run:
     def others(self) -> IntArray:
         """Return how many candidates each target has beside itself."""
         return self.scan.others
+
+    def _standing(self, tally: Tally) -> Standing:
+        lot = np.argsort(self.scan.keys, kind="stable")
+        return Standing(tally.scored, self.beaten(tally), self.others, lot)
 
     def _reach_goal(self, state: State) -> None:
         for asked in self._compare(state):
@@ -397,12 +445,15 @@ class _Outcome:
     def _resolves(self, metric: Metric) -> bool:
         """Return whether the targets that may be in the top K met enough items to tell.
 
-        A target in the top K is beaten by few items or none. Those that the design left alone
-        because they were beaten need not be looked at; of the others, the mean number of items
-        met that fall into the top K must be one at least (the rule of `unsample.confidence`).
+        A target in the top K is beaten by few items or none. Those that an adaptive design left
+        alone because they were beaten need not be looked at, and those left behind by lot are
+        spoken for by those that went on. Of these, the mean number of items met that fall into
+        the top K must be one at least (the rule of `unsample.confidence`).
         """
-        stop = self.design.stop if isinstance(self.design, Adaptive) else np.inf
-        may_be_top = self.low - 1 < stop
+        may_be_top = np.ones(len(self.low), dtype=bool)
+        if isinstance(self.design, Adaptive):
+            furthest = np.minimum(self.sampled.max(), self.others)
+            may_be_top = (self.low - 1 < self.design.stop) & (self.sampled >= furthest)
         if not may_be_top.any():
             return True
         in_top = (self.sampled / self.others)[may_be_top].mean()
@@ -467,7 +518,9 @@ def _identity(scan: Scan, design: Design, ties: str, seed: int) -> str:
     }
     if scan.candidates.seen is not None:
         arrays |= {"starts": scan.candidates.seen.indptr, "seen": scan.candidates.seen.indices}
-    parameters = {key: value for key, value in asdict(design).items() if key != "budget"}
+    parameters = asdict(design)
+    if design.exact:
+        del parameters["budget"]  # more of it goes on where less ended
     settings = {"design": design.name, **parameters, "ties": ties, "seed": seed}
     return identity({**settings, "items": scan.candidates.items}, arrays)
 

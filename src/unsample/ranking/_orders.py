@@ -62,7 +62,7 @@ class Orders:
         short = self.size <= _SHORT
         if not short.any():
             return _Network.build(self.size, self.keys).permuted(offsets)
-        places = np.empty_like(offsets)
+        places: IntArray = np.empty_like(offsets)
         places[short] = _sorted_order(self.size[short], self.keys[short], offsets[short])
         if not short.all():
             network = _Network.build(self.size[~short], self.keys[~short])
@@ -73,8 +73,8 @@ class Orders:
         """Return draws with replacement number ``first, first + 1, ...`` of each row."""
         number = (first[:, None] + np.arange(count)).astype(np.uint64)
         bits = _mixed(number * _GOLDEN ^ self.keys[:, None]) >> np.uint64(32)
-        scaled: LongWords = (bits * self.size.astype(np.uint64)[:, None]) >> np.uint64(32)
-        return np.asarray(scaled, dtype=np.int64)
+        scaled = (bits * self.size.astype(np.uint64)[:, None]) >> np.uint64(32)
+        return np.asarray(scaled.astype(np.int64))
 
     def tie_is_lost(self, row: IntArray, item: IntArray) -> BoolArray:
         """Return whether an item with its target's score stands above it.
