@@ -171,7 +171,10 @@ def _fused_counts(
     better, not_worse = _fused.count_above(users, items, own, ties=True, launch=launch)
     if len(part.row):
         starts = np.concatenate([[0], np.cumsum(part.excluded)])
-        pairs = [torch.as_tensor(one, device=users.device) for one in (starts, part.column)]
+        pairs = [
+            torch.as_tensor(np.asarray(one, dtype=np.int64), device=users.device)
+            for one in (starts, part.column)
+        ]
         fewer = _fused.count_excluded(users, items, own, *pairs, launch=launch)
         better, not_worse = better - fewer[0], not_worse - fewer[1]
     return better, not_worse, own

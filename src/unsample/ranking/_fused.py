@@ -90,9 +90,9 @@ def _above_kernel(  # type: ignore[no-untyped-def]
     level = tl.zeros([rows], dtype=tl.int32)
     first = tl.program_id(1) * tiles
     whole = tl.minimum(first + tiles, items // columns)
+    inner = tl.arange(0, columns)[None, :] * dim + factor[:, None]
     for tile in range(first, whole):
-        column = tile * columns + tl.arange(0, columns)
-        right = tl.load(item_factors + column[None, :] * dim + factor[:, None])
+        right = tl.load(item_factors + tile.to(tl.int64) * columns * dim + inner)
         scores = tl.dot(left, right, input_precision=precision)
         above += tl.sum((scores > rival[:, None]).to(tl.int32), axis=1)
         if ties:
@@ -100,9 +100,9 @@ def _above_kernel(  # type: ignore[no-untyped-def]
     # The last items do not fill a block: the range that holds them ends with a masked one.
     last = items // columns
     if (last * columns < items) & (first <= last) & (last < first + tiles):
-        column = last * columns + tl.arange(0, columns)
-        there = (column < items)[None, :]
-        right = tl.load(item_factors + column[None, :] * dim + factor[:, None], mask=there, other=0)
+        there = (last * columns + tl.arange(0, columns) < items)[None, :]
+        block = item_factors + last.to(tl.int64) * columns * dim
+        right = tl.load(block + inner, mask=there, other=0)
         scores = tl.dot(left, right, input_precision=precision)
         above += tl.sum(((scores > rival[:, None]) & there).to(tl.int32), axis=1)
         if ties:
