@@ -29,7 +29,7 @@ LongWords: TypeAlias = npt.NDArray[np.uint64]
 #: A digit is scaled from 16 random bits, so it has at most 2**16 values.
 LARGEST_ORDER = 1 << 32
 _ROUNDS = 6
-_HALF = np.uint32(16)
+_HALF, _FIFTEEN = np.uint32(16), np.uint32(15)
 #: Orders of at most this many items are sorted instead.
 _SHORT = 256
 # Multipliers and shifts with little bias in any bit (searched for by C. Wellons, "lowbias32").
@@ -125,10 +125,10 @@ class _Network:
         # Exact: quotients of whole numbers below 2**32 are apart by more than a rounding.
         high = np.floor(positions / right).astype(np.uint32)
         low = positions.astype(np.uint32) - high * right
-        room = np.empty_like(low)
+        room, spare = np.empty_like(low), np.empty_like(low)
         for step in range(0, _ROUNDS, 2):
-            _shift(high, low, keys[:, step, None], left, room)
-            _shift(low, high, keys[:, step + 1, None], right, room)
+            _shift(high, low, keys[:, step, None], left, room, spare)
+            _shift(low, high, keys[:, step + 1, None], right, room, spare)
         return high.astype(np.int64) * right + low
 
 
@@ -141,10 +141,10 @@ def _sorted_order(size: IntArray, keys: LongWords, offsets: IntArray) -> IntArra
     return np.take_along_axis(order, offsets, axis=1)
 
 
-def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words) -> None:
+def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words, spare: Words) -> None:
     """Add a keyed function of ``other`` to ``digit``, modulo ``radix``, in place."""
     np.add(other, key, out=room)
-    _scramble(room)
+    _scramble(room, spare)
     room >>= _HALF
     room *= radix
     room >>= _HALF
@@ -154,10 +154,13 @@ def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words) ->
     np.minimum(digit, room, out=digit)
 
 
-def _scramble(word: Words) -> None:
-    word ^= word >> _HALF
+def _scramble(word: Words, room: Words) -> None:
+    """Mix the bits of each word, above all into its upper half; ``room`` is for passing values."""
+    np.right_shift(word, _HALF, out=room)
+    word ^= room
     word *= _FIRST
-    word ^= word >> np.uint32(15)
+    np.right_shift(word, _FIFTEEN, out=room)
+    word ^= room
     word *= _SECOND
 
 

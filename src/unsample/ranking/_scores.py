@@ -16,6 +16,9 @@ __all__ = ["FactorScores", "Score", "ScoreAll", "ScoreArray", "score_block"]
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
 
+#: Bytes of item factors gathered at a time.
+_ROOM = 1 << 20
+
 
 class ScoreAll(Protocol):
     """Scores of every item: one row for each user asked for, one column for each item."""
@@ -71,8 +74,21 @@ class FactorScores:
     def score(self, users: IntArray, items: IntArray, /) -> ScoreArray:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
         left, right = self.folded
-        subscripts = "id,id->i" if np.ndim(items) == 1 else "id,ijd->ij"
-        return np.asarray(np.einsum(subscripts, left[users], right[items]))
+        asked = np.asarray(items)
+        table = asked.reshape(len(users), -1)
+        if table.size and not 0 <= table.min() <= table.max() < len(right):
+            raise InputError(f"items must be in 0..{len(right) - 1}, got others among them")
+        kind = np.result_type(left, right)
+        scores = np.empty(table.shape, dtype=kind)
+        # Factors are gathered into a room that stays in the processor's cache.
+        rows = max(1, _ROOM // max(1, table.shape[1] * right.shape[1] * right.itemsize))
+        room = np.empty((min(rows, len(table)), table.shape[1], right.shape[1]), dtype=right.dtype)
+        for start in range(0, len(table), rows):
+            part = slice(start, start + rows)
+            size = len(table[part])
+            np.take(right, table[part], axis=0, out=room[:size], mode="clip")
+            np.matmul(room[:size], left[users[part], :, None], out=scores[part, :, None])
+        return scores.reshape(asked.shape)
 
     @cached_property
     def folded(self) -> tuple[ScoreArray, ScoreArray]:
