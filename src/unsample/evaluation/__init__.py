@@ -9,7 +9,8 @@ True
 """
 
 from unsample.evaluation._designs import DESIGNS, Adaptive, Certified, Design, Exact, Fixed
-from unsample.evaluation._evaluate import evaluate, evaluate_known_ranks
+from unsample.evaluation._evaluate import ADAPTIVE_METHOD, evaluate, evaluate_known_ranks
+from unsample.evaluation._law import draw_by_design, merged_sizes
 from unsample.evaluation._result import Evaluated
 from unsample.evaluation._side_by_side import (
     Evaluation,
@@ -20,6 +21,7 @@ from unsample.evaluation._side_by_side import (
 )
 
 __all__ = [
+    "ADAPTIVE_METHOD",
     "DESIGNS",
     "Adaptive",
     "Certified",
@@ -29,9 +31,11 @@ __all__ = [
     "Exact",
     "Fixed",
     "RankedTargets",
+    "draw_by_design",
     "evaluate",
     "evaluate_known_ranks",
     "evaluate_ranks",
+    "merged_sizes",
     "rank_bundled",
     "rank_trained",
 ]

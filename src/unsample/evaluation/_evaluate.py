@@ -21,6 +21,7 @@ from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
 from unsample.estimators import Estimator
 from unsample.evaluation._checkpoint import Checkpoint, State, identity
 from unsample.evaluation._designs import Adaptive, Design, Standing, as_design
+from unsample.evaluation._law import merged_sizes
 from unsample.evaluation._result import Evaluated
 from unsample.evaluation._scorers import Scorer, as_scorer
 from unsample.evaluation._targets import as_candidates
@@ -40,7 +41,7 @@ from unsample.ranking import (
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["evaluate", "evaluate_known_ranks"]
+__all__ = ["ADAPTIVE_METHOD", "evaluate", "evaluate_known_ranks"]
 
 #: The tie rules under which ranks are whole numbers.
 _TIE_RULES = ("random", "optimistic", "pessimistic")
@@ -49,7 +50,7 @@ _PROBE = (16, 32)
 #: How far scores of two calls may differ, as a part of their spread, and still be rounding.
 _ROUNDING = 1e-3
 #: Under an adaptive design the data decide, so EM may stop earlier than on fixed samples.
-_ADAPTIVE_METHOD = "mle(iterations=30)"
+ADAPTIVE_METHOD = "mle(iterations=30)"
 
 
 def evaluate(
@@ -384,11 +385,16 @@ class _Outcome:
             weights=weights,
             replacement=self.design.with_replacement,
         )
-        default = _ADAPTIVE_METHOD if isinstance(self.design, Adaptive) else "mle"
+        replacement = self.design.with_replacement
+        sizes = merged_sizes(self.others + 1, self.sampled, replacement=replacement)
+        merged = RankCounts.from_ranks(
+            self.low, items=sizes, sampled=self.sampled, weights=weights, replacement=replacement
+        )
+        default = ADAPTIVE_METHOD if isinstance(self.design, Adaptive) else "mle"
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UnsampleWarning)
             found = estimate(
-                merge_catalogues(counts),
+                merged,
                 metrics=metrics,
                 method=default if method is None else method,
                 resamples=resamples,
@@ -467,29 +473,6 @@ class _Outcome:
             "fewer than one item of it on average, so the value rests on the method's "
             "assumption about the top ranks; raise the budget or the cap, or certify"
         )
-
-
-def merge_catalogues(counts: RankCounts, factor: float = 0.04) -> RankCounts:
-    """Give catalogues within ``factor`` of each other their mean size, where ranks are not known.
-
-    Leaving out each user's own items makes a catalogue size for every user. Sizes that differ
-    so little move a rank by half of the factor, up for some and down for others: far less than
-    what a sample leaves open. Fewer designs make a fit quick.
-    """
-    known = counts.sampled == counts.items - 1
-    sampled_part = ~known if not counts.replacement else np.ones(len(counts), dtype=bool)
-    if len(np.unique(counts.items[sampled_part])) < 2:
-        return counts
-    group = np.round(np.log(counts.items) / factor).astype(np.int64)
-    sizes = counts.items.copy()
-    for label in np.unique(group[sampled_part]):
-        chosen = sampled_part & (group == label)
-        weight = counts.weight[chosen] + np.finfo(float).tiny
-        sizes[chosen] = round(float(np.average(counts.items[chosen], weights=weight)))
-    if not counts.replacement:
-        # A target that was not followed to its end must not seem to have been.
-        sizes = np.where(sampled_part, np.maximum(sizes, counts.sampled + 2), sizes)
-    return replace(counts, items=sizes)
 
 
 def _probed(scan: Scan) -> FloatArray:

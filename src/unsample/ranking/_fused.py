@@ -92,7 +92,7 @@ def _above_kernel(  # type: ignore[no-untyped-def]
     whole = tl.minimum(first + tiles, items // columns)
     inner = tl.arange(0, columns)[None, :] * dim + factor[:, None]
     for tile in range(first, whole):
-        right = tl.load(item_factors + tile.to(tl.int64) * columns * dim + inner)
+        right = tl.load(item_factors + tl.cast(tile, tl.int64) * columns * dim + inner)
         scores = tl.dot(left, right, input_precision=precision)
         above += tl.sum((scores > rival[:, None]).to(tl.int32), axis=1)
         if ties:
@@ -101,7 +101,7 @@ def _above_kernel(  # type: ignore[no-untyped-def]
     last = items // columns
     if (last * columns < items) & (first <= last) & (last < first + tiles):
         there = (last * columns + tl.arange(0, columns) < items)[None, :]
-        block = item_factors + last.to(tl.int64) * columns * dim
+        block = item_factors + tl.cast(last, tl.int64) * columns * dim
         right = tl.load(block + inner, mask=there, other=0)
         scores = tl.dot(left, right, input_precision=precision)
         above += tl.sum(((scores > rival[:, None]) & there).to(tl.int32), axis=1)
