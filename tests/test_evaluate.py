@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -574,3 +575,55 @@ def test_a_sample_that_cannot_see_the_top_says_so(world):
 
 def test_exact_needs_no_parameters():
     assert Exact().with_replacement is False
+
+
+# -- on a device ---------------------------------------------------------------------------------
+
+
+def test_device_is_for_factors_ranked_in_full(world):
+    pytest.importorskip("torch")
+    for options in ({"design": "adaptive"}, {"design": "exact", "scorer": world.scores}):
+        with pytest.raises(InputError, match="device must be left out"):
+            world.run(device="cpu", **options)
+    assert np.array_equal(world.run("exact", device="cpu").ranks, world.run("exact").ranks)
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("design", ["adaptive", "certified"])
+def test_the_command_evaluates_bundled_ranks_by_design(run, design):
+    code, out, _ = run(
+        "evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled", "--design", design,
+        "-m", "NDCG@10", "--resamples", 20,
+    )  # fmt: skip
+    assert code == 0
+    assert "ease on ml-1m (bundled ranks), everyday protocol" in out
+    assert f"{design} design" in out
+
+
+def test_the_command_keeps_to_a_budget(run):
+    arguments = ["evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled", "--json"]
+    code, out, _ = run(*arguments, "--design", "adaptive", "--budget", 60, "--resamples", 0)
+    shown = json.loads(out)
+    assert code == 0
+    assert shown["scored"] <= 60 * 6040
+    assert 0 < shown["share"] < 0.05
+    code, out, _ = run(*arguments, "--budget", 30, "--resamples", 0)
+    assert json.loads(out)["sampled"] == 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--design", "adaptive", "--sampled", 9), "sampled must be left out"),
+        (("--design", "exact", "--budget", 9), "budget must be left out with exact"),
+        (("--design", "certified", "--budget", 2), "budget must be at least 10"),
+    ],
+)
+def test_the_command_refuses_what_does_not_fit_together(run, arguments, words):
+    code, _, err = run(
+        "evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled", *arguments
+    )
+    assert code == 2
+    assert words in err

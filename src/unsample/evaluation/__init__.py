@@ -15,7 +15,9 @@ from unsample.evaluation._result import Evaluated
 from unsample.evaluation._side_by_side import (
     Evaluation,
     RankedTargets,
+    evaluate_bundled,
     evaluate_ranks,
+    evaluate_trained,
     rank_bundled,
     rank_trained,
 )
@@ -33,8 +35,10 @@ __all__ = [
     "RankedTargets",
     "draw_by_design",
     "evaluate",
+    "evaluate_bundled",
     "evaluate_known_ranks",
     "evaluate_ranks",
+    "evaluate_trained",
     "merged_sizes",
     "rank_bundled",
     "rank_trained",

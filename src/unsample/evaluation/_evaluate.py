@@ -16,7 +16,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice, check_integer
 from unsample.counts import RankCounts
-from unsample.errors import DesignError, ScoreError, UnresolvedWarning, UnsampleWarning
+from unsample.errors import DesignError, InputError, ScoreError, UnresolvedWarning, UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
 from unsample.estimators import Estimator
 from unsample.evaluation._checkpoint import Checkpoint, State, identity
@@ -29,11 +29,13 @@ from unsample.metrics import Metric
 from unsample.ranking import (
     LARGEST_ORDER,
     Candidates,
+    Counted,
     Orders,
     Progress,
     Scan,
     Tally,
     count_all,
+    count_all_on_device,
     keyed_rank,
     refuse_infinite_targets,
 )
@@ -62,13 +64,15 @@ def evaluate(
     budget: int | None = None,
     seen: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    method: str | Estimator | None = None,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
     ties: str = "random",
     weights: npt.ArrayLike | None = None,
     seed: int = 0,
     resamples: int = 400,
     batch: int = 1 << 17,
     workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Evaluated:
@@ -98,8 +102,8 @@ def evaluate(
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
-        Estimator for sampled designs; by default ``"mle"``, under an adaptive design with 30
-        iterations.
+        Estimator for sampled designs, or several; by default ``"mle"``, under an adaptive design
+        with 30 iterations.
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``. Random ties are keyed by the seed.
     weights
@@ -113,6 +117,9 @@ def evaluate(
         Scores asked for in one call, about.
     workers
         Threads that score.
+    device, precision
+        With ``design="exact"`` and factors: rank on this device of torch (``"cuda"``), with
+        factors rounded to ``"float32"``, ``"tf32"`` or ``"bfloat16"``; see `device_ranks`.
     checkpoint
         A file to which the state is written now and then. The same call goes on from there, to
         the same result.
@@ -131,6 +138,11 @@ def evaluate(
     candidates = as_candidates(targets, items, seen)
     chosen = as_design(design, budget)
     scoring = as_scorer(scorer, items)
+    if device is not None and (scoring.factors is None or chosen.name != "exact"):
+        raise InputError(
+            f"device must be left out unless factors are ranked in full, got {device!r} with "
+            f"design={chosen.name!r}; a torch module is asked on the device it is on"
+        )
     scan = Scan.prepare(
         scoring.score,
         candidates,
@@ -149,6 +161,8 @@ def evaluate(
         resamples=resamples,
         batch=batch,
         workers=workers,
+        device=device,
+        precision=precision,
         checkpoint=checkpoint,
         progress=progress,
     )
@@ -161,7 +175,7 @@ def evaluate_known_ranks(
     design: str | Design = "adaptive",
     budget: int | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    method: str | Estimator | None = None,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
     seed: int = 0,
     resamples: int = 400,
 ) -> Evaluated:
@@ -203,13 +217,15 @@ def evaluate_scan(
     *,
     scorer: Scorer,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    method: str | Estimator | None = None,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
     ties: str = "random",
     weights: npt.ArrayLike | None = None,
     seed: int = 0,
     resamples: int = 400,
     batch: int = 1 << 17,
     workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Evaluated:
@@ -229,6 +245,8 @@ def evaluate_scan(
         ties,
         check_integer("batch", batch, minimum=1),
         check_integer("workers", workers, minimum=1),
+        device,
+        precision,
         place,
         progress,
     )
@@ -262,6 +280,8 @@ class _Run:
     ties: str
     batch: int
     workers: int
+    device: str | None
+    precision: str
     checkpoint: Checkpoint | None
     progress: Progress | None
 
@@ -311,11 +331,10 @@ class _Run:
 
     def _count_all(self, tally: Tally, rows: IntArray) -> Iterator[int]:
         """Compare targets with all their candidates at once, from whole rows of scores."""
-        assert self.scorer.score_all is not None
         if not len(rows):
             return
         candidates = self.scan.candidates.take(rows)
-        for part in count_all(self.scorer.score_all, candidates):
+        for part in self._counted(candidates):
             at = rows[part.place]
             refuse_infinite_targets(
                 part.own, candidates.users[part.place], candidates.targets[part.place]
@@ -323,6 +342,15 @@ class _Run:
             tally.better[at], tally.equal[at] = part.better, part.equal
             tally.scored[at] = self.others[at]
             yield len(at) * candidates.items
+
+    def _counted(self, candidates: Candidates) -> Iterator[Counted]:
+        if self.device is not None:
+            assert self.scorer.factors is not None
+            return count_all_on_device(
+                self.scorer.factors, candidates, device=self.device, precision=self.precision
+            )
+        assert self.scorer.score_all is not None
+        return count_all(self.scorer.score_all, candidates)
 
     def beaten(self, tally: Tally) -> IntArray:
         """Return how often each target is beaten for sure.
@@ -369,7 +397,7 @@ class _Outcome:
     def estimates(
         self,
         metrics: tuple[Metric, ...],
-        method: str | Estimator | None,
+        method: str | Estimator | Iterable[str | Estimator] | None,
         weights: npt.ArrayLike | None,
         *,
         resamples: int,
@@ -414,7 +442,7 @@ class _Outcome:
     def _plain(
         self,
         metrics: tuple[Metric, ...],
-        method: str | Estimator | None,
+        method: str | Estimator | Iterable[str | Estimator] | None,
         weights: npt.ArrayLike | None,
         resamples: int,
         rng: int,

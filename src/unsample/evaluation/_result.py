@@ -105,11 +105,13 @@ class Evaluated:
             f"{self.share:.2%} of a full ranking"
         )
 
-    def __str__(self) -> str:
+    def table(self) -> str:
+        """Return the cost and the estimates as text, without the warnings."""
         from unsample._text import estimates_table
 
-        table = estimates_table(self.estimates, notes=False)
-        below = [f"\nwarning: {text}" for text in self.warnings]
-        return "\n".join([self.cost, table, *below])
+        return f"{self.cost}\n{estimates_table(self.estimates, notes=False)}"
+
+    def __str__(self) -> str:
+        return "\n".join([self.table(), *(f"\nwarning: {text}" for text in self.warnings)])
 
     __repr__ = __str__

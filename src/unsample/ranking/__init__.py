@@ -9,7 +9,7 @@ array([2., 2.])
 from unsample.ranking._against import ranks_against
 from unsample.ranking._candidates import Candidates
 from unsample.ranking._device import PRECISIONS, count_all_on_device, device_ranks
-from unsample.ranking._exact import count_all, exact_ranks
+from unsample.ranking._exact import Counted, count_all, exact_ranks
 from unsample.ranking._orders import LARGEST_ORDER, Orders
 from unsample.ranking._progress import Progress
 from unsample.ranking._results import FullRanks, SampledRanks
@@ -23,6 +23,7 @@ __all__ = [
     "PRECISIONS",
     "TIE_RULES",
     "Candidates",
+    "Counted",
     "FactorScores",
     "FullRanks",
     "Orders",
