@@ -95,3 +95,42 @@ def test_factors_that_diverged_are_refused():
     factors.item_factors[3, 1] = np.nan
     with pytest.raises(ScoreError, match="item factors must be finite"):
         device_ranks(factors, *targets, device="cpu")
+
+
+def stand_in(monkeypatch):
+    """Put plain products in the place of the kernels, to follow what is done with their counts."""
+    from unsample.ranking import _device, _fused
+
+    def own_scores(users, items, targets, *, launch):
+        return (users.float() * items[targets].float()).sum(1)
+
+    def count_above(users, items, own, *, ties, launch):
+        scores = users.float() @ items.float().T
+        return (scores > own[:, None]).sum(1), (scores >= own[:, None]).sum(1)
+
+    def count_excluded(users, items, own, starts, excluded, *, launch):
+        row = torch.repeat_interleave(torch.arange(len(users)), starts.diff())
+        scores = (users[row].float() * items[excluded].float()).sum(1)
+        return tuple(
+            torch.bincount(row[which], minlength=len(users))
+            for which in (scores > own[row], scores >= own[row])
+        )
+
+    for kernel in (own_scores, count_above, count_excluded):
+        monkeypatch.setattr(_fused, kernel.__name__, kernel)
+    monkeypatch.setattr(_device, "_chosen_engine", lambda *_: "fused")
+    monkeypatch.setattr(_device, "_TARGETS", 64)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dim", [3, 16, 20])
+def test_counts_of_the_kernels_become_ranks(monkeypatch, precision, dim):
+    stand_in(monkeypatch)
+    factors, targets, seen = world(dim=dim)
+    for excluded in (None, seen):
+        expected = exact_ranks(factors, *targets, items=700, seen=excluded, ties="optimistic")
+        found = device_ranks(
+            factors, *targets, device="cpu", precision=precision, seen=excluded, ties="optimistic"
+        )
+        assert np.array_equal(found.ranks, expected.ranks)
+        assert np.array_equal(found.ties, expected.ties)

@@ -1,9 +1,11 @@
 """Exact ranks of a factor model on a device: fused on CUDA with Triton, in chunks elsewhere.
 
-How a product is rounded decides which of two nearly equal items comes first. ``"float32"`` rounds
-as numpy does, up to the order of additions. ``"tf32"`` keeps ten bits of each factor, and
+How a product is rounded decides which of two nearly equal items comes first. ``"float32"`` is as
+fine as numpy's, with additions in another order. ``"tf32"`` keeps ten bits of each factor, and
 ``"bfloat16"`` seven; products are then exact and added up in float32. Targets and items are
-rounded alike, so a rank is off only by items whose scores lie within the rounding of the target's.
+rounded alike, so a rank is off only by items whose scores lie within the rounding of the target's:
+of random factors (128 of them, 200,000 items, targets at ranks 1 to 8,000) no, 27 % and 52 % of
+the ranks move, by 0.1 % and 0.7 % of themselves in the mean (``benchmarks/gpu_ranking.py``).
 """
 
 from __future__ import annotations
