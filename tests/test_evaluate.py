@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -627,3 +629,17 @@ def test_the_command_refuses_what_does_not_fit_together(run, arguments, words):
     )
     assert code == 2
     assert words in err
+
+
+# -- the example ---------------------------------------------------------------------------------
+
+
+def test_the_example_with_a_model_of_pytorch_runs(capsys):
+    pytest.importorskip("torch")
+    path = Path(__file__).parents[1] / "examples" / "evaluate_pytorch.py"
+    runpy.run_path(str(path), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "certified design" in shown
+    assert "NDCG@10" in shown
+    share = float(shown.split("% of a full ranking")[0].split()[-1])
+    assert share < 20

@@ -51,6 +51,8 @@ _TIE_RULES = ("random", "optimistic", "pessimistic")
 _PROBE = (16, 32)
 #: How far scores of two calls may differ, as a part of their spread, and still be rounding.
 _ROUNDING = 1e-3
+#: How many targets may speak for the others on the top K.
+_SPEAKERS = 30
 #: Under an adaptive design the data decide, so EM may stop earlier than on fixed samples.
 ADAPTIVE_METHOD = "mle(iterations=30)"
 
@@ -477,29 +479,27 @@ class _Outcome:
         return replace(found, counts=counts, distributions={})
 
     def _resolves(self, metric: Metric) -> bool:
-        """Return whether the targets that may be in the top K met enough items to tell.
+        """Return whether enough targets met enough items to tell the top K from the rest.
 
-        A target in the top K is beaten by few items or none. Those that an adaptive design left
-        alone because they were beaten need not be looked at, and those left behind by lot are
-        spoken for by those that went on. Of these, the mean number of items met that fall into
-        the top K must be one at least (the rule of `unsample.confidence`).
+        Enough items: on average one of those met falls into the top K (the rule of
+        `unsample.confidence`). Enough targets: all that may be in the top K, for no one left
+        alone after being beaten needs to be looked at; or at least some dozens of them, which
+        speak for those that were left behind by lot.
         """
-        may_be_top = np.ones(len(self.low), dtype=bool)
-        if isinstance(self.design, Adaptive):
-            furthest = np.minimum(self.sampled.max(), self.others)
-            may_be_top = (self.low - 1 < self.design.stop) & (self.sampled >= furthest)
-        if not may_be_top.any():
+        reach = metric.cutoff(int(self.others.max()) + 1) * self.sampled / self.others
+        seen = reach >= 1.0 - 1e-12
+        if np.count_nonzero(seen) >= _SPEAKERS:
             return True
-        in_top = (self.sampled / self.others)[may_be_top].mean()
-        return bool(metric.cutoff(int(self.others.max()) + 1) * in_top >= 1.0 - 1e-12)
+        stop = self.design.stop if isinstance(self.design, Adaptive) else np.inf
+        return bool(seen[self.low - 1 < stop].all())
 
     def _unresolved(self, resolved: dict[Metric, bool]) -> str:
         names = [metric.name for metric, enough in resolved.items() if not enough]
         are = "is" if len(names) == 1 else "are"
         return (
-            f"{', '.join(names)} {are} not resolved: the targets that may be in the top K met "
-            "fewer than one item of it on average, so the value rests on the method's "
-            "assumption about the top ranks; raise the budget or the cap, or certify"
+            f"{', '.join(names)} {are} not resolved: too few of the targets that may be in the "
+            "top K met as many items as it takes to meet one of it, so the value rests on the "
+            "method's assumption about the top ranks; raise the budget or the cap, or certify"
         )
 
 

@@ -18,15 +18,15 @@ _SAME_SIZE = 0.04
 
 
 def draw_by_design(
-    design: Design, ranks: IntArray, items: IntArray, rng: np.random.Generator
+    design: Design, ranks: IntArray, items: IntArray, rng: np.random.Generator, *, lot: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return sampled ranks and how many items each is among, for targets at these global ranks.
 
-    The design must be fitted (`Design.fit_to`) already.
+    The design must be fitted (`Design.fit_to`) already. ``lot`` is a random order of the targets;
+    models evaluated with one seed share it.
     """
     better, others = ranks - 1, items - 1
     scored, beaten = (np.zeros(len(ranks), dtype=np.int64) for _ in range(2))
-    lot = rng.permutation(len(ranks))
     while True:
         step = design.goal(Standing(scored, beaten, others, lot)) - scored
         rows = np.flatnonzero(step)

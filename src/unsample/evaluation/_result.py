@@ -102,7 +102,7 @@ class Evaluated:
         each = self.scored / len(self.users)
         return (
             f"{self.design.name} design: {self.scored:,} items scored, {each:,.1f} a target, "
-            f"{self.share:.2%} of a full ranking"
+            f"{self.share:.3%} of a full ranking"
         )
 
     def table(self) -> str:

@@ -27,9 +27,17 @@ def compute_adaptive_cell(spec: Spec, cell: Cell, ranks: Ranks) -> AdaptiveCell:
     """Evaluate the targets ``spec.repeats`` times at the cost of ``cell.sampled`` items each."""
     design = Adaptive(budget=cell.sampled).fit_to(spec.columns, ranks.items - 1)
     streams = cell.seed_sequence(spec.seed).spawn(spec.repeats)
+    # As in an evaluation with one seed, all models let the same targets go on.
+    shared = replace(cell, recommender="").seed_sequence(spec.seed).spawn(spec.repeats)
     drawn = [
-        draw_by_design(design, ranks.ranks, ranks.items, np.random.default_rng(stream))
-        for stream in streams
+        draw_by_design(
+            design,
+            ranks.ranks,
+            ranks.items,
+            np.random.default_rng(stream),
+            lot=np.random.default_rng(common).permutation(len(ranks.ranks)),
+        )
+        for stream, common in zip(streams, shared, strict=True)
     ]
     found, sampled = (np.stack(one) for one in zip(*drawn, strict=True))
     counts, histograms = _count(found, ranks.items, sampled)
