@@ -39,7 +39,7 @@ def test_bundled_ranks_are_ranks(dataset, recommender, protocol):
 
 
 def test_bundled_ranks_are_small():
-    folder = evaluation.load_ranks.__globals__["files"]("unsample.datasets.bundled")
+    folder = load_ranks.__globals__["files"]("unsample.datasets.bundled")
     assert sum(len(path.read_bytes()) for path in folder.iterdir() if path.is_file()) < 4_000_000
 
 
@@ -84,7 +84,7 @@ def test_bundled_evaluation_shows_the_bias_and_removes_most_of_it():
 def _fake_split(monkeypatch, validation: bool = False) -> Split:
     pairs = synthetic(300, 200, pairs=6000, rng=0)
     split = datasets.leave_random_out(pairs, rng=0, validation=validation)
-    monkeypatch.setattr(evaluation, "standard_split", lambda name, **options: split)
+    monkeypatch.setattr(evaluation._side_by_side, "standard_split", lambda name, **options: split)
     return split
 
 

@@ -318,7 +318,7 @@ def test_bad_input_is_named(arguments, error, message):
 def test_nan_scores_are_refused_with_their_number_and_the_first():
     scores = np.zeros((3, 4))
     scores[1, 2] = scores[2, 0] = np.nan
-    with pytest.raises(ScoreError, match=r"got 2 NaN .* first for user 1 in column 2"):
+    with pytest.raises(ScoreError, match=r"got 2 NaN .* first for user 1 and item 2"):
         exact_ranks(scores.__getitem__, np.arange(3), [0, 0, 0], items=4)
 
 

@@ -6,12 +6,14 @@
     ├── InputError (also a ValueError)    something the caller passed breaks a rule
     │   ├── RankError                     ranks that cannot be ranks of the stated design
     │   ├── DesignError                   a design that does not exist or cannot be estimated from
+    │   │   └── BudgetError               a budget too small for what the design promises
     │   ├── MetricError                   an unknown metric, or one an estimator cannot give
     │   ├── ContradictionError            published numbers that no ranks can give together
     │   ├── MethodError                   an unknown estimator or a parameter it does not have
     │   ├── ScoreError                    scores that cannot be ranked
     │   ├── RecommenderError              an unknown recommender, or one that is not fitted yet
     │   ├── FileError                     a file that is missing, unreadable, or lacks a column
+    │   │   ├── CheckpointError           a checkpoint of another evaluation
     │   │   └── ChecksumError             a file whose content is not the published one
     │   └── DatasetError                  an unknown data set, or one that lacks what is asked
     ├── DownloadError (also an OSError)   a public file could not be fetched
@@ -32,6 +34,8 @@ from __future__ import annotations
 
 __all__ = [
     "BiasedMethodWarning",
+    "BudgetError",
+    "CheckpointError",
     "ChecksumError",
     "ContradictionError",
     "ConvergenceWarning",
@@ -74,6 +78,10 @@ class DesignError(InputError):
     """A sampling design that does not exist, or that ranks alone cannot identify."""
 
 
+class BudgetError(DesignError):
+    """A budget with which a design cannot keep what it promises."""
+
+
 class MetricError(InputError):
     """An unknown metric, or a metric that an estimator cannot give."""
 
@@ -100,6 +108,10 @@ class RecommenderError(InputError):
 
 class FileError(InputError):
     """A file that is missing, unreadable, truncated, or lacks a column."""
+
+
+class CheckpointError(FileError):
+    """A checkpoint that belongs to another evaluation than the one to be resumed."""
 
 
 class ChecksumError(FileError):

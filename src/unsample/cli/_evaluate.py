@@ -1,7 +1,8 @@
-"""``unsample evaluate``: a recommender on a data set, exact and sampled side by side."""
+"""``unsample evaluate``: a recommender on a data set, by any design."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -15,8 +16,18 @@ from unsample.cli._options import (
     print_warnings,
 )
 from unsample.datasets import PROTOCOLS
+from unsample.errors import DesignError
 from unsample.estimation import DEFAULT_METRICS
-from unsample.evaluation import DESIGNS, evaluate_ranks, rank_bundled, rank_trained
+from unsample.evaluation import (
+    DESIGNS,
+    Evaluated,
+    Evaluation,
+    evaluate_bundled,
+    evaluate_ranks,
+    evaluate_trained,
+    rank_bundled,
+    rank_trained,
+)
 from unsample.recommenders import terminal_progress
 
 __all__ = ["evaluate_command"]
@@ -29,8 +40,18 @@ def evaluate_command(
     ],
     design: Annotated[
         str,
-        typer.Option(metavar="DESIGN", help="fixed: sample items for a target; exact: rank all."),
+        typer.Option(
+            metavar="DESIGN",
+            help=(
+                "fixed: as many items for each target; adaptive: more for those near the top; "
+                "certified: exact metrics@K from a part of the items; exact: rank all."
+            ),
+        ),
     ] = "fixed",
+    budget: Annotated[
+        int | None,
+        typer.Option(metavar="ITEMS", help="Items to score for a target, in the mean."),
+    ] = None,
     bundled: Annotated[
         bool, typer.Option("--bundled", help="Take the ranks that ship with the package.")
     ] = False,
@@ -38,7 +59,10 @@ def evaluate_command(
         str,
         typer.Option(metavar="NAME", help="everyday: training items excluded; paper: kept."),
     ] = "everyday",
-    sampled: Annotated[int, typer.Option(metavar="S", help="Items sampled for each target.")] = 99,
+    sampled: Annotated[
+        int | None,
+        typer.Option(metavar="S", help="Items sampled for each target by fixed. [default: 99]"),
+    ] = None,
     without_replacement: WithoutReplacement = False,
     metric: Metrics = None,
     method: Annotated[
@@ -49,38 +73,57 @@ def evaluate_command(
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of sampling and bootstrap.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a recommender on a data set: exact metrics beside those of a sampled evaluation.
+    """Evaluate a recommender on a data set, exactly or at a fraction of the cost.
+
+    The fixed design shows the exact metrics beside those of the sample.
 
     **Examples**
 
     `unsample evaluate --dataset ml-1m --recommender ease --bundled`
 
+    `unsample evaluate --dataset citeulike-a --recommender ease --bundled --design adaptive
+    --budget 500`
+
     `unsample evaluate --dataset ml-1m --recommender als --design exact --json`
     """
     check_choice("design", design, DESIGNS)
     check_choice("protocol", protocol, PROTOCOLS)
-    drawn = None if design == "exact" else sampled
-    replacement = not without_replacement
-    if bundled:
-        targets = rank_bundled(
+    if sampled is not None and (design != "fixed" or budget is not None):
+        raise DesignError(
+            f"sampled must be left out with {design} or a budget, got {sampled}; say --budget"
+        )
+    if budget is not None and design == "exact":
+        raise DesignError(f"budget must be left out with exact, which ranks all, got {budget}")
+    with terminal_progress(f"evaluating {recommender} on {dataset}") as progress:
+        if design in ("adaptive", "certified"):
+            source = "bundled" if bundled else "trained"
+            evaluate_it = (
+                evaluate_bundled if bundled else partial(evaluate_trained, progress=progress)
+            )
+            found = evaluate_it(
+                dataset,
+                recommender,
+                design=design,
+                budget=budget,
+                protocol=protocol,
+                metrics=metric or DEFAULT_METRICS,
+                method=method,
+                resamples=resamples,
+                seed=seed,
+            )
+            _print(
+                found, f"{recommender} on {dataset} ({source} ranks), {protocol} protocol", as_json
+            )
+            return
+        rank_it = rank_bundled if bundled else partial(rank_trained, progress=progress)
+        targets = rank_it(
             dataset,
             recommender,
             protocol=protocol,
-            sampled=drawn,
-            replacement=replacement,
+            sampled=None if design == "exact" else sampled or budget or 99,
+            replacement=not without_replacement,
             rng=seed,
         )
-    else:
-        with terminal_progress(f"training {recommender} on {dataset}") as progress:
-            targets = rank_trained(
-                dataset,
-                recommender,
-                protocol=protocol,
-                sampled=drawn,
-                replacement=replacement,
-                rng=seed,
-                progress=progress,
-            )
     result = evaluate_ranks(
         targets,
         metrics=metric or DEFAULT_METRICS,
@@ -88,8 +131,12 @@ def evaluate_command(
         resamples=resamples,
         rng=seed,
     )
+    _print(result, "", as_json)
+
+
+def _print(result: Evaluation | Evaluated, heading: str, as_json: bool) -> None:
     if as_json:
         typer.echo(result.to_json())
         return
-    typer.echo(str(result))
+    typer.echo(f"{heading}\n{result.table()}" if isinstance(result, Evaluated) else str(result))
     print_warnings(result.warnings)

@@ -7,23 +7,39 @@ array([2., 2.])
 """
 
 from unsample.ranking._against import ranks_against
-from unsample.ranking._exact import exact_ranks
+from unsample.ranking._candidates import Candidates
+from unsample.ranking._device import PRECISIONS, count_all_on_device, device_ranks
+from unsample.ranking._exact import Counted, count_all, exact_ranks
+from unsample.ranking._orders import LARGEST_ORDER, Orders
 from unsample.ranking._progress import Progress
 from unsample.ranking._results import FullRanks, SampledRanks
 from unsample.ranking._sampled import sampled_ranks
-from unsample.ranking._scores import FactorScores, Score, ScoreAll
+from unsample.ranking._scan import Scan, Tally, keyed_rank
+from unsample.ranking._scores import FactorScores, Score, ScoreAll, refuse_infinite_targets
 from unsample.ranking._ties import TIE_RULES, TieRule
 
 __all__ = [
+    "LARGEST_ORDER",
+    "PRECISIONS",
     "TIE_RULES",
+    "Candidates",
+    "Counted",
     "FactorScores",
     "FullRanks",
+    "Orders",
     "Progress",
     "SampledRanks",
+    "Scan",
     "Score",
     "ScoreAll",
+    "Tally",
     "TieRule",
+    "count_all",
+    "count_all_on_device",
+    "device_ranks",
     "exact_ranks",
+    "keyed_rank",
     "ranks_against",
+    "refuse_infinite_targets",
     "sampled_ranks",
 ]

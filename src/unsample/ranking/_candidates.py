@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, as_integer_array, check_integer
+from unsample._checks import BoolArray, IntArray, as_integer_array, check_integer
 from unsample.errors import InputError
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 __all__ = ["Candidates", "Chunk", "check_ids"]
+
+#: Targets whose seen items are looked through at a time.
+_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +79,55 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.users)
 
+    def take(self, rows: IntArray) -> Candidates:
+        """Return some of the targets."""
+        return replace(self, users=self.users[rows], targets=self.targets[rows])
+
+    @cached_property
+    def excluded(self) -> IntArray:
+        """Return how many items are no candidates of each target."""
+        if self.seen is None:
+            return np.zeros(len(self), dtype=np.int64)
+        lengths = np.diff(self.seen.indptr)[self.users].astype(np.int64)
+        return lengths - self.seen_targets
+
+    @cached_property
+    def seen_targets(self) -> BoolArray:
+        """Return which targets are among the seen items of their own users."""
+        if self.seen is None:
+            return np.zeros(len(self), dtype=bool)
+        present = [
+            self._is_seen(self.users[start : start + _ROWS], self.targets[start : start + _ROWS])
+            for start in range(0, len(self), _ROWS)
+        ]
+        return np.concatenate(present)
+
+    def _is_seen(self, users: IntArray, targets: IntArray) -> BoolArray:
+        assert self.seen is not None
+        block = self.seen[users]
+        row = np.repeat(np.arange(len(users)), np.diff(block.indptr))
+        return np.bincount(row[block.indices == targets[row]], minlength=len(users)) > 0
+
+    def items_at(self, rows: IntArray, index: IntArray) -> IntArray:
+        """Return the items at places ``index`` among the other candidates of these targets.
+
+        The other candidates of a target stand in the order of their ids: all items but itself
+        and the excluded ones.
+        """
+        targets = self.targets[rows]
+        if self.seen is None:
+            return index + (index >= targets[:, None])
+        row, column = self._excluded_pairs(self.users[rows], targets)
+        before = np.bincount(row[column < targets[row]], minlength=len(rows))
+        index = index + (index >= (targets - before)[:, None])
+        # Place j is the item j + (excluded items up to it): of the sorted excluded items e_0,
+        # e_1, ... those with e_i - i <= j. One search serves all rows, each in a range of its own.
+        first = np.searchsorted(row, np.arange(len(rows)))
+        ranges = np.arange(len(rows)) * (self.items + 1)
+        keys = column - (np.arange(len(row)) - first[row]) + ranges[row]
+        found = np.searchsorted(keys, index + ranges[:, None], side="right")
+        return np.asarray(index + (found - first[:, None]))
+
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """Yield the targets in order, at most ``rows`` at a time."""
         for start in range(0, len(self), rows):
@@ -122,7 +175,7 @@ def _as_seen(seen: Any, items: int) -> scipy.sparse.csr_array:
     matrix: scipy.sparse.csr_array = csr_array(cast("Any", seen))
     if matrix.shape[1] != items:
         raise InputError(f"seen must have {items} columns, one an item, got {matrix.shape[1]}")
-    if matrix.has_canonical_format and matrix.data.all():
+    if matrix.has_canonical_format and matrix.data.all():  # sorted, and nothing twice
         return matrix
     matrix = matrix.copy()
     matrix.sum_duplicates()

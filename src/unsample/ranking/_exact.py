@@ -6,6 +6,7 @@ twice (better, at least as good), and what the excluded pairs contributed is sub
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from unsample.ranking._ties import check_ties, rank_with_ties
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["exact_ranks"]
+__all__ = ["Counted", "count_all", "exact_ranks"]
 
 #: Scores of a block when ``chunk`` is not given: 8 MB of float32.
 _BLOCK = 1 << 21
@@ -70,17 +71,36 @@ def exact_ranks(
     """
     rule, generator = check_ties(ties), as_rng(rng)
     candidates = Candidates.check(users, targets, items, seen)
+    better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
+    for part in count_all(score_all, candidates, chunk=chunk):
+        better[part.place], equal[part.place] = part.better, part.equal
+        if progress is not None:
+            progress(part.place.stop, len(candidates))
+    catalogue = candidates.items - candidates.excluded
+    return FullRanks(rank_with_ties(better, equal, rule, generator), catalogue, equal)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """How some consecutive targets compare with all their candidates, and their own scores."""
+
+    place: slice
+    better: IntArray
+    equal: IntArray
+    own: ScoreArray
+
+
+def count_all(
+    score_all: ScoreAll, candidates: Candidates, *, chunk: int | None = None
+) -> Iterator[Counted]:
+    """Compare targets with all their candidates, chunk after chunk of targets."""
     default = max(_FEWEST_ROWS, _BLOCK // candidates.items)
     rows = default if chunk is None else check_integer("chunk", chunk, minimum=1)
     counter = _Counter.build(min(rows, len(candidates)), candidates.items)
-    better, equal, catalogue = (np.empty(len(candidates), dtype=np.int64) for _ in range(3))
     for part in candidates.chunks(rows):
         scores = score_block(score_all, part.users, candidates.items)
-        better[part.place], equal[part.place] = _beaten_and_tied(scores, part, counter)
-        catalogue[part.place] = candidates.items - part.excluded
-        if progress is not None:
-            progress(part.place.stop, len(candidates))
-    return FullRanks(rank_with_ties(better, equal, rule, generator), catalogue, equal)
+        own = scores[np.arange(len(part)), part.targets]
+        yield Counted(part.place, *_beaten_and_tied(scores, own, part, counter), own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +132,9 @@ class _Counter:
 
 
 def _beaten_and_tied(
-    scores: ScoreArray, part: Chunk, counter: _Counter
+    scores: ScoreArray, target: ScoreArray, part: Chunk, counter: _Counter
 ) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many others tie with it."""
-    target = scores[np.arange(len(part)), part.targets]
     better = counter.count(np.greater, scores, target)
     not_worse = counter.count(np.greater_equal, scores, target)
     if len(part.row):

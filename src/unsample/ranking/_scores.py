@@ -16,6 +16,9 @@ __all__ = ["FactorScores", "Score", "ScoreAll", "ScoreArray", "score_block"]
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
 
+#: Bytes of item factors gathered at a time.
+_ROOM = 1 << 20
+
 
 class ScoreAll(Protocol):
     """Scores of every item: one row for each user asked for, one column for each item."""
@@ -65,18 +68,31 @@ class FactorScores:
 
     def __call__(self, users: IntArray, /) -> ScoreArray:
         """Return the scores of all items for these users."""
-        left, right = self._factors
+        left, right = self.folded
         return np.asarray(left[users] @ right.T)
 
     def score(self, users: IntArray, items: IntArray, /) -> ScoreArray:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
-        left, right = self._factors
-        subscripts = "id,id->i" if np.ndim(items) == 1 else "id,ijd->ij"
-        return np.asarray(np.einsum(subscripts, left[users], right[items]))
+        left, right = self.folded
+        asked = np.asarray(items)
+        table = asked.reshape(len(users), -1)
+        if table.size and not 0 <= table.min() <= table.max() < len(right):
+            raise InputError(f"items must be in 0..{len(right) - 1}, got others among them")
+        kind = np.result_type(left, right)
+        scores = np.empty(table.shape, dtype=kind)
+        # Factors are gathered into a room that stays in the processor's cache.
+        rows = max(1, _ROOM // max(1, table.shape[1] * right.shape[1] * right.itemsize))
+        room = np.empty((min(rows, len(table)), table.shape[1], right.shape[1]), dtype=right.dtype)
+        for start in range(0, len(table), rows):
+            part = slice(start, start + rows)
+            size = len(table[part])
+            np.take(right, table[part], axis=0, out=room[:size], mode="clip")
+            np.matmul(room[:size], left[users[part], :, None], out=scores[part, :, None])
+        return scores.reshape(asked.shape)
 
     @cached_property
-    def _factors(self) -> tuple[ScoreArray, ScoreArray]:
-        """The bias as one more factor: the product then adds it without a pass of its own."""
+    def folded(self) -> tuple[ScoreArray, ScoreArray]:
+        """Return the factors with the bias as one more: a product then adds it without a pass."""
         if self.item_bias is None:
             return self.user_factors, self.item_factors
         ones = np.ones((len(self.user_factors), 1), dtype=self.user_factors.dtype)
@@ -93,8 +109,17 @@ def score_block(score_all: ScoreAll, users: IntArray, items: int) -> ScoreArray:
     return scores[place] if repeated else scores
 
 
-def as_scores(values: npt.ArrayLike, shape: tuple[int, ...], users: IntArray) -> ScoreArray:
-    """Return scores as floats of the right shape without NaN (infinities are fine)."""
+def as_scores(
+    values: npt.ArrayLike,
+    shape: tuple[int, ...],
+    users: IntArray,
+    *,
+    items: IntArray | None = None,
+) -> ScoreArray:
+    """Return scores as floats of the right shape without NaN (infinities are fine).
+
+    ``items`` are the items of each row where they are not all items in order.
+    """
     scores = np.asarray(values)
     if scores.shape != shape:
         raise ScoreError(
@@ -107,7 +132,7 @@ def as_scores(values: npt.ArrayLike, shape: tuple[int, ...], users: IntArray) ->
     with np.errstate(invalid="ignore"):
         suspicious = np.isnan(scores @ np.zeros(shape[-1], dtype=scores.dtype))
     if suspicious.any():
-        _refuse_nan(scores, users)
+        _refuse_nan(scores, users, items)
     return scores
 
 
@@ -117,13 +142,27 @@ def _to_float(scores: npt.NDArray[Any]) -> ScoreArray:
     return scores.astype(np.float64)
 
 
-def _refuse_nan(scores: ScoreArray, users: IntArray) -> None:
+def refuse_infinite_targets(own: ScoreArray, users: IntArray, targets: IntArray) -> None:
+    """Refuse targets that are scored as if they must not be recommended, or without bound."""
+    bad = np.isinf(own)
+    if bad.any():
+        where = int(np.argmax(bad))
+        raise ScoreError(
+            f"scores of targets must be finite, got {int(bad.sum())} infinite ones among "
+            f"{len(own)}, the first {own[where]} for user {int(users[where])} and item "
+            f"{int(targets[where])}; an item masked by -inf cannot be a target (other items may "
+            "be infinite: they rank above or below all finite ones)"
+        )
+
+
+def _refuse_nan(scores: ScoreArray, users: IntArray, items: IntArray | None) -> None:
     bad = np.isnan(scores)
     if not bad.any():
         return
     row, column = (int(place) for place in np.argwhere(bad)[0][[0, -1]])
+    item = column if items is None else int(items[row, column])
     raise ScoreError(
         f"scores must not be NaN, got {int(bad.sum())} NaN in a block of {len(users)} users, the "
-        f"first for user {int(users[row])} in column {column}; a model that diverged gives such "
+        f"first for user {int(users[row])} and item {item}; a model that diverged gives such "
         "scores, and -inf may stand for an item that must not be recommended"
     )

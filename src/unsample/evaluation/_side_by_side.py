@@ -11,25 +11,28 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import IntArray, Seed, as_rng, check_choice
-from unsample.datasets import PROTOCOLS, load_ranks, standard_split
+from unsample.datasets import PROTOCOLS, Split, load_ranks, standard_split
 from unsample.errors import UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
 from unsample.estimators import Estimator
+from unsample.evaluation._designs import Design
+from unsample.evaluation._evaluate import evaluate, evaluate_known_ranks
+from unsample.evaluation._result import Evaluated
 from unsample.metrics import Metric
 from unsample.ranking import Progress, exact_ranks, sampled_ranks
 from unsample.recommenders import create
 from unsample.sampling import draw_sampled_ranks
 
 __all__ = [
-    "DESIGNS",
     "Evaluation",
     "RankedTargets",
+    "evaluate_bundled",
     "evaluate_ranks",
+    "evaluate_trained",
     "rank_bundled",
     "rank_trained",
 ]
 
-DESIGNS = ("exact", "fixed")
 DEFAULT_METHODS = ("naive", "mle")
 
 
@@ -130,6 +133,62 @@ def evaluate_ranks(
     return Evaluation(targets, truth, estimates, estimates.warnings)
 
 
+def evaluate_bundled(
+    dataset: str,
+    recommender: str,
+    *,
+    design: str | Design,
+    budget: int | None = None,
+    protocol: str = "everyday",
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    resamples: int = 400,
+    seed: int = 0,
+) -> Evaluated:
+    """Evaluate the shipped ranks of a recommender as a design would have seen them."""
+    bundled = load_ranks(dataset, recommender, protocol=protocol)
+    return evaluate_known_ranks(
+        bundled.ranks,
+        items=bundled.items,
+        design=design,
+        budget=budget,
+        metrics=metrics,
+        method=method,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def evaluate_trained(
+    dataset: str,
+    recommender: str,
+    *,
+    design: str | Design,
+    budget: int | None = None,
+    protocol: str = "everyday",
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    resamples: int = 400,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Evaluated:
+    """Train a recommender on a data set, and evaluate it by a design."""
+    model, split, seen = _trained(dataset, recommender, protocol, progress)
+    return evaluate(
+        model,
+        (split.target_user, split.target_item),
+        items=split.train.items,
+        design=design,
+        budget=budget,
+        seen=seen,
+        metrics=metrics,
+        method=method,
+        resamples=resamples,
+        seed=seed,
+        progress=progress,
+    )
+
+
 def rank_bundled(
     dataset: str,
     recommender: str,
@@ -175,11 +234,7 @@ def rank_trained(
     progress: Progress | None = None,
 ) -> RankedTargets:
     """Train a recommender on a data set's published split (or a random one), and rank."""
-    check_choice("protocol", protocol, PROTOCOLS)
-    model = create(recommender)
-    split = standard_split(dataset, validation=False)
-    model.fit_split(split, progress=progress)
-    seen = split.history().matrix() if protocol == "everyday" else None
+    model, split, seen = _trained(dataset, recommender, protocol, progress)
     users, targets, items = split.target_user, split.target_item, split.train.items
     full = exact_ranks(model.score_all, users, targets, items=items, seen=seen, rng=0)
     drawn = None
@@ -206,3 +261,14 @@ def rank_trained(
         source="trained",
         note=split.note,
     )
+
+
+def _trained(
+    dataset: str, recommender: str, protocol: str, progress: Progress | None
+) -> tuple[Any, Split, Any]:
+    """Return a fitted recommender, the split it was fitted on, and the pairs to leave out."""
+    check_choice("protocol", protocol, PROTOCOLS)
+    model = create(recommender)
+    split = standard_split(dataset, validation=False)
+    model.fit_split(split, progress=progress)
+    return model, split, split.history().matrix() if protocol == "everyday" else None

@@ -1,0 +1,547 @@
+"""`evaluate`: a scorer, its targets and a design in; metrics with intervals and their cost out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import metrics as _metrics
+from unsample._checks import BoolArray, FloatArray, IntArray, check_choice, check_integer
+from unsample.counts import RankCounts
+from unsample.errors import DesignError, InputError, ScoreError, UnresolvedWarning, UnsampleWarning
+from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
+from unsample.estimators import Estimator
+from unsample.evaluation._checkpoint import Checkpoint, State, identity
+from unsample.evaluation._designs import Adaptive, Design, Standing, as_design
+from unsample.evaluation._law import merged_sizes
+from unsample.evaluation._result import Evaluated
+from unsample.evaluation._scorers import Scorer, as_scorer
+from unsample.evaluation._targets import as_candidates
+from unsample.metrics import Metric
+from unsample.ranking import (
+    LARGEST_ORDER,
+    Candidates,
+    Counted,
+    Orders,
+    Progress,
+    Scan,
+    Tally,
+    count_all,
+    count_all_on_device,
+    keyed_rank,
+    refuse_infinite_targets,
+)
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+__all__ = ["ADAPTIVE_METHOD", "evaluate", "evaluate_known_ranks"]
+
+#: The tie rules under which ranks are whole numbers.
+_TIE_RULES = ("random", "optimistic", "pessimistic")
+#: Targets and items of the probe that tells whether a scorer repeats itself.
+_PROBE = (16, 32)
+#: How far scores of two calls may differ, as a part of their spread, and still be rounding.
+_ROUNDING = 1e-3
+#: How many targets may speak for the others on the top K.
+_SPEAKERS = 30
+#: Under an adaptive design the data decide, so EM may stop earlier than on fixed samples.
+ADAPTIVE_METHOD = "mle(iterations=30)"
+
+
+def evaluate(
+    scorer: Any,
+    targets: Any,
+    *,
+    items: int,
+    design: str | Design = "adaptive",
+    budget: int | None = None,
+    seen: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    ties: str = "random",
+    weights: npt.ArrayLike | None = None,
+    seed: int = 0,
+    resamples: int = 400,
+    batch: int = 1 << 17,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Evaluated:
+    """Evaluate a recommender on the full catalogue at a fraction of the cost, or exactly.
+
+    Parameters
+    ----------
+    scorer
+        A callable ``scores(users, items)`` that scores row i of the matrix ``items`` for
+        ``users[i]``; a pair (user factors, item factors) or a `FactorScores`; a
+        ``torch.nn.Module`` whose ``forward(users, items)`` takes two equally long vectors of
+        ids; a factor model of implicit; or a recommender with ``score`` and ``score_all``.
+        Higher is better. Items scored -inf rank below all others, +inf above; NaN is an error.
+    targets
+        The relevant items: a pair (users, items) of id arrays (a user with several targets comes
+        several times), a dict of user -> items, or a sparse users x items matrix.
+    items
+        Number of items in the catalogue.
+    design
+        ``"adaptive"``, ``"certified"``, ``"fixed"`` or ``"exact"``; or one with parameters, such
+        as ``Adaptive(start=64, cap=6400)``. See the page on designs.
+    budget
+        Mean number of items to score for a target, instead of the design's parameters.
+    seen
+        Sparse users x items matrix of pairs that are no candidates (training data); None keeps
+        all items.
+    metrics
+        Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
+    method
+        Estimator for sampled designs, or several; by default ``"mle"``, under an adaptive design
+        with 30 iterations.
+    ties
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``. Random ties are keyed by the seed.
+    weights
+        How much each target counts, where they differ.
+    seed
+        Decides the order in which each target meets items, which is the same for every model,
+        batch size and number of workers, and the bootstrap.
+    resamples
+        Bootstrap samples behind the intervals; 0 for none.
+    batch
+        Scores asked for in one call, about.
+    workers
+        Threads that score.
+    device, precision
+        With ``design="exact"`` and factors: rank on this device of torch (``"cuda"``), with
+        factors rounded to ``"float32"``, ``"tf32"`` or ``"bfloat16"``; see `device_ranks`.
+    checkpoint
+        A file to which the state is written now and then. The same call goes on from there, to
+        the same result.
+    progress
+        Called with targets done and targets in all.
+
+    >>> users, catalogue = np.random.default_rng(0).normal(size=(2, 500, 8))
+    >>> result = evaluate((users, catalogue), (np.arange(500), np.arange(500)), items=500,
+    ...                   design="certified", metrics="NDCG@10")
+    >>> full = evaluate((users, catalogue), (np.arange(500), np.arange(500)), items=500,
+    ...                 design="exact", metrics="NDCG@10")
+    >>> bool(np.isclose(result["NDCG@10"].value, full["NDCG@10"].value)), result.share < 0.2
+    (True, True)
+    """
+    items = check_integer("items", items, minimum=2, maximum=LARGEST_ORDER)
+    candidates = as_candidates(targets, items, seen)
+    chosen = as_design(design, budget)
+    scoring = as_scorer(scorer, items)
+    if device is not None and (scoring.factors is None or chosen.name != "exact"):
+        raise InputError(
+            f"device must be left out unless factors are ranked in full, got {device!r} with "
+            f"design={chosen.name!r}; a torch module is asked on the device it is on"
+        )
+    scan = Scan.prepare(
+        scoring.score,
+        candidates,
+        seed=check_integer("seed", seed, minimum=0, maximum=2**63 - 1),
+        replacement=chosen.with_replacement,
+    )
+    return evaluate_scan(
+        scan,
+        chosen,
+        scorer=scoring,
+        metrics=metrics,
+        method=method,
+        ties=ties,
+        weights=weights,
+        seed=seed,
+        resamples=resamples,
+        batch=batch,
+        workers=workers,
+        device=device,
+        precision=precision,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+
+
+def evaluate_known_ranks(
+    ranks: npt.ArrayLike,
+    *,
+    items: npt.ArrayLike,
+    design: str | Design = "adaptive",
+    budget: int | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    seed: int = 0,
+    resamples: int = 400,
+) -> Evaluated:
+    """Return what a design would make of targets whose full ranks are known already.
+
+    A model is made up that gives each target its rank among its own number of ``items``; the
+    design meets its items as it would meet those of any model.
+    """
+    counts = RankCounts.from_ranks(
+        ranks, items=items, sampled=np.asarray(items) - 1, replacement=False
+    )
+    better = np.asarray(ranks, dtype=np.int64) - 1
+    sizes = np.broadcast_to(np.asarray(items, dtype=np.int64), better.shape)
+    # Items are scored by their ids, the smallest best; the target is the last one.
+    users = np.arange(len(better))
+    candidates = Candidates(users, sizes - 1, counts.largest_catalogue, None)
+
+    def score(asked: IntArray, some: IntArray, /) -> FloatArray:
+        return np.where(some == sizes[asked, None] - 1, 0.5 - better[asked, None], -some)
+
+    chosen = as_design(design, budget)
+    scan = Scan.prepare(
+        score, candidates, seed=seed, replacement=chosen.with_replacement, others=sizes - 1
+    )
+    return evaluate_scan(
+        scan,
+        chosen,
+        scorer=Scorer(score),
+        metrics=metrics,
+        method=method,
+        seed=seed,
+        resamples=resamples,
+    )
+
+
+def evaluate_scan(
+    scan: Scan,
+    design: Design,
+    *,
+    scorer: Scorer,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    ties: str = "random",
+    weights: npt.ArrayLike | None = None,
+    seed: int = 0,
+    resamples: int = 400,
+    batch: int = 1 << 17,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Evaluated:
+    """Evaluate targets that are prepared already; see `evaluate`."""
+    hint = "the mean place among ties ('realistic') is no whole number, which ranks must be here"
+    check_choice("ties", ties, _TIE_RULES, hint=hint if ties == "realistic" else "")
+    wanted = _metrics.parse_all(metrics)
+    design = design.fit_to(wanted, scan.others)
+    probe = _probed(scan)
+    place = None
+    if checkpoint is not None:
+        place = Checkpoint(Path(checkpoint), _identity(scan, design, ties, seed), probe)
+    run = _Run(
+        scan,
+        design,
+        scorer,
+        ties,
+        check_integer("batch", batch, minimum=1),
+        check_integer("workers", workers, minimum=1),
+        device,
+        precision,
+        place,
+        progress,
+    )
+    state = run.finish()
+    outcome = _Outcome.read(run, state.tally)
+    estimates = outcome.estimates(wanted, method, weights, resamples=resamples, rng=seed)
+    return Evaluated(
+        estimates,
+        design,
+        scan.candidates.users,
+        scan.candidates.targets,
+        outcome.low,
+        outcome.high,
+        outcome.sampled,
+        scan.others + 1,
+        state.tally.scored,
+        state.asked + 2 * probe.size,
+        seed,
+        None if weights is None else np.asarray(weights, dtype=np.float64),
+        (*estimates.warnings, *_infinity_notes(state.tally, scan.candidates.users)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """An evaluation under way: rounds of comparisons until the design has enough."""
+
+    scan: Scan
+    design: Design
+    scorer: Scorer
+    ties: str
+    batch: int
+    workers: int
+    device: str | None
+    precision: str
+    checkpoint: Checkpoint | None
+    progress: Progress | None
+
+    def finish(self) -> State:
+        """Go from the checkpoint, or from nothing, to the end."""
+        total = len(self.scan.others)
+        state = self.checkpoint.load() if self.checkpoint is not None else None
+        if state is None:
+            state = State(Tally.empty(total), np.zeros(total, dtype=np.int64))
+        with self._kept(state):
+            while True:
+                self._reach_goal(state)
+                goal = self.design.goal(self._standing(state.tally))
+                if not (goal > state.tally.scored).any():
+                    break
+                state.goal[:] = goal
+        return state
+
+    @property
+    def others(self) -> IntArray:
+        """Return how many candidates each target has beside itself."""
+        return self.scan.others
+
+    def _standing(self, tally: Tally) -> Standing:
+        lot = np.argsort(self.scan.keys, kind="stable")
+        return Standing(tally.scored, self.beaten(tally), self.others, lot)
+
+    def _reach_goal(self, state: State) -> None:
+        for asked in self._compare(state):
+            state.asked += asked
+            if self.checkpoint is not None:
+                self.checkpoint.save(state)
+            if self.progress is not None:
+                done = int(np.count_nonzero(state.tally.scored >= state.goal))
+                self.progress(done, len(state.goal), f"{int(state.tally.scored.sum()):,} scored")
+
+    def _compare(self, state: State) -> Iterator[int]:
+        if self.scorer.score_all is not None and self._all_or_nothing(state):
+            unfinished = np.flatnonzero(state.tally.scored < state.goal)
+            return self._count_all(state.tally, unfinished)
+        return self.scan.advance(state.tally, state.goal, batch=self.batch, workers=self.workers)
+
+    def _all_or_nothing(self, state: State) -> bool:
+        """Return whether every target is either done with all its candidates or untouched."""
+        untouched, done = state.tally.scored == 0, state.tally.scored == self.others
+        return bool(((state.goal == self.others) & (untouched | done)).all())
+
+    def _count_all(self, tally: Tally, rows: IntArray) -> Iterator[int]:
+        """Compare targets with all their candidates at once, from whole rows of scores."""
+        if not len(rows):
+            return
+        candidates = self.scan.candidates.take(rows)
+        for part in self._counted(candidates):
+            at = rows[part.place]
+            refuse_infinite_targets(
+                part.own, candidates.users[part.place], candidates.targets[part.place]
+            )
+            tally.better[at], tally.equal[at] = part.better, part.equal
+            tally.scored[at] = self.others[at]
+            yield len(at) * candidates.items
+
+    def _counted(self, candidates: Candidates) -> Iterator[Counted]:
+        if self.device is not None:
+            assert self.scorer.factors is not None
+            return count_all_on_device(
+                self.scorer.factors, candidates, device=self.device, precision=self.precision
+            )
+        assert self.scorer.score_all is not None
+        return count_all(self.scorer.score_all, candidates)
+
+    def beaten(self, tally: Tally) -> IntArray:
+        """Return how often each target is beaten for sure.
+
+        Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
+        """
+        rule = "optimistic" if self.design.exact and self.ties == "random" else self.ties
+        return tally.beaten(rule)
+
+    @contextmanager
+    def _kept(self, state: State) -> Iterator[None]:
+        """Save the state at the end, and also when something goes wrong on the way."""
+        try:
+            yield
+        finally:
+            if self.checkpoint is not None:
+                self.checkpoint.save(state, now=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Outcome:
+    """The rank of each target, ``low..high`` among ``sampled + 1`` items of ``others + 1``."""
+
+    design: Design
+    low: IntArray
+    high: IntArray
+    sampled: IntArray
+    others: IntArray
+
+    @classmethod
+    def read(cls, run: _Run, tally: Tally) -> _Outcome:
+        """Read ranks off what was counted."""
+        others = run.others
+        if not run.design.exact:
+            ranks = 1 + tally.beaten(run.ties)
+            return cls(run.design, ranks, ranks, tally.scored, others)
+        place = Orders(others, run.scan.keys).tie_place(np.arange(len(others)))
+        ranks = keyed_rank(tally.better, tally.equal, run.ties, place)
+        known = tally.scored == others
+        # Beaten K times, a target is beyond K; how far beyond, nobody looked.
+        low = np.where(known, ranks, 1 + run.beaten(tally))
+        return cls(run.design, low, np.where(known, ranks, others + 1), others, others)
+
+    def estimates(
+        self,
+        metrics: tuple[Metric, ...],
+        method: str | Estimator | Iterable[str | Estimator] | None,
+        weights: npt.ArrayLike | None,
+        *,
+        resamples: int,
+        rng: int,
+    ) -> Estimates:
+        """Return the metrics: plain ones of known ranks, estimates of sampled ones."""
+        if self.design.exact:
+            return self._plain(metrics, method, weights, resamples, rng)
+        counts = RankCounts.from_ranks(
+            self.low,
+            items=self.others + 1,
+            sampled=self.sampled,
+            weights=weights,
+            replacement=self.design.with_replacement,
+        )
+        replacement = self.design.with_replacement
+        sizes = merged_sizes(self.others + 1, self.sampled, replacement=replacement)
+        merged = RankCounts.from_ranks(
+            self.low, items=sizes, sampled=self.sampled, weights=weights, replacement=replacement
+        )
+        default = ADAPTIVE_METHOD if isinstance(self.design, Adaptive) else "mle"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UnsampleWarning)
+            found = estimate(
+                merged,
+                metrics=metrics,
+                method=default if method is None else method,
+                resamples=resamples,
+                rng=rng,
+            )
+        notes = [note for note in caught if not issubclass(note.category, UnresolvedWarning)]
+        resolved = {metric: self._resolves(metric) for metric in metrics}
+        texts = [str(note.message) for note in notes]
+        for note in notes:
+            warnings.warn(note.message, stacklevel=4)
+        if not all(resolved.values()):
+            texts.append(self._unresolved(resolved))
+            warnings.warn(texts[-1], UnresolvedWarning, stacklevel=4)
+        entries = tuple(replace(one, resolved=resolved[one.metric]) for one in found.entries)
+        return replace(found, entries=entries, counts=counts, warnings=tuple(texts))
+
+    def _plain(
+        self,
+        metrics: tuple[Metric, ...],
+        method: str | Estimator | Iterable[str | Estimator] | None,
+        weights: npt.ArrayLike | None,
+        resamples: int,
+        rng: int,
+    ) -> Estimates:
+        if method is not None:
+            raise DesignError(
+                f"method must be left out with design={self.design.name!r}, whose ranks need no "
+                f"estimating, got {method!s}"
+            )
+        # Metrics@K do not tell the ranks beyond K apart: the last one stands for all of them.
+        found = exact(
+            self.high,
+            items=self.others + 1,
+            metrics=metrics,
+            weights=weights,
+            resamples=resamples,
+            rng=rng,
+        )
+        if np.array_equal(self.low, self.high):
+            return found
+        weight = np.ones(len(self.low)) if weights is None else np.asarray(weights, dtype=float)
+        counts = RankCounts(
+            sampled=self.sampled,
+            items=self.others + 1,
+            low=self.low,
+            high=self.high,
+            count=np.ones(len(self.low), dtype=np.int64),
+            weight=weight,
+            weight_squared=weight**2,
+            replacement=False,
+        )
+        return replace(found, counts=counts, distributions={})
+
+    def _resolves(self, metric: Metric) -> bool:
+        """Return whether enough targets met enough items to tell the top K from the rest.
+
+        Enough items: on average one of those met falls into the top K (the rule of
+        `unsample.confidence`). Enough targets: all that may be in the top K, for no one left
+        alone after being beaten needs to be looked at; or at least some dozens of them, which
+        speak for those that were left behind by lot.
+        """
+        reach = metric.cutoff(int(self.others.max()) + 1) * self.sampled / self.others
+        seen = reach >= 1.0 - 1e-12
+        if np.count_nonzero(seen) >= _SPEAKERS:
+            return True
+        stop = self.design.stop if isinstance(self.design, Adaptive) else np.inf
+        return bool(seen[self.low - 1 < stop].all())
+
+    def _unresolved(self, resolved: dict[Metric, bool]) -> str:
+        names = [metric.name for metric, enough in resolved.items() if not enough]
+        are = "is" if len(names) == 1 else "are"
+        return (
+            f"{', '.join(names)} {are} not resolved: too few of the targets that may be in the "
+            "top K met as many items as it takes to meet one of it, so the value rests on the "
+            "method's assumption about the top ranks; raise the budget or the cap, or certify"
+        )
+
+
+def _probed(scan: Scan) -> FloatArray:
+    """Ask for a few scores twice, and refuse a scorer that contradicts itself."""
+    first, second = (np.asarray(scan.probe(*_PROBE), dtype=np.float64) for _ in range(2))
+    finite = np.isfinite(first) & np.isfinite(second)
+    spread = float(np.ptp(first[finite])) if finite.any() else 0.0
+    with np.errstate(invalid="ignore"):
+        moved = (first != second) & ~(np.abs(first - second) <= _ROUNDING * spread)
+    if moved.any():
+        row, column = np.argwhere(moved)[0]
+        raise ScoreError(
+            f"scores must be the same when asked for again, got {int(moved.sum())} of "
+            f"{moved.size} that are not, the first {first[row, column]:.6g} and then "
+            f"{second[row, column]:.6g}; fix the seed of what is random in the model, or switch "
+            "it off (dropout: model.eval())"
+        )
+    return first
+
+
+def _identity(scan: Scan, design: Design, ties: str, seed: int) -> str:
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "users": scan.candidates.users,
+        "targets": scan.candidates.targets,
+        "others": scan.others,
+    }
+    if scan.candidates.seen is not None:
+        arrays |= {"starts": scan.candidates.seen.indptr, "seen": scan.candidates.seen.indices}
+    parameters = asdict(design)
+    if design.exact:
+        del parameters["budget"]  # more of it goes on where less ended
+    settings = {"design": design.name, **parameters, "ties": ties, "seed": seed}
+    return identity({**settings, "items": scan.candidates.items}, arrays)
+
+
+def _infinity_notes(tally: Tally, users: IntArray) -> tuple[str, ...]:
+    met: BoolArray = tally.infinite > 0
+    if not met.any():
+        return ()
+    text = (
+        f"{int(tally.infinite.sum())} scores were infinite, the first for user "
+        f"{int(users[np.argmax(met)])}: such items rank above (+inf) or below (-inf) all others"
+    )
+    return (text,)

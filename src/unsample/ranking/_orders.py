@@ -1,0 +1,180 @@
+"""Random orders of items that take no memory: any stretch of them is computed when it is asked for.
+
+Every target has an order of its own, made from a seed, its user and its item alone. So the items
+it meets are the same whatever the batch, the number of threads, the device or the model: two
+models evaluated with one seed see the same items, and differ only in how they score them.
+
+An order is a Feistel network over the mixed radix left x right >= size: a position is split into
+two digits, and each digit in turn is shifted by a keyed function of the other, which can be undone
+whatever that function is. The few values beyond ``size`` walk on through the network until they
+fall inside it. Arithmetic is on 32-bit words, which numpy handles many at a time. A network over a
+handful of items cannot reach all their orders alike, so short orders are sorted by keyed numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import BoolArray, IntArray
+
+__all__ = ["LARGEST_ORDER", "Orders", "target_keys"]
+
+Words: TypeAlias = npt.NDArray[np.uint32]
+LongWords: TypeAlias = npt.NDArray[np.uint64]
+
+#: A digit is scaled from 16 random bits, so it has at most 2**16 values.
+LARGEST_ORDER = 1 << 32
+_ROUNDS = 6
+_HALF, _FIFTEEN = np.uint32(16), np.uint32(15)
+#: Orders of at most this many items are sorted instead.
+_SHORT = 256
+# Multipliers and shifts with little bias in any bit (searched for by C. Wellons, "lowbias32").
+_FIRST, _SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
+# SplitMix64 (Steele, Lea, Flood 2014), which makes independent keys from counters.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+def target_keys(seed: int, users: IntArray, targets: IntArray) -> LongWords:
+    """Return the key of each target: 64 bits from the seed, the user and the item."""
+    key = _mixed(np.full(len(users), seed, dtype=np.uint64))
+    key = _mixed(key ^ users.astype(np.uint64))
+    return _mixed(key ^ targets.astype(np.uint64))
+
+
+@dataclass(frozen=True, eq=False)
+class Orders:
+    """A random order of ``0..size-1`` for each row, and random draws, both made from keys."""
+
+    size: IntArray
+    keys: LongWords
+
+    def positions(self, first: IntArray, count: int) -> IntArray:
+        """Return what stands at ``first, first + 1, ...`` of each row's order, ``count`` of it.
+
+        A row that ends before is filled up with its last places again.
+        """
+        offsets = np.minimum(first[:, None] + np.arange(count), self.size[:, None] - 1)
+        short = self.size <= _SHORT
+        if not short.any():
+            return _Network.build(self.size, self.keys).permuted(offsets)
+        places: IntArray = np.empty_like(offsets)
+        places[short] = _sorted_order(self.size[short], self.keys[short], offsets[short])
+        if not short.all():
+            network = _Network.build(self.size[~short], self.keys[~short])
+            places[~short] = network.permuted(offsets[~short])
+        return places
+
+    def draws(self, first: IntArray, count: int) -> IntArray:
+        """Return draws with replacement number ``first, first + 1, ...`` of each row."""
+        number = (first[:, None] + np.arange(count)).astype(np.uint64)
+        bits = _mixed(number * _GOLDEN ^ self.keys[:, None]) >> np.uint64(32)
+        scaled = (bits * self.size.astype(np.uint64)[:, None]) >> np.uint64(32)
+        return np.asarray(scaled.astype(np.int64))
+
+    def tie_is_lost(self, row: IntArray, item: IntArray) -> BoolArray:
+        """Return whether an item with its target's score stands above it.
+
+        Every item has a keyed number, the target another; the smaller one stands above. So the
+        target's place among its ties is uniform, and an item met twice beats it twice or never.
+        """
+        own = self.tie_place(row)
+        return np.asarray(_unit(_mixed(self.keys[row] ^ _spread(item, 2))) < own)
+
+    def tie_place(self, row: IntArray) -> npt.NDArray[np.float64]:
+        """Return where in 0..1 each target stands among the items that tie with it."""
+        return _unit(_mixed(self.keys[row] ^ _spread(np.zeros_like(row), 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    """The Feistel network of each row; ``left`` and ``right`` are the numbers of digits."""
+
+    size: IntArray
+    left: Words
+    right: Words
+    round_keys: Words
+
+    @classmethod
+    def build(cls, size: IntArray, keys: LongWords) -> _Network:
+        left = np.ceil(np.sqrt(size)).astype(np.int64)
+        right = -(-size // np.maximum(left, 1))
+        counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
+        round_keys = _mixed(keys[:, None] + counters).view(np.uint32)
+        return cls(size, left.astype(np.uint32), right.astype(np.uint32), round_keys)
+
+    def permuted(self, positions: IntArray) -> IntArray:
+        """Return where each position of each row goes (positions: rows x columns)."""
+        places = self._walk(positions, slice(None))
+        row, column = np.nonzero(places >= self.size[:, None])
+        while len(row):
+            again = self._walk(places[row, column][:, None], row)[:, 0]
+            places[row, column] = again
+            outside = again >= self.size[row]
+            row, column = row[outside], column[outside]
+        return places
+
+    def _walk(self, positions: IntArray, rows: slice | IntArray) -> IntArray:
+        right = self.right[rows][:, None]
+        left = self.left[rows][:, None]
+        keys = self.round_keys[rows]
+        # Exact: quotients of whole numbers below 2**32 are apart by more than a rounding.
+        high = np.floor(positions / right).astype(np.uint32)
+        low = positions.astype(np.uint32) - high * right
+        room, spare = np.empty_like(low), np.empty_like(low)
+        for step in range(0, _ROUNDS, 2):
+            _shift(high, low, keys[:, step, None], left, room, spare)
+            _shift(low, high, keys[:, step + 1, None], right, room, spare)
+        return high.astype(np.int64) * right + low
+
+
+def _sorted_order(size: IntArray, keys: LongWords, offsets: IntArray) -> IntArray:
+    """Return places in the order of keyed random numbers, for orders of at most ``_SHORT``."""
+    columns = np.arange(int(size.max()))
+    number = _mixed(keys[:, None] ^ _spread(columns, 3))
+    number[columns >= size[:, None]] = np.iinfo(np.uint64).max
+    order = np.argsort(number, axis=1, kind="stable")
+    return np.take_along_axis(order, offsets, axis=1)
+
+
+def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words, spare: Words) -> None:
+    """Add a keyed function of ``other`` to ``digit``, modulo ``radix``, in place."""
+    np.add(other, key, out=room)
+    _scramble(room, spare)
+    room >>= _HALF
+    room *= radix
+    room >>= _HALF
+    digit += room
+    # Below the radix the difference wraps round to something large: the minimum is the remainder.
+    np.subtract(digit, radix, out=room)
+    np.minimum(digit, room, out=digit)
+
+
+def _scramble(word: Words, room: Words) -> None:
+    """Mix the bits of each word, above all into its upper half; ``room`` is for passing values."""
+    np.right_shift(word, _HALF, out=room)
+    word ^= room
+    word *= _FIRST
+    np.right_shift(word, _FIFTEEN, out=room)
+    word ^= room
+    word *= _SECOND
+
+
+def _mixed(word: LongWords) -> LongWords:
+    word = word + _GOLDEN
+    word = (word ^ (word >> np.uint64(30))) * _MIX[0]
+    word = (word ^ (word >> np.uint64(27))) * _MIX[1]
+    return np.asarray(word ^ (word >> np.uint64(31)))
+
+
+def _spread(number: IntArray, purpose: int) -> LongWords:
+    """Return words for numbers of one purpose that do not meet those of another."""
+    return (number.astype(np.uint64) << np.uint64(2)) + np.uint64(purpose)
+
+
+def _unit(word: LongWords) -> npt.NDArray[np.float64]:
+    return np.asarray((word >> np.uint64(11)) * 2.0**-53)
