@@ -39,7 +39,7 @@ def test_hit_rates_alone_are_mle_on_ranges():
     counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Design(3706, 99))
     theirs = unsample.estimate(counts, metrics=setup["metrics"], method="mle", resamples=0)
     for name in ours:
-        assert ours[name].value == pytest.approx(theirs[name].value, rel=1e-3)
+        assert ours[name].value == pytest.approx(theirs[name].value, rel=3e-3)
 
 
 def test_its_errors_are_those_of_the_delta_method_on_ranges():
