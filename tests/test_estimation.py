@@ -230,6 +230,7 @@ def test_the_surface_is_what_it_was():
         "errors",
         "estimate",
         "estimators",
+        "evaluate",
         "exact",
         "experiment",
         "frames",

@@ -33,6 +33,7 @@ _SURFACE = {
     "estimate": "estimation",
     "estimators": None,
     "errors": None,
+    "evaluate": "evaluation",
     "exact": "estimation",
     "experiment": None,
     "frames": None,
@@ -61,6 +62,7 @@ __all__ = [
     "errors",
     "estimate",
     "estimators",
+    "evaluate",
     "exact",
     "experiment",
     "frames",
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
     from unsample.counts import RankCounts
     from unsample.distribution import RankDistribution
     from unsample.estimation import Estimate, Estimates, estimate, exact
+    from unsample.evaluation import evaluate
     from unsample.planning import Plan, plan
     from unsample.publication import Published, published
     from unsample.sampling import Design
