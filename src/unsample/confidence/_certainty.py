@@ -14,6 +14,7 @@ from unsample.confidence._evidence import Evidence, evidence_grid, gather
 from unsample.confidence._program import InfeasibleError, Lowest, Program
 from unsample.confidence._resolution import blind_rank
 from unsample.confidence._shape import SHAPES, Shape
+from unsample.confidence._staged import gather_staged
 from unsample.counts import RankCounts
 from unsample.estimators import Observed, group_catalogues
 from unsample.grid import RankGrid
@@ -92,15 +93,29 @@ class Certainty:
     grid: RankGrid
     evidence: tuple[Evidence, ...]
     shape: Shape
+    #: After how many items that beat the target its sample stopped growing; None for samples
+    #: whose size had nothing to do with what was found.
+    stop: int | None = None
     _programs: dict[tuple[Shape, float], Program] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, counts: RankCounts, cutoffs: Iterable[int], shape: Shape) -> Certainty:
+    def of(
+        cls,
+        counts: RankCounts,
+        cutoffs: Iterable[int],
+        shape: Shape,
+        *,
+        stop: int | None = None,
+    ) -> Certainty:
         """Prepare the evidence of the counts; ``cutoffs`` are the K that will be asked for."""
         grouped = group_catalogues(counts)
         wanted = sorted(set(cutoffs))
         grid = evidence_grid(grouped, wanted)
-        return cls(grouped, grid, gather(grouped, grid, wanted), shape)
+        if stop is None:
+            evidence = gather(grouped, grid, wanted)
+        else:
+            evidence = gather_staged(grouped, grid, stop)
+        return cls(grouped, grid, evidence, shape, stop)
 
     def fits(self, shape: Shape | None = None) -> bool:
         """Return whether some P(R) of the shape agrees with the data, tested at 5 %."""

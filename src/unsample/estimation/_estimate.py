@@ -66,6 +66,7 @@ def estimate(
     users: npt.ArrayLike | None = None,
     replacement: bool = True,
     sampler: str = "uniform",
+    stop: int | None = None,
     seen: str | None = None,
     shape: str | Shape | None = None,
     errors: str = "bootstrap",
@@ -99,6 +100,9 @@ def estimate(
         Whether the same item may be sampled twice for a target.
     sampler
         ``"uniform"``; anything else is refused with the reason.
+    stop
+        Where the sample of a target grew until so many items beat it (adaptive evaluation), that
+        number. The sizes then tell something about the rank, and intervals must know it.
     seen
         Whether the items a user is known to have seen were ``"excluded"`` from the candidates or
         ``"kept"`` among them. Sampled ranks cannot tell this at small K, and intervals are
@@ -125,6 +129,8 @@ def estimate(
     methods = _estimators.parse_all(method)
     check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
+    if stop is not None:
+        stop = check_integer("stop", stop, minimum=1)
     assumed = shape_for(shape, seen)
     for one in methods:
         one.require(wanted)
@@ -135,7 +141,7 @@ def estimate(
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in wanted]
     observed = Observed.prepare(grouped, resampled=batch, cutoffs=cutoffs, seen=seen or EVERYDAY)
     evaluations = {str(one): one.evaluate(observed, wanted) for one in methods}
-    certainty = None if observed.known.all() else Certainty.of(grouped, cutoffs, assumed)
+    certainty = None if observed.known.all() else Certainty.of(grouped, cutoffs, assumed, stop=stop)
     notes: list[_Note] = [
         *_resolution_notes(wanted, counts),
         *((BiasedMethodWarning, one.caution) for one in methods if one.caution),

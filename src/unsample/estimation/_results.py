@@ -141,7 +141,8 @@ class Estimates(Mapping[str, Estimate]):
         """Return `certainty` prepared for metrics@K at other K."""
         if self.certainty is None:
             return None
-        return Certainty.of(self.counts, cutoffs, self.certainty.shape)
+        certainty = self.certainty
+        return Certainty.of(certainty.counts, cutoffs, certainty.shape, stop=certainty.stop)
 
     @property
     def assumes(self) -> str:
