@@ -120,7 +120,7 @@ def evaluate_command(
             dataset,
             recommender,
             protocol=protocol,
-            sampled=None if design == "exact" else sampled or budget or 99,
+            sampled=_fixed_sample(design, sampled, budget),
             replacement=not without_replacement,
             rng=seed,
         )
@@ -132,6 +132,12 @@ def evaluate_command(
         rng=seed,
     )
     _print(result, "", as_json)
+
+
+def _fixed_sample(design: str, sampled: int | None, budget: int | None) -> int | None:
+    if design == "exact":
+        return None
+    return next(value for value in (sampled, budget, 99) if value is not None)
 
 
 def _print(result: Evaluation | Evaluated, heading: str, as_json: bool) -> None:

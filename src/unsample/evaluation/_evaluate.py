@@ -16,7 +16,14 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice, check_integer
 from unsample.counts import RankCounts
-from unsample.errors import DesignError, InputError, ScoreError, UnresolvedWarning, UnsampleWarning
+from unsample.errors import (
+    DesignError,
+    InputError,
+    RefutedWarning,
+    ScoreError,
+    UnresolvedWarning,
+    UnsampleWarning,
+)
 from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
 from unsample.estimators import Estimator
 from unsample.evaluation._checkpoint import Checkpoint, State, identity
@@ -430,7 +437,9 @@ class _Outcome:
                 resamples=resamples,
                 rng=rng,
             )
-        notes = [note for note in caught if not issubclass(note.category, UnresolvedWarning)]
+        adaptive = isinstance(self.design, Adaptive)
+        ours = (UnresolvedWarning, RefutedWarning) if adaptive else (UnresolvedWarning,)
+        notes = [note for note in caught if not issubclass(note.category, ours)]
         resolved = {metric: self._resolves(metric) for metric in metrics}
         texts = [str(note.message) for note in notes]
         for note in notes:
@@ -438,7 +447,17 @@ class _Outcome:
         if not all(resolved.values()):
             texts.append(self._unresolved(resolved))
             warnings.warn(texts[-1], UnresolvedWarning, stacklevel=4)
-        entries = tuple(replace(one, resolved=resolved[one.metric]) for one in found.entries)
+        # Who ends with which sample depends on the outcome under an adaptive design. The likelihood
+        # does not mind; intervals that compare histograms by sample size would. They are left
+        # out, and the bootstrap speaks.
+        entries = tuple(
+            replace(
+                one,
+                resolved=resolved[one.metric],
+                certainty=None if adaptive else one.certainty,
+            )
+            for one in found.entries
+        )
         return replace(found, entries=entries, counts=counts, warnings=tuple(texts))
 
     def _plain(

@@ -135,7 +135,8 @@ class Scan:
         own = scores[:, :1]
         refuse_infinite_targets(own[:, 0], users, targets)
         better, equal = scores[:, 1:] > own, scores[:, 1:] == own
-        if inside is not None:
+        if inside is not None:  # a filler may not even tie with its twin, if rounded elsewhere
+            better &= inside
             equal &= inside
         row, column = np.nonzero(equal)
         lost = Orders(self.others[rows], self.keys[rows]).tie_is_lost(row, items[row, column])
