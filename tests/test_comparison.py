@@ -199,3 +199,24 @@ def test_users_that_do_not_match_are_compared_unpaired_with_a_warning(ranks):
     assert not result.paired
     assert any("do not match" in text for text in result.warnings)
     assert not math.isnan(result.differences[0].low)
+
+
+# Every target of the good model comes first, which no shape allows for.
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+@pytest.mark.parametrize("design", ["exact", "certified", "adaptive", "fixed"])
+def test_evaluations_are_compared_as_they_are(design):
+    rng = np.random.default_rng(2)
+    users, factors = rng.normal(size=(200, 8)), rng.normal(size=(500, 8))
+    noise = rng.normal(size=(500, 8)) * 3.0
+    best = (users @ factors.T).argmax(axis=1)
+    targets = (np.arange(200), best)
+    options = {"items": 500, "design": design, "metrics": ["Recall@10"], "resamples": 50}
+    if design in {"adaptive", "fixed"}:
+        options["budget"] = 100
+    good = unsample.evaluate((users, factors), targets, **options)
+    bad = unsample.evaluate((users, factors + noise), targets, **options)
+    result = unsample.compare({"good": good, "bad": bad}, metrics="Recall@10")
+    assert result.difference("good", "bad", "Recall@10").winner == "good"
+    assert result.paired == (design != "adaptive")
+    with pytest.raises(InputError, match="evaluated for \\(Recall@10\\), got NDCG@5"):
+        unsample.compare({"good": good, "bad": bad}, metrics="NDCG@5")

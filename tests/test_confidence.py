@@ -253,3 +253,71 @@ def test_a_few_targets_resolve_nothing():
     result = unsample.estimate([1, 5, 9], items=ITEMS, sampled=SAMPLED, metrics="Recall@50")
     assert result.resolution(0.05).k in (None, ITEMS)
     assert is_resolved(metrics.parse("Recall@50"), result.counts)
+
+
+# -- samples that grew until the target was beaten -------------------------------------------------
+
+
+def _adaptive_counts(full, rng, *, stop=1, budget=None, **parameters):
+    from unsample.evaluation import Adaptive, draw_by_design
+
+    design = Adaptive(stop=stop, budget=budget, **parameters)
+    design = design.fit_to([metrics.parse("Recall@10")], np.full(len(full), ITEMS - 1))
+    items = np.full(len(full), ITEMS)
+    ranks, sampled = draw_by_design(design, full, items, rng, lot=rng.permutation(len(full)))
+    return RankCounts.from_ranks(
+        ranks, items=ITEMS, sampled=sampled, replacement=design.with_replacement
+    )
+
+
+def _realistic_ranks(rng, size):
+    mass = (np.arange(ITEMS) + 3.0) ** -0.9
+    return 1 + rng.choice(ITEMS, size=size, p=mass / mass.sum())
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"start": 8, "growth": 2.0},
+        {"start": 8, "growth": 2.0, "stop": 2},
+        {"start": 8, "growth": 2.0, "cap": 64, "replacement": True},
+        {"budget": 20},
+    ],
+)
+def test_stages_expect_what_they_observe(parameters):
+    """Under the true P(R), the expected shares of the stages are those of a large sample."""
+    rng = np.random.default_rng(0)
+    full = _realistic_ranks(rng, 40_000)
+    counts = _adaptive_counts(full, rng, **parameters)
+    certainty = Certainty.of(counts, [10], SHAPES["none"], stop=parameters.get("stop", 1))
+    (part,) = certainty.evidence
+    bins = certainty.grid.locate(np.arange(1, ITEMS + 1))
+    truth = np.bincount(bins, (np.arange(ITEMS) + 3.0) ** -0.9)
+    expected = part.expected @ (truth / truth.sum())
+    assert part.expected.sum(axis=0) == pytest.approx(1.0, abs=1e-9)
+    error = np.sqrt(expected * (1 - expected) / part.targets)
+    # Bins are wide, so that survival inside them is averaged over equal shares of ranks.
+    assert (np.abs(expected - part.observed) <= 4.5 * error + 4e-3).all()
+
+
+def test_adaptive_intervals_cover_and_are_narrower_at_the_same_cost():
+    rng = np.random.default_rng(1)
+    full = _realistic_ranks(rng, 3000)
+    metric = metrics.parse("Recall@5")
+    truth = float((full <= 5).mean())
+    widths = {"adaptive": [], "fixed": []}
+    for _ in range(10):
+        counts = _adaptive_counts(full, rng, start=8, growth=2.0)
+        cost = round(float((counts.sampled * counts.count).sum() / counts.total))
+        drawn = Design(ITEMS, cost).draw(full, rng=rng)
+        fixed = RankCounts.from_ranks(drawn, items=ITEMS, sampled=cost)
+        for name, one, stop in (("adaptive", counts, 1), ("fixed", fixed, None)):
+            low, high = Certainty.of(one, [5], SHAPES["depleted"], stop=stop).interval(metric)
+            assert low <= truth <= high, name
+            widths[name].append(high - low)
+    assert np.mean(widths["adaptive"]) < 0.95 * np.mean(widths["fixed"])
+
+
+def test_stop_is_checked(counts):
+    with pytest.raises(InputError, match="stop must be"):
+        unsample.estimate(counts, stop=0)

@@ -233,12 +233,9 @@ def test_adaptive_estimates_are_close_where_fixed_ones_of_the_same_cost_are_not(
     known = load_ranks("citeulike-a", "ease")
     truth = unsample.exact(known.ranks, items=known.items, metrics="NDCG@10", resamples=0)
     exact = truth["NDCG@10"].value
-    adaptive, fixed = (
-        evaluate_known_ranks(
-            known.ranks, items=known.items, design=design, budget=500, metrics="NDCG@10"
-        )
-        for design in ("adaptive", "fixed")
-    )
+    options = {"items": known.items, "budget": 500, "metrics": "NDCG@10"}
+    adaptive = evaluate_known_ranks(known.ranks, design="adaptive", **options)
+    fixed = evaluate_known_ranks(known.ranks, design="fixed", method="mle", **options)
     assert adaptive.scored <= fixed.scored
     assert abs(adaptive["NDCG@10"].value / exact - 1) < 0.06
     assert abs(fixed["NDCG@10"].value / exact - 1) > 0.12

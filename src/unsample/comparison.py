@@ -14,8 +14,8 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,13 +30,14 @@ from unsample._checks import (
     check_choice,
     check_level,
 )
-from unsample.confidence import AffineBound, SamplingError
+from unsample.confidence import AffineBound
 from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.estimation import (
     DEFAULT_LEVEL,
     DEFAULT_METHOD,
     DEFAULT_METRICS,
+    Estimate,
     Estimates,
     estimate,
 )
@@ -192,10 +193,58 @@ class _Model:
     sampled: IntArray | None = None
     weights: FloatArray | None = None
     users: npt.NDArray[Any] | None = None
+    #: Made already, where the model comes from an evaluation.
+    estimates: Estimates | None = None
+
+    @property
+    def pairable(self) -> bool:
+        """Return whether each target has a score of its own, which staged samples have not."""
+        staged = self.estimates is not None and self.estimates.certainty is not None
+        return self.ranks is not None and not (
+            staged and self.estimates.certainty.stop is not None  # type: ignore[union-attr]
+        )
+
+
+class Outcome(Protocol):
+    """What `unsample.evaluate` returns, as far as comparisons look at it."""
+
+    @property
+    def estimates(self) -> Estimates:
+        """Return the metrics that were evaluated."""
+
+    @property
+    def ranks(self) -> IntArray:
+        """Return the rank of each target."""
+
+    @property
+    def sampled(self) -> IntArray:
+        """Return among how many items, the target not counted."""
+
+    @property
+    def users(self) -> IntArray:
+        """Return whose target it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class _KnownBound:
+    """The bound of a metric whose full ranks are known: its value."""
+
+    metric: Metric
+    expected: float
+    error: float
+    items: int
+
+    def standard_error(self) -> float:
+        """Return the error for users like these."""
+        return self.error
+
+    def of_ranks(self, ranks: IntArray, sampled: IntArray) -> FloatArray:
+        """Return the metric of each target."""
+        return np.asarray(self.metric.weights(ranks, self.items), dtype=np.float64)
 
 
 def compare(
-    models: Mapping[str, npt.ArrayLike | RankCounts | Targets],
+    models: Mapping[str, npt.ArrayLike | RankCounts | Targets | Outcome],
     *,
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
@@ -216,7 +265,8 @@ def compare(
     ----------
     models
         For each name the ranks of its targets, as in `unsample.estimate`; or `Targets`, which
-        know their design and users; or `RankCounts`, which cannot be paired.
+        know their design and users; or `RankCounts`, which cannot be paired; or what
+        `unsample.evaluate` returned for them (``metrics`` are then those it was asked for).
     items, sampled, metrics, method, weights, replacement, seen
         As in `unsample.estimate`, the same for all models.
     users
@@ -249,7 +299,8 @@ def compare(
     matched = _match(loaded, paired)
     notes: list[str] = []
     estimates = {
-        one.name: _estimate_quietly(one.counts, wanted, method, seen, notes)
+        one.name: _evaluated(one, wanted)
+        or _estimate_quietly(one.counts, wanted, method, seen, notes)
         for one in (matched or loaded)
     }
     if matched is None and paired is None:
@@ -278,7 +329,7 @@ def compare(
 
 def _load(
     name: str,
-    given: npt.ArrayLike | RankCounts | Targets,
+    given: npt.ArrayLike | RankCounts | Targets | Outcome,
     items: npt.ArrayLike | None,
     sampled: npt.ArrayLike | None,
     weights: npt.ArrayLike | None,
@@ -287,6 +338,8 @@ def _load(
 ) -> _Model:
     if isinstance(given, RankCounts):
         return _Model(name, given)
+    if hasattr(given, "estimates") and hasattr(given, "ranks"):
+        return _from_evaluation(name, cast("Outcome", given))
     if not isinstance(given, Targets):
         if items is None or sampled is None:
             raise DesignError("items and sampled must be given with ranks, got None")
@@ -302,6 +355,32 @@ def _load(
         np.ones(size) if given.weights is None else np.asarray(given.weights, dtype=np.float64),
         None if given.users is None else np.asarray(given.users),
     )
+
+
+def _from_evaluation(name: str, outcome: Outcome) -> _Model:
+    return _Model(
+        name,
+        outcome.estimates.counts,
+        outcome.ranks,
+        outcome.sampled,
+        np.ones(len(outcome.ranks)),
+        outcome.users,
+        outcome.estimates,
+    )
+
+
+def _evaluated(model: _Model, metrics: tuple[Metric, ...]) -> Estimates | None:
+    """Return the estimates a model came with, if they hold what is asked for."""
+    if model.estimates is None:
+        return None
+    missing = [metric.name for metric in metrics if metric not in model.estimates.metrics]
+    if missing:
+        held = ", ".join(metric.name for metric in model.estimates.metrics)
+        raise InputError(
+            f"metrics must be ones that {model.name} was evaluated for ({held}), got "
+            f"{', '.join(missing)}; evaluate it for these too"
+        )
+    return model.estimates
 
 
 def _users_of(
@@ -340,6 +419,8 @@ def _why_unmatched(models: list[_Model]) -> str:
     for model in models:
         if model.ranks is None:
             return f"RankCounts for {model.name}, which do not know users"
+        if not model.pairable:
+            return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
     first = models[0]
     for model in models[1:]:
         if len(model.ranks) != len(first.ranks):  # type: ignore[arg-type]
@@ -359,13 +440,12 @@ def _why_unmatched(models: list[_Model]) -> str:
 
 def _sorted_by_user(model: _Model) -> _Model:
     order = np.argsort(model.users, kind="stable")  # type: ignore[arg-type]
-    return _Model(
-        model.name,
-        model.counts,
-        model.ranks[order],  # type: ignore[index]
-        model.sampled[order],  # type: ignore[index]
-        model.weights[order],  # type: ignore[index]
-        model.users[order],  # type: ignore[index]
+    return replace(
+        model,
+        ranks=model.ranks[order],  # type: ignore[index]
+        sampled=model.sampled[order],  # type: ignore[index]
+        weights=model.weights[order],  # type: ignore[index]
+        users=model.users[order],  # type: ignore[index]
     )
 
 
@@ -426,15 +506,13 @@ class _Duels:
             error = math.hypot(of_a.standard_error(), of_b.standard_error())
         return of_a.expected - of_b.expected, error
 
-    def _affine(self, metric: Metric, model: _Model, side: int) -> AffineBound:
-        certainty = self.estimates[model.name].certainty
-        assert certainty is not None
-        return certainty.affine_bound(metric, side, self.level)
-
-    def _error(self, metric: Metric, model: _Model) -> SamplingError:
-        error = self.estimates[model.name][metric].error
-        assert error is not None
-        return error
+    def _affine(self, metric: Metric, model: _Model, side: int) -> AffineBound | _KnownBound:
+        found = self.estimates[model.name]
+        if found.certainty is None:
+            entry = found[metric]
+            items = model.counts.largest_catalogue
+            return _KnownBound(metric, entry.value, entry.standard_error, items)
+        return found.certainty.affine_bound(metric, side, self.level)
 
     def _spread(self, metric: Metric, a: _Model, b: _Model) -> float:
         """Return the standard error of the difference of the two estimates."""
@@ -445,19 +523,26 @@ class _Duels:
 
     def _covariance(self, metric: Metric) -> FloatArray:
         """Return the covariance of the models' estimates of a metric."""
-        errors = [self._error(metric, model) for model in self.models]
-        variances = np.array([error.population**2 for error in errors])
+        entries = [self.estimates[model.name][metric] for model in self.models]
+        variances = np.array([entry.standard_error**2 for entry in entries])
         if not self.paired:
             return np.diag(variances)
         rows = np.stack(
             [
-                error.of_ranks(*_ranks_of(model))
-                for error, model in zip(errors, self.models, strict=True)
+                self._influence(metric, entry, model)
+                for entry, model in zip(entries, self.models, strict=True)
             ]
         )
         correlation = _correlation(rows)
         scale = np.sqrt(variances)
         return np.asarray(correlation * scale[:, None] * scale[None, :])
+
+    def _influence(self, metric: Metric, entry: Estimate, model: _Model) -> FloatArray:
+        """Return what each target adds to the estimate, up to a scale."""
+        ranks, sampled = _ranks_of(model)
+        if entry.error is not None:
+            return entry.error.of_ranks(ranks, sampled)
+        return np.asarray(metric.weights(ranks, model.counts.largest_catalogue), dtype=np.float64)
 
     def standings(
         self, metric: Metric, differences: tuple[Difference, ...], rng: np.random.Generator

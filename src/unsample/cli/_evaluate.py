@@ -19,6 +19,7 @@ from unsample.datasets import PROTOCOLS
 from unsample.errors import DesignError
 from unsample.estimation import DEFAULT_METRICS
 from unsample.evaluation import (
+    DEFAULT_METHODS,
     DESIGNS,
     Evaluated,
     Evaluation,
@@ -67,7 +68,7 @@ def evaluate_command(
     metric: Metrics = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(metavar="METHOD", help="Estimator, repeatable. [default: naive, mle]"),
+        typer.Option(metavar="METHOD", help="Estimator, repeatable. [default: naive, auto]"),
     ] = None,
     resamples: Resamples = 400,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of sampling and bootstrap.")] = 0,
@@ -127,7 +128,7 @@ def evaluate_command(
     result = evaluate_ranks(
         targets,
         metrics=metric or DEFAULT_METRICS,
-        method=method or ("naive", "mle"),
+        method=method or DEFAULT_METHODS,
         resamples=resamples,
         rng=seed,
     )

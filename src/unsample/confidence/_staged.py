@@ -80,7 +80,7 @@ class _Stages:
         label = np.round(np.log(counts.items) / _SAME_SIZE).astype(np.int64)
         _, where = np.unique(label, return_inverse=True)
         where = where.reshape(-1)
-        weights = np.bincount(where, counts.weight)
+        weights = np.asarray(np.bincount(where, counts.weight), dtype=np.float64)
         means = np.bincount(where, counts.weight * counts.items) / np.maximum(weights, 1e-300)
         kept = weights > 0
         return np.rint(means[kept]).astype(np.int64), weights[kept]

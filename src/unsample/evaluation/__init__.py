@@ -13,6 +13,7 @@ from unsample.evaluation._evaluate import ADAPTIVE_METHOD, evaluate, evaluate_kn
 from unsample.evaluation._law import draw_by_design, merged_sizes
 from unsample.evaluation._result import Evaluated
 from unsample.evaluation._side_by_side import (
+    DEFAULT_METHODS,
     Evaluation,
     RankedTargets,
     evaluate_bundled,
@@ -24,6 +25,7 @@ from unsample.evaluation._side_by_side import (
 
 __all__ = [
     "ADAPTIVE_METHOD",
+    "DEFAULT_METHODS",
     "DESIGNS",
     "Adaptive",
     "Certified",

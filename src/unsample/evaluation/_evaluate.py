@@ -19,12 +19,11 @@ from unsample.counts import RankCounts
 from unsample.errors import (
     DesignError,
     InputError,
-    RefutedWarning,
     ScoreError,
     UnresolvedWarning,
     UnsampleWarning,
 )
-from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
+from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate, exact
 from unsample.estimators import Estimator
 from unsample.evaluation._checkpoint import Checkpoint, State, identity
 from unsample.evaluation._designs import Adaptive, Design, Standing, as_design
@@ -111,8 +110,8 @@ def evaluate(
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
-        Estimator for sampled designs, or several; by default ``"mle"``, under an adaptive design
-        with 30 iterations.
+        Estimator for sampled designs, or several; by default ``"auto"``, under an adaptive design
+        ``"mle"`` with 30 iterations.
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``. Random ties are keyed by the seed.
     weights
@@ -261,7 +260,9 @@ def evaluate_scan(
     )
     state = run.finish()
     outcome = _Outcome.read(run, state.tally)
-    estimates = outcome.estimates(wanted, method, weights, resamples=resamples, rng=seed)
+    # Without a list of seen items it is not known whether there were any to leave out.
+    seen = None if scan.candidates.seen is None else "excluded"
+    estimates = outcome.estimates(wanted, method, weights, seen=seen, resamples=resamples, rng=seed)
     return Evaluated(
         estimates,
         design,
@@ -409,6 +410,7 @@ class _Outcome:
         method: str | Estimator | Iterable[str | Estimator] | None,
         weights: npt.ArrayLike | None,
         *,
+        seen: str | None,
         resamples: int,
         rng: int,
     ) -> Estimates:
@@ -427,19 +429,20 @@ class _Outcome:
         merged = RankCounts.from_ranks(
             self.low, items=sizes, sampled=self.sampled, weights=weights, replacement=replacement
         )
-        default = ADAPTIVE_METHOD if isinstance(self.design, Adaptive) else "mle"
+        stop = self.design.stop if isinstance(self.design, Adaptive) else None
+        default = DEFAULT_METHOD if stop is None else ADAPTIVE_METHOD
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UnsampleWarning)
             found = estimate(
                 merged,
                 metrics=metrics,
                 method=default if method is None else method,
+                stop=stop,
+                seen=seen,
                 resamples=resamples,
                 rng=rng,
             )
-        adaptive = isinstance(self.design, Adaptive)
-        ours = (UnresolvedWarning, RefutedWarning) if adaptive else (UnresolvedWarning,)
-        notes = [note for note in caught if not issubclass(note.category, ours)]
+        notes = [note for note in caught if not issubclass(note.category, UnresolvedWarning)]
         resolved = {metric: self._resolves(metric) for metric in metrics}
         texts = [str(note.message) for note in notes]
         for note in notes:
@@ -447,17 +450,7 @@ class _Outcome:
         if not all(resolved.values()):
             texts.append(self._unresolved(resolved))
             warnings.warn(texts[-1], UnresolvedWarning, stacklevel=4)
-        # Who ends with which sample depends on the outcome under an adaptive design. The likelihood
-        # does not mind; intervals that compare histograms by sample size would. They are left
-        # out, and the bootstrap speaks.
-        entries = tuple(
-            replace(
-                one,
-                resolved=resolved[one.metric],
-                certainty=None if adaptive else one.certainty,
-            )
-            for one in found.entries
-        )
+        entries = tuple(replace(one, resolved=resolved[one.metric]) for one in found.entries)
         return replace(found, entries=entries, counts=counts, warnings=tuple(texts))
 
     def _plain(

@@ -33,7 +33,7 @@ __all__ = [
     "rank_trained",
 ]
 
-DEFAULT_METHODS = ("naive", "mle")
+DEFAULT_METHODS = ("naive", "auto")
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,7 @@ def evaluate_ranks(
             metrics=metrics,
             method=method,
             replacement=targets.replacement,
+            seen="excluded" if targets.protocol == "everyday" else "kept",
             resamples=resamples,
             rng=rng,
         )
