@@ -44,8 +44,9 @@ def cells(entry: Estimate) -> tuple[str, str, str, str, str, str]:
 
 def health(entry: Estimate) -> str:
     """Return in words whether the value may be relied on."""
-    words = "resolved" if entry.resolved else "NOT RESOLVED"
-    return words if entry.credible else f"{words}, value outside its interval"
+    if not entry.credible:
+        return "OUTSIDE its interval"
+    return "resolved" if entry.resolved else "NOT RESOLVED"
 
 
 def explain_limits(result: Estimates) -> str:

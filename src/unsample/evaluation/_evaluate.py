@@ -184,13 +184,15 @@ def evaluate_known_ranks(
     budget: int | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     method: str | Estimator | Iterable[str | Estimator] | None = None,
+    said: str | None = None,
     seed: int = 0,
     resamples: int = 400,
 ) -> Evaluated:
     """Return what a design would make of targets whose full ranks are known already.
 
     A model is made up that gives each target its rank among its own number of ``items``; the
-    design meets its items as it would meet those of any model.
+    design meets its items as it would meet those of any model. ``said`` is whether seen items
+    were ``"excluded"`` from the candidates or ``"kept"``.
     """
     counts = RankCounts.from_ranks(
         ranks, items=items, sampled=np.asarray(items) - 1, replacement=False
@@ -214,6 +216,7 @@ def evaluate_known_ranks(
         scorer=Scorer(score),
         metrics=metrics,
         method=method,
+        said=said,
         seed=seed,
         resamples=resamples,
     )
@@ -226,6 +229,7 @@ def evaluate_scan(
     scorer: Scorer,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     method: str | Estimator | Iterable[str | Estimator] | None = None,
+    said: str | None = None,
     ties: str = "random",
     weights: npt.ArrayLike | None = None,
     seed: int = 0,
@@ -261,8 +265,9 @@ def evaluate_scan(
     state = run.finish()
     outcome = _Outcome.read(run, state.tally)
     # Without a list of seen items it is not known whether there were any to leave out.
-    seen = None if scan.candidates.seen is None else "excluded"
-    estimates = outcome.estimates(wanted, method, weights, seen=seen, resamples=resamples, rng=seed)
+    if scan.candidates.seen is not None:
+        said = "excluded"
+    estimates = outcome.estimates(wanted, method, weights, seen=said, resamples=resamples, rng=seed)
     return Evaluated(
         estimates,
         design,

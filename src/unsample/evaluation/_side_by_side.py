@@ -34,6 +34,8 @@ __all__ = [
 ]
 
 DEFAULT_METHODS = ("naive", "auto")
+#: What a protocol does with the items a user has seen.
+_SAID = {"everyday": "excluded", "paper": "kept"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,7 @@ def evaluate_ranks(
             metrics=metrics,
             method=method,
             replacement=targets.replacement,
-            seen="excluded" if targets.protocol == "everyday" else "kept",
+            seen=_SAID[targets.protocol],
             resamples=resamples,
             rng=rng,
         )
@@ -155,6 +157,7 @@ def evaluate_bundled(
         budget=budget,
         metrics=metrics,
         method=method,
+        said=_SAID[protocol],
         resamples=resamples,
         seed=seed,
     )
