@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # worker, so that there is one Spark session.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -q
 
-.PHONY: help demo test test-all realdata validity coverage pictures check format bench ranks floors clean
+.PHONY: help demo test test-all realdata validity coverage accuracy pictures check format bench ranks floors clean
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
@@ -25,7 +25,7 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	$(BIN)/unsample estimate examples/ranks.csv --items 3706 --sampled 99 \
-		-m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method mle
+		--seen excluded -m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method auto
 	$(BIN)/unsample reproduce --dataset ml-1m --out out/demo
 
 test: $(READY)
@@ -53,6 +53,10 @@ coverage: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --both-statements
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/verdicts.py
 
+# The estimators beside each other on all bundled ranks: a few minutes.
+accuracy: $(READY)
+	$(BIN)/python benchmarks/accuracy.py
+
 pictures: $(READY)
 	$(BIN)/python tools/pictures.py
 
@@ -72,6 +76,8 @@ $(VENV)/.bench: $(READY)
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/frames.py
+	$(BIN)/python benchmarks/ranking.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
