@@ -26,6 +26,7 @@ from unsample.sampling import draw_sampled_ranks
 
 RECOMMENDERS = ("ease", "itemknn", "als", "multivae", "neumf")
 METRICS = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (5, 10, 20, 50, 100)]
+BOUNDS_EVERY = 10
 #: What may be said truthfully about the candidates of each protocol.
 TRUE_STATEMENTS = {"everyday": (None, "excluded"), "paper": (None, "kept")}
 
@@ -75,20 +76,22 @@ def simulate(
                 resamples=0,
             )
         for column, entry in enumerate(result.entries):
+            # Bounds hold with much to spare; they are looked at in every tenth simulation.
+            bounds = entry.bounds(0.95) if number % BOUNDS_EVERY == 0 else (np.nan, np.nan)
             limits[number, column] = [
                 *entry.interval(0.95),
                 *entry.interval(0.95, population=False),
-                *entry.bounds(0.95),
+                *bounds,
             ]
     cells = []
     for column, metric in enumerate(METRICS):
         ends, value = limits[:, column], exact[metric].value
-        covered = [
-            float(((ends[:, 2 * kind] <= value) & (value <= ends[:, 2 * kind + 1])).mean())
-            for kind in range(3)
-        ]
+        covered = []
+        for kind in range(3):
+            low, high = ends[:: BOUNDS_EVERY if kind == 2 else 1, 2 * kind : 2 * kind + 2].T
+            covered.append(float(((low <= value) & (value <= high)).mean()))
         said = seen or "not said"
-        means = ends.mean(axis=0).tolist()
+        means = np.nanmean(ends, axis=0).tolist()
         cells.append(
             Cell(
                 dataset, protocol, recommender, sampled, said, metric, value, size, *covered, *means

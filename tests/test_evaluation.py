@@ -74,7 +74,7 @@ def test_bundled_evaluation_shows_the_bias_and_removes_most_of_it():
     result = evaluation.evaluate_ranks(targets, metrics=["Recall@10", "Recall@50"])
     rows = {(row["metric"], row["method"]): row for row in result.rows()}
     assert rows["Recall@50", "naive"]["relative_error"] > 1
-    assert abs(rows["Recall@50", "mle"]["relative_error"]) < 0.1
+    assert abs(rows["Recall@50", "auto"]["relative_error"]) < 0.1
     assert "off by" in str(result)
     assert json.loads(result.to_json())["estimates"][0]["exact"] == pytest.approx(
         (targets.ranks <= 10).mean()
