@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What the command needs, and what developing needs on top of it.
 READY := $(VENV)/.ready
+DEV := $(VENV)/.dev
 # One BLAS thread in each of the test workers: they share the cores already. A file stays in one
 # worker, so that there is one Spark session.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -q
@@ -20,6 +22,11 @@ help:
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e '.[frames,data,report]'
+	@touch $@
+
+$(DEV): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -28,49 +35,49 @@ demo: $(READY)
 		--seen excluded -m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method auto
 	$(BIN)/unsample reproduce --dataset ml-1m --out out/demo
 
-test: $(READY)
+test: $(DEV)
 	$(PYTEST)
 
-test-all: $(READY)
+test-all: $(DEV)
 	$(PYTEST) -m "not validity and not realdata"
 
 # The two below need the public data sets: set UNSAMPLE_DATA, or fetch them with the command.
-realdata: $(READY)
+realdata: $(DEV)
 	$(PYTEST) -m realdata
 
-floors: $(READY)
+floors: $(DEV)
 	$(BIN)/python tools/floors.py
 
-ranks: $(READY)
+ranks: $(DEV)
 	$(BIN)/python tools/make_ranks.py
 	$(BIN)/python tools/make_ranks.py --bundle
 
-validity: $(READY)
+validity: $(DEV)
 	$(PYTEST) -m validity
 
 # How often intervals cover and verdicts are right, on real ranks: half an hour on two cores.
-coverage: $(READY)
+coverage: $(DEV)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --both-statements
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/verdicts.py
 
 # The estimators beside each other on all bundled ranks: a few minutes.
-accuracy: $(READY)
+accuracy: $(DEV)
 	$(BIN)/python benchmarks/accuracy.py
 
-pictures: $(READY)
+pictures: $(DEV)
 	$(BIN)/python tools/pictures.py
 
-check: $(READY)
+check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(READY)
+format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(VENV)/.bench: $(READY)
+$(VENV)/.bench: $(DEV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
