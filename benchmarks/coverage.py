@@ -149,13 +149,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/coverage.csv"))
     args = parser.parse_args()
     work = settings(args)
-    with ProcessPoolExecutor(args.workers) as pool:
-        cells = [cell for part in pool.map(simulate, *zip(*work, strict=True)) for cell in part]
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    with args.out.open("w", newline="", encoding="utf-8") as stream:
+    cells: list[Cell] = []
+    with (
+        ProcessPoolExecutor(args.workers) as pool,
+        args.out.open("w", newline="", encoding="utf-8") as stream,
+    ):
         writer = csv.DictWriter(stream, [field.name for field in fields(Cell)])
         writer.writeheader()
-        writer.writerows(asdict(cell) for cell in cells)
+        for part in pool.map(simulate, *zip(*work, strict=True)):
+            cells.extend(part)
+            # Row by row, so that a run that is stopped leaves what it has.
+            writer.writerows(asdict(cell) for cell in part)
+            stream.flush()
     print(summary(cells))
 
 
