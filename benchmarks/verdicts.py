@@ -55,7 +55,7 @@ def tally(dataset: str, protocol: str, sampled: int, seen: str | None, repeats: 
             items=loaded["ease"].items,
             sampled=sampled,
             metrics=METRICS,
-            method="naive",
+            method="auto",
             seen=seen,
         )
         for one in result.differences:
