@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,8 +67,8 @@ def task(model: Any, dataset: Any, interactions: Any) -> Task:
     Parameters
     ----------
     model
-        A fitted model of `rectools.models`. Vector models (ALS, BPR, PureSVD, LightFM) are asked
-        for their vectors; others for the scores of all items.
+        A fitted model of `rectools.models`. ALS and BPR are asked for their vectors; others for
+        the scores of all items.
     dataset
         The `rectools.dataset.Dataset` it was fitted on: its items are the catalogue, and what a
         user has there is no candidate.
@@ -99,8 +100,10 @@ def _scores(
     model: Any, dataset: Any, user_ids: npt.NDArray[Any], item_ids: npt.NDArray[Any]
 ) -> ModelScores | FactorScores:
     distance = getattr(getattr(model, "u2i_dist", None), "name", "")
-    if distance == "DOT" and callable(getattr(model, "get_vectors", None)):
-        factors = FactorScores(*(np.asarray(vectors) for vectors in model.get_vectors()))
+    vectors = getattr(model, "get_vectors", None)
+    # Vectors that depend on a dataset (LightFM's) are left to the model.
+    if distance == "DOT" and callable(vectors) and not inspect.signature(vectors).parameters:
+        factors = FactorScores(*(np.asarray(matrix) for matrix in vectors()))
         if (len(factors.user_factors), len(factors.item_factors)) == (len(user_ids), len(item_ids)):
             return factors
     return ModelScores(_Recommended(model, dataset, user_ids, item_ids), len(item_ids))
