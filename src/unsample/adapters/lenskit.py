@@ -1,0 +1,156 @@
+"""Item lists and pipelines of LensKit.
+
+LensKit scores the candidates it is given; lists that hold a user's targets and sampled items make
+a sampled evaluation. Items that a pipeline cannot score (NaN) come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import IntArray, Seed
+from unsample.adapters._lists import ListedItems, rank_in_lists
+from unsample.adapters._names import numbers_of
+from unsample.adapters._pairs import distinct_pairs, seen_matrix
+from unsample.adapters._protocol import ModelScores, Task
+from unsample.adapters._registry import REGISTRY
+from unsample.counts import Targets
+from unsample.errors import InputError
+
+__all__ = ["targets", "task"]
+
+_UNSCORED = np.finfo(np.float64).min
+
+
+def targets(
+    scored: Any,
+    test: Any,
+    *,
+    items: int | Mapping[Any, int],
+    sampled: int | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
+    each: str = "user",
+) -> Targets:
+    """Rank test items among the sampled items of each user's scored list.
+
+    Parameters
+    ----------
+    scored
+        An `ItemListCollection` of scored lists that hold test and sampled items, such as
+        ``lenskit.batch.score(pipeline, candidates)`` returns.
+    test
+        An `ItemListCollection` of the test items, with the same keys.
+    items
+        Candidates in a full ranking of a user, all test items included: a number, or one for each
+        user.
+    sampled, ties, rng, each
+        As in `unsample.adapters.trec.targets`.
+    """
+    listed = _concatenate("scored", scored, with_scores=True)
+    relevant = _concatenate("test", test, with_scores=False)
+    return rank_in_lists(
+        listed, relevant, items=items, sampled=sampled, ties=ties, rng=rng, each=each
+    )
+
+
+def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> Task:
+    """Make a task of a trained pipeline.
+
+    Parameters
+    ----------
+    pipeline
+        A `lenskit.pipeline.Pipeline` after ``pipeline.train(train)``.
+    train
+        The `lenskit.data.Dataset` it was trained on: its items are the catalogue, and what a user
+        has there is no candidate.
+    test
+        An `ItemListCollection` of the test items of users that are in ``train``.
+    component
+        The node of the pipeline that gives scores.
+    """
+    if not callable(getattr(pipeline, "node", None)):
+        raise InputError(f"pipeline must be a pipeline of lenskit, got {type(pipeline).__name__}")
+    if not callable(getattr(train, "interaction_matrix", None)):
+        raise InputError(f"train must be a dataset of lenskit, got {type(train).__name__}")
+    user_ids, item_ids = (np.asarray(ids.ids()) for ids in (train.users, train.items))
+    held_out = _concatenate("test", test, with_scores=False)
+    users = numbers_of(held_out.query, user_ids, what="user", here="test", there="train")
+    chosen = numbers_of(held_out.item, item_ids, what="item", here="test", there="train")
+    seen = train.interaction_matrix(format="scipy", layout="coo")
+    scores = _PipelineScores(pipeline, component, train.items, user_ids)
+    return Task(
+        scorer=ModelScores(scores.everything, len(item_ids), scores.chosen),
+        targets=distinct_pairs(users, chosen, size=len(item_ids)),
+        items=len(item_ids),
+        seen=seen_matrix(seen.row, seen.col, shape=(len(user_ids), len(item_ids))),
+        user_ids=user_ids,
+        item_ids=item_ids,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _PipelineScores:
+    """Scores of a pipeline, user by user as LensKit gives them."""
+
+    pipeline: Any
+    component: str
+    vocabulary: Any
+    user_ids: npt.NDArray[Any]
+
+    def everything(self, users: IntArray, /) -> npt.NDArray[Any]:
+        """Return the scores of all items."""
+        numbers = np.arange(len(self.vocabulary))
+        return np.stack([self._of_user(user, numbers) for user in users.tolist()])
+
+    def chosen(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
+        """Return the scores of these items."""
+        rows = []
+        for user, asked in zip(users.tolist(), items, strict=True):
+            # A list holds an item once, and a sample with replacement may hold it twice.
+            distinct, place = np.unique(asked, return_inverse=True)
+            rows.append(self._of_user(user, distinct)[place])
+        return np.stack(rows)
+
+    def _of_user(self, user: int, numbers: IntArray) -> npt.NDArray[Any]:
+        lenskit = REGISTRY["lenskit"].require("lenskit")
+        data = REGISTRY["lenskit"].require("lenskit.data")
+        asked = data.ItemList(item_nums=numbers.astype(np.int32), vocabulary=self.vocabulary)
+        found = lenskit.score(
+            self.pipeline, self.user_ids[user].item(), asked, component=self.component
+        )
+        return np.asarray(found.scores(), dtype=np.float64)
+
+
+def _concatenate(name: str, collection: Any, *, with_scores: bool) -> ListedItems:
+    lists = list(_lists_of(name, collection))
+    if not lists:
+        raise InputError(f"{name} must hold at least one item list, got none")
+    queries = np.array([query for query, _ in lists])
+    sizes = [len(one) for _, one in lists]
+    ids = np.concatenate([np.asarray(one.ids()) for _, one in lists])
+    if not with_scores:
+        return ListedItems(name, np.repeat(queries, sizes), ids, np.zeros(len(ids)))
+    missing = [query for query, one in lists if one.scores() is None]
+    if missing:
+        raise InputError(
+            f"{name} must hold lists with scores, got none for {missing[0]!s}; keep what "
+            "lenskit.batch.score returns"
+        )
+    scores = np.concatenate([np.asarray(one.scores(), dtype=np.float64) for _, one in lists])
+    scores[np.isnan(scores)] = _UNSCORED
+    return ListedItems(name, np.repeat(queries, sizes), ids, scores)
+
+
+def _lists_of(name: str, collection: Any) -> Iterator[tuple[Any, Any]]:
+    if not hasattr(collection, "key_fields") or not hasattr(collection, "lists"):
+        raise InputError(
+            f"{name} must be an ItemListCollection of lenskit, got {type(collection).__name__}"
+        )
+    for key, one in collection:
+        yield key[0] if len(key) == 1 else "/".join(map(str, key)), one

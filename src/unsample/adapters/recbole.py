@@ -1,0 +1,290 @@
+"""Models, loaders and results of RecBole.
+
+An evaluation with ``mode: uni100`` draws 100 items for each target, with replacement, from the
+items that the user has not interacted with. `targets` ranks each target among its own; RecBole's
+metrics put the items of all targets of a user into one list, so `published`, which reads those
+metrics, takes one target a user only. `task` leaves sampling aside and asks the model itself.
+
+RecBole counts users and items from 1; 0 is padding, and no candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import metrics as _metrics
+from unsample import publication
+from unsample._checks import IntArray, Seed, as_rng, check_choice
+from unsample.adapters._lists import EACH, whole_tie_rule
+from unsample.adapters._pairs import seen_matrix
+from unsample.adapters._protocol import ModelScores, Task
+from unsample.adapters._registry import REGISTRY
+from unsample.counts import Targets
+from unsample.errors import DesignError, InputError
+from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample.metrics import Metric
+from unsample.publication import Published
+from unsample.ties import rank_with_ties
+
+__all__ = ["published", "targets", "task"]
+
+#: Metrics of RecBole that are metrics of the one target's rank.
+_OF_RANK = ("hit", "recall", "mrr", "ndcg", "map", "precision")
+
+
+def targets(
+    model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0, each: str = "user"
+) -> Targets:
+    """Rank each target among the items that a ``uni100`` loader draws for it.
+
+    Parameters
+    ----------
+    model
+        A trained model.
+    loader
+        The loader of test (or validation) data under ``mode: uniN``, as ``data_preparation``
+        makes it. Its items are drawn anew on every pass, by the seed that RecBole was given.
+    ties, rng
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
+    each
+        Whether each ``"user"`` counts once, or each ``"target"``.
+    """
+    rule = whole_tie_rule(ties)
+    check_choice("each", each, EACH)
+    _check_model(model)
+    sampled = _uniform_sample(loader)
+    parts = [_compare_batch(model, batch, loader) for batch in loader]
+    users, better, tied = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Targets(
+        ranks=np.asarray(rank_with_ties(better, tied, rule, as_rng(rng)), dtype=np.int64),
+        items=_catalogue(loader)[users],
+        sampled=sampled,
+        weights=1.0 / np.bincount(users)[users] if each == "user" else None,
+        users=users,
+        replacement=True,
+    )
+
+
+def published(
+    results: Mapping[str, float],
+    loader: Any,
+    *,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str = DEFAULT_METHOD,
+) -> Published:
+    """Estimate from the metrics that ``trainer.evaluate`` returned under ``mode: uniN``.
+
+    Parameters
+    ----------
+    results
+        Names and values such as ``{"hit@10": 0.62, "ndcg@10": 0.35}``, rounded as configured.
+        Metrics that do not follow from the target's rank (coverage, popularity) are left out.
+    loader
+        The loader that was evaluated; it tells how many users and items there are.
+    metrics, method
+        As in `unsample.published`.
+    """
+    drawn = _uniform_sample(loader)
+    per_user = loader.uid2items_num[loader.uid_list]
+    if per_user.max() > 1:
+        raise DesignError(
+            "results must be of one target a user, got up to "
+            f"{int(per_user.max())}; RecBole ranks the targets of a user among the items drawn "
+            "for all of them: use unsample.adapters.recbole.targets(model, loader)"
+        )
+    numbers = {name: float(value) for name, value in results.items() if _is_of_rank(name)}
+    if not numbers:
+        raise InputError(
+            f"results must hold one of {', '.join(_OF_RANK)} at some k, got "
+            f"{', '.join(results) or 'none'}"
+        )
+    items = float(_catalogue(loader)[loader.uid_list].mean())
+    # RecBole ranks among the different items that were drawn, of which there are this many.
+    different = (items - 1) * -np.expm1(drawn * np.log1p(-1 / (items - 1)))
+    return publication.published(
+        numbers,
+        items=round(items),
+        sampled=round(different),
+        users=len(loader.uid_list),
+        metrics=metrics,
+        method=method,
+        replacement=False,
+        seen="kept" if _is_repeatable(loader) else "excluded",
+        decimals=loader.config["metric_decimal_place"],
+    )
+
+
+def task(model: Any, loader: Any) -> Task:
+    """Make a task of a trained model and the loader of its test data under ``mode: full``.
+
+    A user of a sequential model is a test interaction with the history before it; as in RecBole,
+    the history stays among the candidates. With other models, what a user has interacted with in
+    training and validation is no candidate.
+    """
+    _check_model(model)
+    if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):
+        raise InputError(
+            f"loader must be made under mode: full, got {type(loader).__name__}; for sampled "
+            "evaluation use unsample.adapters.recbole.targets(model, loader)"
+        )
+    data = loader.dataset
+    items = int(data.item_num) - 1
+    rows = _sequences(loader) if loader.is_sequential else _users(loader)
+    scores = _RecBoleScores(model, data, rows.interaction)
+    return Task(
+        scorer=ModelScores(scores.everything, items, scores.chosen),
+        targets=(rows.row, rows.target - 1),
+        items=items,
+        seen=rows.seen,
+        user_ids=np.asarray(data.id2token(data.uid_field, rows.interaction[data.uid_field])),
+        item_ids=np.asarray(data.id2token(data.iid_field, np.arange(1, items + 1))),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What a model is asked with: an interaction with a row each, and the targets of the rows."""
+
+    interaction: Any
+    row: IntArray
+    target: IntArray
+    seen: Any
+
+
+def _users(loader: Any) -> _Rows:
+    ids = loader.uid_list.numpy()
+    wanted = [loader.uid2positive_item[one].numpy() for one in ids]
+    history = [loader.uid2history_item[one].numpy() for one in ids]
+    numbers = np.arange(len(ids))
+    row = np.repeat(numbers, [len(one) for one in wanted])
+    past = np.repeat(numbers, [len(one) for one in history])
+    shape = len(ids), int(loader.dataset.item_num) - 1
+    seen = seen_matrix(past, np.concatenate(history).astype(np.int64) - 1, shape=shape)
+    return _Rows(loader.user_df, row, np.concatenate(wanted), seen)
+
+
+def _sequences(loader: Any) -> _Rows:
+    data = loader.dataset
+    every = np.arange(len(data))
+    interaction = loader.transform(data, data[every])
+    return _Rows(interaction, every, interaction[data.iid_field].numpy(), None)
+
+
+@dataclass(frozen=True, eq=False)
+class _RecBoleScores:
+    """Scores of a model for rows of an interaction."""
+
+    model: Any
+    data: Any
+    rows: Any
+
+    def everything(self, rows: IntArray, /) -> npt.NDArray[Any]:
+        """Return the scores of all items, by one pass where the model has one."""
+        asked = self.rows[rows].to(self.model.device)
+        try:
+            with _asking(self.model):
+                scores = self.model.full_sort_predict(asked)
+        except NotImplementedError:
+            items = np.arange(int(self.data.item_num) - 1)
+            return self.chosen(rows, np.tile(items, (len(rows), 1)))
+        return _as_array(scores).reshape(len(rows), -1)[:, 1:]
+
+    def chosen(self, rows: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
+        """Return the scores of these items."""
+        asked = self.rows[np.repeat(rows, items.shape[1])]
+        asked.update(self.data.get_item_feature()[items.reshape(-1) + 1])
+        with _asking(self.model):
+            scores = self.model.predict(asked.to(self.model.device))
+        return _as_array(scores).reshape(items.shape)
+
+
+@contextmanager
+def _asking(model: Any) -> Iterator[None]:
+    """Put a model into evaluation mode, without gradients, and back."""
+    torch = REGISTRY["recbole"].require("torch")
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(training)
+
+
+def _as_array(scores: Any) -> npt.NDArray[Any]:
+    return np.asarray(scores.detach().float().cpu().numpy())
+
+
+def _check_model(model: Any) -> None:
+    if not callable(getattr(model, "predict", None)) or not hasattr(model, "device"):
+        raise InputError(f"model must be a model of recbole, got {type(model).__name__}")
+
+
+def _uniform_sample(loader: Any) -> int:
+    """Return how many items a loader draws for a target, and refuse what is no uniform draw."""
+    arguments = getattr(loader, "neg_sample_args", None)
+    if arguments is None or not hasattr(loader, "uid2items_num"):
+        raise InputError(
+            f"loader must draw items under mode: uniN, got {type(loader).__name__}; for mode: "
+            "full use unsample.adapters.recbole.task(model, loader)"
+        )
+    if arguments["distribution"] != "uniform":
+        raise DesignError(
+            f"loader must draw items uniformly, got {arguments['distribution']!r}; ranks among "
+            "popular items do not tell ranks among all: evaluate with mode: uniN"
+        )
+    return int(loader.neg_sample_num)
+
+
+def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the user of each target of a batch, and how many of its items beat it and tie.
+
+    The rows of a user with P targets are the targets, then an item drawn for each of them, then
+    another one for each, and so on.
+    """
+    interaction, owner, positive, _ = batch
+    with _asking(model):
+        scores = _as_array(model.predict(interaction.to(model.device))).reshape(-1)
+    if np.isnan(scores).any():
+        raise InputError("scores must not be NaN, got some; the model has diverged")
+    owner = owner.numpy()
+    count = np.bincount(positive.numpy())
+    first = np.cumsum(count) - count
+    begin = np.searchsorted(owner, np.arange(len(count)))
+    offset = np.arange(len(owner)) - begin[owner]
+    target = first[owner] + offset % count[owner]
+    is_target = offset < count[owner]
+    own = scores[is_target]
+    drawn = target[~is_target]
+    better = np.bincount(drawn, scores[~is_target] > own[drawn], minlength=len(own))
+    tied = np.bincount(drawn, scores[~is_target] == own[drawn], minlength=len(own))
+    users = interaction[loader.dataset.uid_field].cpu().numpy()[is_target]
+    return users, better.astype(np.int64), tied.astype(np.int64)
+
+
+def _is_repeatable(loader: Any) -> bool:
+    sampler = loader._sampler  # noqa: SLF001  # RecBole has no other way to it
+    return type(sampler).__name__ == "RepeatableSampler"
+
+
+def _catalogue(loader: Any) -> IntArray:
+    """Return N for each user: what could have been drawn, and the target.
+
+    A repeatable sampler, which sequential models use, leaves out the target alone.
+    """
+    users, items = int(loader.dataset.user_num), int(loader.dataset.item_num) - 1
+    if _is_repeatable(loader):
+        return np.full(users, items, dtype=np.int64)
+    used = loader._sampler.used_ids  # noqa: SLF001  # RecBole has no other way to it
+    return np.array([items - len(one) + 1 for one in used], dtype=np.int64)
+
+
+def _is_of_rank(name: str) -> bool:
+    family, at, _ = name.partition("@")
+    return bool(at) and family.casefold() in _OF_RANK and bool(_metrics.parse(name))

@@ -1,0 +1,104 @@
+"""TREC run and qrels files, and the rows that ir_measures makes of them.
+
+A run that ranks each query's relevant document among documents drawn at random is a sampled
+evaluation like any other. Files are read by ir_measures, gzipped ones too.
+
+>>> run = {"q1": {"d1": 0.9, "d2": 0.4, "d3": 0.7}, "q2": {"d2": 0.1, "d4": 0.3, "d5": 0.2}}
+>>> targets(run, {"q1": {"d1": 1}, "q2": {"d5": 1}}, items=1000).ranks
+array([1, 2])
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from unsample._checks import Seed, check_real
+from unsample.adapters._lists import ListedItems, rank_in_lists
+from unsample.adapters._registry import REGISTRY
+from unsample.counts import Targets
+from unsample.errors import FileError, InputError
+
+__all__ = ["targets"]
+
+_SHAPES = (
+    "a path, a dict of query -> document -> number, or named tuples or a pandas frame with "
+    "query_id, doc_id and"
+)
+
+
+def targets(
+    run: Any,
+    qrels: Any,
+    *,
+    items: int | Mapping[str, int],
+    sampled: int | None = None,
+    relevance: float = 1,
+    ties: str = "random",
+    rng: Seed = 0,
+    each: str = "user",
+) -> Targets:
+    """Rank the relevant documents of each query among the sampled ones.
+
+    Parameters
+    ----------
+    run, qrels
+        Paths of TREC files; or rows of `ir_measures.ScoredDoc` and `ir_measures.Qrel`, or pandas
+        frames with their columns, or dicts of query -> document -> score or relevance.
+    items
+        Documents in the collection that could have been sampled for a query, all relevant ones
+        included: a number, or one for each query.
+    sampled
+        How many documents were sampled for a query; by default what the run holds.
+    relevance
+        The lowest relevance of a target.
+    ties, rng, each
+        Tie rule and seed, and whether each ``"user"`` (query) or each ``"target"`` counts once.
+        The rank column of a run is not looked at: scores decide, as in trec_eval.
+    """
+    lowest = check_real("relevance", relevance, low=0.0)
+    listed = _read("run", run, "score", "read_trec_run")
+    judged = _read("qrels", qrels, "relevance", "read_trec_qrels")
+    relevant = judged.where(judged.score >= lowest)
+    return rank_in_lists(
+        listed, relevant, items=items, sampled=sampled, ties=ties, rng=rng, each=each
+    )
+
+
+def _read(name: str, given: Any, value: str, reader: str) -> ListedItems:
+    if isinstance(given, str | os.PathLike):
+        return _read_file(name, Path(given), value, reader)
+    if isinstance(given, Mapping):
+        return ListedItems.of_nested(name, given)
+    if hasattr(given, "itertuples"):
+        given = given.itertuples(index=False)
+    if not isinstance(given, Iterable):
+        raise InputError(f"{name} must be {_SHAPES} {value}, got {type(given).__name__}")
+    fields = ("query_id", "doc_id", value)
+    return ListedItems.of_rows(name, (_fields_of(name, row, fields) for row in given))
+
+
+def _fields_of(name: str, row: Any, fields: tuple[str, ...]) -> Any:
+    missing = [field for field in fields if not hasattr(row, field)]
+    if missing:
+        raise InputError(
+            f"{name} must be {_SHAPES} {fields[2]}, got rows without {', '.join(missing)}: {row!r}"
+        )
+    return tuple(getattr(row, field) for field in fields)
+
+
+def _read_file(name: str, path: Path, value: str, reader: str) -> ListedItems:
+    read = getattr(REGISTRY["trec"].require("ir_measures"), reader)
+    fields = ("query_id", "doc_id", value)
+    try:
+        rows = [_fields_of(name, row, fields) for row in read(str(path))]
+    except OSError as problem:
+        raise FileError(f"{name} must be a readable file, got {path}: {problem}") from problem
+    except ValueError as problem:
+        columns = "6 columns" if value == "score" else "4 columns"
+        raise FileError(
+            f"{name} must be a TREC file of {columns}, got {path}: {problem}"
+        ) from problem
+    return ListedItems.of_rows(name, rows)
