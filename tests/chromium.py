@@ -177,9 +177,7 @@ class Tab:
         """Click on the middle of an element."""
         x, y = self._inside(selector, 0.5, 0.5)
         for kind in ("mousePressed", "mouseReleased"):
-            self.call(
-                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
-            )
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def press(self, key: str, code: int) -> None:
         """Press a key on whatever has the focus."""

@@ -69,7 +69,7 @@ class Known:
         limits = self._bounds(self.certainty, metrics) if bounds else None
         return Curve(values, self._intervals(self.certainty, metrics), limits)
 
-    def mean_probability(self) -> Curve:
+    def mean_probability(self, *, bounds: bool = True) -> Curve:
         """Return the mean of P(R) over the ranks up to the first K, and from each K to the next.
 
         P(R) of a single rank is more than a sample can tell; the share of targets in a range of
@@ -77,21 +77,19 @@ class Known:
         """
         ends = np.concatenate([[0], self.ks])
         widths = np.diff(ends)
-        values = {
-            name: np.diff(one.cdf(ends)) for name, one in self.result.distributions.items()
-        }
+        values = {name: np.diff(one.cdf(ends)) for name, one in self.result.distributions.items()}
+        interval: FloatArray | None
+        limits: FloatArray | None
         if self.certainty is None:
             spreads = {name: np.sqrt(one * (1.0 - one)) for name, one in values.items()}
-            limits = self._chance_alone(values, spreads), None
+            interval, limits = self._chance_alone(values, spreads), None
         else:
             ranges = [_share(low + 1, high) for low, high in pairwise(ends.tolist())]
-            limits = (
-                self._intervals(self.certainty, ranges),
-                self._bounds(self.certainty, ranges),
-            )
+            interval = self._intervals(self.certainty, ranges)
+            limits = self._bounds(self.certainty, ranges) if bounds else None
         return Curve(
             {name: one / widths for name, one in values.items()},
-            *(None if one is None else one / widths[:, None] for one in limits),
+            *(None if one is None else one / widths[:, None] for one in (interval, limits)),
         )
 
     def _intervals(self, certainty: Certainty, metrics: list[Metric]) -> FloatArray:
@@ -116,7 +114,7 @@ class Known:
 
 def _share(low: int, high: int) -> Metric:
     """Return the share of targets with a rank in low..high, as a metric."""
-    return MetricFamily("Share", lambda ranks, items, k: 1.0 * (ranks >= low)) @ high
+    return MetricFamily("Share", lambda ranks, items, k: (ranks >= low).astype(np.float64)) @ high
 
 
 def _spreads(learned: RankDistribution, metrics: list[Metric]) -> FloatArray:

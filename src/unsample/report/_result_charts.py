@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class Curves:
     known: Mapping[str, Known]
     ks: IntArray
     level: float
+    #: Views that were made: the metrics@K and the cumulative distribution share that of Recall.
+    _views: dict[MetricFamily, LineView] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, results: Mapping[str, Estimates], level: float) -> Curves:
@@ -47,9 +49,7 @@ class Curves:
             metric.k for one in results.values() for metric in one.metrics if metric.k is not None
         }
         ks = ladder(max(items.values()), also=asked)
-        known = {
-            name: Known.of(one, ks[ks <= items[name]], level) for name, one in results.items()
-        }
+        known = {name: Known.of(one, ks[ks <= items[name]], level) for name, one in results.items()}
         return cls(known, ks, level)
 
     def charts(self) -> tuple[LineChart, ...]:
@@ -57,10 +57,9 @@ class Curves:
         some = [one for one in self.known.values() if one.result.distributions or one.certainty]
         if not some:
             return ()
-        drawn = (self._metrics(),)
-        if any(one.result.distributions for one in some):
-            drawn += (self._cumulative(), self._probabilities())
-        return drawn
+        if not any(one.result.distributions for one in some):
+            return (self._metrics(),)
+        return self._metrics(), self._cumulative(), self._probabilities()
 
     def _metrics(self) -> LineChart:
         metrics = [metric for one in self.known.values() for metric in one.result.metrics]
@@ -99,7 +98,10 @@ class Curves:
         )
 
     def _probabilities(self) -> LineChart:
-        curves = {name: one.mean_probability() for name, one in self.known.items()}
+        curves = {
+            name: one.mean_probability(bounds=len(self.known) <= _FEW)
+            for name, one in self.known.items()
+        }
         starts = [1, *(self.ks[:-1] + 1).tolist()]
         return LineChart(
             identity="probabilities",
@@ -129,7 +131,13 @@ class Curves:
         )
 
     def _view(self, family: MetricFamily) -> LineView:
-        curves = {name: one.curve(family) for name, one in self.known.items()}
+        if family not in self._views:
+            self._views[family] = self._new_view(family)
+        return self._views[family]
+
+    def _new_view(self, family: MetricFamily) -> LineView:
+        few = len(self.known) <= _FEW
+        curves = {name: one.curve(family, bounds=few) for name, one in self.known.items()}
         learned = self._series(curves)
         return LineView(
             family.name,

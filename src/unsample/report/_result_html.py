@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from unsample import __version__
 from unsample._files import write_atomically
@@ -40,9 +40,7 @@ def results_html(result: Result, *, title: str | None = None) -> str:
     if title is not None:
         page = replace(page, title=title)
     templates = environment()
-    style = "".join(
-        templates.get_template(name).render() for name in ("style.css", "result.css")
-    )
+    style = "".join(templates.get_template(name).render() for name in ("style.css", "result.css"))
     script = templates.loader.get_source(templates, "result.js")[0]
     html: str = templates.get_template("result.html").render(
         page=page,
@@ -55,30 +53,31 @@ def results_html(result: Result, *, title: str | None = None) -> str:
     return html
 
 
-def write_html(
-    result: Result, path: str | os.PathLike[str], *, title: str | None = None
-) -> None:
+def write_html(result: Result, path: str | os.PathLike[str], *, title: str | None = None) -> None:
     """Write the page of a result into a file, at once or not at all."""
     content = results_html(result, title=title).encode("utf-8")
     write_atomically(Path(path), lambda file: file.write(content))
 
 
+#: Kinds of results and their pages; a published result is also an estimate, and comes first.
+_PAGES: tuple[tuple[type, Callable[[Any], Page]], ...] = (
+    (Published, _pages.published_page),
+    (Estimates, _pages.estimates_page),
+    (Comparison, _pages.comparison_page),
+    (Evaluated, _pages.evaluated_page),
+    (Evaluation, _pages.evaluation_page),
+    (Plan, _pages.plan_page),
+)
+
+
 def _page_of(result: Result) -> Page:
-    match result:
-        case Published():
-            return _pages.published_page(result)
-        case Estimates():
-            return _pages.estimates_page(result)
-        case Comparison():
-            return _pages.comparison_page(result)
-        case Evaluated():
-            return _pages.evaluated_page(result)
-        case Evaluation():
-            return _pages.evaluation_page(result)
-        case Plan():
-            return _pages.plan_page(result)
-        case Mapping() if result and all(isinstance(one, Estimates) for one in result.values()):
-            return _pages.groups_page(result)
+    for kind, make in _PAGES:
+        if isinstance(result, kind):
+            return make(result)
+    if isinstance(result, Mapping) and result:
+        groups = {str(name): one for name, one in result.items() if isinstance(one, Estimates)}
+        if len(groups) == len(result):
+            return _pages.groups_page(groups)
     raise InputError(
         "result must be what estimate, exact, compare, evaluate, published or plan return, or a "
         f"mapping of names to estimates, got {type(result).__name__}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from unsample._text import health, heading
+from unsample._text import heading, health
 from unsample.comparison import Comparison
 from unsample.estimation import DEFAULT_LEVEL, Estimate, Estimates
 from unsample.evaluation import Evaluated, Evaluation
@@ -27,6 +27,7 @@ from unsample.report._charts import (
     words,
 )
 from unsample.report._page import Card, Page, Part
+from unsample.report._plots import LEAST_ERROR
 from unsample.report._result_charts import STYLE_ORDER, Curves, interval_row
 
 __all__ = [
@@ -222,8 +223,13 @@ def _estimate_cells(entry: Estimate) -> tuple[Cell, ...]:
         words(entry.metric.name),
         words(entry.method),
         *(number(value) for value in numbers),
-        words(health(entry)),
+        words(_health(entry)),
     )
+
+
+def _health(entry: Estimate) -> str:
+    """Return the health in small letters: the page has colours and shapes to shout with."""
+    return health(entry).lower()
 
 
 def _estimates_title(result: Estimates) -> str:
@@ -244,7 +250,7 @@ def _cards(result: Estimates) -> tuple[Card, ...]:
             name=entry.metric.name + (f", {entry.method}" if len(result.methods) > 1 else ""),
             value=number(entry.value).text,
             detail=_words.limits_in_words(*entry.interval()),
-            health=health(entry).replace("NOT RESOLVED", "not resolved"),
+            health=_health(entry),
             good=entry.resolved and entry.credible,
         )
         for entry in result.entries
@@ -325,7 +331,7 @@ def _beside_truth(result: Evaluation, estimates: Estimates) -> Part:
     for entry in estimates.entries:
         metric, method, value, *rest = _estimate_cells(entry)
         truth = truths[entry.metric]
-        off = number(entry.value / truth - 1 if truth > 0 else None, sign=True, percent=True)
+        off = _relative(entry.value / truth - 1, sign=True) if truth > 0 else number(None)
         table.append((metric, method, number(truth), value, off, *rest))
     chart = replace(
         _interval_chart((IntervalView("all", rows),)),
@@ -405,9 +411,7 @@ def _differences_part(result: Comparison) -> Part:
 
 def _standings_part(result: Comparison) -> Part:
     metrics = dict.fromkeys(one.metric for one in result.standings)
-    views = tuple(
-        IntervalView(metric, tuple(_standing_row(result, metric))) for metric in metrics
-    )
+    views = tuple(IntervalView(metric, tuple(_standing_row(result, metric))) for metric in metrics)
     rows = tuple(
         (
             words(one.metric),
@@ -476,14 +480,18 @@ def _plan_table(result: Plan) -> Table:
 
 
 def _relative(share: float, *, sign: bool = False) -> Cell:
-    text = f"{100 * share:{'+' if sign else ''}.2g} %" if share else "0 %"
+    text = f"{100 * share:{'+' if sign else ''}.3g} %" if share else "0 %"
     return Cell(text.replace("-", "\N{MINUS SIGN}"), share)
 
 
 def _plan_chart(result: Plan) -> LineChart:
     costs = sorted({one.cost for one in result.curves})
     designs = dict.fromkeys(one.design for one in result.curves)
-    errors = {(one.design, one.cost): one.rmse / result.value for one in result.curves}
+    errors = {
+        (one.design, one.cost): one.rmse / result.value
+        for one in result.curves
+        if one.rmse > LEAST_ERROR * result.value
+    }
     series = tuple(
         LineSeries(
             name, STYLE_ORDER[place], as_numbers([errors.get((name, cost)) for cost in costs])
@@ -514,5 +522,3 @@ def _plan_chart(result: Plan) -> LineChart:
 
 def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-

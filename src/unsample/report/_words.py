@@ -33,14 +33,18 @@ COMPARISON_MEANINGS = (
     ),
     (
         "a better, best",
-        "The chance that the model is truly ahead of the other, or of all others, from the least "
-        "to the most that agree with the data. What separates the two is not chance but what the "
-        "sample cannot see.",
+        (
+            "The chance that the model is truly ahead of the other, or of all others, from the least "
+            "to the most that agree with the data. What separates the two is not chance but what the "
+            "sample cannot see."
+        ),
     ),
     (
         "If alike",
-        "The same chance if sampling misleads about all models alike. It is the answer of chance "
-        "alone, and rests on that belief.",
+        (
+            "The same chance if sampling misleads about all models alike. It is the answer of chance "
+            "alone, and rests on that belief."
+        ),
     ),
     (
         "p",
@@ -48,16 +52,20 @@ COMPARISON_MEANINGS = (
     ),
     (
         "Place",
-        "1 for models that no other is shown to beat, 2 for those beaten by one of them, and so "
-        "on. Models that cannot be told apart share a place.",
+        (
+            "1 for models that no other is shown to beat, 2 for those beaten by one of them, and so "
+            "on. Models that cannot be told apart share a place."
+        ),
     ),
 )
 
 PLAN_MEANINGS = (
     (
         "Error",
-        "The root of the expected squared distance between the estimate and the metric of these "
-        "users ranked in full, relative to that metric. It is made of bias and spread (sd).",
+        (
+            "The root of the expected squared distance between the estimate and the metric of these "
+            "users ranked in full, relative to that metric. It is made of bias and spread (sd)."
+        ),
     ),
     ("Cost", "Items scored for a user, on average. A full ranking scores the whole catalogue."),
     ("fixed", "As many sampled items for each target."),
@@ -79,25 +87,33 @@ def meanings(result: Estimates, level: float) -> tuple[tuple[str, str], ...]:
     return (
         (
             "Estimate",
-            "What the metric would be if each target had been ranked among all items, by the "
-            "method named beside it.",
+            (
+                "What the metric would be if each target had been ranked among all items, by the "
+                "method named beside it."
+            ),
         ),
         (
             "Interval",
-            f"Holds the true value in {share} of 100 evaluations, the bias of sampling included, "
-            f"{_given(result)}. It asks which values agree with the data, and is the same for "
-            "every method.",
+            (
+                f"Holds the true value in {share} of 100 evaluations, the bias of sampling included, "
+                f"{_given(result)}. It asks which values agree with the data, and is the same for "
+                "every method."
+            ),
         ),
         (
             "Bounds",
-            "The least and the greatest value that agree with the data, whatever P(R) is. No "
-            "method can know more without assuming something.",
+            (
+                "The least and the greatest value that agree with the data, whatever P(R) is. No "
+                "method can know more without assuming something."
+            ),
         ),
         (
             "Resolved",
-            "At least one sampled item falls into the top K on average. Where fewer do, targets "
-            "inside and outside the top K look alike in the sample, and the value rests on what "
-            f"the method assumes about the top ranks. {smallest_resolved(result)}",
+            (
+                "At least one sampled item falls into the top K on average. Where fewer do, targets "
+                "inside and outside the top K look alike in the sample, and the value rests on what "
+                f"the method assumes about the top ranks. {smallest_resolved(result)}"
+            ),
         ),
         ("P(R)", _RANKS),
     )
@@ -123,8 +139,10 @@ def assumptions(result: Estimates) -> tuple[str, ...]:
         return ("Each target was ranked among all its candidates.", "Users are independent.")
     how = "with" if result.counts.replacement else "without"
     return (
-        f"The sampled items of each target were drawn uniformly among its candidates, {how} "
-        "replacement, and ties with the target were broken at random.",
+        (
+            f"The sampled items of each target were drawn uniformly among its candidates, {how} "
+            "replacement, and ties with the target were broken at random."
+        ),
         "Users are independent of each other.",
         f"The intervals hold {_given(result)}; the bounds do not need it.",
         _SEEN[result.seen],

@@ -33,11 +33,11 @@
     return plus + minus(text);
   }
   function tickText(value, percent) {
-    if (percent) return minus(Number((100 * value).toPrecision(4)).toString()) + " %";
+    if (percent) return tickText(Number((100 * value).toPrecision(4)), false) + " %";
     const size = Math.abs(value);
-    if (size >= 1e4 || (size > 0 && size < 1e-3)) {
+    if (size >= 1e3 && size < 1e7) return minus(value.toLocaleString("en"));
+    if (size >= 1e7 || (size > 0 && size < 1e-3)) {
       const [digits, power] = value.toExponential(0).split("e");
-      if (size >= 1e4 && size < 1e7) return value.toLocaleString("en");
       return minus((digits === "1" ? "" : digits + "\u00b7") + "10") + superscript(Number(power));
     }
     return minus(Number(value.toPrecision(4)).toString());
@@ -46,7 +46,7 @@
     [...String(power)].map((c) => (c === "-" ? "\u207b" : "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[c])).join("");
 
   function linearTicks(low, high) {
-    const rough = (high - low) / 5;
+    const rough = (high - low) / 7;
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = power * [1, 2, 5, 10].find((factor) => power * factor >= rough * 0.999);
     const ticks = [];
@@ -153,7 +153,21 @@
       event.preventDefault();
     });
   }
+  // Paper has its own width, and letters on it must not shrink with a wide window.
+  const redraws = [];
+  let printing = false;
+  for (const [name, now] of [["beforeprint", true], ["afterprint", false]]) {
+    window.addEventListener(name, () => {
+      printing = now;
+      redraws.forEach((draw) => draw());
+    });
+  }
+  function widthOf(canvas) {
+    if (printing) return canvas.closest(".pair") ? 330 : 680;
+    return Math.max(canvas.clientWidth, 260);
+  }
   function redrawOnResize(canvas, draw) {
+    redraws.push(draw);
     let width = 0;
     new ResizeObserver(() => {
       if (Math.abs(canvas.clientWidth - width) > 1) {
@@ -249,20 +263,20 @@
     }
 
     function draw() {
-      const width = Math.max(parts.canvas.clientWidth, 260);
+      const width = widthOf(parts.canvas);
       const height = Math.round(Math.min(400, Math.max(270, width * 0.5)));
-      const box = { left: 64, right: width - 14, top: 12, bottom: height - 48 };
+      const box = { right: width - 14, top: 12, bottom: height - 48 };
+      const y = scale(...limits(), box.bottom, box.top, state.logY);
+      const longest = Math.max(...y.ticks.map((tick) => tickText(tick, spec.percent).length));
+      box.left = 34 + 7 * longest;
       const xs = view().x;
-      scales = {
-        x: scale(xs[0], xs[xs.length - 1], box.left, box.right, state.logX),
-        y: scale(...limits(), box.bottom, box.top, state.logY),
-      };
+      scales = { y, x: scale(xs[0], xs[xs.length - 1], box.left, box.right, state.logX) };
       const marks = [];
       axis(marks, scales.x, box.bottom, spec.xLabel, box.top, false);
-      for (const tick of scales.y.ticks) {
-        const y = px(scales.y.at(tick));
-        marks.push(svg("path", { class: "grid", d: `M${box.left} ${y}H${box.right}` }));
-        marks.push(svg("text", { x: box.left - 7, y: y + 4, "text-anchor": "end" }, tickText(tick, spec.percent)));
+      for (const tick of y.ticks) {
+        const at = px(y.at(tick));
+        marks.push(svg("path", { class: "grid", d: `M${box.left} ${at}H${box.right}` }));
+        marks.push(svg("text", { x: box.left - 7, y: at + 4, "text-anchor": "end" }, tickText(tick, spec.percent)));
       }
       marks.push(svg("path", { class: "axis", d: `M${box.left} ${box.top}V${box.bottom}H${box.right}` }));
       marks.push(svg("text", { class: "strong", transform: `translate(13 ${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, view().yLabel));
@@ -423,7 +437,7 @@
     }
     let geometry = null;
     function draw() {
-      const width = Math.max(parts.canvas.clientWidth, 260);
+      const width = widthOf(parts.canvas);
       const longest = Math.max(...rows().map((row) => row.label.length));
       const left = Math.min(longest * 7.2 + 24, width * 0.4);
       const bottom = TOP + ROW * rows().length;
