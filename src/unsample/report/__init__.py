@@ -9,7 +9,12 @@ accuracy and winner tables as Markdown and as LaTeX. `reproduction_html` makes t
 object that has the attributes of `Results`. Every text that comes from data is escaped.
 """
 
-from unsample.report._curves import plot_distribution, plot_metric_curve
+from unsample.report._curves import (
+    plot_comparison,
+    plot_distribution,
+    plot_estimates,
+    plot_metric_curve,
+)
 from unsample.report._html import reproduction_html
 from unsample.report._latex import accuracy_latex, winners_latex
 from unsample.report._markdown import accuracy_markdown, winners_markdown
@@ -24,7 +29,9 @@ __all__ = [
     "Row",
     "accuracy_latex",
     "accuracy_markdown",
+    "plot_comparison",
     "plot_distribution",
+    "plot_estimates",
     "plot_metric_curve",
     "plot_plan",
     "reproduction_html",

@@ -66,14 +66,26 @@ class Curves:
         return LineChart(
             identity="metrics-at-k",
             title="Metric@K at every K",
-            caption=(
-                "The curve is the estimate, the darker band its interval, the lighter one the "
-                "bounds, which hold whatever P(R) is. Left of the dotted line the sample sees "
-                "less than one item in the top K on average."
-            ),
+            caption=self._explained(),
             x_label="K",
             views=tuple(self._view(family) for family in families_of(metrics)),
             shown=self._shown(),
+        )
+
+    def _explained(self) -> str:
+        if all(one.certainty is None for one in self.known.values()):
+            return "The curve is exact; the band says how far it would move with other users."
+        bounds = (
+            ", the lighter one the bounds, which hold whatever P(R) is"
+            if len(self.known) <= _FEW
+            else ""
+        )
+        text = f"The curve is the estimate, the darker band its interval{bounds}."
+        if not self._guides():
+            return text
+        return (
+            f"{text} Left of the dotted line less than one sampled item falls into the top K on "
+            "average."
         )
 
     def _cumulative(self) -> LineChart:

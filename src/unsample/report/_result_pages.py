@@ -44,10 +44,10 @@ __all__ = [
 _MOST_CARDS = 8
 
 
-def estimates_page(result: Estimates, *, verb: str = "estimate") -> Page:
-    """Return the page of estimates from one set of ranks."""
+def estimates_page(result: Estimates, *, verb: str = "") -> Page:
+    """Return the page of estimates from one set of ranks, or of the metrics of full ranks."""
     return Page(
-        verb=verb,
+        verb=verb or ("exact" if result.certainty is None else "estimate"),
         title=_estimates_title(result),
         subtitle=heading(result),
         warnings=result.warnings,
@@ -229,7 +229,7 @@ def _estimate_cells(entry: Estimate) -> tuple[Cell, ...]:
 
 def _health(entry: Estimate) -> str:
     """Return the health in small letters: the page has colours and shapes to shout with."""
-    return health(entry).lower()
+    return "exact" if entry.certainty is None else health(entry).lower()
 
 
 def _estimates_title(result: Estimates) -> str:
@@ -269,12 +269,30 @@ def _results_part(result: Estimates) -> Part:
     )
     table = Table(
         "estimates",
-        "All estimates; low and high are the ends of the 95 % interval",
+        "All values; low and high are the ends of the 95 % interval",
         _ESTIMATE_COLUMNS,
         tuple(_estimate_cells(entry) for entry in result.entries),
     )
     chart = _interval_chart((IntervalView("all", rows),))
+    if result.certainty is None:
+        table = _without(table, "bound low", "bound high")
+        chart = replace(
+            chart,
+            title="Values with intervals",
+            caption="Each line says how far the value would move with other users like these.",
+            sure="exact",
+        )
     return Part("results", "Results", charts=(chart,), tables=(table,))
+
+
+def _without(table: Table, *names: str) -> Table:
+    """Return the table without the columns of these names."""
+    kept = [place for place, name in enumerate(table.columns) if name not in names]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
+    )
 
 
 def _interval_chart(views: tuple[IntervalView, ...]) -> IntervalChart:

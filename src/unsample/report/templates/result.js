@@ -264,7 +264,7 @@
 
     function draw() {
       const width = widthOf(parts.canvas);
-      const height = Math.round(Math.min(400, Math.max(270, width * 0.5)));
+      const height = Math.round(Math.min(400, Math.max(270, width * (printing ? 0.4 : 0.5))));
       const box = { right: width - 14, top: 12, bottom: height - 48 };
       const y = scale(...limits(), box.bottom, box.top, state.logY);
       const longest = Math.max(...y.ticks.map((tick) => tickText(tick, spec.percent).length));
