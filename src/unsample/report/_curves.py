@@ -15,7 +15,7 @@ from unsample.confidence import blind_rank
 from unsample.errors import InputError
 from unsample.estimation import Estimates, exact
 from unsample.evaluation import Evaluated
-from unsample.report._known import Known, ladder
+from unsample.report._known import Curve, Known, ladder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,12 +51,7 @@ def plot_metric_curve(
     family = _metrics.parse(metric).family
     known = Known.of(result, ladder(largest), level)
     ks, curve = known.ks, known.curve(family)
-    for limits, name, label in (
-        (curve.bounds, "bounds", "bounds, no assumption"),
-        (curve.interval, "interval", f"{level:.0%} interval"),
-    ):
-        if limits is not None:
-            ax.fill_between(ks, *limits.T, color=_COLOURS[name], alpha=0.3, lw=0, label=label)
+    _fill_limits(ax, known, curve)
     edge = blind_rank(result.counts)
     if known.certainty is not None and 1 < edge < largest:
         ax.axvline(edge, color="0.4", lw=0.8, ls=":", label=f"N/n = {edge:.0f}")
@@ -76,16 +71,23 @@ def plot_metric_curve(
 
 
 def plot_distribution(
-    result: Estimates, *, full_ranks: npt.ArrayLike | None = None, ax: Axes | None = None
+    result: Estimates,
+    *,
+    full_ranks: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    ax: Axes | None = None,
 ) -> Axes:
-    """Plot the learned P(R) as its cumulative distribution, on a logarithmic axis of ranks."""
+    """Plot the learned P(R) as its cumulative distribution, with its interval and bounds."""
     if not result.distributions:
         raise InputError(f"none of {', '.join(result.methods)} gives P(R); try mle or smooth")
     ax = axes_or_new(ax)
-    items = result.counts.largest_catalogue
-    ranks = np.unique(np.geomspace(1, items, 200).round().astype(int))
+    known = Known.of(result, ladder(result.counts.largest_catalogue), level)
+    # The sum of P(R) up to rank K is Recall@K.
+    _fill_limits(ax, known, known.curve(_metrics.Recall))
+    ranks = np.unique(np.geomspace(1, known.ks[-1], 200).round().astype(int))
+    colours = itertools.cycle(_SEVERAL)
     for method, distribution in result.distributions.items():
-        ax.plot(ranks, distribution.cdf(ranks), label=method)
+        ax.plot(ranks, distribution.cdf(ranks), color=next(colours), label=method)
     if full_ranks is not None:
         ordered = np.sort(np.asarray(full_ranks))
         shares = np.searchsorted(ordered, ranks, side="right") / len(ordered)
@@ -136,6 +138,17 @@ def plot_comparison(
     _name_rows(ax, [f"{one.a} \N{MINUS SIGN} {one.b}" for one in rows])
     ax.set_xlabel(f"difference of {name} with its {result.level:.0%} interval")
     return ax
+
+
+def _fill_limits(ax: Axes, known: Known, curve: Curve) -> None:
+    """Shade the bounds and, above them, the interval."""
+    for limits, name, label in (
+        (curve.bounds, "bounds", "bounds, no assumption"),
+        (curve.interval, "interval", f"{known.level:.0%} interval"),
+    ):
+        if limits is not None:
+            low, high = limits.T
+            ax.fill_between(known.ks, low, high, color=_COLOURS[name], alpha=0.3, lw=0, label=label)
 
 
 def _name_rows(ax: Axes, names: list[str]) -> None:

@@ -33,12 +33,10 @@ class Curve:
     bounds: FloatArray | None
 
 
-def ladder(items: int, *, largest: int | None = None, also: Iterable[int] = ()) -> IntArray:
-    """Return K from 1 to ``largest`` in equal ratios, and those in ``also``."""
-    last = items if largest is None else min(largest, items)
-    steps = np.geomspace(1, last, _POINTS).round().astype(np.int64)
-    wanted = [k for k in also if k <= last]
-    return np.unique(np.concatenate([steps, np.array(wanted, dtype=np.int64)]))
+def ladder(largest: int, *, also: Iterable[int] = ()) -> IntArray:
+    """Return K from 1 to ``largest`` in equal ratios, and those in ``also`` up to there."""
+    steps = np.geomspace(1, largest, _POINTS).round().astype(np.int64).tolist()
+    return np.array(sorted({*steps, *(k for k in also if k <= largest)}), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,16 +34,16 @@ COMPARISON_MEANINGS = (
     (
         "a better, best",
         (
-            "The chance that the model is truly ahead of the other, or of all others, from the least "
-            "to the most that agree with the data. What separates the two is not chance but what the "
-            "sample cannot see."
+            "The chance that the model is truly ahead of the other, or of all others, from the "
+            "least to the most that agree with the data. What separates the two is not chance but "
+            "what the sample cannot see."
         ),
     ),
     (
         "If alike",
         (
-            "The same chance if sampling misleads about all models alike. It is the answer of chance "
-            "alone, and rests on that belief."
+            "The same chance if sampling misleads about all models alike. It is the answer of "
+            "chance alone, and rests on that belief."
         ),
     ),
     (
@@ -53,8 +53,8 @@ COMPARISON_MEANINGS = (
     (
         "Place",
         (
-            "1 for models that no other is shown to beat, 2 for those beaten by one of them, and so "
-            "on. Models that cannot be told apart share a place."
+            "1 for models that no other is shown to beat, 2 for those beaten by one of them, and "
+            "so on. Models that cannot be told apart share a place."
         ),
     ),
 )
@@ -63,8 +63,9 @@ PLAN_MEANINGS = (
     (
         "Error",
         (
-            "The root of the expected squared distance between the estimate and the metric of these "
-            "users ranked in full, relative to that metric. It is made of bias and spread (sd)."
+            "The root of the expected squared distance between the estimate and the metric of "
+            "these users ranked in full, relative to that metric. It is made of bias and spread "
+            "(sd)."
         ),
     ),
     ("Cost", "Items scored for a user, on average. A full ranking scores the whole catalogue."),
@@ -95,9 +96,9 @@ def meanings(result: Estimates, level: float) -> tuple[tuple[str, str], ...]:
         (
             "Interval",
             (
-                f"Holds the true value in {share} of 100 evaluations, the bias of sampling included, "
-                f"{_given(result)}. It asks which values agree with the data, and is the same for "
-                "every method."
+                f"Holds the true value in {share} of 100 evaluations, the bias of sampling "
+                f"included, {_given(result)}. It asks which values agree with the data, and is the "
+                "same for every method."
             ),
         ),
         (
@@ -110,9 +111,9 @@ def meanings(result: Estimates, level: float) -> tuple[tuple[str, str], ...]:
         (
             "Resolved",
             (
-                "At least one sampled item falls into the top K on average. Where fewer do, targets "
-                "inside and outside the top K look alike in the sample, and the value rests on what "
-                f"the method assumes about the top ranks. {smallest_resolved(result)}"
+                "At least one sampled item falls into the top K on average. Where fewer do, "
+                "targets inside and outside the top K look alike in the sample, and the value "
+                f"rests on what the method assumes about the top ranks. {smallest_resolved(result)}"
             ),
         ),
         ("P(R)", _RANKS),
