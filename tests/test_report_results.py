@@ -109,13 +109,11 @@ def test_a_page_is_whole_small_and_needs_nothing_else(kind):
 def test_only_the_pages_own_script_and_style_may_run(kind):
     text = pages.page(kind)
     policy = re.search(r'Content-Security-Policy" content="(.*?)"', text)[1]
-    assert policy.startswith("default-src &#39;none&#39;") or policy.startswith(
-        "default-src 'none'"
-    )
+    assert policy.startswith("default-src 'none'")
     for tag in ("style", "script"):
         inner = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1]
         digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
-        assert f"{tag}-src 'sha256-{digest}'" in policy.replace("&#43;", "+").replace("&#39;", "'")
+        assert f"{tag}-src 'sha256-{digest}'" in policy.replace("&#43;", "+")
 
 
 def test_the_same_result_gives_the_same_bytes():
