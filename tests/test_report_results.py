@@ -16,7 +16,7 @@ import pytest
 import unsample
 from tests import pages
 from unsample import report
-from unsample.errors import FileError, InputError, MissingExtraError
+from unsample.errors import FileError, InputError, MissingExtraError, RefutedWarning
 from unsample.metrics import NDCG, Recall
 from unsample.report._known import Known, ladder
 
@@ -160,6 +160,17 @@ def test_the_page_says_what_its_words_mean_and_what_was_assumed():
     ):
         assert part in text
     assert "were left out of the candidates" in text_of("methods")
+
+
+def test_a_refuted_assumption_is_not_claimed():
+    with pytest.warns(RefutedWarning):
+        result = unsample.estimate(
+            [50] * 500, items=1000, sampled=99, metrics="Recall@100", method="mle", resamples=0
+        )
+    text = " ".join(Reader(report.results_html(result)).words)
+    assert "refute the assumption" in text
+    assert "The intervals assume nothing about P(R)" in text
+    assert "The intervals assume that" not in text
 
 
 def test_a_comparison_leads_with_its_verdicts():

@@ -182,7 +182,7 @@ class IntervalChart:
     zero: bool = False
     #: What the two healths are called in the legend.
     sure: str = "resolved"
-    unsure: str = "not resolved"
+    unsure: str = "not resolved, or outside its interval"
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -475,7 +475,8 @@ def _chance(value: float) -> Cell:
 
 
 def _chances(least: float, most: float) -> Cell:
-    return Cell(f"{100 * least:.0f} to {100 * most:.0f} %", least)
+    low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
+    return Cell(f"{low} %" if low == high else f"{low} to {high} %", least)
 
 
 def _plan_table(result: Plan) -> Table:

@@ -145,7 +145,7 @@ def assumptions(result: Estimates) -> tuple[str, ...]:
             "replacement, and ties with the target were broken at random."
         ),
         "Users are independent of each other.",
-        f"The intervals hold {_given(result)}; the bounds do not need it.",
+        _shape_in_words(result),
         _SEEN[result.seen],
         *(f"Method {name}: {text}." for name, text in result.explanations.items() if text),
     )
@@ -169,5 +169,13 @@ def limits_in_words(low: float, high: float) -> str:
 def _given(result: Estimates) -> str:
     if result.certainty is None or result.certainty.shape_in_use() is None:
         return "if the data are what they are said to be, which they do not look like"
-    assumed = result.assumes
-    return f"assuming {assumed}" if assumed else "assuming nothing"
+    return f"assuming {result.assumes}"
+
+
+def _shape_in_words(result: Estimates) -> str:
+    shape = None if result.certainty is None else result.certainty.shape_in_use()
+    if shape is None:
+        return "No P(R) fits the data, so neither intervals nor bounds mean anything."
+    if shape.limits_nothing:
+        return "The intervals assume nothing about P(R), and are no narrower than the bounds."
+    return f"The intervals assume {shape}; the bounds do not need it."
