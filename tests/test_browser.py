@@ -140,6 +140,28 @@ def test_pointing_at_a_curve_reads_its_numbers(visit):
     assert readout(tab, CURVES) is None
 
 
+def heights(path):
+    """Return how far down each corner of a path is."""
+    return [float(corner.split()[1]) for corner in path.strip("MZ").split("L")]
+
+
+def test_curves_and_bands_stand_where_their_numbers_say(visit):
+    tab = visit("estimate")
+    view = json.loads(tab.run(f"document.querySelector('{CURVES} script').textContent"))["views"][0]
+    (line,) = (heights(path) for path in paths(tab, f"{CURVES} .canvas > svg .line"))
+    values = view["series"][0]["y"]
+    scale = (line[-1] - line[0]) / (values[-1] - values[0])
+
+    def expected(numbers):
+        return pytest.approx([line[0] + scale * (one - values[0]) for one in numbers], abs=0.2)
+
+    assert scale < 0
+    assert line == expected(values)
+    for band in view["bands"]:
+        (drawn,) = paths(tab, f"{CURVES} .canvas > svg .band.{band['role']}")
+        assert heights(drawn) == expected(band["high"] + band["low"][::-1])
+
+
 def test_a_curve_is_read_with_the_keyboard(visit):
     tab = visit("estimate")
     tab.run(f"document.querySelector('{CURVES} .canvas').focus()")
