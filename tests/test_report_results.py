@@ -173,6 +173,19 @@ def test_a_refuted_assumption_is_not_claimed():
     assert "The intervals assume that" not in text
 
 
+def test_where_no_distribution_fits_no_limits_are_drawn():
+    with pytest.warns(RefutedWarning, match="no distribution of global ranks fits"):
+        result = unsample.estimate(
+            [50, 60] * 300,
+            items=1000,
+            sampled=99,
+            metrics="Recall@100",
+            method="mle",
+            resamples=0,
+        )
+    assert Known.of(result, np.array([10, 1000])).curve(Recall).interval is None
+
+
 def test_a_comparison_leads_with_its_verdicts():
     text = text_of("compare")
     result = pages.result("compare")

@@ -64,8 +64,7 @@ class Known:
         if self.certainty is None:
             spreads = {name: _spreads(one, metrics) for name, one in learned.items()}
             return Curve(values, self._chance_alone(values, spreads), None)
-        limits = self._bounds(self.certainty, metrics) if bounds else None
-        return Curve(values, self._intervals(self.certainty, metrics), limits)
+        return Curve(values, *self._limits(self.certainty, metrics, bounds=bounds))
 
     def mean_probability(self, *, bounds: bool = True) -> Curve:
         """Return the mean of P(R) over the ranks up to the first K, and from each K to the next.
@@ -83,18 +82,24 @@ class Known:
             interval, limits = self._chance_alone(values, spreads), None
         else:
             ranges = [_share(low + 1, high) for low, high in pairwise(ends.tolist())]
-            interval = self._intervals(self.certainty, ranges)
-            limits = self._bounds(self.certainty, ranges) if bounds else None
+            interval, limits = self._limits(self.certainty, ranges, bounds=bounds)
         return Curve(
             {name: one / widths for name, one in values.items()},
             *(None if one is None else one / widths[:, None] for one in (interval, limits)),
         )
 
-    def _intervals(self, certainty: Certainty, metrics: list[Metric]) -> FloatArray:
-        return np.array([certainty.interval(metric, self.level) for metric in metrics])
-
-    def _bounds(self, certainty: Certainty, metrics: list[Metric]) -> FloatArray:
-        return np.array([certainty.bounds(metric, self.level) for metric in metrics])
+    def _limits(
+        self, certainty: Certainty, metrics: list[Metric], *, bounds: bool
+    ) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return intervals and bounds; neither where no P(R) fits, for then they say nothing."""
+        if certainty.shape_in_use() is None:
+            return None, None
+        return (
+            np.array([certainty.interval(metric, self.level) for metric in metrics]),
+            np.array([certainty.bounds(metric, self.level) for metric in metrics])
+            if bounds
+            else None,
+        )
 
     def _chance_alone(
         self, values: Mapping[str, FloatArray], spreads: Mapping[str, FloatArray]
