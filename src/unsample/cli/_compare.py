@@ -8,7 +8,15 @@ import typer
 
 from unsample import comparison
 from unsample._text import comparison_table
-from unsample.cli._options import AsJson, Metrics, SeenItems, WithoutReplacement, print_warnings
+from unsample.cli._options import (
+    AsJson,
+    Html,
+    Metrics,
+    SeenItems,
+    WithoutReplacement,
+    print_warnings,
+    write_page,
+)
 from unsample.counts import RankCounts, Targets
 from unsample.errors import InputError
 from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS
@@ -22,6 +30,8 @@ _EPILOG = """
 `unsample compare ease=ease.csv als=als.csv --items 3706 --sampled 99 -m NDCG@50`
 
 `unsample compare runs.parquet --by model --items 3706 --sampled 99 --seen excluded --json`
+
+`unsample compare ease=ease.csv als=als.csv --items 3706 --sampled 99 --html models.html`
 """
 
 
@@ -58,6 +68,7 @@ def compare_command(
         typer.Option(metavar="NAME", help=f"{', '.join(comparison.CORRECTIONS)}."),
     ] = "holm",
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the chances.")] = 0,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare models by their sampled ranks: which is truly better, and how sure that is."""
@@ -70,6 +81,7 @@ def compare_command(
         correction=correction,
         rng=seed,
     )
+    write_page(result, html)
     if as_json:
         typer.echo(result.to_json())
         return

@@ -13,11 +13,13 @@ from unsample._text import estimates_table
 from unsample.cli._columns import Columns, parse_columns
 from unsample.cli._options import (
     AsJson,
+    Html,
     Metrics,
     Resamples,
     SeenItems,
     WithoutReplacement,
     print_warnings,
+    write_page,
 )
 from unsample.counts import RankCounts
 from unsample.errors import UnsampleWarning
@@ -34,6 +36,8 @@ _EPILOG = """
 `unsample estimate ranks.csv --items 3706 --sampled 99`
 
 `unsample estimate runs.parquet --items 3706 --sampled 99 -m NDCG@10 -m HR@50 --by model`
+
+`unsample estimate ranks.csv --items 3706 --sampled 99 --html ranks.html`
 
 `unsample estimate 'runs/*.parquet' --items 3706 --sampled 99 --by model`
 
@@ -109,6 +113,7 @@ def estimate_command(
     seed: Annotated[
         int, typer.Option(metavar="SEED", help="Seed of the bootstrap and of ties.")
     ] = 0,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Estimate full-catalogue metrics from the ranks in FILE."""
@@ -141,6 +146,7 @@ def estimate_command(
             )
 
     results = {label: run(counts) for label, counts in groups.items()}
+    write_page(results[""] if by is None else results, html)
     if as_json:
         typer.echo(_as_json(results, by))
     else:

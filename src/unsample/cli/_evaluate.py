@@ -10,10 +10,12 @@ import typer
 from unsample._checks import check_choice
 from unsample.cli._options import (
     AsJson,
+    Html,
     Metrics,
     Resamples,
     WithoutReplacement,
     print_warnings,
+    write_page,
 )
 from unsample.datasets import PROTOCOLS
 from unsample.errors import DesignError
@@ -72,6 +74,7 @@ def evaluate_command(
     ] = None,
     resamples: Resamples = 400,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of sampling and bootstrap.")] = 0,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a recommender on a data set, exactly or at a fraction of the cost.
@@ -112,6 +115,7 @@ def evaluate_command(
                 resamples=resamples,
                 seed=seed,
             )
+            write_page(found, html, title=f"{recommender} on {dataset}, {design} design")
             _print(
                 found, f"{recommender} on {dataset} ({source} ranks), {protocol} protocol", as_json
             )
@@ -132,6 +136,7 @@ def evaluate_command(
         resamples=resamples,
         rng=seed,
     )
+    write_page(result, html)
     _print(result, "", as_json)
 
 

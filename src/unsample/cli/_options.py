@@ -5,22 +5,32 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unsample.estimation import DEFAULT_METRICS
 
+if TYPE_CHECKING:
+    from unsample.report import Result
+
 __all__ = [
     "AsJson",
+    "Html",
     "Metrics",
     "Resamples",
     "SeenItems",
     "WithoutReplacement",
     "print_warnings",
+    "write_page",
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="OUT", help="Write the result as one interactive page, too."),
+]
 Metrics = Annotated[
     list[str] | None,
     typer.Option(
@@ -54,3 +64,12 @@ def print_warnings(texts: tuple[str, ...]) -> None:
         if sys.stderr.isatty():
             line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
         typer.secho(f"\n{line}", err=True, fg=typer.colors.YELLOW)
+
+
+def write_page(result: Result, out: Path | None, *, title: str | None = None) -> None:
+    """Write the page of a result where one was asked for."""
+    if out is None:
+        return
+    from unsample.report import write_html
+
+    write_html(result, out, title=title)

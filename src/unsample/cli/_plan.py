@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unsample.cli._options import AsJson
+from unsample.cli._options import AsJson, Html, write_page
 from unsample.errors import InputError
 from unsample.planning import plan
 from unsample.rankfiles import read_counts
@@ -49,6 +49,7 @@ def plan_command(
     plot: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Write a plot of error against cost.")
     ] = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan an evaluation: the expected error of each design at the same cost.
@@ -78,4 +79,5 @@ def plan_command(
         from unsample.report import write_plot
 
         write_plot(result, plot)
+    write_page(result, html)
     typer.echo(result.to_json() if as_json else str(result))

@@ -10,10 +10,12 @@ import typer
 from unsample._text import estimates_table
 from unsample.cli._options import (
     AsJson,
+    Html,
     Metrics,
     SeenItems,
     WithoutReplacement,
     print_warnings,
+    write_page,
 )
 from unsample.errors import InputError, UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS
@@ -49,6 +51,7 @@ def published_command(
         int | None,
         typer.Option(metavar="D", help="Decimals that are printed. [default: those given]"),
     ] = None,
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Estimate full-catalogue metrics from what a paper prints.
@@ -73,6 +76,7 @@ def published_command(
             percent=percent,
             decimals=decimals,
         )
+    write_page(result, html)
     if as_json:
         typer.echo(result.to_json())
         return

@@ -23,7 +23,7 @@ from unsample.report._tables import (
     winner_tables,
 )
 
-__all__ = ["reproduction_html"]
+__all__ = ["environment", "reproduction_html"]
 
 _VERDICTS = {
     True: ("holds", "✓ holds"),
@@ -34,7 +34,7 @@ _VERDICTS = {
 
 def reproduction_html(results: Results) -> str:
     """Return the whole report as one HTML page; same results, same bytes."""
-    template = _environment().get_template("reproduction.html")
+    template = environment().get_template("reproduction.html")
     page: str = template.render(
         summary=summarise(results),
         agreements=agreements(results.accuracy),
@@ -57,14 +57,15 @@ def reproduction_html(results: Results) -> str:
     return page
 
 
-def _environment() -> Any:
+def environment() -> Any:
+    """Return the templates of all pages; every text is escaped."""
     jinja2 = import_extra("jinja2", extra="report", purpose="an HTML report")
-    environment = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("unsample.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["protocol_name"] = protocol_name
-    return environment
+    templates.filters["protocol_name"] = protocol_name
+    return templates

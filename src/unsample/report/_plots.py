@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from unsample.planning import Plan
 
-__all__ = ["plot_plan", "write_plot"]
+__all__ = ["LEAST_ERROR", "plot_plan", "write_plot"]
 
 _FORMATS = ("pdf", "png", "svg")
 #: Smaller relative errors are none, and leave a logarithmic axis.
-_LEAST_ERROR = 1e-4
+LEAST_ERROR = 1e-4
 
 
 def plot_plan(result: Plan, *, ax: Axes | None = None) -> Axes:
@@ -32,7 +32,7 @@ def plot_plan(result: Plan, *, ax: Axes | None = None) -> Axes:
         curve = [
             (outcome.cost, outcome.rmse / result.value)
             for outcome in result.curves
-            if outcome.design == name and outcome.rmse > _LEAST_ERROR * result.value
+            if outcome.design == name and outcome.rmse > LEAST_ERROR * result.value
         ]
         axes.plot(*np.reshape(curve, (-1, 2)).T, marker="o", label=name)
     axes.axhline(result.precision, color="grey", linestyle="--", linewidth=1)

@@ -1,0 +1,104 @@
+"""One small result of every kind that has a page, with names that try to break out of it."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import unsample
+from unsample.errors import UnsampleWarning
+from unsample.evaluation import RankedTargets, evaluate_ranks
+from unsample.report import results_html
+
+ITEMS, SAMPLED = 400, 30
+METRICS = ("Recall@5", "Recall@50", "NDCG@50")
+EVIL = "</script><script>alert('x')</script>"
+
+
+@functools.cache
+def full_ranks(shape: float = 0.5) -> np.ndarray:
+    rng = np.random.default_rng(11)
+    return np.ceil(ITEMS * rng.beta(shape, 2.0, size=1500)).astype(int).clip(1, ITEMS)
+
+
+def sampled_ranks(shape: float = 0.5) -> np.ndarray:
+    return unsample.Design(ITEMS, SAMPLED).draw(full_ranks(shape), rng=5)
+
+
+def _estimate(shape: float = 0.5, **options: Any) -> unsample.Estimates:
+    settings = {"items": ITEMS, "sampled": SAMPLED, "metrics": METRICS, "resamples": 20}
+    return unsample.estimate(sampled_ranks(shape), **settings | options)
+
+
+def _comparison() -> unsample.Comparison:
+    models = {"good": sampled_ranks(0.3), "less good": sampled_ranks(1.0), EVIL: sampled_ranks()}
+    return unsample.compare(
+        models, items=ITEMS, sampled=SAMPLED, metrics=["Recall@100", "NDCG@50"], method="mle"
+    )
+
+
+def _published() -> unsample.Published:
+    return unsample.published(
+        {"HR@1": "0.18", "HR@10": "0.69"},
+        items=ITEMS,
+        sampled=SAMPLED,
+        users=1500,
+        metrics=METRICS,
+        method="mle",
+    )
+
+
+def _evaluated() -> Any:
+    users, catalogue = np.random.default_rng(0).normal(size=(2, 300, 8))
+    targets = np.arange(300), np.arange(300)
+    return unsample.evaluate(
+        (users, catalogue), targets, items=300, design="certified", metrics="NDCG@10", resamples=20
+    )
+
+
+def _evaluation() -> Any:
+    targets = RankedTargets(
+        dataset=EVIL,
+        recommender="made up",
+        protocol="everyday",
+        ranks=full_ranks(),
+        items=np.full(1500, ITEMS),
+        sampled_ranks=sampled_ranks(),
+        sampled=SAMPLED,
+        replacement=True,
+        source="bundled",
+        note="a note",
+    )
+    return evaluate_ranks(targets, metrics=METRICS, resamples=20)
+
+
+_MAKERS: dict[str, Callable[[], Any]] = {
+    "estimate": lambda: _estimate(method="auto"),
+    "methods": lambda: _estimate(method=["naive", "mle", "bv(gamma=0.01)"], seen="excluded"),
+    "exact": lambda: unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS, resamples=20),
+    "groups": lambda: {EVIL: _estimate(method="mle"), "b": _estimate(1.0, method="mle")},
+    "compare": _comparison,
+    "published": _published,
+    "evaluated": _evaluated,
+    "evaluation": _evaluation,
+    "plan": lambda: unsample.plan(items=ITEMS, users=500, repeats=4),
+}
+KINDS = tuple(_MAKERS)
+
+
+@functools.cache
+def result(kind: str) -> Any:
+    """Return the result of a kind, computed once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        return _MAKERS[kind]()
+
+
+@functools.cache
+def page(kind: str) -> str:
+    """Return its page, made once."""
+    return results_html(result(kind))
