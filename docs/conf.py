@@ -31,6 +31,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"py:(class|data|obj|exc)", r"(numpy|np|npt|scipy|torch|pyspark|matplotlib|collections)\b.*"),
     (r"py:class", r"(?!unsample\b).*"),
+    (r"py:class", r"unsample\..*\._.*"),  # private bases, which are not for users
     (r"py:obj", r".*"),
 ]
 default_role = "py:obj"

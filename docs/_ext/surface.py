@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
+from docutils import nodes
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
 
 import unsample
 
@@ -18,16 +24,12 @@ FOLDER = "reference"
 
 
 def rooms() -> dict[str, ModuleType]:
-    """Return the public modules by name, adapters one by one."""
-    found: dict[str, ModuleType] = {}
-    for name in unsample.__all__:
-        room = getattr(unsample, name)
-        if inspect.ismodule(room):
-            found[f"unsample.{name}"] = room
-    for path in sorted(Path(unsample.adapters.__file__).parent.glob("[!_]*.py")):
-        name = f"unsample.adapters.{path.stem}"
-        found[name] = importlib.import_module(name)
-    return found
+    """Return the public modules by name, adapters one by one; the command has a page of its own."""
+    names = [f"unsample.{found.name}" for found in pkgutil.iter_modules(unsample.__path__)]
+    folder = Path(unsample.adapters.__file__).parent
+    names += [f"unsample.adapters.{path.stem}" for path in folder.glob("*.py")]
+    public = [name for name in sorted(names) if "._" not in name and name != "unsample.cli"]
+    return {name: importlib.import_module(name) for name in public}
 
 
 def front_door() -> list[str]:
@@ -71,8 +73,16 @@ def page_of_room(name: str, room: ModuleType) -> str:
         elif callable(value) and not inspect.ismodule(value):
             parts.append(f".. autofunction:: {name}.{member}\n")
         elif not inspect.ismodule(value):
-            parts.append(f".. autodata:: {name}.{member}\n   :no-value:\n")
+            parts.append(f".. py:data:: {name}.{member}\n\n   {described(value)}\n")
     return "\n".join(parts)
+
+
+def described(value: object) -> str:
+    """Return a constant in words: what kind of thing it is, and the names it holds."""
+    kind = type(value).__name__
+    if isinstance(value, Mapping | tuple | list | frozenset):
+        return f"A {kind} of {', '.join(f'``{entry}``' for entry in value)}."
+    return f"``{value!r}``"
 
 
 def page_of_contents() -> str:
@@ -107,7 +117,37 @@ def write_pages(app: Sphinx) -> None:
             target.write_text(text, encoding="utf-8")
 
 
+def mark_examples(
+    app: Sphinx, kind: str, name: str, value: object, options: object, lines: list[str]
+) -> None:
+    """Give the examples at the end of a docstring their heading, lest they read as parameters."""
+    has_sections = any(line and not line.strip("-") for line in lines)
+    starts = [place for place, line in enumerate(lines) if line.startswith(">>>")]
+    if has_sections and starts:
+        lines[starts[0] : starts[0]] = ["Examples", "--------"]
+
+
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
+) -> nodes.reference | None:
+    """Link a name from where it is defined (a private file) to where it is documented."""
+    wanted = node.get("reftarget", "")
+    if not wanted.startswith("unsample."):
+        return None
+    last = wanted.rpartition(".")[2]
+    documented = env.domains["py"].objects  # type: ignore[attr-defined]
+    found = [name for name in documented if name.rpartition(".")[2] == last]
+    room = ".".join(wanted.split(".")[:2])
+    inside = [name for name in found if name.startswith(f"{room}.")] or found
+    if not inside:
+        return None
+    entry = documented[min(inside, key=len)]
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Write the reference before sources are read."""
     app.connect("builder-inited", write_pages)
+    app.connect("autodoc-process-docstring", mark_examples, priority=400)  # before napoleon
+    app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
