@@ -12,13 +12,17 @@ import io
 import os
 import re
 import shlex
+import shutil
 import sys
+import tempfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 from unsample.cli import main as run_command
+from unsample.errors import UnsampleWarning
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -51,15 +55,11 @@ def commands(body: str) -> list[str]:
 
 def outputs_of(block: Block, folder: Path) -> str:
     """Return a console block as it should read: each command, then what it prints."""
-    parts = re.split(r"^(?=\$ )", block.body, flags=re.MULTILINE)
     written = []
-    for part in filter(None, parts):
+    for part in filter(None, re.split(r"^(?=\$ )", block.body, flags=re.MULTILINE)):
         shown = re.match(r"\$ (?:.*\\\n)*.*\n", part)
         assert shown is not None, f"a console block must start with $, got {part!r}"
-        command = commands(shown[0])[0]
-        # What runs for minutes, or on another system, is shown without its output.
-        printed = "" if part == shown[0] else print_of(command, folder)
-        written.append(shown[0] + printed)
+        written.append(shown[0] + print_of(commands(shown[0])[0], folder))
     return "".join(written)
 
 
@@ -82,36 +82,47 @@ def print_of(command: str, folder: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def run_python(code: str, names: dict[str, object], page: str) -> str:
-    """Run a block of Python among ``names`` and return what it prints."""
+def run_python(code: str, names: dict[str, object], page: str, folder: Path) -> str:
+    """Run a block of Python among ``names`` in a folder, and return what it prints."""
     out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
         exec(compile(code, page, "exec"), names)  # noqa: S102 - our own pages
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+@contextlib.contextmanager
+def sandbox() -> Iterator[Path]:
+    """Yield an empty folder with the examples in it: pages may write where they run."""
+    with tempfile.TemporaryDirectory() as name:
+        shutil.copytree(ROOT / "examples", Path(name, "examples"))
+        yield Path(name)
 
 
 def with_output(text: str) -> Iterator[tuple[Block, Block | None]]:
     """Yield the Python blocks of a page, each with the text block right after it, if there is."""
     found = blocks(text)
-    for block, after in zip(found, [*found[1:], None], strict=True):
+    for place, block in enumerate(found):
         if block.language != "python":
             continue
-        joined = after is not None and after.language == "text"
-        between = text[block.end : after.start].strip("` \n") if joined and after else "no"
-        yield block, after if between == "text" else None
+        after = found[place + 1] if place + 1 < len(found) else None
+        between = text[block.end : after.start].split() if after else []
+        yield block, after if between == ["```", "```text"] else None
 
 
-def refreshed(text: str, page: str) -> str:
+def refreshed(text: str, page: str, folder: Path) -> str:
     """Return a page with the output that its commands and its code give now."""
     replacements: dict[tuple[int, int], str] = {}
+    pairs = list(with_output(text))
+    names: dict[str, object] = {}
+    if any(output is not None for _, output in pairs):
+        for block, output in pairs:
+            printed = run_python(block.body, names, page, folder)
+            if output is not None:
+                replacements[output.start, output.end] = printed
     for block in blocks(text):
         if block.language == "console":
-            replacements[block.start, block.end] = outputs_of(block, ROOT)
-    printing = [pair for pair in with_output(text) if pair[1] is not None]
-    names: dict[str, object] = {}
-    for block, output in printing:
-        assert output is not None
-        replacements[output.start, output.end] = run_python(block.body, names, page)
+            replacements[block.start, block.end] = outputs_of(block, folder)
     for (start, end), new in sorted(replacements.items(), reverse=True):
         text = text[:start] + new + text[end:]
     return text
@@ -121,7 +132,8 @@ def main() -> None:
     """Refresh every page, and say which ones changed."""
     for page in PAGES:
         before = page.read_text(encoding="utf-8")
-        after = refreshed(before, page.name)
+        with sandbox() as folder:
+            after = refreshed(before, page.name, folder)
         if after != before:
             page.write_text(after, encoding="utf-8")
             print(f"changed: {page.relative_to(ROOT)}")

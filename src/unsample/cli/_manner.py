@@ -15,6 +15,7 @@ import shutil
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Annotated, get_type_hints
@@ -45,19 +46,23 @@ def colours() -> bool | None:
 
 
 class _Speaker(logging.Handler):
-    """Writes to standard error: warnings in yellow, details dim, folded on a terminal only."""
+    """Writes to standard error: details dim, warnings once each, folded on a terminal only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
         text = record.getMessage()
-        is_warning = record.levelno >= logging.WARNING
-        if is_warning:
-            text = f"warning: {text}"
-            if sys.stderr.isatty():
-                text = textwrap.fill(text, width=shutil.get_terminal_size().columns)
-            typer.secho(f"\n{text}", err=True, fg=typer.colors.YELLOW, color=colours())
-        else:
+        if record.levelno < logging.WARNING:
             typer.secho(text, err=True, dim=True, color=colours())
+        elif text not in self._said:
+            self._said.add(text)
+            line = f"warning: {text}"
+            if sys.stderr.isatty():
+                line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
+            typer.secho(f"\n{line}", err=True, fg=typer.colors.YELLOW, color=colours())
 
 
 @contextmanager
@@ -68,7 +73,10 @@ def listening() -> Iterator[None]:
     log.setLevel(logging.WARNING)
     log.propagate = False
     try:
-        yield
+        with warnings.catch_warnings():
+            # Where a warning comes from in our code is nothing to a user of the command.
+            warnings.showwarning = lambda message, *_: log.warning("%s", message)
+            yield
     finally:
         log.removeHandler(speaker)
         log.setLevel(level)
