@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -24,7 +25,7 @@ extensions = [
     "notebook",
     "surface",
 ]
-exclude_patterns = ["_ext", "schemas/*.md"]
+exclude_patterns = ["_ext"]
 nitpicky = True
 # Types of other libraries (no inventory is fetched: the site builds offline), and names inside
 # docstrings that are code rather than references.
@@ -35,6 +36,8 @@ nitpick_ignore_regex = [
     (r"py:obj", r".*"),
 ]
 default_role = "py:obj"
+# A bare `Design` may mean the law of sampling or the design of an evaluation: either link will do.
+suppress_warnings = ["ref.python"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath", "smartquotes"]
 myst_heading_anchors = 3
@@ -46,12 +49,14 @@ autodoc_class_signature = "mixed"
 autodoc_preserve_defaults = True
 autodoc_use_type_comments = False
 napoleon_google_docstring = False
+napoleon_use_ivar = True
 napoleon_use_rtype = False
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_title = "unsample"
-html_static_path = ["_static"]
+# Formulas need a font with tables for mathematics, which many systems lack. ziamath brings STIX Two.
+html_static_path = ["_static", str(Path(find_spec("ziamath").origin).parent / "fonts")]
 html_css_files = ["site.css"]
 html_favicon = "_static/mark.svg"
 html_show_sphinx = False

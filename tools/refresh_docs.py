@@ -25,7 +25,8 @@ from unsample.cli import main as run_command
 from unsample.errors import UnsampleWarning
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+#: Pages that are written; the tutorial is made from its notebook.
+PAGES = sorted(page for page in (ROOT / "docs").glob("*.md") if page.stem != "tutorial")
 _FENCE = re.compile(r"^```(?P<language>[\w{} -]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
