@@ -7,7 +7,6 @@ import importlib
 import importlib.metadata
 import importlib.util
 import json
-import os
 import platform
 import re
 import shutil
@@ -24,6 +23,7 @@ from unsample._text import aligned
 from unsample.cli._manner import progress_bar
 from unsample.cli._options import AsJson
 from unsample.cli._reproduce import cores
+from unsample.errors import UnsampleError
 
 __all__ = ["Finding", "doctor_command", "examine"]
 
@@ -206,17 +206,19 @@ def _data() -> Iterator[Finding]:
     """Look for the data sets and the ranks that ship."""
     from unsample import datasets
 
-    folder = os.environ.get("UNSAMPLE_DATA")
-    if folder is not None and not os.path.isdir(folder):  # noqa: PTH112 - any text may stand there
-        yield Finding("data", "UNSAMPLE_DATA", BROKEN, f"{folder} is not a folder")
     bundled = datasets.bundled_ranks()
     for name in datasets.names():
-        record = datasets.info(name)
-        ranks = f"ranks of {len(bundled.get(name, ()))} recommenders ship"
+        try:
+            record = datasets.info(name)
+        except UnsampleError as problem:  # a folder that is named and not there
+            yield Finding("data", name, BROKEN, _in_a_line(problem))
+            continue
         state = OK if record.at_hand else ABSENT
-        detail = "at hand" if record.complete else "partly at hand" if record.at_hand else ""
-        detail = detail or f"unsample datasets fetch {name}"
-        yield Finding("data", name, state, f"{detail}; {ranks}")
+        where = f"unsample datasets fetch {name}"
+        if record.at_hand:
+            where = "at hand" if record.complete else "partly at hand"
+        ranks = f"ranks of {len(bundled.get(name, ()))} recommenders ship"
+        yield Finding("data", name, state, f"{where}; {ranks}")
 
 
 def _gpu(*, quick: bool) -> Finding:
