@@ -51,7 +51,15 @@ autodoc_use_type_comments = False
 # Shown by their names: what they stand for fills half a page.
 autodoc_type_aliases = {
     name: name.rpartition(".")[2]
-    for name in ("npt.ArrayLike", "BoolArray", "FloatArray", "IntArray", "Seed", "Progress", "Score")
+    for name in (
+        "npt.ArrayLike",
+        "BoolArray",
+        "FloatArray",
+        "IntArray",
+        "Seed",
+        "Progress",
+        "Score",
+    )
 }
 napoleon_google_docstring = False
 napoleon_use_ivar = True

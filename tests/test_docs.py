@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -223,6 +224,30 @@ def _without_pictures(outputs):
         ]
         for cell in outputs
     ]
+
+
+def test_results_show_themselves_in_notebooks():
+    """Everything a cell may end in is HTML of which every text is escaped."""
+    ranks = [1, 2, 5, 40] * 20
+    result = unsample.estimate(ranks, items=400, sampled=99, metrics="Recall@50", resamples=0)
+    models = {"<b>": ranks, "b": ranks[::-1]}
+    shown = [
+        result,
+        result.distribution,
+        unsample.compare(models, items=400, sampled=99, metrics="Recall@50"),
+        unsample.plan(items=200, users=100, repeats=3, budget=5000),
+    ]
+    pages = [_as_html(one) for one in shown]
+    assert [page.find(".//table") is not None for page in pages] == [True, False, True, True]
+    assert "<b>" in {cell.text for cell in pages[2].iter("td")}
+    line = pages[1].find(".//polyline")
+    heights = [float(point.split(",")[1]) for point in line.get("points").split()]
+    assert heights == sorted(heights, reverse=True)
+
+
+def _as_html(result) -> ElementTree.Element:
+    text = result._repr_html_().replace("<br>", "<br/>")
+    return ElementTree.fromstring(f"<div>{text}</div>")
 
 
 # --- the site --------------------------------------------------------------------------------

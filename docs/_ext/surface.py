@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -127,6 +128,21 @@ def mark_examples(
         lines[starts[0] : starts[0]] = ["Examples", "--------"]
 
 
+def name_aliases(
+    app: Sphinx,
+    kind: str,
+    name: str,
+    value: object,
+    options: object,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str | None, str | None]:
+    """Show a type alias by its bare name, also where it stands in a union."""
+    wrapped = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+    shown = (None if text is None else wrapped.sub(r"\1", text) for text in (signature, returned))
+    return next(shown), next(shown)
+
+
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.reference | None:
@@ -149,5 +165,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Write the reference before sources are read."""
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", mark_examples, priority=400)  # before napoleon
+    app.connect("autodoc-process-signature", name_aliases)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
