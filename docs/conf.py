@@ -68,7 +68,7 @@ python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_title = "unsample"
-# Formulas need a font with tables for mathematics, which many systems lack. ziamath brings STIX Two.
+# Formulas need a font made for mathematics, which many systems lack; ziamath brings STIX Two.
 html_static_path = ["_static", str(Path(find_spec("ziamath").origin).parent / "fonts")]
 html_css_files = ["site.css"]
 html_favicon = "_static/mark.svg"

@@ -9,12 +9,13 @@ import re
 import shlex
 import shutil
 import sys
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 import typer
-from tools import refresh_docs, run_notebook
+
+import unsamplefrom tools import refresh_docs, run_notebook
 from tools.refresh_docs import ROOT, blocks, outputs_of, run_python, sandbox, with_output
 
 from unsample.cli._app import app
@@ -245,9 +246,9 @@ def test_results_show_themselves_in_notebooks():
     assert heights == sorted(heights, reverse=True)
 
 
-def _as_html(result) -> ElementTree.Element:
+def _as_html(result) -> ET.Element:
     text = result._repr_html_().replace("<br>", "<br/>")
-    return ElementTree.fromstring(f"<div>{text}</div>")
+    return ET.fromstring(f"<div>{text}</div>")
 
 
 # --- the site --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -115,7 +116,7 @@ class Plan:
         what = f"{self.users:,} users, {self.items:,} items, {self.metric} about {self.value:.4f}"
         return what, f"guess: {self.guess}"
 
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def _table(self) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
         header = (
             "design",
             "items a user",
