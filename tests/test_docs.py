@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import fnmatch
 import importlib.util
+import json
 import re
 import shlex
 import shutil
@@ -14,10 +15,10 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 import typer
-
-import unsamplefrom tools import refresh_docs, run_notebook
+from tools import refresh_docs, run_notebook
 from tools.refresh_docs import ROOT, blocks, outputs_of, run_python, sandbox, with_output
 
+import unsample
 from unsample.cli._app import app
 
 PAGES = {page.name: page.read_text(encoding="utf-8") for page in refresh_docs.PAGES}
@@ -201,6 +202,20 @@ def test_pictures_are_described():
     for page, text in PAGES.items():
         for described in re.findall(r"!\[([^]]*)\]\(", text):
             assert len(described) > 10, f"{page}: a picture without a description"
+
+
+@pytest.mark.slow
+def test_the_claims_of_the_paper_are_those_of_the_page(run, tmp_path):
+    code, out, _ = run("reproduce", "--out", tmp_path / "all", "--workers", "1", "--json")
+    assert code == 0
+    words = {True: "holds", False: "does not hold", None: "-"}
+    rows = [
+        f"| {claim['claim'].removesuffix(' (everyday protocol)')} | "
+        f"{words[claim['holds_by_bias']]} | {words[claim['holds_by_rmse']]} |"
+        for claim in json.loads(out)["claims"]
+    ]
+    written = [line for line in PAGES["reproduction.md"].splitlines() if line.startswith("| ")]
+    assert [line for line in written if not line.startswith(("| claim", "| ---"))] == rows
 
 
 # --- the tutorial ----------------------------------------------------------------------------

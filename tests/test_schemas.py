@@ -3,12 +3,11 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from unsample.datasets import load_ranks
 from unsample.sampling import draw_sampled_ranks
-
-jsonschema = pytest.importorskip("jsonschema")
 
 SCHEMAS = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))
