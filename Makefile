@@ -9,13 +9,15 @@ DEV := $(VENV)/.dev
 # worker, so that there is one Spark session.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -q
 
-.PHONY: help demo test test-all realdata validity coverage accuracy pictures check format bench ranks floors clean
+.PHONY: help demo docs refresh-docs test test-all realdata validity coverage accuracy pictures check
+.PHONY: format bench ranks floors clean
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
 	@echo "make check     linting, types, layers  make validity   statistical promises, by simulation"
 	@echo "make coverage  how often intervals cover and verdicts are right, on real ranks"
 	@echo "make bench     speed and memory, as ratios to reference implementations"
+	@echo "make docs      the documentation site, into out/docs; make refresh-docs redoes its output"
 	@echo "make pictures  the pictures of the documentation, made anew"
 	@echo "make realdata, make floors, make ranks   need the data sets: tests on them, what the"
 	@echo "               recommenders reach on ml-1m, and the bundled ranks made anew"
@@ -63,6 +65,20 @@ coverage: $(DEV)
 # The estimators beside each other on all bundled ranks: a few minutes.
 accuracy: $(DEV)
 	$(BIN)/python benchmarks/accuracy.py
+
+$(VENV)/.docs: $(DEV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+# Every warning is an error: a dead link, a missing docstring, a name that resolves to nothing.
+docs: $(VENV)/.docs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --quiet -W --keep-going -b html docs out/docs
+	@echo "open out/docs/index.html"
+
+# Run the commands and the code of the pages and of the tutorial, and write down what they print.
+refresh-docs: $(DEV)
+	PYTHONPATH=. $(BIN)/python tools/run_notebook.py
+	PYTHONPATH=. $(BIN)/python tools/refresh_docs.py
 
 pictures: $(DEV)
 	$(BIN)/python tools/pictures.py

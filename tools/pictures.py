@@ -7,12 +7,22 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 
 import unsample
 from unsample.datasets import load_ranks
 from unsample.errors import UnsampleWarning
 from unsample.report import plot_metric_curve, plot_plan
 from unsample.sampling import draw_sampled_ranks
+
+RECOMMENDERS = {
+    "ease": "EASE",
+    "multivae": "MultiVAE",
+    "als": "ALS",
+    "neumf": "NeuMF",
+    "itemknn": "itemKNN",
+}
+TEAL, ORANGE, GREY, INK = "#12938b", "#d9822b", "#ccd6d5", "#22403e"
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 #: Pictures are compared by eye and by git: nothing in them may depend on the day.
@@ -24,12 +34,82 @@ def estimate_drawn(dataset: str, sampled: int, protocol: str, seen: str | None) 
     truth = load_ranks(dataset, "ease", protocol=protocol)
     rng = np.random.default_rng(0)
     drawn = draw_sampled_ranks(truth.ranks, items=truth.items, sampled=sampled, rng=rng)
+    return quiet_estimate(drawn, truth.items, sampled, seen), truth.ranks
+
+
+def draw_one_target(ax: Axes, *, items: int = 3706, rank: int = 81, sampled: int = 99) -> None:
+    """Draw the catalogue as dots, best first, with those that a sampled evaluation looks at."""
+    drawn = np.random.default_rng(3).choice(np.delete(np.arange(items), rank - 1), size=sampled)
+    # Columns of dots from the best item at the top left to the worst at the bottom right.
+    rows = 38
+    place = np.stack([np.arange(items) // rows, -(np.arange(items) % rows)])
+    better = np.arange(items) < rank - 1
+    ax.scatter(*place[:, ~better], s=9, color=GREY, linewidths=0, rasterized=True)
+    ax.scatter(*place[:, better], s=9, color=ORANGE, linewidths=0, rasterized=True)
+    worse, beating = drawn[drawn >= rank], drawn[drawn < rank - 1]
+    ax.scatter(*place[:, worse], s=20, color=INK, linewidths=0, label="sampled")
+    ax.scatter(*place[:, beating], s=60, color=ORANGE, linewidths=0, label="sampled, beats it")
+    ax.scatter(*place[:, rank - 1], s=220, marker="*", color=TEAL, zorder=3, label="the target")
+    ax.set_title(
+        f"One user: {rank - 1} of {items - 1:,} items beat the target, "
+        f"{len(beating)} of {sampled} sampled ones do.\n"
+        f"Rank {rank:,} of {items:,} becomes rank {len(beating) + 1} of {sampled + 1}.",
+        fontsize=11,
+        loc="left",
+    )
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncol=3, frameon=False, fontsize=9)
+    ax.set_aspect(1.5)
+    ax.set_axis_off()
+
+
+def draw_hit_rates(ax: Axes, sampled: int = 99) -> None:
+    """Draw sampled, true and estimated hit rates of five recommenders."""
+    for position, name in enumerate(RECOMMENDERS):
+        truth = load_ranks("ml-1m", name)
+        drawn = draw_sampled_ranks(truth.ranks, items=truth.items, sampled=sampled, rng=0)
+        result = quiet_estimate(drawn, truth.items, sampled, "excluded")["Recall@10"]
+        low, high = result.interval()
+        exact = float(np.mean(truth.ranks <= 10))
+        naive = float(np.mean(drawn <= 10))
+        first = position == 0
+        ax.barh(position - 0.2, naive, 0.36, color=GREY, label="against 99 sampled" * first)
+        ax.barh(position + 0.2, exact, 0.36, color=ORANGE, label="true, all items" * first)
+        ax.errorbar(
+            result.value,
+            position + 0.2,
+            xerr=[[result.value - low], [high - result.value]],
+            fmt="o",
+            color=TEAL,
+            capsize=3,
+            markersize=4,
+            label="unsample, from the sample" * first,
+        )
+        ax.text(naive + 0.01, position - 0.2, f"{naive:.2f}", va="center", fontsize=9)
+        ax.text(max(high, exact) + 0.01, position + 0.2, f"{exact:.2f}", va="center", fontsize=9)
+    ax.set_yticks(range(len(RECOMMENDERS)), RECOMMENDERS.values())
+    ax.invert_yaxis()
+    ax.set_xlim(0, 0.8)
+    ax.set_xlabel("hit rate at 10, ml-1m")
+    ax.set_title("Five recommenders: the same name, another number.", fontsize=11, loc="left")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncol=3, frameon=False, fontsize=9)
+
+
+def problem() -> None:
+    """Draw what sampling does to one target, and to the hit rates of five recommenders."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
+    draw_one_target(left)
+    draw_hit_rates(right)
+    figure.savefig(FOLDER / "problem.svg", metadata=METADATA, dpi=200)
+
+
+def quiet_estimate(
+    drawn: np.ndarray, items: np.ndarray, sampled: int, seen: str | None
+) -> unsample.Estimates:
+    """Return an estimate whose warnings are kept in it alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
-        result = unsample.estimate(
-            drawn, items=truth.items, sampled=sampled, seen=seen, resamples=0
-        )
-    return result, truth.ranks
+        return unsample.estimate(drawn, items=items, sampled=sampled, seen=seen, resamples=0)
 
 
 def what_can_be_known() -> None:
@@ -57,7 +137,9 @@ def cost_of_designs() -> None:
 def from_printed_numbers() -> None:
     """Draw what four printed numbers tell about the whole curve."""
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
-    result = unsample.published(printed, items=3541, sampled=99, users=6040, seen="excluded")
+    result = unsample.published(
+        printed, items=3541, sampled=99, users=6040, seen="excluded", method="mle"
+    )
     full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
     ax = plot_metric_curve(result, largest=1000, full_ranks=full_ranks)
     ax.figure.savefig(FOLDER / "published.svg", metadata=METADATA)
@@ -67,6 +149,7 @@ def main() -> None:
     """Make every picture."""
     plt.rcParams["svg.hashsalt"] = "unsample"
     FOLDER.mkdir(parents=True, exist_ok=True)
+    problem()
     what_can_be_known()
     cost_of_designs()
     from_printed_numbers()

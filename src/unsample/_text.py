@@ -20,6 +20,7 @@ __all__ = [
     "estimates_table",
     "evaluation_table",
     "heading",
+    "html_table",
 ]
 
 _COLUMNS = ("metric", "method", "estimate", "95 % interval", "bounds", "health")
@@ -98,7 +99,7 @@ def evaluation_table(result: Evaluation) -> str:
 
 def estimates_html(result: Estimates) -> str:
     """Return a table for notebooks; every text is escaped."""
-    table = _html_table(_COLUMNS, [cells(entry) for entry in result.entries])
+    table = html_table(_COLUMNS, [cells(entry) for entry in result.entries])
     meaning = html.escape(explain_limits(result)).replace("\n", "<br>")
     notes = "".join(f"<p><b>Warning:</b> {html.escape(text)}</p>" for text in result.warnings)
     return f"<p>{html.escape(heading(result))}</p>{table}<p>{meaning}</p>{notes}"
@@ -142,8 +143,8 @@ def comparison_html(result: Comparison) -> str:
     meaning = html.escape(_COMPARISON_MEANING).replace("\n", "<br>")
     return (
         f"<p>{html.escape(_comparison_heading(result))}</p>{verdicts}"
-        + _html_table(_standing_columns(result), standings)
-        + _html_table(_DIFFERENCES, differences)
+        + html_table(_standing_columns(result), standings)
+        + html_table(_DIFFERENCES, differences)
         + f"<p>{meaning}</p>{notes}"
     )
 
@@ -188,7 +189,8 @@ def _comparison_rows(result: Comparison) -> tuple[list[list[str]], list[list[str
     return standings, differences
 
 
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for notebooks; every text is escaped."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -11,8 +12,10 @@ import typer
 from unsample import __version__
 from unsample.cli import _datasets
 from unsample.cli._compare import compare_command
+from unsample.cli._doctor import doctor_command
 from unsample.cli._estimate import estimate_command
 from unsample.cli._evaluate import evaluate_command
+from unsample.cli._manner import colours, listening, tracebacks_wanted, with_manner
 from unsample.cli._plan import plan_command
 from unsample.cli._published import published_command
 from unsample.cli._reproduce import reproduce_command
@@ -38,6 +41,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -46,24 +50,33 @@ def _options(
     ] = False,
 ) -> None:
     """Full-catalogue recommendation metrics from sampled ranks, with honest intervals."""
+    context.color = colours()
 
 
-app.command("estimate")(estimate_command)
-app.command("compare")(compare_command)
-app.command("evaluate")(evaluate_command)
-app.command("plan")(plan_command)
-app.command("published")(published_command)
-app.command("reproduce")(reproduce_command)
-app.command("sql")(sql_command)
+app.command("estimate")(with_manner(estimate_command))
+app.command("compare")(with_manner(compare_command))
+app.command("evaluate")(with_manner(evaluate_command))
+app.command("plan")(with_manner(plan_command))
+app.command("published")(with_manner(published_command))
+app.command("reproduce")(with_manner(reproduce_command))
+app.command("sql")(with_manner(sql_command))
 app.add_typer(_datasets.app, name="datasets")
+app.command("doctor")(with_manner(doctor_command))
 
 
 def main() -> None:
     """Run the command; an error made on purpose prints its message and no traceback."""
+    with listening():
+        _run()
+
+
+def _run() -> None:
     try:
         app()
     except UnsampleError as problem:
-        typer.secho(f"unsample: {problem}", err=True, fg=typer.colors.RED)
+        if tracebacks_wanted():
+            traceback.print_exception(problem)
+        typer.secho(f"unsample: {problem}", err=True, fg=typer.colors.RED, color=colours())
         sys.exit(problem.exit_code)
     except KeyboardInterrupt:
         typer.echo("unsample: interrupted", err=True)

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from unsample import datasets
+from unsample.cli._manner import progress_bar, with_manner
 from unsample.cli._options import AsJson
 from unsample.datasets import DatasetInfo
-from unsample.recommenders import terminal_progress
 
 __all__ = ["app"]
 
@@ -19,6 +19,7 @@ app = typer.Typer(help="Public data sets: list, info, fetch.", no_args_is_help=T
 
 
 @app.command("list")
+@with_manner
 def list_command(as_json: AsJson = False) -> None:
     """List the data sets, what is at hand on this machine, and the ranks that ship."""
     records = [datasets.info(name) for name in datasets.names()]
@@ -44,6 +45,7 @@ def list_command(as_json: AsJson = False) -> None:
 
 
 @app.command("info")
+@with_manner
 def info_command(
     name: Annotated[str, typer.Argument(metavar="NAME")], as_json: AsJson = False
 ) -> None:
@@ -67,11 +69,12 @@ def info_command(
 
 
 @app.command("fetch")
+@with_manner
 def fetch_command(
     name: Annotated[str, typer.Argument(metavar="NAME")], as_json: AsJson = False
 ) -> None:
     """Download a data set's files, verify them, and say where they are."""
-    with terminal_progress(f"fetching {name}") as bar:
+    with progress_bar(f"fetching {name}") as bar:
 
         def update(file: str, done: int, total: int | None) -> None:
             if bar is not None and total:

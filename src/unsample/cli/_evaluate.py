@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from unsample._checks import check_choice
+from unsample.cli._manner import progress_bar
 from unsample.cli._options import (
     AsJson,
     Html,
@@ -31,7 +32,6 @@ from unsample.evaluation import (
     rank_bundled,
     rank_trained,
 )
-from unsample.recommenders import terminal_progress
 
 __all__ = ["evaluate_command"]
 
@@ -98,7 +98,7 @@ def evaluate_command(
         )
     if budget is not None and design == "exact":
         raise DesignError(f"budget must be left out with exact, which ranks all, got {budget}")
-    with terminal_progress(f"evaluating {recommender} on {dataset}") as progress:
+    with progress_bar(f"evaluating {recommender} on {dataset}") as progress:
         if design in ("adaptive", "certified"):
             source = "bundled" if bundled else "trained"
             evaluate_it = (

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unsample.cli._manner import log
 from unsample.estimation import DEFAULT_METRICS
 
 if TYPE_CHECKING:
@@ -58,12 +56,9 @@ WithoutReplacement = Annotated[
 
 
 def print_warnings(texts: tuple[str, ...]) -> None:
-    """Print warnings to standard error, out of the way of a pipe; folded on a terminal only."""
+    """Print warnings to standard error, out of the way of a pipe."""
     for text in texts:
-        line = f"warning: {text}"
-        if sys.stderr.isatty():
-            line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
-        typer.secho(f"\n{line}", err=True, fg=typer.colors.YELLOW)
+        log.warning("%s", text)
 
 
 def write_page(result: Result, out: Path | None, *, title: str | None = None) -> None:

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from unsample.cli._manner import log, progress_bar
 from unsample.experiment import ESTIMATORS, Reproduction, Spec, run
-from unsample.recommenders import terminal_progress
 
-__all__ = ["reproduce_command"]
+__all__ = ["cores", "reproduce_command"]
 
 
 def reproduce_command(
@@ -80,13 +80,13 @@ def reproduce_command(
         seed=seed,
         retrain=retrain,
     )
-    with terminal_progress("reproducing") as progress:
+    with progress_bar("reproducing") as progress:
         result = run(
             spec,
             out,
             resume=resume,
             force=force,
-            workers=_cores() if workers == 0 else workers,
+            workers=cores() if workers == 0 else workers,
             progress=progress,
         )
     report = _write_report(out)
@@ -103,7 +103,7 @@ def _write_report(folder: Path) -> Path | None:
 
         return write_report(folder)
     except ImportError as problem:
-        typer.secho(f"no report: {problem}", err=True, fg=typer.colors.YELLOW)
+        log.warning("no report: %s", problem)
         return None
 
 
@@ -134,7 +134,7 @@ def _text(result: Reproduction, out: Path, report: Path | None) -> str:
     )
 
 
-def _cores() -> int:
+def cores() -> int:
     """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_rng, check_integer, check_real
-from unsample._text import aligned
+from unsample._text import aligned, html_table
 from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
 from unsample.errors import DesignError, MetricError
@@ -99,6 +101,22 @@ class Plan:
         return frame_from_rows([self._row(outcome) for outcome in self.outcomes], backend)
 
     def __str__(self) -> str:
+        heading = self._heading()
+        table = aligned(*self._table())
+        return "\n".join([*heading, "", table, "", _MEANING, "", self.recommendation])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heading = "<br>".join(html.escape(line) for line in self._heading())
+        verdict = f"<p><b>{html.escape(self.recommendation)}</b></p>"
+        return f"<p>{heading}</p>{html_table(*self._table())}<p>{_MEANING}</p>{verdict}"
+
+    def _heading(self) -> tuple[str, str]:
+        what = f"{self.users:,} users, {self.items:,} items, {self.metric} about {self.value:.4f}"
+        return what, f"guess: {self.guess}"
+
+    def _table(self) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
         header = (
             "design",
             "items a user",
@@ -122,19 +140,7 @@ class Plan:
             )
             for outcome in self.outcomes
         ]
-        lines = [
-            f"{self.users:,} users, {self.items:,} items, {self.metric} about {self.value:.4f}",
-            f"guess: {self.guess}",
-            "",
-            aligned(header, rows),
-            "",
-            "error: root mean square, relative to the metric of these users ranked in full",
-            "",
-            self.recommendation,
-        ]
-        return "\n".join(lines)
-
-    __repr__ = __str__
+        return header, rows
 
     def _relative(self, error: float) -> str:
         return _percent(error / self.value)
@@ -149,6 +155,7 @@ class Plan:
         }
 
 
+_MEANING = "error: root mean square, relative to the metric of these users ranked in full"
 _VERBS = {
     "fixed": "Rank each target against",
     "adaptive": "Sample adaptively,",

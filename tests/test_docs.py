@@ -1,0 +1,290 @@
+"""The documentation is true: code runs, output is what is printed, links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import fnmatch
+import importlib.util
+import json
+import re
+import shlex
+import shutil
+import sys
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import typer
+from tools import refresh_docs, run_notebook
+from tools.refresh_docs import ROOT, blocks, outputs_of, run_python, sandbox, with_output
+
+import unsample
+from unsample.cli._app import app
+
+PAGES = {page.name: page.read_text(encoding="utf-8") for page in refresh_docs.PAGES}
+OTHERS = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+}
+#: Code that the tests of its subject run: engines, clusters, foreign libraries. Here it compiles.
+ELSEWHERE = ("spark", "ranks.parquet")
+ELSEWHERE_PAGES = ("libraries.md",)
+
+
+def _prepare_frames() -> dict[str, object]:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchmetrics")
+    scores = np.random.default_rng(0).normal(size=(2, 64, 100))
+    return {"batches": [torch.from_numpy(part) for part in scores]}
+
+
+#: Pages whose code names what a reader has, and what that is here.
+PREPARED = {"frames.md": _prepare_frames}
+
+
+def _is_run(page: str, body: str) -> bool:
+    return page not in ELSEWHERE_PAGES and not any(word in body for word in ELSEWHERE)
+
+
+@pytest.fixture(scope="module")
+def folder():
+    with sandbox() as place:
+        yield place
+
+
+@pytest.mark.parametrize("page", [p for p, text in PAGES.items() if "```python" in text])
+def test_code_runs_and_prints_what_the_page_says(page, folder):
+    names = PREPARED.get(page, dict)()
+    for block, output in with_output(PAGES[page]):
+        if not _is_run(page, block.body):
+            compile(block.body, page, "exec")
+        elif ">>>" in block.body:
+            _run_doctest(block.body, names, page)
+        else:
+            printed = run_python(block.body, names, page, folder)
+            if output is not None:
+                assert printed == output.body, "run `make refresh-docs`"
+
+
+def _run_doctest(body: str, names: dict[str, object], page: str) -> None:
+    found = doctest.DocTestParser().get_doctest(body, names, page, page, 0)
+    assert doctest.DocTestRunner(verbose=False).run(found).failed == 0
+
+
+@pytest.mark.parametrize("page", [p for p, text in PAGES.items() if "```console" in text])
+def test_commands_print_what_the_page_says(page, folder):
+    for block in blocks(PAGES[page]):
+        if block.language == "console":
+            assert outputs_of(block, folder) == block.body, "run `make refresh-docs`"
+
+
+def _shown_commands(text: str) -> list[str]:
+    """Return every call of the command in a page: in console and plain blocks, and within lines."""
+    found = []
+    for block in blocks(text):
+        if block.language in ("", "text", "console"):
+            joined = re.sub(r"\\\n\s*", " ", block.body)
+            found += re.findall(r"^(?:\$ )?(?:\S*/)?(unsample .*)$", joined, re.MULTILINE)
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return found + [" ".join(one.split()) for one in re.findall(r"`(unsample [^`]+)`", prose)]
+
+
+def _calls() -> list[tuple[str, str]]:
+    return [
+        (page, command)
+        for page, text in (PAGES | OTHERS).items()
+        for command in _shown_commands(text)
+        # A pattern such as `unsample VERB --help` is no call.
+        if not re.search(r"VERB|NAME\b|\.\.\.|\|.*\|", command)
+    ]
+
+
+@pytest.mark.parametrize(("page", "command"), _calls())
+def test_commands_parse(page, command):
+    # What stands in square brackets is optional, and what follows a pipe is another command.
+    plain = re.sub(r"\[([^]|]*)(?:\|[^]]*)?\]", r"\1", command)
+    words = shlex.split(plain.partition(" | ")[0].partition(" > ")[0], comments=True)
+    _parse(typer.main.get_command(app), words[1:])
+
+
+def _parse(command, words: list[str]) -> None:
+    context = command.make_context("unsample", list(words), resilient_parsing=True)
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        known = {name for option in command.params for name in option.opts}
+        given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert given <= known | {"--help", "-h"}, f"unknown options: {given - known}"
+        assert not context.args, f"too many arguments: {context.args}"
+        return
+    verbs = [word for word in words if not word.startswith("-")]
+    if not verbs:
+        assert words[0] in {"--version", "--help", "--install-completion", "--show-completion"}
+        return
+    assert verbs[0] in inner, f"unknown verb {verbs[0]}; there are {', '.join(inner)}"
+    _parse(inner[verbs[0]], words[words.index(verbs[0]) + 1 :])
+
+
+def test_the_check_of_commands_can_fail():
+    for wrong in ("unsample estmate x", "unsample estimate x --itms 3", "unsample plan a b"):
+        with pytest.raises(AssertionError):
+            test_commands_parse("", wrong)
+
+
+# --- links -----------------------------------------------------------------------------------
+
+
+def _links(text: str) -> list[str]:
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    inline = re.findall(r"\]\(([^)\s]+)\)", prose)
+    return inline + re.findall(r"\{download\}`[^<`]*<([^>]+)>`", prose)
+
+
+def _anchors(text: str) -> set[str]:
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#{1,3} (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+#: Made when the site is built, from the notebook and from the package.
+BUILT = ("tutorial.md", "reference/index.rst")
+
+
+def _dead(folder, text: str) -> list[str]:
+    dead = []
+    for link in _links(text):
+        path, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", link) or path in BUILT:
+            continue
+        target = folder / path if path else None
+        if target is not None and not target.exists():
+            dead.append(link)
+        elif anchor:
+            there = text if target is None else target.read_text(encoding="utf-8")
+            dead += [] if anchor in _anchors(there) else [link]
+    return dead
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_link_of_a_page_is_dead(page):
+    assert not _dead(ROOT / "docs", PAGES[page])
+
+
+@pytest.mark.parametrize("page", OTHERS)
+def test_no_link_beside_the_pages_is_dead(page):
+    assert not _dead(ROOT, OTHERS[page])
+
+
+def test_the_check_of_links_can_fail():
+    text = "[a](start.md#nowhere) [b](nowhere.md) [c](start.md#install) [d](#nowhere)"
+    assert _dead(ROOT / "docs", text) == ["start.md#nowhere", "nowhere.md", "#nowhere"]
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = "\n".join(b.body for b in blocks(PAGES["index.md"]) if "toctree" in b.language)
+    patterns = [line for line in listed.splitlines() if line and not line.startswith(":")]
+    stems = [page.removesuffix(".md") for page in PAGES if page != "index.md"]
+    missing = [s for s in stems if not any(fnmatch.fnmatch(s, pattern) for pattern in patterns)]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_and_targets_that_are_named_exist(page):
+    pattern = r"\b((?:src|tests|tools|benchmarks|examples|docs)/[\w./-]+\.\w+)"
+    missing = [name for name in re.findall(pattern, PAGES[page]) if not (ROOT / name).exists()]
+    targets = re.findall(
+        r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    missing += [name for name in re.findall(r"`make ([\w-]+)`", PAGES[page]) if name not in targets]
+    assert not missing
+
+
+def test_pictures_are_described():
+    for page, text in PAGES.items():
+        for described in re.findall(r"!\[([^]]*)\]\(", text):
+            assert len(described) > 10, f"{page}: a picture without a description"
+
+
+@pytest.mark.slow
+def test_the_claims_of_the_paper_are_those_of_the_page(run, tmp_path):
+    code, out, _ = run("reproduce", "--out", tmp_path / "all", "--workers", "1", "--json")
+    assert code == 0
+    words = {True: "holds", False: "does not hold", None: "-"}
+    rows = [
+        f"| {claim['claim'].removesuffix(' (everyday protocol)')} | "
+        f"{words[claim['holds_by_bias']]} | {words[claim['holds_by_rmse']]} |"
+        for claim in json.loads(out)["claims"]
+    ]
+    written = [line for line in PAGES["reproduction.md"].splitlines() if line.startswith("| ")]
+    assert [line for line in written if not line.startswith(("| claim", "| ---"))] == rows
+
+
+# --- the tutorial ----------------------------------------------------------------------------
+
+
+def test_the_tutorial_runs_and_shows_what_it_says():
+    pytest.importorskip("matplotlib")
+    notebook = run_notebook.read()
+    stored = [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    fresh = run_notebook.run(notebook)
+    kinds = [set(output["data"]) for outputs in fresh for output in outputs if "data" in output]
+    assert {"text/plain", "text/html"} in kinds
+    assert {"text/plain", "image/png"} in kinds
+    assert _without_pictures(fresh) == _without_pictures(stored), "run `make refresh-docs`"
+
+
+def _without_pictures(outputs):
+    return [
+        [
+            {key: text for key, text in output.get("data", output).items() if key != "image/png"}
+            for output in cell
+        ]
+        for cell in outputs
+    ]
+
+
+def test_results_show_themselves_in_notebooks():
+    """Everything a cell may end in is HTML of which every text is escaped."""
+    ranks = [1, 2, 5, 40] * 20
+    result = unsample.estimate(ranks, items=400, sampled=99, metrics="Recall@50", resamples=0)
+    models = {"<b>": ranks, "b": ranks[::-1]}
+    shown = [
+        result,
+        result.distribution,
+        unsample.compare(models, items=400, sampled=99, metrics="Recall@50"),
+        unsample.plan(items=200, users=100, repeats=3, budget=5000),
+    ]
+    pages = [_as_html(one) for one in shown]
+    assert [page.find(".//table") is not None for page in pages] == [True, False, True, True]
+    assert "<b>" in {cell.text for cell in pages[2].iter("td")}
+    line = pages[1].find(".//polyline")
+    heights = [float(point.split(",")[1]) for point in line.get("points").split()]
+    assert heights == sorted(heights, reverse=True)
+
+
+def _as_html(result) -> ET.Element:
+    text = result._repr_html_().replace("<br>", "<br/>")
+    return ET.fromstring(f"<div>{text}</div>")
+
+
+# --- the site --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_warnings(tmp_path):
+    for module in ("sphinx", "furo", "myst_parser", "latex2mathml", "ziamath"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip("needs the extra docs: pip install 'unsample[docs]'")
+    from subprocess import run
+
+    sources = tmp_path / "docs"
+    shutil.copytree(ROOT / "docs", sources, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("src", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    command = [sys.executable, "-m", "sphinx", "--quiet", "-W", "--keep-going", "-b", "html"]
+    done = run([*command, sources, tmp_path / "site"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "site" / "theory.html").read_text(encoding="utf-8")
+    assert "<math" in page
+    assert "https://cdn" not in page
+    assert "--sampled" in (tmp_path / "site" / "command-line.html").read_text(encoding="utf-8")
+    assert (tmp_path / "site" / "reference" / "unsample.html").exists()

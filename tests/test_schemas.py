@@ -1,0 +1,125 @@
+"""What ``--json`` prints is what the schemas in the documentation say."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from unsample.datasets import load_ranks
+from unsample.sampling import draw_sampled_ranks
+
+SCHEMAS = {
+    path.stem: json.loads(path.read_text(encoding="utf-8"))
+    for path in (Path(__file__).parent.parent / "docs" / "schemas").glob("*.json")
+}
+SMALL = ("--items", "400", "--sampled", "30", "-m", "Recall@50")
+#: Schema -> the calls whose output it describes; files stand in the folder of the test.
+CALLS = {
+    "estimate": [
+        ("estimate", "a.csv", *SMALL, "--resamples", "10"),
+        ("estimate", "a.csv", *SMALL, "--seen", "kept", "--method", "naive", "--method", "bv"),
+        ("estimate", "a.csv", *SMALL, "--resamples", "0"),
+    ],
+    "estimate-by": [("estimate", "both.csv", *SMALL, "--by", "model", "--resamples", "0")],
+    "published": [
+        ("published", "--items", "3706", "--sampled", "99", "--users", "6040", "HR@10=0.69")
+    ],
+    "compare": [("compare", "a=a.csv", "b=b.csv", *SMALL)],
+    "evaluate": [
+        ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled", "-m", "HR@50"),
+        (
+            "evaluate",
+            "--dataset",
+            "ml-1m",
+            "--recommender",
+            "als",
+            "--bundled",
+            "--design",
+            "exact",
+        ),
+    ],
+    "evaluate-design": [
+        (
+            *("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled"),
+            *("--design", "certified", "--resamples", "0"),
+        )
+    ],
+    "plan": [("plan", "--items", "500", "--users", "1000", "--repeats", "5")],
+    "reproduce": [
+        (
+            *("reproduce", "--dataset", "ml-1m", "--recommender", "ease", "--recommender", "als"),
+            *("--protocol", "paper", "--estimator", "MLE", "--repeats", "2", "--workers", "1"),
+        )
+    ],
+    "datasets-list": [("datasets", "list")],
+    "datasets-info": [("datasets", "info", "yelp")],
+    "datasets-fetch": [("datasets", "fetch", "citeulike-a")],
+    "doctor": [("doctor", "--quick")],
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with rank files of two models, and the checked-in data sets."""
+    truth = load_ranks("ml-1m", "ease").ranks[:500] % 400 + 1
+    drawn = {
+        name: draw_sampled_ranks(truth, items=400, sampled=30, rng=seed)
+        for name, seed in (("a", 0), ("b", 1))
+    }
+    for name, ranks in drawn.items():
+        text = "\n".join(["rank", *map(str, ranks)])
+        (tmp_path / f"{name}.csv").write_text(text, encoding="ascii")
+    rows = [f"{name},{rank}" for name, ranks in drawn.items() for rank in ranks]
+    (tmp_path / "both.csv").write_text("\n".join(["model,rank", *rows]), encoding="ascii")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _validator(name):
+    return jsonschema.Draft202012Validator(SCHEMAS[name])
+
+
+def test_every_schema_is_a_schema_and_is_checked():
+    for schema in SCHEMAS.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(SCHEMAS) == set(CALLS)
+
+
+def test_every_verb_that_prints_json_has_a_schema():
+    import typer
+
+    from unsample.cli._app import app
+
+    def with_json(command, path):
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from with_json(inner, [*path, name])
+        if any("--json" in option.opts for option in command.params):
+            yield "-".join(path)
+
+    assert set(with_json(typer.main.get_command(app), [])) <= set(SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [(name, call) for name, calls in CALLS.items() for call in calls]
+)
+def test_output_is_what_the_schema_says(run, folder, name, arguments, monkeypatch):
+    if name == "datasets-fetch":
+        pytest.importorskip("pooch")
+        monkeypatch.setattr(
+            "unsample.datasets.fetch", lambda *_, progress=None: {"users.dat": folder / "users.dat"}
+        )
+    code, out, err = run(*arguments, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    _validator(name).validate(json.loads(out))
+
+
+def test_a_schema_refuses_what_is_not_its_own(run, folder):
+    """The schemas are tight: a missing key, a new one, or a value of another kind is found."""
+    _, out, _ = run("estimate", "a.csv", *SMALL, "--resamples", "0", "--json", "--quiet")
+    validator, whole = _validator("estimate"), json.loads(out)
+    assert validator.is_valid(whole)
+    for change in ({"users": "many"}, {"surprise": 1}, {"estimates": [{}]}):
+        assert not validator.is_valid(whole | change)
+    for key in whole:
+        assert not validator.is_valid({name: value for name, value in whole.items() if name != key})
