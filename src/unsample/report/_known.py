@@ -20,8 +20,6 @@ from unsample.metrics import Metric, MetricFamily, Recall
 
 __all__ = ["Curve", "Known", "families_of", "ladder"]
 
-_POINTS = 24
-
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -33,9 +31,9 @@ class Curve:
     bounds: FloatArray | None
 
 
-def ladder(largest: int, *, also: Iterable[int] = ()) -> IntArray:
+def ladder(largest: int, *, also: Iterable[int] = (), points: int = 24) -> IntArray:
     """Return K from 1 to ``largest`` in equal ratios, and those in ``also`` up to there."""
-    steps = np.geomspace(1, largest, _POINTS).round().astype(np.int64).tolist()
+    steps = np.geomspace(1, largest, points).round().astype(np.int64).tolist()
     return np.array(sorted({*steps, *(k for k in also if k <= largest)}), dtype=np.int64)
 
 

@@ -27,6 +27,8 @@ __all__ = ["STYLE_ORDER", "Curves", "interval_row"]
 
 #: With more models than this, intervals on top of each other hide more than they show.
 _FEW = 3
+#: Every K costs time for its limits, once for each result.
+_POINTS, _POINTS_OF_SEVERAL = 24, 14
 #: Styles of the page in the order in which curves take them, the most distinct first.
 STYLE_ORDER = (4, 6, 5, 2, 3, 1, 0)
 
@@ -48,7 +50,8 @@ class Curves:
         asked = {
             metric.k for one in results.values() for metric in one.metrics if metric.k is not None
         }
-        ks = ladder(max(items.values()), also=asked)
+        points = _POINTS if len(results) == 1 else _POINTS_OF_SEVERAL
+        ks = ladder(max(items.values()), also=asked, points=points)
         known = {name: Known.of(one, ks[ks <= items[name]], level) for name, one in results.items()}
         return cls(known, ks, level)
 
@@ -75,11 +78,7 @@ class Curves:
     def _explained(self) -> str:
         if all(one.certainty is None for one in self.known.values()):
             return "The curve is exact; the band says how far it would move with other users."
-        bounds = (
-            ", the lighter one the bounds, which hold whatever P(R) is"
-            if len(self.known) <= _FEW
-            else ""
-        )
+        bounds = ", the lighter one the bounds, which hold whatever P(R) is" if self._alone else ""
         text = f"The curve is the estimate, the darker band its interval{bounds}."
         if not self._guides():
             return text
@@ -111,8 +110,7 @@ class Curves:
 
     def _probabilities(self) -> LineChart:
         curves = {
-            name: one.mean_probability(bounds=len(self.known) <= _FEW)
-            for name, one in self.known.items()
+            name: one.mean_probability(bounds=self._alone) for name, one in self.known.items()
         }
         starts = [1, *(self.ks[:-1] + 1).tolist()]
         return LineChart(
@@ -148,8 +146,7 @@ class Curves:
         return self._views[family]
 
     def _new_view(self, family: MetricFamily) -> LineView:
-        few = len(self.known) <= _FEW
-        curves = {name: one.curve(family, bounds=few) for name, one in self.known.items()}
+        curves = {name: one.curve(family, bounds=self._alone) for name, one in self.known.items()}
         learned = self._series(curves)
         return LineView(
             family.name,
@@ -219,9 +216,14 @@ class Curves:
         )
 
     def _shown(self) -> tuple[str, ...]:
-        if len(self.known) == 1:
+        if self._alone:
             return ("interval", "bounds")
         return ("interval",) if len(self.known) <= _FEW else ()
+
+    @property
+    def _alone(self) -> bool:
+        """Return whether there is one result: bounds of several would hide each other."""
+        return len(self.known) == 1
 
     def _padded(self, values: FloatArray) -> Numbers:
         """Return values at every K, None beyond the catalogue they belong to."""
