@@ -321,3 +321,16 @@ def test_adaptive_intervals_cover_and_are_narrower_at_the_same_cost():
 def test_stop_is_checked(counts):
     with pytest.raises(InputError, match="stop must be"):
         unsample.estimate(counts, stop=0)
+
+
+@pytest.mark.parametrize("ranks", [[50] * 500, [1] * 300 + [100] * 300, [7] * 60 + [93] * 900])
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+def test_ends_never_pass_each_other(ranks):
+    names = ["Recall@10", "Recall@100", "NDCG@500", "AUC"]
+    result = unsample.estimate(ranks, items=1000, sampled=99, metrics=names, resamples=0)
+    for entry in result.entries:
+        for population in (True, False):
+            low, high = entry.interval(population=population)
+            assert low <= high
+        low, high = entry.bounds()
+        assert low <= high

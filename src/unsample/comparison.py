@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from unsample._checks import (
     check_choice,
     check_level,
 )
+from unsample._pages import page_of
 from unsample.confidence import AffineBound
 from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, InputError, UnsampleWarning
@@ -159,6 +161,10 @@ class Comparison:
             "sentences": list(self.sentences()),
             "warnings": list(self.warnings),
         }
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as one interactive page, and write it to ``path`` if one is given."""
+        return page_of(self, path)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON text."""

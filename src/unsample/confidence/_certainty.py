@@ -157,7 +157,10 @@ class Certainty:
             end.expected + end.side * z * end.standard_error(population=population)
             for end in (self.affine_bound(metric, side, level) for side in (-1, 1))
         )
-        return max(low, widest[0]), min(high, widest[1])
+        low, high = max(low, widest[0]), min(high, widest[1])
+        # The two ends are means of different scores. Where they pass each other, the data hardly
+        # fit the shape, and only the region can be trusted.
+        return (low, high) if low <= high else widest
 
     @property
     def few(self) -> bool:

@@ -26,6 +26,9 @@ _GROUP_RATIO = 1.5
 _BIN_RATIO = 0.12
 _SINGLE_RANKS = 8
 _BLUR = 0.8
+#: Beyond so many sizes of catalogues, those within this factor of each other are one.
+_MANY_SIZES = 32
+_SAME_SIZE = 0.04
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +175,7 @@ def _expected(counts: RankCounts, chosen: BoolArray, ends: IntArray, grid: RankG
     sampled = int(counts.sampled[chosen][0])
     low = np.concatenate([[1], ends + 1])
     high = np.append(ends, sampled + 1)
-    sizes, where = np.unique(counts.items[chosen], return_inverse=True)
-    parts = np.bincount(where.reshape(-1), counts.weight[chosen]) / counts.weight[chosen].sum()
+    sizes, parts = _catalogues(counts.items[chosen], counts.weight[chosen], counts.replacement)
     matrix = np.zeros((len(low), len(grid)))
     for items, part in zip(sizes.tolist(), parts, strict=True):
         one = Design(items, sampled, counts.replacement).matrix(low, high, grid)
@@ -182,6 +184,20 @@ def _expected(counts: RankCounts, chosen: BoolArray, ends: IntArray, grid: RankG
         one[-1] += 1.0 - reach / grid.width
         matrix += part * one
     return matrix
+
+
+def _catalogues(
+    items: IntArray, weight: FloatArray, replacement: bool
+) -> tuple[IntArray, FloatArray]:
+    """Return the sizes of catalogues and their shares; of many, nearly equal ones are one."""
+    sizes, where = np.unique(items, return_inverse=True)
+    if replacement and len(sizes) > _MANY_SIZES:
+        _, where = np.unique(np.round(np.log(items) / _SAME_SIZE), return_inverse=True)
+    where = where.reshape(-1)
+    weights = np.bincount(where, weight)
+    means = np.bincount(where, weight * items) / np.maximum(weights, 1e-300)
+    kept = weights > 0
+    return np.rint(means[kept]).astype(np.int64), weights[kept] / weight.sum()
 
 
 def _clopper_pearson(

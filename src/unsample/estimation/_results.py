@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray
+from unsample._pages import page_of
 from unsample.confidence import Certainty, Resolution, SamplingError, percentile_interval
 from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
@@ -202,6 +204,10 @@ class Estimates(Mapping[str, Estimate]):
             "assumes": self.assumes,
             "explanations": dict(self.explanations),
         }
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as one interactive page, and write it to ``path`` if one is given."""
+        return page_of(self, path)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON text."""

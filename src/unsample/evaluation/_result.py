@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from unsample._checks import FloatArray, IntArray
+from unsample._pages import page_of
 from unsample.counts import RankCounts
 from unsample.estimation import Estimate, Estimates
 from unsample.evaluation._designs import Design
@@ -87,6 +89,10 @@ class Evaluated:
             **self.estimates.to_dict(),
             "warnings": list(self.warnings),
         }
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as one interactive page, and write it to ``path`` if one is given."""
+        return page_of(self, path)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import IntArray, Seed, as_rng, check_choice
+from unsample._pages import page_of
 from unsample.datasets import PROTOCOLS, Split, load_ranks, standard_split
 from unsample.errors import UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
@@ -94,6 +96,10 @@ class Evaluation:
             "estimates": self.rows(),
             "warnings": list(self.warnings),
         }
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as one interactive page, and write it to ``path`` if one is given."""
+        return page_of(self, path)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON text."""

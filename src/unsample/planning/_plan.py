@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_rng, check_integer, check_real
+from unsample._pages import page_of
 from unsample._text import aligned, html_table
 from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
@@ -89,6 +91,10 @@ class Plan:
             "recommendation": self.recommendation,
             "repeats": self.repeats,
         }
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as one interactive page, and write it to ``path`` if one is given."""
+        return page_of(self, path)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return `to_dict` as JSON text."""
