@@ -131,7 +131,7 @@ def test_a_wrong_model_fails_the_promise_of_intervals():
 @pytest.mark.parametrize("protocol", ["everyday", "paper"])
 @pytest.mark.parametrize("dataset", ["ml-1m", "citeulike-a"])
 def test_verdicts_are_right(dataset, protocol, sampled):
-    """What `compare` calls at 95 % is right; what chance alone would call is not where K is blind."""
+    """What `compare` calls is right; what chance alone would call is not, where K is blind."""
     for seen in verdicts.SEEN[protocol]:
         tally = verdicts.tally(dataset, protocol, sampled, seen, 5)
         assert tally.wrong <= 0.07 * tally.called, tally
