@@ -42,8 +42,9 @@ CALLS = {
     "evaluate-design": [
         (
             *("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled"),
-            *("--design", "certified", "--resamples", "0"),
+            *("--design", design, "--resamples", "0", "-m", "Recall@10"),
         )
+        for design in ("adaptive", "certified")
     ],
     "plan": [("plan", "--items", "500", "--users", "1000", "--repeats", "5")],
     "reproduce": [
