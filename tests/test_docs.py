@@ -287,4 +287,6 @@ def test_the_site_builds_without_warnings(tmp_path):
     assert "<math" in page
     assert "https://cdn" not in page
     assert "--sampled" in (tmp_path / "site" / "command-line.html").read_text(encoding="utf-8")
-    assert (tmp_path / "site" / "reference" / "unsample.html").exists()
+    reference = (tmp_path / "site" / "reference" / "unsample.html").read_text(encoding="utf-8")
+    assert "HR@1" in reference
+    assert "mailto:" not in reference

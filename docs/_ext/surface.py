@@ -161,10 +161,18 @@ def resolve(
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content)
 
 
+def unlink_metrics(app: Sphinx, page: nodes.document) -> None:
+    """Undo the links of what looks like an address of mail: ``HR@10``."""
+    for link in list(page.findall(nodes.reference)):
+        if link.get("refuri", "").startswith("mailto:"):
+            link.replace_self(nodes.Text(link.astext()))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Write the reference before sources are read."""
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", mark_examples, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", name_aliases)
     app.connect("missing-reference", resolve)
+    app.connect("doctree-read", unlink_metrics)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
