@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from unsample._checks import FloatArray, IntArray
@@ -89,6 +90,10 @@ class Evaluated:
             **self.estimates.to_dict(),
             "warnings": list(self.warnings),
         }
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p><b>Warning:</b> {escape(text)}</p>" for text in self.warnings)
+        return f"<p>{escape(self.cost)}</p>{self.estimates._repr_html_()}{notes}"
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the result as one interactive page, and write it to ``path`` if one is given."""
