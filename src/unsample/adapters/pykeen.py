@@ -98,7 +98,9 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
     sides = _sides(side)
     everything = np.vstack([asked, *_triples("known", known)])
     entities = int(model.num_entities)
-    questions = np.concatenate([np.arange(len(asked)) + part * len(asked) for part in range(len(sides))])
+    questions = np.concatenate(
+        [np.arange(len(asked)) + part * len(asked) for part in range(len(sides))]
+    )
     answers = np.concatenate([asked[:, SIDES[one]] for one in sides])
     pairs = []
     for part, one in enumerate(sides):
@@ -141,7 +143,9 @@ class _LinkScores:
             rows = np.flatnonzero(questions // len(self.triples) == place)
             if not len(rows):
                 continue
-            given = np.delete(self.triples[questions[rows] % len(self.triples)], SIDES[side], axis=1)
+            given = np.delete(
+                self.triples[questions[rows] % len(self.triples)], SIDES[side], axis=1
+            )
             options = {}
             if entities is not None:
                 options = {f"{side}s": torch.as_tensor(entities[rows], device=self.model.device)}

@@ -90,7 +90,7 @@ def published(
     metrics, method
         As in `unsample.published`.
     """
-    sampled = _uniform_sample(loader)
+    drawn = _uniform_sample(loader)
     per_user = loader.uid2items_num[loader.uid_list]
     if per_user.max() > 1:
         raise DesignError(
@@ -104,13 +104,17 @@ def published(
             f"results must hold one of {', '.join(_OF_RANK)} at some k, got "
             f"{', '.join(results) or 'none'}"
         )
+    items = float(_catalogue(loader)[loader.uid_list].mean())
+    # RecBole ranks among the different items that were drawn, of which there are this many.
+    different = (items - 1) * -np.expm1(drawn * np.log1p(-1 / (items - 1)))
     return publication.published(
         numbers,
-        items=round(float(_catalogue(loader)[loader.uid_list].mean())),
-        sampled=sampled,
+        items=round(items),
+        sampled=round(different),
         users=len(loader.uid_list),
         metrics=metrics,
         method=method,
+        replacement=False,
         seen="kept" if _is_repeatable(loader) else "excluded",
         decimals=loader.config["metric_decimal_place"],
     )

@@ -1,0 +1,63 @@
+"""LensKit: from scored item lists, or a trained pipeline, to metrics on the whole catalogue."""
+
+import lenskit.batch
+import numpy as np
+import pandas as pd
+from lenskit.als import ImplicitMFScorer
+from lenskit.data import ItemList, ItemListCollection, from_interactions_df
+from lenskit.pipeline import topn_pipeline
+
+import unsample
+from unsample.adapters import lenskit as adapter
+
+SAMPLED = 99
+
+
+def their_objects():
+    """Train a pipeline and score 99 drawn items beside each test item, all with LensKit."""
+    rng = np.random.default_rng(0)
+    data = unsample.datasets.synthetic(400, 1000, rng=0)
+    split = unsample.datasets.leave_random_out(data, rng=0)
+    train = from_interactions_df(
+        pd.DataFrame({"user_id": split.train.user, "item_id": split.train.item})
+    )
+    pipeline = topn_pipeline(ImplicitMFScorer(embedding_size=16, epochs=5))
+    pipeline.train(train)
+    items, seen = np.asarray(train.items.ids()), split.train.matrix()
+    test, lists = {}, {}
+    for user, item in zip(split.target_user.tolist(), split.target_item.tolist(), strict=True):
+        if item in items:
+            others = np.setdiff1d(
+                items, [item, *seen.indices[seen.indptr[user] : seen.indptr[user + 1]]]
+            )
+            test[user] = ItemList([item])
+            lists[user] = ItemList(np.append(rng.choice(others, SAMPLED, replace=False), item))
+    tests, candidates = (ItemListCollection.from_dict(one, key="user_id") for one in (test, lists))
+    return pipeline, train, tests, lenskit.batch.score(pipeline, candidates, n_jobs=1)
+
+
+def full_catalogue(train, test, scored):
+    """Tell the metrics among all items from scored lists of sampled ones."""
+    stats = train.user_stats()["item_count"]
+    items = {user: train.item_count - count for user, count in stats.items()}
+    found = adapter.targets(scored, test, items=items, sampled=SAMPLED)
+    return unsample.estimate(found.counts, metrics=["Recall@50", "NDCG@50"], seen="excluded")
+
+
+def ask_the_pipeline(pipeline, train, test):
+    """Leave sampled lists aside: ask the pipeline about few items, and know the exact metrics."""
+    task = adapter.task(pipeline, train, test)
+    return unsample.evaluate(
+        task.scorer,
+        task.targets,
+        items=task.items,
+        seen=task.seen,
+        design="certified",
+        metrics=["Recall@50", "NDCG@50"],
+    )
+
+
+if __name__ == "__main__":
+    pipeline, train, test, scored = their_objects()
+    print(full_catalogue(train, test, scored))  # noqa: T201
+    print(ask_the_pipeline(pipeline, train, test))  # noqa: T201

@@ -1,0 +1,60 @@
+"""RecBole: from a uni100 evaluation to metrics on the whole catalogue."""
+
+import tempfile
+from pathlib import Path
+
+from recbole.config import Config
+from recbole.data import create_dataset, data_preparation
+from recbole.model.general_recommender import EASE
+from recbole.trainer import Trainer
+from recbole.utils import init_seed
+
+import unsample
+from unsample.adapters import recbole
+
+
+def their_objects(folder):
+    """Train a model and evaluate it with RecBole against 100 items, as papers do."""
+    data = unsample.datasets.synthetic(400, 1000, rng=0)
+    rows = [f"u{u}\ti{i}" for u, i in zip(data.user, data.item, strict=True)]
+    Path(folder, "toy").mkdir()
+    Path(folder, "toy", "toy.inter").write_text("\n".join(["user_id:token\titem_id:token", *rows]))
+    config = Config(
+        model="EASE",
+        dataset="toy",
+        config_dict={
+            "data_path": folder,
+            "checkpoint_dir": folder,
+            "eval_args": {"split": {"LS": "test_only"}, "order": "RO", "mode": "uni100"},
+            "metrics": ["Hit", "NDCG", "MRR"],
+            "topk": [1, 5, 10, 20],
+            "epochs": 1,
+            "use_gpu": False,
+            "state": "ERROR",
+        },
+    )
+    init_seed(config["seed"], config["reproducibility"])
+    train, _, test = data_preparation(config, create_dataset(config))
+    model = EASE(config, train.dataset)
+    trainer = Trainer(config, model)
+    trainer.fit(train, saved=False, verbose=False)
+    return model, test, trainer.evaluate(test, load_best_model=False)
+
+
+def full_catalogue(model, test):
+    """Tell the metrics among all items from ranks among 100 drawn ones."""
+    found = recbole.targets(model, test)
+    return unsample.estimate(found.counts, metrics=["Recall@50", "NDCG@50"], seen="excluded")
+
+
+def from_printed_metrics(results, test):
+    """Do the same where only the printed metrics are left."""
+    return recbole.published(results, test, metrics=["Recall@50", "NDCG@50"])
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as here:
+        model, test, results = their_objects(here)
+        print(dict(results))  # noqa: T201
+        print(full_catalogue(model, test))  # noqa: T201
+        print(from_printed_metrics(results, test))  # noqa: T201
