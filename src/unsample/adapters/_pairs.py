@@ -14,7 +14,7 @@ __all__ = ["distinct_pairs", "pairs_of", "seen_matrix"]
 
 
 def distinct_pairs(
-    users: npt.NDArray[Any], items: npt.NDArray[Any], size: int
+    users: npt.NDArray[Any], items: npt.NDArray[Any], *, size: int
 ) -> tuple[IntArray, IntArray]:
     """Return each pair once, in the order of users and items; items lie below ``size``."""
     if not len(users):
@@ -36,7 +36,7 @@ def pairs_of(name: str, matrix: Any, shape: tuple[int, int] | None = None) -> An
     return rows
 
 
-def seen_matrix(users: npt.NDArray[Any], items: npt.NDArray[Any], shape: tuple[int, int]) -> Any:
+def seen_matrix(users: npt.NDArray[Any], items: npt.NDArray[Any], *, shape: tuple[int, int]) -> Any:
     """Return a csr matrix with a 1 for each pair."""
     from scipy import sparse
 

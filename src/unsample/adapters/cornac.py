@@ -44,9 +44,9 @@ def task(model: Any, method: Any) -> Task:
     held_out = _liked(test, method, items)
     return Task(
         scorer=_scores(model, users, items),
-        targets=distinct_pairs(*held_out, items),
+        targets=distinct_pairs(*held_out, size=items),
         items=items,
-        seen=seen_matrix(*np.hstack(liked), (users, items)),
+        seen=seen_matrix(*np.hstack(liked), shape=(users, items)),
         user_ids=np.array(list(test.uid_map))[:users],
         item_ids=np.array(list(test.iid_map))[:items],
     )

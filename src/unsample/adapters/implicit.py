@@ -37,9 +37,9 @@ def task(model: Any, train: Any, test: Any) -> Task:
     users, items = seen.shape
     return Task(
         scorer=_scores(model, seen),
-        targets=distinct_pairs(held_out.row, held_out.col, items),
+        targets=distinct_pairs(held_out.row, held_out.col, size=items),
         items=items,
-        seen=seen_matrix(*seen.nonzero(), seen.shape),
+        seen=seen_matrix(*seen.nonzero(), shape=seen.shape),
         user_ids=np.arange(users),
         item_ids=np.arange(items),
     )
@@ -48,7 +48,8 @@ def task(model: Any, train: Any, test: Any) -> Task:
 def _scores(model: Any, train: Any) -> ModelScores | FactorScores:
     similarity = getattr(model, "similarity", None)
     if similarity is not None:
-        return _check_items(ModelScores(_Neighbours(train, similarity), similarity.shape[0]), train)
+        _check_size("column", similarity.shape[0], train.shape[1])
+        return ModelScores(_Neighbours(train, similarity), similarity.shape[0])
     factors = [getattr(model, name, None) for name in ("user_factors", "item_factors")]
     if any(matrix is None for matrix in factors):
         raise InputError(
@@ -56,21 +57,18 @@ def _scores(model: Any, train: Any) -> ModelScores | FactorScores:
             f"similarity, got {type(model).__name__}; call model.fit(train) first"
         )
     scores = FactorScores(*(_as_matrix(matrix) for matrix in factors))
-    if len(scores.user_factors) != train.shape[0]:
-        raise InputError(
-            f"train must have a row for each of the model's {len(scores.user_factors)} users, got "
-            f"{train.shape[0]}; implicit is fitted with users x items since version 0.5"
-        )
-    return _check_items(scores, train)
-
-
-def _check_items(scores: Any, train: Any) -> Any:
-    items = scores.items if isinstance(scores, ModelScores) else len(scores.item_factors)
-    if items != train.shape[1]:
-        raise InputError(
-            f"train must have a column for each of the model's {items} items, got {train.shape[1]}"
-        )
+    _check_size("row", len(scores.user_factors), train.shape[0])
+    _check_size("column", len(scores.item_factors), train.shape[1])
     return scores
+
+
+def _check_size(line: str, known: int, given: int) -> None:
+    what = "users" if line == "row" else "items"
+    if known != given:
+        raise InputError(
+            f"train must have a {line} for each of the model's {known} {what}, got {given}; "
+            "implicit is fitted with users x items since version 0.5"
+        )
 
 
 def _as_matrix(factors: Any) -> npt.NDArray[Any]:

@@ -85,9 +85,9 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
     scores = _PipelineScores(pipeline, component, train.items, user_ids)
     return Task(
         scorer=ModelScores(scores.everything, len(item_ids), scores.chosen),
-        targets=distinct_pairs(users, chosen, len(item_ids)),
+        targets=distinct_pairs(users, chosen, size=len(item_ids)),
         items=len(item_ids),
-        seen=seen_matrix(seen.row, seen.col, (len(user_ids), len(item_ids))),
+        seen=seen_matrix(seen.row, seen.col, shape=(len(user_ids), len(item_ids))),
         user_ids=user_ids,
         item_ids=item_ids,
     )

@@ -113,7 +113,7 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
         scorer=ModelScores(scores.everything, entities, scores.chosen),
         targets=(questions, answers),
         items=entities,
-        seen=seen_matrix(*np.hstack(pairs), (len(questions), entities)),
+        seen=seen_matrix(*np.hstack(pairs), shape=(len(questions), entities)),
         user_ids=np.array([f"{one} of triple {row}" for one in sides for row in range(len(asked))]),
         item_ids=np.arange(entities),
     )

@@ -165,7 +165,7 @@ def _users(loader: Any) -> _Rows:
     row = np.repeat(numbers, [len(one) for one in wanted])
     past = np.repeat(numbers, [len(one) for one in history])
     shape = len(ids), int(loader.dataset.item_num) - 1
-    seen = seen_matrix(past, np.concatenate(history).astype(np.int64) - 1, shape)
+    seen = seen_matrix(past, np.concatenate(history).astype(np.int64) - 1, shape=shape)
     return _Rows(loader.user_df, row, np.concatenate(wanted), seen)
 
 

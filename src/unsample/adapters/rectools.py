@@ -45,13 +45,13 @@ def targets(
     items, sampled, ties, rng, each
         As in `unsample.adapters.trec.targets`.
     """
-    columns = _columns("reco", reco, (_USER, _ITEM))
+    listed_users, listed_items = _columns("reco", reco, (_USER, _ITEM))
     by = _SCORE if _SCORE in reco.columns else _RANK
     (value,) = _columns("reco", reco, (by,))
     score = value.astype(np.float64) * (1.0 if by == _SCORE else -1.0)
     users, wanted = _columns("interactions", interactions, (_USER, _ITEM))
     return rank_in_lists(
-        ListedItems("reco", *columns, score),
+        ListedItems("reco", listed_users, listed_items, score),
         ListedItems("interactions", users, wanted, np.zeros(len(users))),
         items=items,
         sampled=sampled,
@@ -88,9 +88,11 @@ def task(model: Any, dataset: Any, interactions: Any) -> Task:
     shape = len(user_ids), len(item_ids)
     return Task(
         scorer=_scores(model, dataset, user_ids, item_ids),
-        targets=distinct_pairs(users, wanted, len(item_ids)),
+        targets=distinct_pairs(users, wanted, size=len(item_ids)),
         items=len(item_ids),
-        seen=seen_matrix(*dataset.get_user_item_matrix(include_weights=False).nonzero(), shape),
+        seen=seen_matrix(
+            *dataset.get_user_item_matrix(include_weights=False).nonzero(), shape=shape
+        ),
         user_ids=user_ids,
         item_ids=item_ids,
     )
