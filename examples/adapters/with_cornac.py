@@ -29,5 +29,10 @@ def full_catalogue(model, method):
     )
 
 
+def main():
+    """Return the results, one for each way to the whole catalogue."""
+    return [full_catalogue(*their_objects())]
+
+
 if __name__ == "__main__":
-    print(full_catalogue(*their_objects()))  # noqa: T201
+    print(*main(), sep="\n\n")  # noqa: T201

@@ -57,7 +57,11 @@ def ask_the_pipeline(pipeline, train, test):
     )
 
 
-if __name__ == "__main__":
+def main():
+    """Return the results, one for each way to the whole catalogue."""
     pipeline, train, test, scored = their_objects()
-    print(full_catalogue(train, test, scored))  # noqa: T201
-    print(ask_the_pipeline(pipeline, train, test))  # noqa: T201
+    return [full_catalogue(train, test, scored), ask_the_pipeline(pipeline, train, test)]
+
+
+if __name__ == "__main__":
+    print(*main(), sep="\n\n")  # noqa: T201

@@ -52,7 +52,11 @@ def ask_the_model(model, test, train):
     )
 
 
-if __name__ == "__main__":
+def main():
+    """Return the results, one for each way to the whole catalogue."""
     evaluator, train, model, test = their_objects()
-    print(full_catalogue(evaluator, train))  # noqa: T201
-    print(ask_the_model(model, test, train))  # noqa: T201
+    return [full_catalogue(evaluator, train), ask_the_model(model, test, train)]
+
+
+if __name__ == "__main__":
+    print(*main(), sep="\n\n")  # noqa: T201

@@ -52,9 +52,12 @@ def from_printed_metrics(results, test):
     return recbole.published(results, test, metrics=["Recall@50", "NDCG@50"])
 
 
+def main():
+    """Return the results, one for each way to the whole catalogue."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, test, results = their_objects(folder)
+        return [full_catalogue(model, test), from_printed_metrics(results, test)]
+
+
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as here:
-        model, test, results = their_objects(here)
-        print(dict(results))  # noqa: T201
-        print(full_catalogue(model, test))  # noqa: T201
-        print(from_printed_metrics(results, test))  # noqa: T201
+    print(*main(), sep="\n\n")  # noqa: T201

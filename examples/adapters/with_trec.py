@@ -32,6 +32,11 @@ def full_catalogue(run, qrels):
     return unsample.estimate(found.counts, metrics=["Recall@100", "NDCG@100", "MRR"])
 
 
+def main():
+    """Return the results, one for each way to the whole catalogue."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [full_catalogue(*their_objects(folder))]
+
+
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as here:
-        print(full_catalogue(*their_objects(here)))  # noqa: T201
+    print(*main(), sep="\n\n")  # noqa: T201

@@ -67,8 +67,8 @@ def task(model: Any, dataset: Any, interactions: Any) -> Task:
     Parameters
     ----------
     model
-        A fitted model of `rectools.models`. ALS and BPR are asked for their vectors; others for
-        the scores of all items.
+        A fitted model of `rectools.models`. ALS, BPR and PureSVD are asked for their vectors;
+        others for the scores of all items.
     dataset
         The `rectools.dataset.Dataset` it was fitted on: its items are the catalogue, and what a
         user has there is no candidate.
