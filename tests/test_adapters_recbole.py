@@ -33,9 +33,10 @@ class Kitchen:
         options = {"train_neg_sample_args": None} if name == "SASRec" else {}
         settings = {
             "data_path": self.folder,
+            "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
             "checkpoint_dir": self.folder,
             "eval_args": {"split": split, "order": "TO", "group_by": "user", "mode": mode},
-            "metrics": ["Hit", "NDCG", "MRR", "ItemCoverage"],
+            "metrics": ["Hit", "NDCG", "MRR"],
             "topk": [1, 5, 10],
             "epochs": 1,
             "use_gpu": False,

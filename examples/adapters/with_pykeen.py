@@ -21,8 +21,8 @@ def their_objects():
     triples = torch.as_tensor(np.stack([heads, relations, tails], axis=1))
     train, test = CoreTriplesFactory(triples, 500, 1).split([0.9, 0.1], random_state=0)
     model = DistMult(triples_factory=train, embedding_dim=16, random_seed=0)
-    loop = LCWATrainingLoop(model=model, triples_factory=train, optimizer_kwargs={"lr": 0.02})
-    loop.train(train, num_epochs=20, batch_size=256, use_tqdm=False)
+    loop = LCWATrainingLoop(model=model, triples_factory=train, optimizer_kwargs={"lr": 0.05})
+    loop.train(train, num_epochs=5, batch_size=256, use_tqdm=False)
     known = train.mapped_triples
     evaluator = SampledRankBasedEvaluator(
         test, additional_filter_triples=known, num_negatives=50, clear_on_finalize=False

@@ -128,7 +128,7 @@ def task(model: Any, loader: Any) -> Task:
     training and validation is no candidate.
     """
     _check_model(model)
-    if not hasattr(loader, "is_sequential"):
+    if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):
         raise InputError(
             f"loader must be made under mode: full, got {type(loader).__name__}; for sampled "
             "evaluation use unsample.adapters.recbole.targets(model, loader)"
