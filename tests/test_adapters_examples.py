@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,17 @@ def values_of(result):
     if isinstance(result, dict):
         return {name: float(value) for name, value in result.items()}
     return {one.metric.name: one.value for one in getattr(result, "estimates", result).entries}
+
+
+BLOCK = re.compile(r"<!-- (examples/adapters/\S+) -->\n```python\n(.*?)```", re.DOTALL)
+
+
+def test_the_page_shows_what_the_examples_run():
+    text = (EXAMPLES.parents[1] / "docs" / "libraries.md").read_text()
+    blocks = BLOCK.findall(text)
+    assert {Path(path).name for path, _ in blocks} == {f"with_{name}.py" for name in NAMES}
+    assert text.count("```python") == len(blocks)
+    for path, block in blocks:
+        lines = {line.strip() for line in (EXAMPLES.parents[1] / path).read_text().splitlines()}
+        for line in block.replace("result = ", "return ").splitlines():
+            assert line.strip() in lines, f"{path}: {line}"

@@ -98,9 +98,9 @@ def test_bad_input_gets_one_clear_message(pipeline, train, test):
         lenskit.targets(test, test, items=50)
     with pytest.raises(InputError, match="test must hold at least one item list"):
         lenskit.task(pipeline, train, collection({}))
-    with pytest.raises(InputError, match=r"items of test must all be known .* such as 7"):
+    with pytest.raises(InputError, match=r"each item of test must be known .* such as 7"):
         lenskit.task(pipeline, train, collection({1000: [7]}))
-    with pytest.raises(InputError, match=r"users of test must all be known .* such as 3"):
+    with pytest.raises(InputError, match=r"each user of test must be known .* such as 3"):
         lenskit.task(pipeline, train, collection({3: [5000]}))
     with pytest.raises(InputError, match="pipeline must be a pipeline of lenskit, got str"):
         lenskit.task("ALS", train, test)

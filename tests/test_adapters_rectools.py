@@ -101,5 +101,5 @@ def test_bad_input_gets_one_clear_message(dataset, test):
         rectools.task("model", dataset, test)
     with pytest.raises(InputError, match="dataset must be a Dataset of rectools, got DataFrame"):
         rectools.task(model, test, test)
-    with pytest.raises(InputError, match=r"items of interactions must all be known .* such as 3"):
+    with pytest.raises(InputError, match=r"each item of interactions must be known .* such as 3"):
         rectools.task(model, dataset, test.assign(item_id=3))

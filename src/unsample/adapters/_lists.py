@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice, check_integer
+from unsample.adapters._names import as_names, check_alike
 from unsample.counts import Targets
 from unsample.errors import DesignError, InputError, ScoreError
 from unsample.ties import check_ties, rank_with_ties
@@ -37,6 +38,9 @@ class ListedItems:
     def __post_init__(self) -> None:
         if not len(self.query):
             raise InputError(f"{self.name} must hold at least one row, got none")
+        for field in ("query", "item"):
+            named = as_names(f"each {field} of {self.name}", getattr(self, field))
+            object.__setattr__(self, field, named)
 
     @classmethod
     def of_rows(cls, name: str, rows: Iterable[tuple[Any, Any, Any]]) -> ListedItems:
@@ -171,12 +175,7 @@ class _Codes:
 
 def _codes(listed: ListedItems, relevant: ListedItems, field: str) -> tuple[IntArray, int]:
     columns = [getattr(listed, field), getattr(relevant, field)]
-    text, other = (column.dtype.kind in "US" for column in columns)
-    if text != other:
-        raise InputError(
-            f"{listed.name} and {relevant.name} must name each {field} alike, got "
-            f"{columns[0][0]!r} ({columns[0].dtype}) and {columns[1][0]!r} ({columns[1].dtype})"
-        )
+    check_alike(field, *columns, names=(listed.name, relevant.name))
     names, codes = np.unique(np.concatenate(columns), return_inverse=True)
     return codes.astype(np.int64), len(names)
 

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.errors import InputError, MissingExtraError
+from unsample.errors import MissingExtraError
 from unsample.ranking import FactorScores, Score, ScoreAll
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["Adapter", "ModelScores", "Task", "numbers_of"]
+__all__ = ["Adapter", "ModelScores", "Task"]
 
 #: Scores held at a time while some of them are picked.
 _ROOM = 1 << 22
@@ -150,23 +150,6 @@ class Task:
     def __repr__(self) -> str:
         users = len(np.unique(self.targets[0]))
         return f"Task({len(self.targets[0])} targets, {users} users, {self.items} items)"
-
-
-def numbers_of(
-    names: npt.NDArray[Any], known: npt.NDArray[Any], *, what: str, where: str
-) -> IntArray:
-    """Return the place of each name among the known ones, which are distinct; refuse others."""
-    order = np.argsort(known, kind="stable")
-    place = np.searchsorted(known, names, sorter=order).clip(max=len(known) - 1)
-    numbers = order[place]
-    strange = known[numbers] != names
-    if strange.any():
-        example = names[np.argmax(strange)]
-        raise InputError(
-            f"{what} must all be known to {where}, got {int(strange.sum())} of {len(names)} that "
-            f"are not, such as {example!s}; leave them out, or count them as misses yourself"
-        )
-    return np.asarray(numbers, dtype=np.int64)
 
 
 def _unscored_last(values: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed
 from unsample.adapters._lists import ListedItems, rank_in_lists
+from unsample.adapters._names import numbers_of
 from unsample.adapters._pairs import distinct_pairs, seen_matrix
-from unsample.adapters._protocol import ModelScores, Task, numbers_of
+from unsample.adapters._protocol import ModelScores, Task
 from unsample.adapters._registry import REGISTRY
 from unsample.counts import Targets
 from unsample.errors import InputError
@@ -79,8 +80,8 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
         raise InputError(f"train must be a dataset of lenskit, got {type(train).__name__}")
     user_ids, item_ids = (np.asarray(ids.ids()) for ids in (train.users, train.items))
     held_out = _concatenate("test", test, with_scores=False)
-    users = numbers_of(held_out.query, user_ids, what="users of test", where="train")
-    chosen = numbers_of(held_out.item, item_ids, what="items of test", where="train")
+    users = numbers_of(held_out.query, user_ids, what="user", here="test", there="train")
+    chosen = numbers_of(held_out.item, item_ids, what="item", here="test", there="train")
     seen = train.interaction_matrix(format="scipy", layout="coo")
     scores = _PipelineScores(pipeline, component, train.items, user_ids)
     return Task(

@@ -10,7 +10,7 @@ RecBole counts users and items from 1; 0 is padding, and no candidate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -205,7 +205,7 @@ class _RecBoleScores:
 
 
 @contextmanager
-def _asking(model: Any) -> Any:
+def _asking(model: Any) -> Iterator[None]:
     """Put a model into evaluation mode, without gradients, and back."""
     torch = REGISTRY["recbole"].require("torch")
     training = model.training

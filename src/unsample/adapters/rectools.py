@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed
 from unsample.adapters._lists import ListedItems, rank_in_lists
+from unsample.adapters._names import numbers_of
 from unsample.adapters._pairs import distinct_pairs, seen_matrix
-from unsample.adapters._protocol import ModelScores, Task, numbers_of
+from unsample.adapters._protocol import ModelScores, Task
 from unsample.counts import Targets
 from unsample.errors import InputError
 from unsample.ranking import FactorScores
@@ -83,8 +84,8 @@ def task(model: Any, dataset: Any, interactions: Any) -> Task:
         np.asarray(ids.external_ids) for ids in (dataset.user_id_map, dataset.item_id_map)
     )
     names = _columns("interactions", interactions, (_USER, _ITEM))
-    users = numbers_of(names[0], user_ids, what="users of interactions", where="dataset")
-    wanted = numbers_of(names[1], item_ids, what="items of interactions", where="dataset")
+    users = numbers_of(names[0], user_ids, what="user", here="interactions", there="dataset")
+    wanted = numbers_of(names[1], item_ids, what="item", here="interactions", there="dataset")
     shape = len(user_ids), len(item_ids)
     return Task(
         scorer=_scores(model, dataset, user_ids, item_ids),
@@ -131,8 +132,12 @@ class _Recommended:
             add_rank_col=False,
         )
         names, items, values = _columns("recommendations", table, (_USER, _ITEM, _SCORE))
-        rows = numbers_of(names, self.user_ids[distinct], what="users", where="the model")
-        columns = numbers_of(items, self.item_ids, what="items", where="the model")
+        rows = numbers_of(
+            names, self.user_ids[distinct], what="user", here="recommendations", there="dataset"
+        )
+        columns = numbers_of(
+            items, self.item_ids, what="item", here="recommendations", there="dataset"
+        )
         scores = np.full((len(distinct), len(self.item_ids)), np.nan)
         scores[rows, columns] = values
         return scores[place]
