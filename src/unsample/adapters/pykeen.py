@@ -6,6 +6,7 @@ and scores only the entities that a design needs (the sampled evaluator scores a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,27 +48,16 @@ def targets(
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
     """
     triples = _evaluated(evaluator)
-    rule = whole_tie_rule(ties)
-    sides = _sides(side)
-    best, worst, options = (
-        np.concatenate([_collected(part, one, len(triples)) for one in sides])
-        for part in (
-            {one: evaluator.ranks.get((one, "optimistic")) for one in sides},
-            {one: evaluator.ranks.get((one, "pessimistic")) for one in sides},
-            evaluator.num_candidates,
-        )
+    rule, sides = whole_tie_rule(ties), _sides(side)
+    best, worst = (
+        _collected(evaluator.ranks, [(one, kind) for one in sides], len(triples))
+        for kind in ("optimistic", "pessimistic")
     )
-    everything = np.vstack([triples, *_triples("known", known)])
-    true = [_answers(triples, everything, SIDES[one])[0] for one in sides]
-    items = int(evaluator.num_entities) - np.concatenate(true) + 1
-    sampled = options - 1
-    if (sampled > items - 1).any():
-        row = int(np.argmax(sampled > items - 1))
-        raise DesignError(
-            f"negatives must be different entities, got {int(sampled[row])} of the "
-            f"{int(items[row]) - 1} that may be sampled for triple {row % len(triples)}; PyKEEN "
-            "repeats entities where there are too few: use fewer negatives"
-        )
+    sampled = _collected(evaluator.num_candidates, sides, len(triples)) - 1
+    questions = _Questions(triples, sides)
+    known_true, _ = questions.answers(_triples("known", known))
+    items = int(evaluator.num_entities) - known_true + 1
+    _check_different(sampled, items - 1, len(triples))
     return Targets(
         ranks=np.asarray(rank_with_ties(best - 1, worst - best, rule, as_rng(rng)), dtype=np.int64),
         items=items,
@@ -94,66 +84,94 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
     """
     if not callable(getattr(model, "predict_t", None)) or not hasattr(model, "num_entities"):
         raise InputError(f"model must be a model of pykeen, got {type(model).__name__}")
-    (asked,) = _triples("triples", triples, exactly_one=True)
-    sides = _sides(side)
-    everything = np.vstack([asked, *_triples("known", known)])
     entities = int(model.num_entities)
-    questions = np.concatenate(
-        [np.arange(len(asked)) + part * len(asked) for part in range(len(sides))]
-    )
-    answers = np.concatenate([asked[:, SIDES[one]] for one in sides])
-    pairs = []
-    for part, one in enumerate(sides):
-        count, found = _answers(asked, everything, SIDES[one])
-        row = np.repeat(np.arange(len(asked)), count)
-        other = found != asked[row, SIDES[one]]
-        pairs.append(np.stack([row[other] + part * len(asked), found[other]]))
-    scores = _LinkScores(model, asked, sides)
+    questions = _Questions(_as_triples("triples", triples), _sides(side))
+    count, found = questions.answers(_triples("known", known))
+    row = np.repeat(np.arange(len(questions)), count)
+    other = found != questions.targets[row]
+    scores = _LinkScores(model, questions)
     return Task(
         scorer=ModelScores(scores.everything, entities, scores.chosen),
-        targets=(questions, answers),
+        targets=(np.arange(len(questions)), questions.targets),
         items=entities,
-        seen=seen_matrix(*np.hstack(pairs), shape=(len(questions), entities)),
-        user_ids=np.array([f"{one} of triple {row}" for one in sides for row in range(len(asked))]),
+        seen=seen_matrix(row[other], found[other], shape=(len(questions), entities)),
+        user_ids=questions.names,
         item_ids=np.arange(entities),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _LinkScores:
-    """Scores of entities for questions: those of the first side first, then those of the next."""
+class _Questions:
+    """What triples ask: for each of the first side, then for each of the next."""
 
-    model: Any
     triples: IntArray
     sides: tuple[str, ...]
 
-    def everything(self, questions: IntArray, /) -> npt.NDArray[Any]:
+    def __len__(self) -> int:
+        return len(self.triples) * len(self.sides)
+
+    @property
+    def targets(self) -> IntArray:
+        """Return the entity that each question asks for."""
+        return np.concatenate([self.triples[:, SIDES[side]] for side in self.sides])
+
+    @property
+    def names(self) -> npt.NDArray[Any]:
+        """Return what each question is called."""
+        rows = range(len(self.triples))
+        return np.array([f"{side} of triple {row}" for side in self.sides for row in rows])
+
+    def answers(self, known: list[IntArray]) -> tuple[IntArray, IntArray]:
+        """Return how many entities are true answers to each question, and which, one by one."""
+        true = np.unique(np.vstack([self.triples, *known]), axis=0)
+        parts = [_answers(self.triples, true, SIDES[side]) for side in self.sides]
+        counts, found = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return counts, found
+
+    def given(self, side: str, rows: IntArray) -> IntArray:
+        """Return the two parts of triples beside the one that is asked for."""
+        return np.delete(self.triples[rows], SIDES[side], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _LinkScores:
+    """Scores of entities as answers to questions."""
+
+    model: Any
+    questions: _Questions
+
+    def everything(self, asked: IntArray, /) -> npt.NDArray[Any]:
         """Return the scores of all entities."""
-        return self._ask(questions, None)
+        return self._ask(asked, None)
 
-    def chosen(self, questions: IntArray, entities: IntArray, /) -> npt.NDArray[Any]:
+    def chosen(self, asked: IntArray, entities: IntArray, /) -> npt.NDArray[Any]:
         """Return the scores of these entities."""
-        return self._ask(questions, entities)
+        return self._ask(asked, entities)
 
-    def _ask(self, questions: IntArray, entities: IntArray | None) -> npt.NDArray[Any]:
-        torch = REGISTRY["pykeen"].require("torch")
+    def _ask(self, asked: IntArray, entities: IntArray | None) -> npt.NDArray[Any]:
         width = int(self.model.num_entities) if entities is None else entities.shape[1]
-        scores = np.empty((len(questions), width), dtype=np.float32)
-        for place, side in enumerate(self.sides):
-            rows = np.flatnonzero(questions // len(self.triples) == place)
-            if not len(rows):
-                continue
-            given = np.delete(
-                self.triples[questions[rows] % len(self.triples)], SIDES[side], axis=1
-            )
-            options = {}
-            if entities is not None:
-                options = {f"{side}s": torch.as_tensor(entities[rows], device=self.model.device)}
-            predict = self.model.predict_h if side == "head" else self.model.predict_t
-            with torch.inference_mode():
-                found = predict(torch.as_tensor(given, device=self.model.device), **options)
-            scores[rows] = found.float().cpu().numpy()
+        scores = np.empty((len(asked), width), dtype=np.float32)
+        part, triple = np.divmod(asked, len(self.questions.triples))
+        for place, side in enumerate(self.questions.sides):
+            rows = np.flatnonzero(part == place)
+            if len(rows):
+                given = self.questions.given(side, triple[rows])
+                wanted = None if entities is None else entities[rows]
+                scores[rows] = self._predict(side, given, wanted)
         return scores
+
+    def _predict(self, side: str, given: IntArray, wanted: IntArray | None) -> npt.NDArray[Any]:
+        torch = REGISTRY["pykeen"].require("torch")
+        batch, only = (
+            None if ids is None else torch.as_tensor(ids, device=self.model.device)
+            for ids in (given, wanted)
+        )
+        with torch.inference_mode():
+            if side == "head":
+                scores = self.model.predict_h(batch, heads=only)
+            else:
+                scores = self.model.predict_t(batch, tails=only)
+        return np.asarray(scores.float().cpu().numpy())
 
 
 def _sides(side: str) -> tuple[str, ...]:
@@ -175,25 +193,39 @@ def _evaluated(evaluator: Any) -> IntArray:
     return np.array(list(evaluator.triple_to_index), dtype=np.int64)
 
 
-def _collected(batches: Any, side: str, size: int) -> IntArray:
-    found = batches.get(side)
-    if not found:
-        raise InputError(f"side must be one that was evaluated, got {side!r}")
-    ranks = np.concatenate(found)
-    if len(ranks) != size:
-        raise InputError(
-            f"evaluator must have ranked each of its {size} triples once, got {len(ranks)} ranks "
-            f"for side {side!r}; call evaluator.clear() and evaluate all of them"
+def _collected(batches: Any, keys: Iterable[Any], size: int) -> IntArray:
+    """Return what an evaluator collected under these keys, one after the other."""
+    parts = []
+    for key in keys:
+        part = np.concatenate(batches.get(key) or [np.zeros(0)])
+        if len(part) != size:
+            side = key if isinstance(key, str) else key[0]
+            raise InputError(
+                f"evaluator must have ranked each of its {size} triples once, got {len(part)} "
+                f"ranks for side {side!r}; evaluate all of them, on that side too"
+            )
+        parts.append(part)
+    return np.concatenate(parts).astype(np.int64)
+
+
+def _check_different(sampled: IntArray, others: IntArray, size: int) -> None:
+    crowded = sampled > others
+    if crowded.any():
+        row = int(np.argmax(crowded))
+        raise DesignError(
+            f"negatives must be different entities, got {int(sampled[row])} of the "
+            f"{int(others[row])} that may be sampled for triple {row % size}; PyKEEN repeats "
+            "entities where there are too few: use fewer negatives"
         )
-    return ranks.astype(np.int64)
 
 
-def _triples(name: str, given: Any, *, exactly_one: bool = False) -> list[IntArray]:
-    """Return arrays of triples from a factory, an array, or several of either."""
-    if given is None and not exactly_one:
+def _triples(name: str, given: Any) -> list[IntArray]:
+    """Return arrays of triples from a factory, an array, several of either, or nothing."""
+    if given is None:
         return []
-    several = isinstance(given, list | tuple) and not exactly_one
-    return [_as_triples(name, one) for one in (given if several else [given])]
+    return [
+        _as_triples(name, one) for one in (given if isinstance(given, list | tuple) else [given])
+    ]
 
 
 def _as_triples(name: str, given: Any) -> IntArray:
@@ -206,15 +238,15 @@ def _as_triples(name: str, given: Any) -> IntArray:
     return array.astype(np.int64)
 
 
-def _answers(asked: IntArray, everything: IntArray, column: int) -> tuple[IntArray, IntArray]:
+def _answers(asked: IntArray, true: IntArray, column: int) -> tuple[IntArray, IntArray]:
     """Return how many entities answer each question truly, and all of them one after the other."""
-    true = np.unique(everything, axis=0)
-    keys, size = np.delete(true, column, axis=1), int(everything.max()) + 1
-    codes = keys[:, 0] * size + keys[:, 1]
-    order = np.argsort(codes, kind="stable")
-    question = np.delete(asked, column, axis=1)
-    wanted = question[:, 0] * size + question[:, 1]
-    start, stop = (np.searchsorted(codes[order], wanted, side=side) for side in ("left", "right"))
+    size = int(true.max()) + 1
+    known, wanted = (
+        pairs[:, 0] * size + pairs[:, 1]
+        for pairs in (np.delete(true, column, axis=1), np.delete(asked, column, axis=1))
+    )
+    order = np.argsort(known, kind="stable")
+    start, stop = (np.searchsorted(known[order], wanted, side=side) for side in ("left", "right"))
     count = stop - start
     place = np.arange(count.sum()) + np.repeat(start - np.cumsum(count) + count, count)
     return count, true[order[place], column]
