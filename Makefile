@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -q
 
 .PHONY: help demo docs refresh-docs test test-all realdata validity coverage accuracy pictures check
-.PHONY: format bench ranks floors clean
+.PHONY: format bench libraries ranks floors clean
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
@@ -18,6 +18,7 @@ help:
 	@echo "make coverage  how often intervals cover and verdicts are right, on real ranks"
 	@echo "make bench     speed and memory, as ratios to reference implementations"
 	@echo "make docs      the documentation site, into out/docs; make refresh-docs redoes its output"
+	@echo "make docs      the documentation site      make libraries  adapters with each real library"
 	@echo "make pictures  the pictures of the documentation, made anew"
 	@echo "make realdata, make floors, make ranks   need the data sets: tests on them, what the"
 	@echo "               recommenders reach on ml-1m, and the bundled ranks made anew"
@@ -79,6 +80,10 @@ docs: $(VENV)/.docs
 refresh-docs: $(DEV)
 	PYTHONPATH=. $(BIN)/python tools/run_notebook.py
 	PYTHONPATH=. $(BIN)/python tools/refresh_docs.py
+
+# The adapters' tests with every real library, each in an environment of its own: gigabytes.
+libraries:
+	$(PYTHON) tools/try_adapters.py
 
 pictures: $(DEV)
 	$(BIN)/python tools/pictures.py

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +15,10 @@ from unsample.evaluation import Evaluated
 
 
 def need_library(name: str, module: str | None = None) -> None:
-    """Skip without the library; fail in CI, unless it needs an environment of its own."""
+    """Skip without the library, and say how these tests are run with every one of them."""
     adapter = REGISTRY[name]
-    if importlib.util.find_spec(module or name) is not None:
-        return
-    if adapter.alone:
-        pytest.skip(f"{adapter.library} has an environment of its own: tools/try_adapters.py")
-    reason = f"needs {adapter.library}: pip install {adapter.install}"
-    if os.environ.get("CI"):
-        pytest.fail(f"CI has every library that can live beside the others; this test {reason}")
-    pytest.skip(reason)
+    if importlib.util.find_spec(module or name) is None:
+        pytest.skip(f"needs {adapter.library}; `make libraries` runs this with each real library")
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,12 +41,8 @@ def test_ten_lines_are_enough(name):
 
 @pytest.mark.filterwarnings("ignore")  # the libraries' own warnings
 @pytest.mark.parametrize("name", NAMES)
-<<<<<<< HEAD
-def test_the_example_runs(name):
-=======
 def test_the_example_runs(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # RecBole writes logs to where it is run
->>>>>>> s2-adapters
     found = [values_of(result) for result in load(name).main()]
     for values in found:
         assert values

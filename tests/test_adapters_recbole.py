@@ -58,15 +58,12 @@ class Kitchen:
         return model, test, trainer.evaluate(test, load_best_model=False)
 
 
-<<<<<<< HEAD
-=======
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch, tmp_path):
     """RecBole writes logs to where it is run."""
     monkeypatch.chdir(tmp_path)
 
 
->>>>>>> s2-adapters
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory):
     need_library("recbole")
