@@ -341,7 +341,13 @@ def test_the_error_expected_is_the_error_met(recommender):
         ranks = rng.choice(bundled.ranks, size=2000)
         drawn = Design(3706, 99, replacement=False).draw(ranks, rng=rng)
         found = unsample.estimate(
-            drawn, items=3706, sampled=99, replacement=False, metrics="Recall@50", resamples=0
+            drawn,
+            items=3706,
+            sampled=99,
+            replacement=False,
+            metrics="Recall@50",
+            method="mle",  # which plans reckon with
+            resamples=0,
         )
         errors.append(found["Recall@50"].value - (ranks <= 50).mean())
     noise = np.std(errors) / math.sqrt(200)
