@@ -95,7 +95,7 @@ def test_intervals_cover_the_truth_of_real_recommenders(dataset, protocol, recom
 )
 @pytest.mark.parametrize(("protocol", "seen"), [("everyday", "excluded"), ("paper", "kept")])
 def test_what_is_truly_said_keeps_the_promise(dataset, recommender, protocol, seen):
-    """Rank sets that had no part in choosing the shapes' exponents."""
+    """Rank sets whose intervals were not looked at when shapes were chosen; their slopes were."""
     for cell in coverage.simulate(dataset, protocol, recommender, 99, seen, 50):
         assert cell.covered >= 0.93, cell
 
