@@ -220,3 +220,47 @@ def test_evaluations_are_compared_as_they_are(design):
     assert result.paired == (design != "adaptive")
     with pytest.raises(InputError, match="evaluated for \\(Recall@10\\), got NDCG@5"):
         unsample.compare({"good": good, "bad": bad}, metrics="NDCG@5")
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+def test_a_handful_of_users_proves_little():
+    options = {"items": 1000, "sampled": 99, "metrics": "Recall@100"}
+    one = unsample.compare({"A": [1], "B": [100]}, **options).differences[0]
+    assert one.winner is None
+    assert (one.low, one.high) == pytest.approx((-1.0, 1.0), abs=0.1)
+    forty = unsample.compare({"A": [1] * 40, "B": [100] * 40}, **options).differences[0]
+    assert forty.winner == "A"
+    assert 0 < forty.low < forty.value
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+def test_ranks_that_are_all_alike_are_no_proof_without_chance():
+    options = {"items": 1000, "sampled": 99, "metrics": "Recall@100"}
+    alike = unsample.compare({"A": [1] * 60, "B": [2] * 60}, **options).differences[0]
+    assert alike.high - alike.low > 0.02
+
+
+def test_circles_of_verdicts_have_an_end():
+    from unsample.comparison import Difference, _longest_defeat
+
+    def beats(winner, loser):
+        return Difference("Recall@1", winner, loser, 1, 1, 1, 1, 1, 1, 0.0, winner)
+
+    line = [beats("a", "b"), beats("b", "c"), beats("a", "c")]
+    assert [_longest_defeat(name, line) for name in "abc"] == [0, 1, 2]
+    circle = [beats("a", "b"), beats("b", "c"), beats("c", "a")]
+    assert [_longest_defeat(name, circle) for name in "abc"] == [2, 2, 2]
+
+
+def test_an_evaluation_without_errors_says_what_it_lacks():
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(30, 4)), rng.normal(size=(50, 4))
+    targets = (np.arange(30), rng.integers(50, size=30))
+    options = {"items": 50, "resamples": 0, "metrics": "Recall@10"}
+    exact = unsample.evaluate((users, items), targets, design="exact", **options)
+    same = unsample.compare({"a": exact, "b": exact}, metrics="Recall@10").differences[0]
+    assert same.value == 0
+    assert same.winner is None
+    sampled = unsample.evaluate((users, items), targets, design="fixed", budget=20, **options)
+    with pytest.raises(InputError, match="resamples > 0"):
+        unsample.compare({"a": sampled, "b": sampled}, metrics="Recall@10")

@@ -230,6 +230,10 @@ class Outcome(Protocol):
     def users(self) -> IntArray:
         """Return whose target it is."""
 
+    @property
+    def weights(self) -> FloatArray | None:
+        """Return how much each target counts, where they differ."""
+
 
 @dataclass(frozen=True, eq=False)
 class _KnownBound:
@@ -369,7 +373,7 @@ def _from_evaluation(name: str, outcome: Outcome) -> _Model:
         outcome.estimates.counts,
         outcome.ranks,
         outcome.sampled,
-        np.ones(len(outcome.ranks)),
+        np.ones(len(outcome.ranks)) if outcome.weights is None else outcome.weights,
         outcome.users,
         outcome.estimates,
     )
@@ -385,6 +389,12 @@ def _evaluated(model: _Model, metrics: tuple[Metric, ...]) -> Estimates | None:
         raise InputError(
             f"metrics must be ones that {model.name} was evaluated for ({held}), got "
             f"{', '.join(missing)}; evaluate it for these too"
+        )
+    varies = model.estimates.certainty is not None and np.ptp(_ranks_of(model)[0]) > 0
+    if varies and any(math.isnan(entry.standard_error) for entry in model.estimates.entries):
+        raise InputError(
+            f"{model.name} must have been evaluated with resamples > 0 to be compared, got an "
+            "evaluation without standard errors"
         )
     return model.estimates
 
@@ -488,15 +498,19 @@ class _Duels:
         first, second = self.estimates[a.name][metric], self.estimates[b.name][metric]
         value = first.value - second.value
         z = float(ndtri((1.0 + self.level) / 2.0))
-        low, low_error = self._bound(metric, a, b, -1)
-        high, high_error = self._bound(metric, a, b, +1)
-        least = float(ndtr(low / low_error)) if low_error > 0 else float(low > 0)
-        most = float(ndtr(high / high_error)) if high_error > 0 else float(high > 0)
         spread = self._spread(metric, a, b)
         alike = float(ndtr(value / spread)) if spread > 0 else 0.5
+        if self._few(a) or self._few(b):
+            ends = self._exact_limits(metric, a, b)
+            # The limits hold for all pairs together, so that no correction can undo a verdict.
+            least, most = float(ends[0] > 0), 1.0 - float(ends[1] < 0)
+        else:
+            low, low_error = self._bound(metric, a, b, -1)
+            high, high_error = self._bound(metric, a, b, +1)
+            least, most = float(ndtr(low / low_error)), float(ndtr(high / high_error))
+            ends = low - z * low_error, high + z * high_error
         # Two-sided: a verdict may fall either way.
         p_value = min(1.0, 2.0 * min(1.0 - least, most))
-        ends = low - z * low_error, high + z * high_error
         return Difference(
             metric.name, a.name, b.name, value, *ends, least, most, alike, p_value, None
         )
@@ -505,19 +519,32 @@ class _Duels:
         """Return the least (-1) or greatest (+1) difference, and its standard error."""
         of_a = self._affine(metric, a, side)
         of_b = self._affine(metric, b, -side)
+        error = 0.0
         if self.paired:
             scores = of_a.of_ranks(*_ranks_of(a)) - of_b.of_ranks(*_ranks_of(b))
             error = _standard_error(scores, a)
-        else:
+        if error == 0.0:
+            # Differences that are all alike are no proof that there is no chance in them.
             error = math.hypot(of_a.standard_error(), of_b.standard_error())
-        return of_a.expected - of_b.expected, error
+        return of_a.expected - of_b.expected, max(error, 1e-12)
+
+    def _few(self, model: _Model) -> bool:
+        certainty = self.estimates[model.name].certainty
+        return certainty is not None and certainty.few
+
+    def _exact_limits(self, metric: Metric, a: _Model, b: _Model) -> tuple[float, float]:
+        """Return limits of the difference that hold for any number of targets."""
+        # Each model takes half of the error; one verdict of several then takes its part of it.
+        level = 1.0 - (1.0 - self.level) / (2.0 * len(self.models) ** 2)
+        of_a, of_b = (self.estimates[one.name][metric].interval(level) for one in (a, b))
+        return of_a[0] - of_b[1], of_a[1] - of_b[0]
 
     def _affine(self, metric: Metric, model: _Model, side: int) -> AffineBound | _KnownBound:
         found = self.estimates[model.name]
         if found.certainty is None:
             entry = found[metric]
             items = model.counts.largest_catalogue
-            return _KnownBound(metric, entry.value, entry.standard_error, items)
+            return _KnownBound(metric, entry.value, self._error(metric, entry, model), items)
         return found.certainty.affine_bound(metric, side, self.level)
 
     def _spread(self, metric: Metric, a: _Model, b: _Model) -> float:
@@ -530,7 +557,11 @@ class _Duels:
     def _covariance(self, metric: Metric) -> FloatArray:
         """Return the covariance of the models' estimates of a metric."""
         entries = [self.estimates[model.name][metric] for model in self.models]
-        variances = np.array([entry.standard_error**2 for entry in entries])
+        errors = [
+            self._error(metric, entry, model)
+            for entry, model in zip(entries, self.models, strict=True)
+        ]
+        variances = np.square(errors)
         if not self.paired:
             return np.diag(variances)
         rows = np.stack(
@@ -542,6 +573,12 @@ class _Duels:
         correlation = _correlation(rows)
         scale = np.sqrt(variances)
         return np.asarray(correlation * scale[:, None] * scale[None, :])
+
+    def _error(self, metric: Metric, entry: Estimate, model: _Model) -> float:
+        """Return the standard error of an estimate; of known ranks, that of their mean."""
+        if entry.certainty is None and model.ranks is not None:
+            return _standard_error(self._influence(metric, entry, model), model)
+        return 0.0 if math.isnan(entry.standard_error) else entry.standard_error
 
     def _influence(self, metric: Metric, entry: Estimate, model: _Model) -> FloatArray:
         """Return what each target adds to the estimate, up to a scale."""
@@ -563,9 +600,7 @@ class _Duels:
         rows = []
         for place in np.argsort(-values, kind="stable"):
             name = self.models[place].name
-            duels = [
-                one if one.a == name else _reversed(one) for one in mine if name in _names(one)
-            ]
+            duels = [_seen_from(name, one) for one in mine if name in _names(one)]
             low, high = self.estimates[name][metric].interval(self.level)
             rows.append(
                 Standing(
@@ -661,15 +696,14 @@ def _reversed(one: Difference) -> Difference:
     )
 
 
-def _longest_defeat(name: str, differences: list[Difference]) -> int:
-    """Return how many steps of proven defeats lie between the model and the unbeaten ones."""
-    beaten_by = [one.winner for one in differences if one.winner and one.winner != name]
-    above = [
-        winner
-        for winner in dict.fromkeys(beaten_by)
-        if any(one.winner == winner and name in _names(one) for one in differences)
-    ]
-    return max((1 + _longest_defeat(winner, differences) for winner in above), default=0)
+def _longest_defeat(name: str, differences: list[Difference], above: tuple[str, ...] = ()) -> int:
+    """Return how many steps of proven defeats lie between the model and the unbeaten ones.
+
+    Verdicts on pairs need not be transitive; a circle of them is walked once.
+    """
+    winners = {one.winner for one in differences if name in _names(one)} - {None, name, *above}
+    steps = [_longest_defeat(str(one), differences, (*above, name)) for one in winners]
+    return max((1 + step for step in steps), default=0)
 
 
 def _sentence(comparison: Comparison, metric: str) -> str:
