@@ -217,6 +217,14 @@ def test_the_error_of_a_plain_mean_is_the_textbook_one(counts):
     assert entry.standard_error == pytest.approx(values.std() / math.sqrt(len(values)), rel=0.02)
 
 
+def test_known_ranks_have_intervals_by_the_delta_method_too():
+    ranks = np.arange(1, 11).repeat(20)
+    options = {"items": 10, "sampled": 9, "replacement": False, "metrics": "Recall@5"}
+    delta = unsample.estimate(ranks, **options, errors="delta")["Recall@5"]
+    boot = unsample.estimate(ranks, **options, resamples=2000)["Recall@5"]
+    assert delta.interval() == pytest.approx(boot.interval(), abs=0.01)
+
+
 def test_targets_of_one_user_count_as_one():
     ranks = np.random.default_rng(1).integers(1, 32, 300)
     alone = RankCounts.from_ranks(ranks, items=ITEMS, sampled=SAMPLED)

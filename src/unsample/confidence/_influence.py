@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray, IntArray, check_level
 from unsample.counts import RankCounts
 from unsample.estimators import Observed
 from unsample.simplex import em
@@ -37,6 +37,13 @@ class SamplingError:
     sampled: IntArray = field(repr=False)
     rank: IntArray = field(repr=False)
     influence: FloatArray = field(repr=False)
+
+    def interval(self, value: float, level: float) -> tuple[float, float]:
+        """Return the normal interval around a value, for users like these."""
+        from scipy.special import ndtri
+
+        half = float(ndtri((1.0 + check_level(level)) / 2.0)) * self.population
+        return value - half, value + half
 
     def of_ranks(self, ranks: IntArray, sampled: IntArray) -> FloatArray:
         """Return the influence of each target, for comparisons target by target."""

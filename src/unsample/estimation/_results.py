@@ -66,10 +66,12 @@ class Estimate:
         return self.certainty.bounds(self.metric, level)
 
     def sampling_interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return the bootstrap interval of the method's value.
+        """Return the interval of the method's value: of the bootstrap, or by the delta method.
 
         It says how the method's value would vary, and nothing about how far off the method is.
         """
+        if self.error is not None:
+            return self.error.interval(self.value, level)
         return percentile_interval(self.replicates, level)
 
     @property
