@@ -241,7 +241,8 @@ def test_ranks_that_are_all_alike_are_no_proof_without_chance():
 
 
 def test_circles_of_verdicts_have_an_end():
-    from unsample.comparison import Difference, _longest_defeat
+    from unsample.comparison import Difference
+    from unsample.comparison._duels import _longest_defeat
 
     def beats(winner, loser):
         return Difference("Recall@1", winner, loser, 1, 1, 1, 1, 1, 1, 0.0, winner)

@@ -1,0 +1,132 @@
+"""`compare`: the front door of the room."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+
+import numpy.typing as npt
+
+from unsample import metrics as _metrics
+from unsample._checks import Seed, as_rng, check_choice, check_level
+from unsample.comparison._duels import CORRECTIONS, Duels, corrected
+from unsample.comparison._models import (
+    Outcome,
+    check_same_catalogue,
+    evaluated,
+    load_model,
+    match_users,
+    users_of,
+)
+from unsample.comparison._results import Comparison
+from unsample.counts import RankCounts, Targets
+from unsample.errors import InputError, UnsampleWarning
+from unsample.estimation import (
+    DEFAULT_LEVEL,
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    Estimates,
+    estimate,
+)
+from unsample.estimators import Estimator
+from unsample.metrics import Metric
+
+__all__ = ["compare"]
+
+
+def compare(
+    models: Mapping[str, npt.ArrayLike | RankCounts | Targets | Outcome],
+    *,
+    items: npt.ArrayLike | None = None,
+    sampled: npt.ArrayLike | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator = DEFAULT_METHOD,
+    weights: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    replacement: bool = True,
+    seen: str | None = None,
+    level: float = DEFAULT_LEVEL,
+    correction: str = "holm",
+    paired: bool | None = None,
+    rng: Seed = 0,
+) -> Comparison:
+    """Compare two or more models by their sampled ranks.
+
+    Parameters
+    ----------
+    models
+        For each name the ranks of its targets, as in `unsample.estimate`; or `Targets`, which
+        know their design and users; or `RankCounts`, which cannot be paired; or what
+        `unsample.evaluate` returned for them (``metrics`` are then those it was asked for).
+    items, sampled, metrics, method, weights, replacement, seen
+        As in `unsample.estimate`, the same for all models.
+    users
+        Whose target each rank is: one sequence for all models, or one for each name. Models that
+        were asked about the same users in another order are brought into the same order.
+    level
+        The chance that the verdicts of a metric are all right, and the level of the intervals.
+    correction
+        ``"holm"``, ``"bonferroni"`` or ``"none"``, over the pairs of models on one metric.
+    paired
+        Whether to take differences user by user: None where users match, True to insist.
+    rng
+        Seed or Generator behind the chances of being the best.
+
+    >>> ranks = {"A": [1, 2, 2, 9] * 50, "B": [1, 2, 3, 20] * 50}
+    >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
+    True
+    """
+    if not isinstance(models, Mapping) or len(models) < 2:
+        got = f"{len(models)}" if isinstance(models, Mapping) else type(models).__name__
+        raise InputError(f"models must map at least two names to their ranks, got {got}")
+    level = check_level(level)
+    check_choice("correction", correction, CORRECTIONS)
+    wanted = _metrics.parse_all(metrics)
+    loaded = [
+        load_model(name, ranks, items, sampled, weights, users_of(users, name), replacement)
+        for name, ranks in models.items()
+    ]
+    check_same_catalogue(loaded)
+    matched = match_users(loaded, paired)
+    notes: list[str] = []
+    estimates = {
+        one.name: evaluated(one, wanted)
+        or _estimate_quietly(one.counts, wanted, method, seen, notes)
+        for one in (matched or loaded)
+    }
+    if matched is None and paired is None:
+        notes.append("the models' users do not match one by one, so they are compared unpaired")
+    duels = Duels(matched or loaded, estimates, matched is not None, level)
+    differences = tuple(
+        difference
+        for metric in wanted
+        for difference in corrected(duels.differences(metric), correction, level)
+    )
+    standings = tuple(
+        standing
+        for metric in wanted
+        for standing in duels.standings(metric, differences, as_rng(rng))
+    )
+    return Comparison(
+        estimates,
+        standings,
+        differences,
+        matched is not None,
+        level,
+        correction,
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def _estimate_quietly(
+    counts: RankCounts,
+    metrics: tuple[Metric, ...],
+    method: str | Estimator,
+    seen: str | None,
+    notes: list[str],
+) -> Estimates:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        result = estimate(counts, metrics=metrics, method=method, seen=seen, errors="delta")
+    notes.extend(result.warnings)
+    return result
