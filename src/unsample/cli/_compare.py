@@ -10,8 +10,10 @@ from unsample import comparison
 from unsample._text import comparison_table
 from unsample.cli._options import (
     AsJson,
+    CatalogueSize,
     Html,
     Metrics,
+    SampleSize,
     SeenItems,
     WithoutReplacement,
     print_warnings,
@@ -44,14 +46,8 @@ def compare_command(
             "compared user by user where the files have a column `user`, or equally many rows.",
         ),
     ],
-    items: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Items in the full catalogue, the target included."),
-    ] = None,
-    sampled: Annotated[
-        int | None,
-        typer.Option(metavar="S", help="Items sampled for each target, without it (99, not 100)."),
-    ] = None,
+    items: CatalogueSize = None,
+    sampled: SampleSize = None,
     metric: Metrics = None,
     method: Annotated[str, typer.Option(metavar="METHOD", help="Estimator.")] = DEFAULT_METHOD,
     without_replacement: WithoutReplacement = False,

@@ -13,9 +13,11 @@ from unsample._text import estimates_table
 from unsample.cli._columns import Columns, parse_columns
 from unsample.cli._options import (
     AsJson,
+    CatalogueSize,
     Html,
     Metrics,
     Resamples,
+    SampleSize,
     SeenItems,
     WithoutReplacement,
     print_warnings,
@@ -57,14 +59,8 @@ def estimate_command(
             "folder; or `-` for standard input.",
         ),
     ],
-    items: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Items in the full catalogue, the target included."),
-    ] = None,
-    sampled: Annotated[
-        int | None,
-        typer.Option(metavar="S", help="Items sampled for each target, without it (99, not 100)."),
-    ] = None,
+    items: CatalogueSize = None,
+    sampled: SampleSize = None,
     metric: Metrics = None,
     method: Annotated[
         list[str] | None,

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsJson",
+    "CatalogueSize",
     "Html",
     "Metrics",
     "Resamples",
+    "SampleSize",
     "SeenItems",
     "WithoutReplacement",
     "print_warnings",
@@ -28,6 +30,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Html = Annotated[
     Path | None,
     typer.Option("--html", metavar="OUT", help="Write the result as one interactive page, too."),
+]
+CatalogueSize = Annotated[
+    int | None,
+    typer.Option("--items", metavar="N", help="Items in the full catalogue, the target included."),
+]
+SampleSize = Annotated[
+    int | None,
+    typer.Option(
+        "--sampled",
+        metavar="S",
+        help="Items sampled for each target, without it (99, not 100).",
+    ),
 ]
 Metrics = Annotated[
     list[str] | None,

@@ -17,7 +17,7 @@ from unsample.counts import RankCounts
 from unsample.grid import RankGrid
 from unsample.sampling import Design
 
-__all__ = ["Evidence", "evidence_grid", "gather"]
+__all__ = ["Evidence", "catalogue_sizes", "evidence_grid", "gather"]
 
 #: Ends of neighbouring groups of sampled ranks differ by this factor at least: finer groups
 #: differ by less than their noise and only loosen a region that must hold for all of them.
@@ -175,24 +175,27 @@ def _expected(counts: RankCounts, chosen: BoolArray, ends: IntArray, grid: RankG
     sampled = int(counts.sampled[chosen][0])
     low = np.concatenate([[1], ends + 1])
     high = np.append(ends, sampled + 1)
-    sizes, parts = _catalogues(counts.items[chosen], counts.weight[chosen], counts.replacement)
+    items, weight = counts.items[chosen], counts.weight[chosen]
+    # Without replacement the end of a catalogue matters: sizes are left as they are.
+    sizes, parts = catalogue_sizes(items, weight, merge=counts.replacement)
     matrix = np.zeros((len(low), len(grid)))
-    for items, part in zip(sizes.tolist(), parts, strict=True):
-        one = Design(items, sampled, counts.replacement).matrix(low, high, grid)
+    for size, part in zip(sizes.tolist(), parts, strict=True):
+        one = Design(size, sampled, counts.replacement).matrix(low, high, grid)
         # Ranks beyond a user's own catalogue act as its last rank.
-        reach = (np.minimum(grid.high, items) - grid.low + 1).clip(min=0)
+        reach = (np.minimum(grid.high, size) - grid.low + 1).clip(min=0)
         one[-1] += 1.0 - reach / grid.width
         matrix += part * one
     return matrix
 
 
-def _catalogues(
-    items: IntArray, weight: FloatArray, replacement: bool
+def catalogue_sizes(
+    items: IntArray, weight: FloatArray, *, merge: bool
 ) -> tuple[IntArray, FloatArray]:
-    """Return the sizes of catalogues and their shares; of many, nearly equal ones are one."""
-    sizes, where = np.unique(items, return_inverse=True)
-    if replacement and len(sizes) > _MANY_SIZES:
-        _, where = np.unique(np.round(np.log(items) / _SAME_SIZE), return_inverse=True)
+    """Return the sizes of catalogues and their shares; of many, nearly equal ones may be one."""
+    labels = items
+    if merge and len(np.unique(items)) > _MANY_SIZES:
+        labels = np.round(np.log(items) / _SAME_SIZE).astype(np.int64)
+    _, where = np.unique(labels, return_inverse=True)
     where = where.reshape(-1)
     weights = np.bincount(where, weight)
     means = np.bincount(where, weight * items) / np.maximum(weights, 1e-300)

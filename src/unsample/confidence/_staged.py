@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.confidence._evidence import Evidence
+from unsample.confidence._evidence import Evidence, catalogue_sizes
 from unsample.counts import RankCounts
 from unsample.errors import DesignError
 from unsample.grid import RankGrid
@@ -26,8 +26,6 @@ from unsample.sampling import Design
 
 __all__ = ["gather_staged"]
 
-#: Catalogues within this factor of each other are taken for one.
-_SAME_SIZE = 0.04
 #: Ends of neighbouring groups differ by this factor at least.
 _GROUP_RATIO = 1.5
 
@@ -76,14 +74,8 @@ class _Stages:
     @cached_property
     def catalogues(self) -> tuple[IntArray, FloatArray]:
         """Return the sizes of the catalogues, nearly equal ones as one, and their weights."""
-        counts = self.counts
-        label = np.round(np.log(counts.items) / _SAME_SIZE).astype(np.int64)
-        _, where = np.unique(label, return_inverse=True)
-        where = where.reshape(-1)
-        weights = np.asarray(np.bincount(where, counts.weight), dtype=np.float64)
-        means = np.bincount(where, counts.weight * counts.items) / np.maximum(weights, 1e-300)
-        kept = weights > 0
-        return np.rint(means[kept]).astype(np.int64), weights[kept]
+        # Survival to a stage is that of any sample of its size, so nearly equal sizes may merge.
+        return catalogue_sizes(self.counts.items, self.counts.weight, merge=True)
 
 
 def gather_staged(counts: RankCounts, grid: RankGrid, stop: int) -> tuple[Evidence, ...]:
