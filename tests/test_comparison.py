@@ -265,3 +265,47 @@ def test_an_evaluation_without_errors_says_what_it_lacks():
     sampled = unsample.evaluate((users, items), targets, design="fixed", budget=20, **options)
     with pytest.raises(InputError, match="resamples > 0"):
         unsample.compare({"a": sampled, "b": sampled}, metrics="Recall@10")
+
+
+def _write_models(folder, ranks):
+    for name, one in ranks.items():
+        rows = "".join(f"{user},{rank}\n" for user, rank in enumerate(one))
+        (folder / f"{name}.csv").write_text(f"user,rank\n{rows}")
+    rows = [
+        f"{name},{user},{rank}\n" for name, one in ranks.items() for user, rank in enumerate(one)
+    ]
+    (folder / "all.csv").write_text("model,user,rank\n" + "".join(rows))
+
+
+def test_the_command_compares_files_user_by_user(tmp_path, ranks, run, result):
+    _write_models(tmp_path, ranks)
+    design = ("--items", str(ITEMS), "--sampled", str(SAMPLED), "-m", "Recall@40", "--json")
+    files = [f"{name}={tmp_path / name}.csv" for name in ranks]
+    code, out, _ = run("compare", *files, *design)
+    by_file = json.loads(out)
+    assert code == 0
+    assert by_file["paired"] is True
+    wanted = [one for one in result.to_dict()["differences"] if one["metric"] == "Recall@40"]
+    assert [one["winner"] for one in by_file["differences"]] == [one["winner"] for one in wanted]
+    code, out, _ = run("compare", tmp_path / "all.csv", "--by", "model", *design)
+    assert code == 0
+    assert json.loads(out)["differences"] == by_file["differences"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["first.csv"], "NAME=FILE"),
+        (["a=first.csv", "a=near.csv"], "'a' twice"),
+        (["a=first.csv"], "at least two names"),
+        (["a=first.csv", "b=nothing.csv"], "no file"),
+        (["all.csv", "first.csv", "--by", "model"], "one file"),
+        (["all.csv", "--by", "modle"], "did you mean model"),
+    ],
+)
+def test_the_command_names_what_is_wrong(tmp_path, ranks, run, monkeypatch, arguments, message):
+    _write_models(tmp_path, ranks)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("compare", *arguments, "--items", str(ITEMS), "--sampled", str(SAMPLED))
+    assert (code, out) == (2, "")
+    assert message in err
