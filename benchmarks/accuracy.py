@@ -5,7 +5,10 @@ with n = 50, 100, 200 and 500. Every method estimates Recall, NDCG and AP at K =
 sample, and is compared with the exact value. Written to ``--out``: one row for each cell (CSV), the
 summary (Markdown) and one plot.
 
-``--validate`` chooses the constants of ``auto`` on three data sets and measures them on the fourth.
+``--ranks other`` does the same on 16 rank sets that had no part in choosing anything
+(``benchmarks/other_ranks.py`` made them). ``--validate`` chooses the constants of ``auto`` on
+three data sets and measures them on the fourth. ``benchmarks/limits.py`` tells what could be
+reached at all.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import other_ranks
 
 from unsample.datasets import bundled_ranks, load_ranks
 from unsample.estimators import Observed, parse
@@ -47,26 +51,33 @@ class Problem:
     recommender: str
     n: int
 
+    def truth(self) -> Ranks:
+        """Return the global ranks, and the catalogue size of each target."""
+        if self.recommender in other_ranks.NAMES:
+            return Ranks(*other_ranks.load(self.dataset, self.recommender, self.protocol))
+        bundled = load_ranks(self.dataset, self.recommender, protocol=self.protocol)
+        return Ranks(bundled.ranks, bundled.items)
+
     def sample(self, repeats: int, seed: int) -> tuple[Observed, np.ndarray, float]:
         """Return the repeats as one batch, the exact metrics, and the blind rank."""
-        bundled = load_ranks(self.dataset, self.recommender, protocol=self.protocol)
+        truth = self.truth()
         # A seed made of the name: the same numbers, whatever else is run.
         name = "/".join((self.protocol, self.dataset, self.recommender, str(self.n)))
         drawn = draw_sampled_ranks(
-            bundled.ranks,
-            items=bundled.items,
+            truth.ranks,
+            items=truth.items,
             sampled=self.n - 1,
             rng=np.random.default_rng([seed, zlib.crc32(name.encode())]),
             size=(repeats,),
         )
-        counts, histograms = count_repeats(drawn, bundled.items, self.n - 1)
+        counts, histograms = count_repeats(drawn, truth.items, self.n - 1)
         observed = Observed.prepare(
             counts, resampled=histograms, cutoffs=CUTOFFS, seen=SEEN[self.protocol]
         )
         # Row 0 is all repeats together, which no evaluation has.
         batch = replace(observed, shares=observed.shares[1:])
-        exact = exact_values(Ranks(bundled.ranks, bundled.items), METRICS)
-        return batch, exact, float(bundled.items.mean() - 1) / (self.n - 1)
+        exact = exact_values(truth, METRICS)
+        return batch, exact, float(truth.items.mean() - 1) / (self.n - 1)
 
 
 @dataclass(frozen=True)
@@ -94,10 +105,12 @@ class Cell:
 Estimate = Callable[[Observed], np.ndarray]
 
 
-def problems(protocols: Iterable[str], sizes: Iterable[int]) -> Iterator[Problem]:
+def problems(
+    protocols: Iterable[str], sizes: Iterable[int], ranks: str = "bundled"
+) -> Iterator[Problem]:
     for protocol, n in product(protocols, sizes):
         for dataset, recommenders in bundled_ranks().items():
-            for recommender in recommenders:
+            for recommender in recommenders if ranks == "bundled" else other_ranks.NAMES:
                 yield Problem(protocol, dataset, recommender, n)
 
 
@@ -249,14 +262,14 @@ def write_csv(cells: list[Cell], path: Path) -> None:
         writer.writerows(asdict(cell) for cell in cells)
 
 
-def run_suite(protocols: Iterable[str], repeats: int, seed: int, out: Path) -> None:
+def run_suite(protocols: Iterable[str], ranks: str, repeats: int, seed: int, out: Path) -> None:
     methods = {name: by_name(name) for name in METHODS}
     out.mkdir(parents=True, exist_ok=True)
     cells: list[Cell] = []
     text = []
     for protocol in protocols:
         found = []
-        for problem in problems([protocol], SIZES):
+        for problem in problems([protocol], SIZES, ranks):
             found += measure(problem, methods, repeats, seed)
             print(".", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
@@ -337,12 +350,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/accuracy"))
     parser.add_argument("--protocol", choices=SEEN, nargs="+", default=list(SEEN))
+    parser.add_argument("--ranks", choices=("bundled", "other"), default="bundled")
     parser.add_argument("--validate", action="store_true")
     chosen = parser.parse_args()
     if chosen.validate:
         validate(chosen.protocol, chosen.repeats, chosen.seed)
     else:
-        run_suite(chosen.protocol, chosen.repeats, chosen.seed, chosen.out)
+        run_suite(chosen.protocol, chosen.ranks, chosen.repeats, chosen.seed, chosen.out)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+"""Ranks that had no part in choosing any constant: ``python benchmarks/other_ranks.py``.
+
+Four more recommenders on the four data sets (which must be on disk): popularity, a truncated
+singular value decomposition, a random walk of three steps, and EASE that knows a random half of
+the training pairs. The pairs which EASE does not know are neither learnt nor excluded, as in real
+life where nobody knows all that a user likes. Ranks under both protocols go to
+``benchmarks/other_ranks/``; users are shuffled, as in the bundled ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from unsample._files import write_atomically
+from unsample.datasets import Interactions, Split, standard_split
+from unsample.ranking import exact_ranks
+from unsample.recommenders import create
+
+DATASETS = ("ml-1m", "pinterest-20", "citeulike-a", "yelp")
+NAMES = ("popularity", "svd", "walk", "half-ease")
+FOLDER = Path(__file__).parent / "other_ranks"
+SEED = 0
+FACTORS = 64
+
+Scorer = Callable[[np.ndarray], np.ndarray]
+
+
+def popularity(known: Interactions) -> Scorer:
+    return create("popularity").fit(known).score_all
+
+
+def singular_values(known: Interactions) -> Scorer:
+    matrix = known.matrix().astype(np.float32)
+    _, _, items = sp.linalg.svds(matrix, k=FACTORS, rng=np.random.default_rng(SEED))
+    return lambda users: np.asarray((matrix[users] @ items.T) @ items, dtype=np.float32)
+
+
+def random_walk(known: Interactions) -> Scorer:
+    """Score items by the chance to get there from a user's items, over the users who have both."""
+    matrix = known.matrix().astype(np.float32)
+    users = sp.diags_array(1.0 / np.maximum(known.count_by_user(), 1))
+    items = sp.diags_array(1.0 / np.maximum(known.count_by_item(), 1))
+    steps = (items @ matrix.T @ users @ matrix).tocsr().astype(np.float32)
+    return lambda rows: (matrix[rows] @ steps).toarray()
+
+
+def ease(known: Interactions, device: str) -> Scorer:
+    return create("ease", {"device": device}).fit(known).score_all
+
+
+def a_half(known: Interactions) -> Interactions:
+    return known.select(np.flatnonzero(np.random.default_rng(SEED).random(len(known)) < 0.5))
+
+
+def scorers(split: Split, device: str) -> Iterator[tuple[str, Scorer, Interactions]]:
+    """Yield each recommender's name, its scores, and the pairs it knows."""
+    known = split.history()
+    yield "popularity", popularity(known), known
+    yield "svd", singular_values(known), known
+    yield "walk", random_walk(known), known
+    half = a_half(known)
+    yield "half-ease", ease(half, device), half
+
+
+def ranks_of(dataset: str, device: str) -> dict[str, np.ndarray]:
+    split = standard_split(dataset, rng=SEED)
+    users, targets, items = split.target_user, split.target_item, split.train.items
+    order = np.random.default_rng(SEED + 1).permutation(len(users))
+    arrays = {"items": np.array(items)}
+    for name, score, known in scorers(split, device):
+        everyday = exact_ranks(score, users, targets, items=items, seen=known.matrix(), rng=SEED)
+        paper = exact_ranks(score, users, targets, items=items, rng=SEED)
+        arrays[f"{name}.everyday"] = everyday.ranks[order].astype(np.uint16)
+        arrays[f"{name}.everyday.items"] = everyday.items[order].astype(np.uint16)
+        arrays[f"{name}.paper"] = paper.ranks[order].astype(np.uint16)
+        recall = [float((ranks.ranks <= 10).mean()) for ranks in (everyday, paper)]
+        print(
+            f"{dataset:13} {name:10} Recall@10 {recall[0]:.4f}, paper {recall[1]:.4f}", flush=True
+        )
+    return arrays
+
+
+def load(dataset: str, name: str, protocol: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ranks, and the catalogue size of each target."""
+    with np.load(FOLDER / f"{dataset}.npz", allow_pickle=False) as arrays:
+        ranks = arrays[f"{name}.{protocol}"].astype(np.int64)
+        if protocol == "everyday":
+            return ranks, arrays[f"{name}.everyday.items"].astype(np.int64)
+        return ranks, np.full(len(ranks), int(arrays["items"]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", help="where EASE inverts its matrix")
+    parser.add_argument("--out", type=Path, default=FOLDER)
+    chosen = parser.parse_args()
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    for dataset in DATASETS:
+        arrays = ranks_of(dataset, chosen.device)
+        write_atomically(
+            chosen.out / f"{dataset}.npz",
+            lambda file, arrays=arrays: np.savez_compressed(file, **arrays),
+        )
+
+
+if __name__ == "__main__":
+    main()
