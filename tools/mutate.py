@@ -3,10 +3,10 @@
     python tools/mutate.py [ROOM...] [--workers N] [--sample SHARE --seed S] [--out FOLDER]
 
 Mutants come from ``tools/mutations.py``. First every test runs once, traced, so that it is known
-which lines it reaches and how long it takes. Then each mutant gets a process of its own, forked
-when the libraries are loaded and the package is not: it imports the package with the mutant in
-place and runs the tests that reach the changed line, fastest first, until one fails. A limit of
-processor time ends mutants that hang.
+which lines it reaches and how long it takes. Then the tests are collected, and each mutant gets a
+process of its own, forked from there: it exchanges the code of the changed function (or, where the
+change is outside functions, imports the package and the tests anew) and runs the tests that reach
+the changed line, fastest first, until one fails. A limit of processor time ends what hangs.
 
 Results are appended to ``FOLDER/results.jsonl``, keyed by the mutant, the package and the tests:
 a run that was stopped goes on where it was, and nothing old is believed after a change.
@@ -43,10 +43,10 @@ import threading
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import pytest
@@ -70,8 +70,6 @@ BUDGET = 20.0
 PATIENCE, TIMES = 10.0, 4.0
 #: Memory a mutant may take on top of what the libraries do: some ask for all there is.
 MEMORY = 4 << 30
-#: Libraries that start threads: a fork must not happen after that, so each process loads its own.
-NOT_BEFORE_FORK = {"duckdb", "implicit", "pandas", "polars", "pyarrow", "pyspark", "torch"}
 #: How a process ends where this script, not the mutant, is wrong.
 BROKEN = 70
 QUIET = (
@@ -120,7 +118,7 @@ class Survey:
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
         from _pytest.runner import runtestprotocol
 
-        _forget_cached_answers()
+        _forget_cached_answers("unsample")
         lines: dict[str, set[int]] = {file: set() for file in self.files}
         start = time.perf_counter()
         with _traced(lines):
@@ -135,10 +133,10 @@ class Survey:
         return True
 
 
-def _forget_cached_answers() -> None:
-    """Clear the caches of functions of the package, so that no test lives on another's calls."""
+def _forget_cached_answers(package: str) -> None:
+    """Clear the caches of a package's functions, so that nothing lives on earlier calls."""
     for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper) and thing.__module__.startswith("unsample"):
+        if isinstance(thing, functools._lru_cache_wrapper) and thing.__module__.startswith(package):
             thing.cache_clear()
 
 
@@ -163,7 +161,7 @@ def _traced(lines: dict[str, set[int]]) -> Iterator[None]:
 
 
 def survey(tests: Sequence[str], files: Iterable[str], out: Path) -> dict[str, Any]:
-    """Run tests once in a process of their own; return cases, broken ones and modules."""
+    """Run tests once in a process of their own; return the cases and the broken ones."""
     target = out / "survey.part"
 
     def work() -> int:
@@ -174,7 +172,6 @@ def survey(tests: Sequence[str], files: Iterable[str], out: Path) -> dict[str, A
         text = {
             "cases": plugin.cases,
             "broken": plugin.broken,
-            "modules": [name for name in sys.modules if _may_load_early(name)],
         }
         target.write_text(json.dumps(text), encoding="utf-8")
         return 0
@@ -186,11 +183,6 @@ def survey(tests: Sequence[str], files: Iterable[str], out: Path) -> dict[str, A
     found = json.loads(target.read_text(encoding="utf-8"))
     target.unlink()
     return found
-
-
-def _may_load_early(name: str) -> bool:
-    top = name.partition(".")[0]
-    return top not in {"unsample", "tests", "conftest", "__main__", *NOT_BEFORE_FORK}
 
 
 # -- one mutant -----------------------------------------------------------------------------
@@ -229,9 +221,7 @@ class Chosen:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        place = {node: index for index, node in enumerate(self.nodes)}
-        kept = [item for item in items if item.nodeid in place]
-        items[:] = sorted(kept, key=lambda item: place[item.nodeid])
+        items[:] = _in_order(items, self.nodes)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome == "failed":
@@ -240,15 +230,28 @@ class Chosen:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome == "failed":
             self.failed = self.failed or report.nodeid
+            if os.environ.get("LOUD"): print(report.longreprtext[-3000:], flush=True)
 
 
-def try_mutant(mutant: Mutant, nodes: Sequence[str], limit: float, pipe: int) -> int:
-    """Import the package with the mutant and run the tests; write to the pipe which one failed."""
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit) + 1))
-    _limit_memory()
-    source = mutant.apply((ROOT / mutant.file).read_bytes())
-    sys.meta_path.insert(0, Planted(mutant.file, source))
-    sys.dont_write_bytecode = True
+def _in_order(items: Iterable[pytest.Item], nodes: Sequence[str]) -> list[pytest.Item]:
+    place = {node: index for index, node in enumerate(nodes)}
+    kept = [item for item in items if item.nodeid in place]
+    return sorted(kept, key=lambda item: place[item.nodeid])
+
+
+def first_failure(mutant: Mutant, nodes: Sequence[str], session: pytest.Session) -> str:
+    """Run the tests with the mutant in place; return which one failed, or nothing.
+
+    A function's body is exchanged in the package as it is loaded. What runs at import needs the
+    package loaded anew, and the tests collected anew.
+    """
+    if not mutant.at_import and _exchange(mutant):
+        return _run_collected(_in_order(session.items, nodes), session)
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"unsample", "tests"}]:
+        del sys.modules[name]
+    # pytest remembers the classes of warnings it has read about: those of the package before.
+    _forget_cached_answers("_pytest")
+    sys.meta_path.insert(0, Planted(mutant.file, mutant.apply((ROOT / mutant.file).read_bytes())))
     plugin = Chosen(tuple(nodes))
     files = sorted({_file_of(node) for node in nodes})
     folder = tempfile.mkdtemp(prefix="mutant-")
@@ -256,10 +259,56 @@ def try_mutant(mutant: Mutant, nodes: Sequence[str], limit: float, pipe: int) ->
         code = pytest.main([*QUIET, "-x", f"--basetemp={folder}/base", *files], plugins=[plugin])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if code != pytest.ExitCode.OK and not plugin.failed:
-        # Parametrised over a registry, the chosen tests may be gone: that is not a failing test.
-        plugin.failed = "" if code == pytest.ExitCode.NO_TESTS_COLLECTED else f"exit {code}"
-    os.write(pipe, plugin.failed.encode()[:4000])
+    # Parametrised over a registry, the chosen tests may be gone: that is not a failing test.
+    fine = {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
+    return plugin.failed or ("" if code in fine else f"exit {code}")
+
+
+def _run_collected(items: Sequence[pytest.Item], session: pytest.Session) -> str:
+    plugin = Chosen(())
+    session.config.pluginmanager.register(plugin)
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+        if plugin.failed:
+            break
+    return plugin.failed
+
+
+def _exchange(mutant: Mutant) -> bool:
+    """Give the functions of a loaded module their mutated code; False where that cannot be."""
+    path = ROOT / mutant.file
+    changed = compile(mutant.apply(path.read_bytes()), str(path), "exec", dont_inherit=True)
+    codes: dict[tuple[str, int], list[CodeType]] = {}
+    for code in _nested(changed):
+        codes.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
+    living = [
+        thing
+        for thing in gc.get_objects()
+        if isinstance(thing, FunctionType) and thing.__code__.co_filename == str(path)
+    ]
+    for function in living:
+        found = codes.get((function.__code__.co_qualname, function.__code__.co_firstlineno), [])
+        if len(found) != 1 or len(found[0].co_freevars) != len(function.__code__.co_freevars):
+            return False
+        function.__code__ = found[0]
+    return bool(living)
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _nested(constant)
+
+
+def try_mutant(
+    mutant: Mutant, nodes: Sequence[str], limit: float, session: pytest.Session, pipe: int
+) -> int:
+    """Look for a test that fails, within limits, and write its name to the pipe."""
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit) + 1))
+    _limit_memory()
+    sys.dont_write_bytecode = True
+    os.write(pipe, first_failure(mutant, nodes, session).encode()[:4000])
     return 0
 
 
@@ -304,7 +353,7 @@ class Running:
 
 
 def run_mutants(
-    mutants: Sequence[Mutant], cases: Sequence[Case], workers: int
+    mutants: Sequence[Mutant], cases: Sequence[Case], session: pytest.Session, workers: int
 ) -> Iterator[tuple[Mutant, str, str, float]]:
     """Try mutants in several processes at a time; yield status, killing test and seconds."""
     waiting = list(reversed(mutants))
@@ -316,7 +365,7 @@ def run_mutants(
             if not chosen:
                 yield mutant, "survived", "no test reaches it", 0.0
                 continue
-            child, work = _start(mutant, chosen)
+            child, work = _start(mutant, chosen, session)
             running[child] = work
         for child in list(running):
             ended = _ended(child, running[child])
@@ -325,13 +374,15 @@ def run_mutants(
         time.sleep(0.005)
 
 
-def _start(mutant: Mutant, chosen: Sequence[Case]) -> tuple[int, Running]:
+def _start(
+    mutant: Mutant, chosen: Sequence[Case], session: pytest.Session
+) -> tuple[int, Running]:
     limit = PATIENCE + TIMES * sum(case.seconds for case in chosen)
     nodes = [case.node for case in chosen]
     # One that does not compile would be found by any test: it is no mutant, and this stops here.
     compile(mutant.apply((ROOT / mutant.file).read_bytes()), mutant.name, "exec")
     reading, writing = os.pipe()
-    child = _fork(lambda: try_mutant(mutant, nodes, limit, writing))
+    child = _fork(lambda: try_mutant(mutant, nodes, limit, session, writing))
     os.close(writing)
     now = time.perf_counter()
     # On the clock much longer: the machine may be busy with other things.
@@ -447,8 +498,8 @@ def append(path: Path, result: Result) -> None:
         os.fsync(file.fileno())
 
 
-def load_survey(out: Path, files: Iterable[str]) -> tuple[list[Case], list[str]]:
-    """Return the tests with their lines, and modules to load; test files unchanged since are kept.
+def load_survey(out: Path, files: Iterable[str]) -> list[Case]:
+    """Return the tests with their lines; test files unchanged since are kept.
 
     The survey is kept by test file, so that a new test costs one file's run.
     """
@@ -465,7 +516,6 @@ def load_survey(out: Path, files: Iterable[str]) -> tuple[list[Case], list[str]]
                 "state": states[test],
                 "cases": [case for case in fresh["cases"] if _file_of(case["node"]) == test],
                 "broken": [node for node in fresh["broken"] if _file_of(node) == test],
-                "modules": fresh["modules"],
             }
         part = path.with_suffix(".new")
         part.write_text(json.dumps(known), encoding="utf-8")
@@ -481,8 +531,7 @@ def load_survey(out: Path, files: Iterable[str]) -> tuple[list[Case], list[str]]
         for found in known.values()
         for case in found["cases"]
     ]
-    modules = sorted({name for found in known.values() for name in found["modules"]})
-    return sorted(cases, key=lambda case: (case.seconds, case.node)), modules
+    return sorted(cases, key=lambda case: (case.seconds, case.node))
 
 
 def _file_of(node: str) -> str:
@@ -558,8 +607,8 @@ def main() -> int:
         chosen = only_survivors(chosen, options.survivors)
     state = state_of_everything()
     files = [file for room in ROOMS for file in room_files(room)]
-    cases, modules = load_survey(options.out, files)
-    results = finish(chosen, cases, modules, state, options)
+    cases = load_survey(options.out, files)
+    results = finish(chosen, cases, state, options)
     failures = [f"listed but not there any more: {line}" for line in gone]
     failures += report(chosen, everything, results, listed, options.out)
     for line in failures:
@@ -615,50 +664,59 @@ def only_survivors(chosen: dict[str, list[Mutant]], path: Path) -> dict[str, lis
 
 
 def finish(
-    chosen: dict[str, list[Mutant]],
-    cases: Sequence[Case],
-    modules: Sequence[str],
-    state: str,
-    options: argparse.Namespace,
+    chosen: dict[str, list[Mutant]], cases: Sequence[Case], state: str, options: argparse.Namespace
 ) -> dict[str, Result]:
     """Run what has no result yet, writing each result when it is there."""
     path = options.out / "results.jsonl"
     results = read_results(path)
     todo = [m for mutants in chosen.values() for m in mutants if key_of(m, state) not in results]
-    if todo:
-        _load_early(modules)
-        _check_unchanged_passes(todo, cases)
-    start, done = time.perf_counter(), 0
-    for mutant, status, by, seconds in run_mutants(todo, cases, options.workers):
+    start = time.perf_counter()
+
+    def note(done: int, mutant: Mutant, status: str, by: str, seconds: float) -> None:
         result = Result(key_of(mutant, state), mutant.name, status, by, round(seconds, 2))
         append(path, result)
         results[result.key] = result
-        done += 1
         if done % 50 == 0 or done == len(todo):
-            elapsed = time.perf_counter() - start
-            print(f"{done} of {len(todo)} mutants, {elapsed:.0f} s", flush=True)
+            print(f"{done} of {len(todo)} mutants, {time.perf_counter() - start:.0f} s", flush=True)
+
+    def loop(session: pytest.Session) -> None:
+        _check_unchanged_passes(todo, cases, session)
+        tried = run_mutants(todo, cases, session, options.workers)
+        for done, (mutant, *outcome) in enumerate(tried, start=1):
+            note(done, mutant, *outcome)
+
+    if todo:
+        files = sorted({_file_of(case.node) for case in cases})
+        pytest.main([*QUIET, "-s", *files], plugins=[Collected(loop)])
     wanted = {key_of(m, state): m.name for mutants in chosen.values() for m in mutants}
-    return {wanted[key]: result for key, result in results.items() if key in wanted}
+    found = {wanted[key]: result for key, result in results.items() if key in wanted}
+    if len(found) < len(wanted):
+        raise SystemExit("not all mutants were tried; what was is kept")
+    return found
 
 
-def _check_unchanged_passes(todo: Sequence[Mutant], cases: Sequence[Case]) -> None:
+@dataclass(eq=False)
+class Collected:
+    """A pytest plugin that does something else with the collected tests than running them."""
+
+    loop: Callable[[pytest.Session], None]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.loop(session)
+        return True
+
+
+def _check_unchanged_passes(
+    todo: Sequence[Mutant], cases: Sequence[Case], session: pytest.Session
+) -> None:
     """Try mutants that change nothing: were one of them killed, so would be all others."""
-    files = {mutant.file: mutant for mutant in todo}
-    nothing = [
-        replace(mutant, start=0, stop=0, replacement="", lines=()) for mutant in files.values()
-    ]
-    for mutant, status, by, _ in run_mutants(nothing, cases, workers=1):
-        if status != "survived" or by:
-            raise SystemExit(f"{mutant.file} is {status} without a mutant: {by}")
-
-
-def _load_early(modules: Sequence[str]) -> list[ModuleType]:
-    """Import what the tests need from elsewhere, once, before processes are forked."""
-    loaded = []
-    for name in modules:
-        with contextlib.suppress(Exception):
-            loaded.append(importlib.import_module(name))
-    return loaded
+    for example in {mutant.file: mutant for mutant in todo}.values():
+        nothing = replace(example, start=0, stop=0, replacement="", lines=())
+        both = [replace(nothing, at_import=at_import) for at_import in (True, False)]
+        for mutant, status, by, _ in run_mutants(both, cases, session, workers=2):
+            if status != "survived" or by:
+                raise SystemExit(f"{mutant.file} is {status} without a mutant: {by}")
 
 
 def report(

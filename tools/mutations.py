@@ -87,6 +87,8 @@ class Mutant:
     replacement: str
     #: Lines of which at least one must run for the change to be felt; none: anything in the file.
     lines: tuple[int, ...]
+    #: Whether the changed text runs when the module is imported, not when a function is called.
+    at_import: bool
 
     def apply(self, source: bytes) -> bytes:
         """Return the file with the change made."""
@@ -108,6 +110,7 @@ class _Change:
     replacement: str
     function: str
     lines: tuple[int, ...]
+    at_import: bool
 
 
 def mutants_of(file: str, source: bytes) -> list[Mutant]:
@@ -126,7 +129,7 @@ def mutants_of(file: str, source: bytes) -> list[Mutant]:
         result.append(
             Mutant(
                 file, change.function, change.operator, line, old, new, seen[key],
-                change.start, change.stop, change.replacement, change.lines,
+                change.start, change.stop, change.replacement, change.lines, change.at_import,
             )  # fmt: skip
         )
     return result
@@ -237,7 +240,9 @@ class _Walk:
             case _:
                 deletable = False
         if deletable:
-            yield self._replace(node, "pass", "statement deleted")
+            # As many lines as before: what follows keeps its place.
+            blank = "\n" * self._text(node).count("\n")
+            yield self._replace(node, "pass" + blank, "statement deleted")
 
     # -- expressions ------------------------------------------------------------------------
 
@@ -372,7 +377,7 @@ class _Walk:
 
     def _change(self, start: int, stop: int, replacement: str, operator: str) -> _Change:
         scope = ".".join(self.scope) or "<module>"
-        return _Change(operator, start, stop, replacement, scope, self.lines)
+        return _Change(operator, start, stop, replacement, scope, self.lines, not self.depth)
 
     def _span(self, node: ast.AST) -> tuple[int, int]:
         # Every node with a place in the text has these four.
