@@ -126,7 +126,7 @@ class Survey:
             reports = runtestprotocol(item, log=False, nextitem=None)
         seconds = time.perf_counter() - start
         if all(report.passed for report in reports):
-            reached = {file: sorted(seen) for file, seen in lines.items() if seen}
+            reached = {_from_root(file): sorted(seen) for file, seen in lines.items() if seen}
             self.cases.append({"node": item.nodeid, "seconds": seconds, "lines": reached})
         elif any(report.failed for report in reports):
             self.broken.append(item.nodeid)
@@ -416,11 +416,11 @@ _OUT_OF_TIME = (signal.SIGXCPU, signal.SIGKILL)
 
 def tests_for(mutant: Mutant, cases: Sequence[Case]) -> list[Case]:
     """Return the tests that reach the changed lines, fastest first, within the budget."""
-    path, wanted = str(ROOT / mutant.file), frozenset(mutant.lines)
+    wanted = frozenset(mutant.lines)
     chosen: list[Case] = []
     spent = 0.0
     for case in cases:
-        lines = case.lines.get(path, frozenset())
+        lines = case.lines.get(mutant.file, frozenset())
         if not (lines & wanted if wanted else lines):
             continue
         spent += case.seconds
@@ -532,6 +532,10 @@ def load_survey(out: Path, files: Iterable[str]) -> list[Case]:
         for case in found["cases"]
     ]
     return sorted(cases, key=lambda case: (case.seconds, case.node))
+
+
+def _from_root(path: str) -> str:
+    return Path(path).relative_to(ROOT).as_posix()
 
 
 def _file_of(node: str) -> str:
@@ -679,8 +683,15 @@ def finish(
         if done % 50 == 0 or done == len(todo):
             print(f"{done} of {len(todo)} mutants, {time.perf_counter() - start:.0f} s", flush=True)
 
+    problems: list[str] = []
+    unchanged = Result(f"unchanged {state}", "nothing", "survived", "", 0.0)
+
     def loop(session: pytest.Session) -> None:
-        _check_unchanged_passes(todo, cases, session)
+        if unchanged.key not in results:
+            problems.extend(_killed_unchanged(todo, cases, session))
+            if problems:
+                return
+            append(path, unchanged)
         tried = run_mutants(todo, cases, session, options.workers)
         for done, (mutant, *outcome) in enumerate(tried, start=1):
             note(done, mutant, *outcome)
@@ -688,6 +699,8 @@ def finish(
     if todo:
         files = sorted({_file_of(case.node) for case in cases})
         pytest.main([*QUIET, "-s", *files], plugins=[Collected(loop)])
+    if problems:
+        raise SystemExit("\n".join(problems))
     wanted = {key_of(m, state): m.name for mutants in chosen.values() for m in mutants}
     found = {wanted[key]: result for key, result in results.items() if key in wanted}
     if len(found) < len(wanted):
@@ -707,16 +720,18 @@ class Collected:
         return True
 
 
-def _check_unchanged_passes(
+def _killed_unchanged(
     todo: Sequence[Mutant], cases: Sequence[Case], session: pytest.Session
-) -> None:
-    """Try mutants that change nothing: were one of them killed, so would be all others."""
-    for example in {mutant.file: mutant for mutant in todo}.values():
-        nothing = replace(example, start=0, stop=0, replacement="", lines=())
-        both = [replace(nothing, at_import=at_import) for at_import in (True, False)]
-        for mutant, status, by, _ in run_mutants(both, cases, session, workers=2):
-            if status != "survived" or by:
-                raise SystemExit(f"{mutant.file} is {status} without a mutant: {by}")
+) -> Iterator[str]:
+    """Try a mutant that changes nothing on all tests: what kills it would kill all others."""
+    nothing = replace(todo[0], start=0, stop=0, replacement="")
+    for at_import in (True, False):
+        child, work = _start(replace(nothing, at_import=at_import), cases, session)
+        while (ended := _ended(child, work)) is None:
+            time.sleep(0.05)
+        status, by, _ = ended
+        if status != "survived":
+            yield f"without a mutant, the tests are {status}: {by}"
 
 
 def report(
