@@ -54,7 +54,9 @@ def test_a_cutoff_is_a_whole_number_however_it_is_spelt():
             metrics.Recall @ k
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, metrics.custom("Own", np.sqrt)], ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    "family", [*FAMILIES, metrics.custom("Own", np.sqrt)], ids=lambda f: f.name
+)
 def test_families_say_whether_the_catalogue_matters_at_a_cutoff(family):
     ranks = np.arange(1.0, 8.0)
     same = np.array_equal((family @ 7).weights(ranks, 100), (family @ 7).weights(ranks, 200))

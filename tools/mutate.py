@@ -64,8 +64,6 @@ TESTS = (
     "observed", "repeats", "sampling", "simplex", "smooth", "solvers", "ties",
 )  # fmt: skip
 GOAL = 0.85
-#: Seconds of traced tests that one mutant may face; the slowest are left out beyond it.
-BUDGET = 20.0
 #: A mutant may take this long, and this many times what its tests took; in processor time.
 PATIENCE, TIMES = 10.0, 4.0
 #: Memory a mutant may take on top of what the libraries do: some ask for all there is.
@@ -135,8 +133,9 @@ class Survey:
 
 def _forget_cached_answers(package: str) -> None:
     """Clear the caches of a package's functions, so that nothing lives on earlier calls."""
+    cached = type(functools.cache(len))
     for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper) and thing.__module__.startswith(package):
+        if isinstance(thing, cached) and thing.__module__.startswith(package):
             thing.cache_clear()
 
 
@@ -230,7 +229,6 @@ class Chosen:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome == "failed":
             self.failed = self.failed or report.nodeid
-            if os.environ.get("LOUD"): print(report.longreprtext[-3000:], flush=True)
 
 
 def _in_order(items: Iterable[pytest.Item], nodes: Sequence[str]) -> list[pytest.Item]:
@@ -330,11 +328,9 @@ def _fork(work: Any) -> int:
     try:
         os.setsid()
         silence = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2)[:0 if os.environ.get("LOUD") else 3]:
+        for stream in (0, 1, 2):
             os.dup2(silence, stream)
         code = work()
-    except BaseException:
-        if os.environ.get("LOUD"): import traceback; traceback.print_exc()
     finally:
         os._exit(code)
 
@@ -353,15 +349,18 @@ class Running:
 
 
 def run_mutants(
-    mutants: Sequence[Mutant], cases: Sequence[Case], session: pytest.Session, workers: int
+    mutants: Sequence[Mutant],
+    cases: Sequence[Case],
+    session: pytest.Session,
+    options: argparse.Namespace,
 ) -> Iterator[tuple[Mutant, str, str, float]]:
     """Try mutants in several processes at a time; yield status, killing test and seconds."""
     waiting = list(reversed(mutants))
     running: dict[int, Running] = {}
     while waiting or running:
-        while waiting and len(running) < workers:
+        while waiting and len(running) < options.workers:
             mutant = waiting.pop()
-            chosen = tests_for(mutant, cases)
+            chosen = tests_for(mutant, cases, options.budget)
             if not chosen:
                 yield mutant, "survived", "no test reaches it", 0.0
                 continue
@@ -374,9 +373,7 @@ def run_mutants(
         time.sleep(0.005)
 
 
-def _start(
-    mutant: Mutant, chosen: Sequence[Case], session: pytest.Session
-) -> tuple[int, Running]:
+def _start(mutant: Mutant, chosen: Sequence[Case], session: pytest.Session) -> tuple[int, Running]:
     limit = PATIENCE + TIMES * sum(case.seconds for case in chosen)
     nodes = [case.node for case in chosen]
     # One that does not compile would be found by any test: it is no mutant, and this stops here.
@@ -397,10 +394,8 @@ def _ended(child: int, work: Running) -> tuple[str, str, float] | None:
     done, status = os.waitpid(child, 0 if now > work.until else os.WNOHANG)
     if not done:
         return None
-    with open(work.pipe, "rb") as pipe:
+    with os.fdopen(work.pipe, "rb") as pipe:
         failed = pipe.read().decode()
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
     seconds = now - work.start
     if now > work.until or (os.WIFSIGNALED(status) and os.WTERMSIG(status) in _OUT_OF_TIME):
         return "timed out", "", seconds
@@ -414,7 +409,7 @@ def _ended(child: int, work: Running) -> tuple[str, str, float] | None:
 _OUT_OF_TIME = (signal.SIGXCPU, signal.SIGKILL)
 
 
-def tests_for(mutant: Mutant, cases: Sequence[Case]) -> list[Case]:
+def tests_for(mutant: Mutant, cases: Sequence[Case], budget: float) -> list[Case]:
     """Return the tests that reach the changed lines, fastest first, within the budget."""
     wanted = frozenset(mutant.lines)
     chosen: list[Case] = []
@@ -424,7 +419,7 @@ def tests_for(mutant: Mutant, cases: Sequence[Case]) -> list[Case]:
         if not (lines & wanted if wanted else lines):
             continue
         spent += case.seconds
-        if chosen and spent > BUDGET:
+        if chosen and spent > budget:
             break
         chosen.append(case)
     return chosen
@@ -626,6 +621,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--sample", type=float, default=1.0, help="share of each room's mutants")
     parser.add_argument("--seed", type=int, default=0, help="which mutants the sample holds")
+    parser.add_argument(
+        "--budget", type=float, default=20.0, help="seconds of (traced) tests for each mutant"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "mutants")
     parser.add_argument(
         "--survivors", type=Path, help="only mutants that survived in this results.jsonl"
@@ -692,7 +690,7 @@ def finish(
             if problems:
                 return
             append(path, unchanged)
-        tried = run_mutants(todo, cases, session, options.workers)
+        tried = run_mutants(todo, cases, session, options)
         for done, (mutant, *outcome) in enumerate(tried, start=1):
             note(done, mutant, *outcome)
 

@@ -97,9 +97,8 @@ class Mutant:
     @cached_property
     def name(self) -> str:
         """Return what the mutant is called: stable while its function's text is."""
-        return "|".join(
-            (self.file, self.function, self.operator, self.original, self.mutated, str(self.ordinal))
-        )
+        place = (self.file, self.function, self.operator)
+        return "|".join((*place, self.original, self.mutated, str(self.ordinal)))
 
 
 @dataclass(frozen=True)
@@ -128,9 +127,13 @@ def mutants_of(file: str, source: bytes) -> list[Mutant]:
         line = source.count(b"\n", 0, change.start) + 1
         result.append(
             Mutant(
-                file, change.function, change.operator, line, old, new, seen[key],
-                change.start, change.stop, change.replacement, change.lines, change.at_import,
-            )  # fmt: skip
+                file=file,
+                line=line,
+                original=old,
+                mutated=new,
+                ordinal=seen[key],
+                **vars(change),
+            )
         )
     return result
 
@@ -278,35 +281,38 @@ class _Walk:
 
     def _here(self, node: ast.AST) -> Iterator[_Change]:
         match node:
-            case ast.BinOp():
-                yield from self._between(node.left, node.right, *ARITHMETIC.get(type(node.op), ()))
-            case ast.AugAssign():
-                yield from self._between(node.target, node.value, *ARITHMETIC[type(node.op)])
             case ast.Compare():
                 yield from self._comparison(node)
-            case ast.BoolOp():
-                words = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-                for left, right in zip(node.values, node.values[1:], strict=False):
-                    yield from self._between(left, right, *words)
-            case ast.UnaryOp():
-                yield self._replace(node, f"({self._text(node.operand)})", "sign or not removed")
             case ast.Constant():
                 yield from self._constant(node)
             case ast.Call():
                 yield from self._call(node)
+            case ast.UnaryOp():
+                yield self._replace(node, f"({self._text(node.operand)})", "sign or not removed")
             case ast.Slice():
                 for bound in (node.lower, node.upper):
                     if bound is not None and not _is_number(bound):
                         yield self._replace(bound, f"({self._text(bound)}) + 1", "slice bound")
-            case ast.IfExp():
+            case ast.keyword(arg="side", value=ast.Constant(value=str() as side)):
+                yield self._replace(node.value, repr(_SIDES[side]), "other side")
+            case ast.If() | ast.While() | ast.IfExp():
                 yield from self._negated(node.test)
             case ast.comprehension():
                 for condition in node.ifs:
                     yield from self._negated(condition)
-            case ast.keyword(arg="side", value=ast.Constant(value=str() as side)):
-                yield self._replace(node.value, repr(_SIDES[side]), "other side")
-        if isinstance(node, ast.If | ast.While):
-            yield from self._negated(node.test)
+            case _:
+                yield from self._operator(node)
+
+    def _operator(self, node: ast.AST) -> Iterator[_Change]:
+        match node:
+            case ast.BinOp():
+                yield from self._between(node.left, node.right, *ARITHMETIC.get(type(node.op), ()))
+            case ast.AugAssign():
+                yield from self._between(node.target, node.value, *ARITHMETIC[type(node.op)])
+            case ast.BoolOp():
+                words = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+                for left, right in zip(node.values, node.values[1:], strict=False):
+                    yield from self._between(left, right, *words)
 
     def _comparison(self, node: ast.Compare) -> Iterator[_Change]:
         operands = (node.left, *node.comparators)
