@@ -1,3 +1,5 @@
+import dataclasses
+
 import ir_measures
 import numpy as np
 import pytest
@@ -33,6 +35,32 @@ def test_aliases_become_what_they_stand_for(alias, name):
 
 def test_matmul_reads_as_the_name_does():
     assert metrics.parse("NDCG@10") == metrics.NDCG @ 10
+
+
+def test_families_are_told_apart_by_name_alone():
+    other = dataclasses.replace(
+        metrics.NDCG, kernel=np.sqrt, aliases=("Gain",), summary="other", uses_items=True
+    )
+    assert other == metrics.NDCG
+    assert hash(other @ 5) == hash(metrics.NDCG @ 5)
+    assert dataclasses.replace(metrics.NDCG, name="Gain") != metrics.NDCG
+
+
+def test_a_cutoff_is_a_whole_number_however_it_is_spelt():
+    assert type((metrics.Recall @ 10.0).k) is int
+    assert str(metrics.Recall @ np.int64(10)) == str(metrics.Recall(10.0)) == "Recall@10"
+    for k in (0, -3, 1.5):
+        with pytest.raises(MetricError, match="K must be an integer of at least 1"):
+            metrics.Recall @ k
+
+
+@pytest.mark.parametrize(
+    "family", [*FAMILIES, metrics.custom("Own", np.sqrt)], ids=lambda f: f.name
+)
+def test_families_say_whether_the_catalogue_matters_at_a_cutoff(family):
+    ranks = np.arange(1.0, 8.0)
+    same = np.array_equal((family @ 7).weights(ranks, 100), (family @ 7).weights(ranks, 200))
+    assert family.uses_items == (not same)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
@@ -119,8 +147,10 @@ def test_bad_names_are_refused(name, words):
 def test_bad_custom_weights_are_refused():
     with pytest.raises(MetricError, match="name must be"):
         metrics.custom("no spaces", lambda rank: rank)
-    family = metrics.custom("Broken", lambda rank: np.log(rank - rank))
-    with np.errstate(divide="ignore"), pytest.raises(MetricError, match="finite"):
+    family = metrics.custom("Broken", lambda rank: np.log(rank - 1))
+    with np.errstate(divide="ignore"), pytest.raises(MetricError, match="with 1 values not finite"):
         (family @ 3).weights([1, 2], 10)
+    with pytest.raises(MetricError, match=r"got shape \(1,\)"):
+        (metrics.custom("Short", lambda rank: rank[:1]) @ 3).weights([1, 2], 10)
     with pytest.raises(MetricError, match="at least one"):
         metrics.parse_all([])

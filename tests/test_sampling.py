@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests import reference
 from unsample.errors import DesignError
 from unsample.grid import RankGrid
-from unsample.sampling import Design
+from unsample.sampling import Design, draw_sampled_ranks
 
 SIZES = (2, 3, 10, 3706, 10**6, 10**9)
 SAMPLES = (1, 2, 99, 999, 10**5 - 1)
@@ -78,6 +78,67 @@ def test_full_design_reads_the_rank_off():
     assert np.allclose(design.pmf(r[:, None], r), np.eye(7), atol=1e-12)
 
 
+def test_ranks_that_cannot_be_have_probability_zero():
+    for replacement in (True, False):
+        design = Design(100, 9, replacement)
+        assert np.isneginf(design.log_pmf([0, 11, 5, 5], [50, 50, 0, 101])).all()
+        assert np.isfinite(design.log_pmf([1, 10, 1, 10], [50, 50, 1, 100])).all()
+        assert np.isneginf(design.log_pmf([1, 2, 10], [100, 1, 1])).all()
+    # Without replacement no more items can beat the target in the sample than do at all.
+    alone = Design(100, 9, replacement=False)
+    assert np.isneginf(alone.log_pmf([5, 6], [4, 98])).all()
+    assert np.isfinite(alone.log_pmf([4, 8], [4, 98])).all()
+
+
+def test_only_a_sample_of_all_others_without_replacement_is_full():
+    assert Design(7, 6, replacement=False).full
+    assert not Design(7, 5, replacement=False).full
+    assert not Design(7, 6).full
+    assert Design(7, 8).n == 9
+
+
+def test_a_full_design_puts_each_bin_where_its_ranks_are():
+    design = Design(20, 19, replacement=False)
+    grid = RankGrid(np.array([1, 2, 5, 11]), 20)
+    low, high = np.array([1, 2, 8, 20]), np.array([1, 7, 19, 20])
+    expected = [[1, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0.5, 0.9], [0, 0, 0, 0.1]]
+    assert np.allclose(design.matrix(low, high, grid), expected)
+
+
+@pytest.mark.parametrize("sampled", [60, 160, 250, 290, 298])
+def test_bins_are_averaged_over_bounds_that_many_samples_meet(sampled):
+    """Without replacement P(r | R) has kinks where r = R and where the sample runs out."""
+    design = Design(300, sampled, replacement=False)
+    grid = RankGrid(np.array([1, 2, 3, 10, 50, 100, 180, 220, 250, 290, 299]), 300)
+    ranks = np.arange(1, 301)
+    r = np.arange(1, design.n + 1)
+    dense = design.pmf(r[:, None], ranks)
+    expected = np.add.reduceat(dense, grid.low - 1, axis=1) / grid.width
+    narrow = (grid.width <= 50) & ((sampled > 150) | (grid.high > 300 - 60))
+    assert np.abs(design.matrix(r, r, grid) - expected)[:, narrow].max() < 1e-9
+
+
+@pytest.mark.parametrize("block", [1, 7, 40, 10**6])
+def test_ranges_add_up_in_blocks_of_any_size(block, monkeypatch):
+    design = Design(500, 40)
+    low, high = np.array([1, 4, 30]), np.array([3, 29, 41])
+    ranks = np.array([1.0, 17.0, 250.5, 500.0])
+    monkeypatch.setattr("unsample.sampling._BLOCK", block)
+    singles = design.pmf(np.arange(1, 42)[:, None], ranks)
+    expected = np.add.reduceat(singles, low - 1, axis=0)
+    assert np.allclose(design.range_pmf(low, high, ranks), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_fractional_ranks_lie_between_whole_ones(replacement):
+    """Bins are averaged at fractional ranks: there the law is the smooth one through the others."""
+    design = Design(400, 30, replacement)
+    r = np.arange(1, design.n + 1)[:, None]
+    whole = np.arange(100.0, 104.0)
+    cubic = np.array([-1, 9, 9, -1]) / 16
+    assert np.allclose(design.pmf(r, 101.5)[:, 0], design.pmf(r, whole) @ cubic, atol=1e-7)
+
+
 @pytest.mark.parametrize("replacement", [True, False])
 def test_bins_average_the_law_over_their_ranks(replacement):
     design = Design(2000, 99, replacement)
@@ -117,6 +178,26 @@ def test_draws_follow_the_law(replacement):
     assert chi_square < common.sum() + 5 * np.sqrt(2 * common.sum())
 
 
+def test_draws_may_lead_with_any_shape_and_differ_in_catalogue():
+    drawn = draw_sampled_ranks([1, 5, 100], items=[3, 5, 1000], sampled=20, rng=0, size=(4, 2))
+    assert drawn.shape == (4, 2, 3)
+    assert drawn.dtype == np.int64
+    assert (drawn[..., 0] == 1).all()
+    assert (drawn[..., 1] == 21).all()
+    assert drawn[..., 2].mean() == pytest.approx(1 + 20 * 99 / 999, abs=1.0)
+    ends = draw_sampled_ranks([1, 50], items=50, sampled=20, replacement=False, rng=0)
+    assert ends.tolist() == [1, 21]
+
+
+def test_numbers_are_kept_as_python_has_them():
+    design = Design(np.int64(10), 3.0, np.True_)
+    assert (type(design.items), type(design.sampled)) == (int, int)
+    assert design.replacement is True
+    assert design == Design(10, 3)
+    assert hash(design) == hash(Design(10, 3))
+    assert Design(2, 1, replacement=False).full
+
+
 def test_blind_rank_is_where_one_sampled_item_falls():
     assert Design(3706, 99).blind_rank == pytest.approx(3705 / 99)
 
@@ -126,6 +207,7 @@ def test_blind_rank_is_where_one_sampled_item_falls():
     [
         ({"items": 1, "sampled": 1}, "items must be an integer of at least 2"),
         ({"items": 10, "sampled": 0}, "sampled must be an integer of at least 1"),
+        ({"items": 10**12 + 1, "sampled": 3}, "at most 1000000000000"),
         ({"items": 10.5, "sampled": 3}, "items"),
         ({"items": True, "sampled": 3}, "items"),
         ({"items": 10, "sampled": 10, "replacement": False}, "at most items - 1 = 9"),
