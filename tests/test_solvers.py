@@ -307,7 +307,7 @@ def test_a_fit_nearby_saves_steps_and_changes_nothing(curve, monkeypatch):
     common = LogDensity(**{**vars(curve), "shares": curve.shares.mean(axis=0, keepdims=True)}).fit()
     near = curve.fit(common)
     assert near.coefficients == pytest.approx(fit.coefficients, abs=1e-5)
-    assert near.log_evidence == pytest.approx(fit.log_evidence, abs=1e-6)
+    assert near.log_evidence == pytest.approx(fit.log_evidence, abs=1e-4)
     monkeypatch.setattr("unsample.simplex._log_density._BLOCK_NUMBERS", 1)
     in_parts = curve.fit()
     assert in_parts.coefficients == pytest.approx(fit.coefficients, abs=1e-12)
