@@ -781,6 +781,9 @@ def _print_row(room: str, tally: Counter[str]) -> None:
 
 if __name__ == "__main__":
     steady = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    # For tests that start an interpreter of their own.
+    paths = [str(ROOT / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    steady["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, paths)))
     if any(os.environ.get(name) != value for name, value in steady.items()):
         command = [sys.executable, *sys.argv]
         os.execve(sys.executable, command, {**os.environ, **steady})  # noqa: S606
