@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from unsample.counts import RankCounts
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.sampling import Design
+from unsample.ties import Comparisons
 
 ranks_of_ten = st.lists(st.integers(1, 10), min_size=1, max_size=60)
 
@@ -47,6 +48,131 @@ def test_designs_by_target_stay_apart():
 
 def test_effective_number_of_targets_under_weights():
     assert _count([1, 2, 3], weights=[1.0, 1.0, 0.0]).effective == pytest.approx(2.0)
+
+
+def test_targets_of_one_user_inform_no_more_than_one():
+    alone = _count([1, 2, 2, 5], users=["a", "b", "c", "d"])
+    assert alone == _count([1, 2, 2, 5])
+    shared = _count([1, 2, 2, 5], users=["a", "b", "a", "c"])
+    assert shared.weight.tolist() == alone.weight.tolist()
+    assert shared.weight_squared.tolist() == [2.0, 3.0, 1.0]
+    # Users of weight 2, 1 and 1.
+    assert shared.effective == pytest.approx(4**2 / (2**2 + 1 + 1))
+    weighted = _count([1, 2, 3], users=[7, 7, 8], weights=[1.0, 2.0, 3.0], count=[1, 2, 1])
+    assert weighted.effective == pytest.approx(8**2 / (5**2 + 3**2))
+    for users in (["a"], [["a", "b"]]):
+        with pytest.raises(InputError, match="users must hold one user for each of the 2"):
+            _count([1, 2], users=users)
+
+
+def test_sampled_items_in_the_top_are_averaged_over_targets():
+    assert _count([1]).sampled_in_top == pytest.approx(9 / 99)
+    mixed = RankCounts.from_ranks([1, 1, 1], items=[100, 100, 51], sampled=[9, 9, 25])
+    assert mixed.sampled_in_top == pytest.approx((9 / 99 + 9 / 99 + 25 / 50) / 3)
+
+
+def test_streams_go_on_under_the_design_so_far_or_the_one_given():
+    one = _count([1, 3])
+    assert one.update([3]) == _count([1, 3, 3])
+    assert one.update([]) is one
+    mixed = one.update([2], items=50, sampled=4, weights=[0.5])
+    assert list(zip(mixed.sampled, mixed.items, mixed.low, mixed.weight, strict=True)) == [
+        (4, 50, 2, 0.5),
+        (9, 100, 1, 1.0),
+        (9, 100, 3, 1.0),
+    ]
+    assert mixed.update([2], items=50, sampled=4).total == 4
+    with pytest.raises(DesignError, match="items must be given"):
+        mixed.update([1], sampled=4)
+    with pytest.raises(DesignError, match="sampled must be given"):
+        mixed.update([1], items=50)
+    without = _count([1], replacement=False)
+    assert without.update([2]) == _count([1, 2], replacement=False)
+
+
+def test_the_smallest_designs_are_counted():
+    for options in ({}, {"weights": [1.0, 2.0]}, {"count": [1, 2]}):
+        tiny = RankCounts.from_ranks([1, 2], items=2, sampled=1, replacement=False, **options)
+        assert tiny.low.tolist() == [1, 2]
+    several = RankCounts.from_ranks([1, 2], items=[2, 3], sampled=[1, 2], replacement=False)
+    assert several.total == 2
+
+
+def test_rows_that_stand_for_no_target_are_allowed():
+    counts = _count([1, 2], count=[0, 3])
+    assert counts.total == 3
+    assert (counts.resample(50, rng=0)[:, 0] == 0).all()
+
+
+def test_comparisons_are_counted_under_a_tie_rule():
+    comparisons = Comparisons.of_targets([0, 4], [3, 0], items=100, sampled=9)
+    best = RankCounts.from_comparisons(comparisons, ties="optimistic")
+    assert best == _count([1, 5])
+    worst = RankCounts.from_comparisons(comparisons, ties="pessimistic", replacement=False)
+    assert worst == _count([4, 5], replacement=False)
+    many = Comparisons.of_targets([0], [3], items=100, sampled=9, count=[500])
+    assert RankCounts.from_comparisons(many) == RankCounts.from_comparisons(many, rng=0)
+    assert RankCounts.from_comparisons(many) != RankCounts.from_comparisons(many, rng=1)
+
+
+def test_frames_are_counted_as_ranks_are():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"better": [0, 4, 4] * 40, "tied": [3, 0, 3] * 40, "run": list("xyx") * 40}
+    )
+    design = {"items": 100, "sampled": 9}
+    whole = RankCounts.from_frame(frame, **design)
+    comparisons = Comparisons.of_targets(frame["better"], frame["tied"], **design)
+    assert whole == RankCounts.from_comparisons(comparisons, rng=0)
+    assert whole == RankCounts.from_frame(frame, **design, rng=0, replacement=True)
+    parts = RankCounts.from_frame_by(frame, "run", **design)
+    assert list(parts) == ["x", "y"]
+    assert parts["y"] == _count([5] * 40)
+    assert parts["x"] == RankCounts.from_frame_by(frame, "run", **design, rng=0)["x"]
+    assert parts["x"] != RankCounts.from_frame_by(frame, "run", **design, rng=1)["x"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("items", 1, "items must be at least 2, got 1"),
+        ("sampled", 0, "sampled must be at least 1, got 0"),
+        ("sampled", 50, "at most items - 1 without replacement, got 50"),
+        ("low", 0, "ranks must be at least 1"),
+        ("low", 4, "low must not exceed high"),
+        ("high", 11, r"ranks must be at most sampled \+ 1, got 11; a rank among"),
+        ("count", -1, "counts must not be negative"),
+        ("weight", -0.5, "weights must be finite and not negative, got -0.5"),
+        ("weight", np.inf, "weights must be finite"),
+        ("weight_squared", np.nan, "weights must be finite"),
+    ],
+)
+def test_cells_that_cannot_be_are_refused(column, value, words):
+    cells = {"sampled": 9, "items": 50, "low": 2, "high": 3, "count": 1}
+    columns = {name: np.array([number, number]) for name, number in cells.items()}
+    columns |= {"weight": np.ones(2), "weight_squared": np.ones(2)}
+    assert RankCounts(**columns, replacement=False).total == 2
+    columns[column] = np.array([columns[column][0], value])
+    with pytest.raises(InputError, match=words):
+        RankCounts(**columns, replacement=False)
+
+
+def test_columns_of_different_lengths_and_no_cells_are_refused():
+    columns = dict.fromkeys(("sampled", "items", "low", "high", "count"), np.array([5, 5]))
+    with pytest.raises(InputError, match="equally long"):
+        RankCounts(**columns, weight=np.ones(2), weight_squared=np.ones(1))
+    empty = dict.fromkeys(columns, np.array([], dtype=np.int64))
+    with pytest.raises(RankError, match="at least one cell"):
+        RankCounts(**empty, weight=np.ones(0), weight_squared=np.ones(0))
+    with pytest.raises(InputError, match="at least one RankCounts"):
+        RankCounts.merge([])
+
+
+def test_a_bad_rank_is_found_wherever_it_stands():
+    ranks = np.ones(200_000, dtype=np.int64)
+    ranks[150_000] = 11
+    with pytest.raises(RankError, match="got 11 at position 150000; these may be full"):
+        _count(ranks)
 
 
 def test_published_hit_rates_are_counts_of_ranges():

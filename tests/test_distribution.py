@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsample.distribution import RankDistribution
+from unsample.distribution import RankDistribution, bin_weights
 from unsample.errors import InputError
 from unsample.grid import RankGrid
+from unsample.metrics import parse
 
 
 @given(
@@ -40,9 +41,53 @@ def test_empirical_ranks_keep_their_metrics(full_ranks):
     assert distribution.expect("NDCG@100") == pytest.approx(expected, rel=1e-12)
 
 
+def test_levels_that_a_rank_just_reaches_give_that_rank():
+    grid = RankGrid.build(1000, single=5, ratio=0.3)
+    even = RankDistribution(grid, grid.width / 1000)
+    ranks = np.arange(1, 1001)
+    assert even.quantile(ranks / 1000).tolist() == ranks.tolist()
+    assert even.quantile(0.0) == 1
+    steps = RankDistribution.from_ranks([3, 3, 50, 900], items=1000)
+    levels = [0.0, 0.01, 0.5, 0.500001, 0.75, 0.76, 1.0]
+    assert steps.quantile(levels).tolist() == [1, 3, 3, 50, 50, 900, 900]
+
+
+def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():
+    grid = RankGrid.dense(5)
+    dips = RankDistribution(grid, np.array([0.5, 0.3, -0.2, 0.1, 0.3]))
+    assert dips.quantile([0.5, 0.7, 0.8, 0.9, 1.0]).tolist() == [1, 2, 2, 5, 5]
+
+
+def test_cdf_takes_ranks_between_and_beyond():
+    distribution = RankDistribution.from_ranks([1, 2, 2, 40], items=100)
+    assert distribution.cdf([-3, 0, 0.9, 1, 1.9, 2, 39.9, 40, 100, 101]).tolist() == [
+        0, 0, 0, 0.25, 0.25, 0.75, 0.75, 1, 1, 1,
+    ]  # fmt: skip
+    assert distribution.pmf([0, 1, 2, 3, 40, 100]).tolist() == [0, 0.25, 0.5, 0, 0.25, 0]
+    assert distribution.items == 100
+
+
+def test_catalogues_smaller_than_the_grid_end_where_they_end():
+    grid = RankGrid.build(100, single=10, ratio=0.4)
+    weights = bin_weights(parse("AUC"), grid, items=60)
+    ranks = np.arange(1, 101)
+    dense = np.where(ranks <= 60, (60 - ranks) / 59, 0.0)
+    expected = np.add.reduceat(dense, grid.low - 1) / grid.width
+    assert np.allclose(weights, expected, atol=1e-12)
+
+
+def test_only_catalogues_that_fit_are_written_out():
+    one_more = RankGrid.build(10**8 + 1, sampled=9)
+    with pytest.raises(InputError, match="at most 100000000"):
+        RankDistribution(one_more, one_more.width / (10**8 + 1)).dense()
+
+
 def test_refusals():
-    with pytest.raises(InputError, match=r"1\.\.10"):
-        RankDistribution.from_ranks([11], items=10)
+    for ranks in ([11], [1, 11], [0, 5]):
+        with pytest.raises(InputError, match=r"1\.\.10"):
+            RankDistribution.from_ranks(ranks, items=10)
+    with pytest.raises(InputError, match="level"):
+        RankDistribution.from_ranks([1], items=10).quantile([0.5, -0.1])
     with pytest.raises(InputError, match="none"):
         RankDistribution.from_ranks([], items=10)
     huge = RankGrid.build(10**9, sampled=9)

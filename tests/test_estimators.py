@@ -8,8 +8,11 @@ from unsample import estimators
 from unsample.counts import RankCounts
 from unsample.errors import DesignError, MethodError, MetricError
 from unsample.estimators import MLE, Observed, RecallMap
+from unsample.estimators.beta import fit_beta, fit_power_law
+from unsample.grid import RankGrid
 from unsample.metrics import parse_all
 from unsample.sampling import Design
+from unsample.simplex import Status
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
@@ -109,6 +112,48 @@ def test_beta(setting):
     _, histogram, likelihood = setting
     pi = reference.beta(likelihood, histogram / histogram.sum())
     _same(_values("beta", setting), lambda w: pi @ w, 1e-3)
+
+
+@pytest.mark.parametrize("fit", [fit_beta, fit_power_law])
+def test_parametric_laws_are_fitted_to_the_last_digit(setting, fit):
+    """At the maximum, ranks given the data and ranks under the law have the same mean logarithm."""
+    design, histogram, likelihood = setting
+    counts = RankCounts.from_histogram(histogram, design)
+    dense = Observed.prepare(counts, resampled=counts.resample(3, rng=0), grid=RankGrid.dense(400))
+    solution = fit(dense)
+    place = (np.arange(1, 401) - 0.5) / 400
+    statistics = [np.log(place)] + ([np.log(1 - place)] if fit is fit_beta else [])
+    for weights, shares in zip(solution.weights, dense.shares, strict=True):
+        cells = likelihood.T[dense.counts.low - 1]
+        posterior = weights * ((shares / (cells @ weights)) @ cells)
+        for statistic in statistics:
+            assert posterior @ statistic == pytest.approx(weights @ statistic, abs=1e-8)
+        # The law is exponential in its statistics.
+        design_matrix = np.column_stack([np.ones(400), *statistics])
+        coefficients = np.linalg.lstsq(design_matrix, np.log(weights), rcond=None)[0]
+        assert design_matrix @ coefficients == pytest.approx(np.log(weights), abs=1e-8)
+    assert (solution.residual <= 1e-7).all()
+    # Newton's method that is right needs few steps.
+    assert solution.iterations.max() <= 15
+    assert set(solution.status) == {Status.OPTIMAL}
+
+
+def test_defaults_are_those_that_the_docstrings_give():
+    defaults = {
+        "mle": {"iterations": 100, "base": "uniform"},
+        "wmle": {"iterations": 100, "weight": "tables", "c": 10.0},
+        "mes": {"eta": 0.001, "scaling": "printed", "base": "uniform"},
+        "map": {"strength": 0.05},
+        "bv": {"gamma": 0.1},
+        "bv_mle": {"gamma": 0.01, "iterations": 100},
+        "bv_mes": {"gamma": 0.01, "eta": 0.001},
+        "mn_mle": {"iterations": 100},
+        "mn_mes": {"eta": 0.001},
+        "recall_map": {"kind": "beta", "a": 0.5},
+        "cls": {"constraint": "monotone"},
+    }
+    for name, expected in defaults.items():
+        assert vars(estimators.parse(name)) == expected
 
 
 def test_map_tends_to_the_converged_mle(setting):

@@ -1,3 +1,4 @@
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 from tests import reference
 from unsample.errors import DesignError
 from unsample.grid import RankGrid
-from unsample.sampling import Design, draw_sampled_ranks
+from unsample.sampling import Design, _h, draw_sampled_ranks
 
 SIZES = (2, 3, 10, 3706, 10**6, 10**9)
 SAMPLES = (1, 2, 99, 999, 10**5 - 1)
@@ -76,6 +77,17 @@ def test_full_design_reads_the_rank_off():
     assert design.full
     r = np.arange(1, 8)
     assert np.allclose(design.pmf(r[:, None], r), np.eye(7), atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7.5, 15.9, 16, 17, 20, 33, 100, 10**4, 10**9])
+def test_the_small_part_of_a_factorial_has_all_digits(count):
+    """h(c) = log c! - c log c + c, of which everything else is made."""
+    with mpmath.workdps(40):
+        c = mpmath.mpf(count)
+        expected = float(mpmath.loggamma(c + 1) - (c * mpmath.log(c) if c else 0) + c)
+    # Below 16 it is a difference of numbers up to 44; above, nothing cancels.
+    digits = {"abs": 2e-14} if count < 16 else {"rel": 5e-16, "abs": 1e-15}
+    assert float(_h(np.float64(count))) == pytest.approx(expected, **digits)
 
 
 def test_ranks_that_cannot_be_have_probability_zero():

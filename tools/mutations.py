@@ -21,7 +21,7 @@ TEXT_KEYWORDS = {"hint", "summary", "repr", "stacklevel", "purpose"}
 #: Calls that do not care which of their first two arguments comes first.
 SYMMETRIC = {
     "add", "array_equal", "broadcast", "broadcast_shapes", "isclose", "isinstance", "logaddexp",
-    "max", "maximum", "min", "minimum", "multiply", "union1d",
+    "max", "maximum", "min", "minimum", "multiply", "swapaxes", "union1d",
 }  # fmt: skip
 
 ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {

@@ -1,0 +1,326 @@
+"""What estimators are given: counts on a grid, known ranks set apart, cells pooled."""
+
+import numpy as np
+import pytest
+
+from unsample import estimators
+from unsample.counts import DesignCells, RankCounts
+from unsample.distribution import bin_weights
+from unsample.errors import DesignError, InputError
+from unsample.estimators import REGISTRY, Observed
+from unsample.estimators import _condensed as condensed
+from unsample.estimators._observed import _complete, group_catalogues
+from unsample.grid import RankGrid
+from unsample.metrics import AUC, NDCG, Recall
+from unsample.sampling import Design
+
+
+@pytest.fixture
+def partly_known() -> RankCounts:
+    """Three targets of known rank in two catalogues, and four sampled ones."""
+    full = RankCounts.from_ranks(
+        [2, 7, 7], items=[20, 20, 30], sampled=[19, 19, 29], replacement=False
+    )
+    return full + RankCounts.from_ranks([1, 1, 4, 6], items=30, sampled=5, replacement=False)
+
+
+def test_known_ranks_are_set_apart(partly_known):
+    resampled = np.array([[0.0, 0.0, 0.0, 1.0, 2.0, 1.0], [1.0, 0, 0, 0, 0, 0]])
+    observed = Observed.prepare(partly_known, resampled=resampled, cutoffs=[5])
+    # Cells stand by sample size: three sampled ones, then ranks 2 and 7 of 20, and 7 of 30.
+    assert observed.known.tolist() == [False] * 3 + [True] * 3
+    assert observed.known_share == pytest.approx([3 / 7, 1.0, 0.0])
+    mass = observed.known_mass()
+    assert mass[0, observed.grid.locate(np.array([2, 7]))] == pytest.approx([1 / 7, 2 / 7])
+    assert mass.sum(axis=1) == pytest.approx(observed.known_share)
+    assert observed.known_metric(Recall @ 5) == pytest.approx([1 / 7, 1 / 4, 0.0])
+    auc = [(18 / 19 + 13 / 19 + 23 / 29) / 7, (18 / 19 + 2 * 13 / 19 + 23 / 29) / 4, 0.0]
+    assert observed.known_metric(AUC()) == pytest.approx(auc)
+    rest = observed.unknown_part()
+    assert rest.counts.low.tolist() == [1, 4, 6]
+    assert rest.shares == pytest.approx(np.array([[0.5, 0.25, 0.25], [1 / 3] * 3, [1, 0, 0]]))
+    assert rest.unknown_part() is rest
+
+
+def test_weights_are_averaged_over_catalogues_where_they_depend_on_them():
+    counts = RankCounts.from_ranks([1, 2, 3], items=[50, 80, 80], sampled=5)
+    observed = Observed.prepare(counts, cutoffs=[10])
+    grid = observed.grid
+    assert observed.bin_weights(NDCG @ 10) == pytest.approx(bin_weights(NDCG @ 10, grid))
+    expected = (bin_weights(AUC(), grid, 50) + 2 * bin_weights(AUC(), grid, 80)) / 3
+    assert observed.bin_weights(AUC()) == pytest.approx(expected)
+
+
+def test_empty_histograms_and_unknown_protocols_are_refused():
+    counts = RankCounts.from_ranks([1, 2], items=50, sampled=5)
+    with pytest.raises(InputError, match="got an empty one"):
+        Observed.prepare(counts, resampled=np.array([[1.0, 1.0], [0.0, 0.0]]))
+    with pytest.raises(InputError, match="did you mean kept"):
+        Observed.prepare(counts, seen="keep")
+
+
+@pytest.mark.parametrize(
+    ("sampled", "replacement", "equal_to"),
+    [(99, True, 99), (500, False, 1001), (900, False, 9081), (999, False, 0)],
+)
+def test_the_grid_is_as_fine_as_the_sample_is_sharp(sampled, replacement, equal_to):
+    """Without replacement the variance of a rank falls by the share of items not sampled."""
+    counts = RankCounts.from_ranks([1, 5], items=1000, sampled=sampled, replacement=replacement)
+    grid = Observed.prepare(counts).grid
+    assert np.array_equal(grid.low, RankGrid.build(1000, sampled=equal_to).low)
+
+
+# -- pools ----------------------------------------------------------------------------------
+
+
+def test_pools_compare_a_histogram_with_its_expectation():
+    counts = RankCounts.from_ranks([1, 1, 3, 2], items=[20, 30, 30, 30], sampled=[4, 4, 4, 2])
+    observed = Observed.prepare(counts, grid=RankGrid.dense(30))
+    small, large = observed.pools("mes")
+    assert small.low.tolist() == small.high.tolist() == [1, 2, 3]
+    assert small.shares == pytest.approx(np.array([[0, 0.25, 0]]))
+    r, ranks = np.arange(1, 6), np.arange(1, 31)
+    assert large.low.tolist() == r.tolist()
+    assert large.shares == pytest.approx(np.array([[0.5, 0, 0.25, 0, 0]]))
+    # Beyond the catalogue of 20, a rank acts as its last one, where every draw beats the target.
+    by_20 = Design(20, 4).pmf(r[:, None], np.minimum(ranks, 20))
+    by_30 = Design(30, 4).pmf(r[:, None], ranks)
+    assert large.matrix == pytest.approx((by_20 + 2 * by_30) / 3, abs=1e-12)
+    assert large.matrix.sum(axis=0) == pytest.approx(np.ones(30))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ([(2, 2), (5, 5)], [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6)]),
+        ([(2, 3), (5, 5)], [(1, 1), (2, 3), (4, 4), (5, 5), (6, 6)]),
+        ([(1, 3), (4, 6)], [(1, 3), (4, 6)]),
+        ([(3, 4)], [(1, 2), (3, 4), (5, 6)]),
+    ],
+)
+def test_gaps_between_ranges_are_filled(ranges, expected):
+    low, high = np.array(ranges).T
+    assert list(zip(*_complete(low, high, 6, "bv"), strict=True)) == expected
+
+
+def test_systems_have_a_size_and_ranges_an_order():
+    one, two = np.array([1]), np.array([1, 2])
+    assert len(_complete(two, two, 5000, "bv")[0]) == 5000
+    with pytest.raises(DesignError, match="at most 5000, got n = 5001"):
+        _complete(two, two, 5001, "bv")
+    assert _complete(one, np.array([9]), 9000, "bv")[1].tolist() == [9, 9000]
+    for high in ([3, 4], [2, 4]):
+        with pytest.raises(DesignError, match="must not overlap for bv"):
+            _complete(np.array([1, 2]), np.array(high), 6, "bv")
+
+
+# -- catalogues of many sizes ---------------------------------------------------------------
+
+
+def _many_sizes(sizes, sampled, *, replacement=True):
+    ranks = 1 + np.arange(len(sizes)) % 3
+    return RankCounts.from_ranks(ranks, items=sizes, sampled=sampled, replacement=replacement)
+
+
+def test_only_many_catalogues_are_grouped():
+    few = _many_sizes(np.arange(1000, 1032), 20)
+    assert group_catalogues(few) == few
+    many = _many_sizes(np.arange(1000, 1033), 20)
+    grouped = group_catalogues(many)
+    assert len(np.unique(grouped.items)) <= 2
+    assert grouped.weight.sum() == many.weight.sum()
+    mean = np.average(grouped.items, weights=grouped.weight)
+    assert mean == pytest.approx(np.average(many.items, weights=many.weight), abs=1.0)
+
+
+def test_sizes_that_the_sample_can_tell_apart_are_not_grouped():
+    sizes = np.arange(1000, 1040)
+    # Six hundred draws without replacement are most of the catalogue; with it they blur the rank.
+    dense = _many_sizes(sizes, 600, replacement=False)
+    assert group_catalogues(dense) == dense
+    assert len(np.unique(group_catalogues(_many_sizes(sizes, 600)).items)) <= 2
+    sharp = _many_sizes(sizes, 700)
+    assert group_catalogues(sharp) == sharp
+    # Forty-nine of a thousand are sparse, fifty-three are not.
+    assert len(np.unique(group_catalogues(_many_sizes(sizes, 49, replacement=False)).items)) <= 2
+    assert len(np.unique(group_catalogues(_many_sizes(sizes, 53, replacement=False)).items)) == 40
+
+
+def test_shares_follow_their_cells_into_groups():
+    sizes = np.concatenate([np.arange(1000, 1040), np.arange(3000, 3040)])
+    counts = _many_sizes(sizes, 20)
+    resampled = counts.resample(2, rng=0)
+    observed = Observed.prepare(counts, resampled=resampled)
+    assert observed.shares.shape == (3, len(observed.counts))
+    assert observed.shares[0] == pytest.approx(observed.counts.weight / counts.weight.sum())
+    for rank in (1, 2, 3):
+        for large in (False, True):
+            old = (counts.low == rank) & ((counts.items > 2000) == large)
+            new = (observed.counts.low == rank) & ((observed.counts.items > 2000) == large)
+            expected = resampled[:, old].sum(axis=1) / resampled.sum(axis=1)
+            assert observed.shares[1:, new].sum(axis=1) == pytest.approx(expected)
+
+
+# -- condensed ------------------------------------------------------------------------------
+
+
+def _cells(design, low, high=None):
+    low = np.asarray(low)
+    return DesignCells(design, low, low if high is None else np.asarray(high), slice(0, len(low)))
+
+
+@pytest.mark.parametrize("n", [3, 10, 31, 100, 3000])
+def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
+    low, high = condensed._ranges([_cells(Design(10**6, n - 1), [1, n])], n)
+    assert low[0] == 1
+    assert high[-1] == n
+    assert (low[1:] == high[:-1] + 1).all()
+    assert (low[:10] == np.arange(1, min(n, 10) + 1)).all()
+    # The angle arcsin(sqrt(theta)) has the standard error 1/(2 sqrt(n)) everywhere.
+    angle = np.arcsin(np.sqrt(np.append(low - 1, n) / n))
+    wide = high > low
+    assert (np.diff(angle)[wide] <= 2 * 0.25 / np.sqrt(n)).all()
+    if n >= 100:
+        assert np.median(np.diff(angle)[low > 30]) == pytest.approx(0.25 / np.sqrt(n), rel=0.3)
+
+
+@pytest.mark.parametrize(("items", "sampled"), [(50, 9), (20_000, 99), (20_000, 5000)])
+def test_coarse_bins_are_even_along_the_probit(items, sampled):
+    from scipy.special import ndtri
+
+    grid = condensed._coarse_grid(items, sampled)
+    assert grid.low[0] == 1
+    assert grid.items == items
+    step = min(0.05, 0.625 / np.sqrt(sampled))
+    wide = (grid.width > 3) & (grid.high < items)
+    edges = ndtri((grid.low[wide] - 1) / items), ndtri(grid.high[wide] / items)
+    assert (edges[1] - edges[0] <= 1.5 * step).all()
+    if items > 50:
+        inner = (grid.width > 20) & (grid.low > 1) & (grid.high < items)
+        sides = ndtri((grid.low[inner] - 1) / items), ndtri(grid.high[inner] / items)
+        assert np.median(sides[1] - sides[0]) == pytest.approx(step, rel=0.1)
+
+
+def test_ranges_as_they_came_are_kept():
+    cells = [_cells(Design(50, 9), [1, 4], [3, 10]), _cells(Design(60, 9), [1, 4], [3, 10])]
+    low, high = condensed._ranges(cells, 10)
+    assert (low.tolist(), high.tolist()) == ([1, 4], [3, 10])
+    assert condensed._places(low, high, cells[0]).tolist() == [0, 1]
+    # A single rank inside a range is a cell of its own.
+    mixed = _cells(Design(50, 9), [1, 2], [3, 2])
+    low, high = condensed._ranges([mixed], 10)
+    assert condensed._places(low, high, mixed).tolist() == [0, 1]
+    overlapping = np.array([1, 2]), np.array([3, 2])
+    assert condensed._places(*overlapping, _cells(Design(50, 9), [2])).tolist() == [1]
+
+
+def test_single_ranks_find_their_range():
+    low, high = np.array([1, 2, 5]), np.array([1, 4, 10])
+    cells = _cells(Design(50, 9), [1, 2, 4, 5, 10])
+    assert condensed._places(low, high, cells).tolist() == [0, 1, 1, 2, 2]
+
+
+def test_catalogues_are_told_apart_as_far_as_the_sample_can():
+    def typical(sizes, weights, sampled, *, replacement=True):
+        designs = [Design(size, sampled, replacement) for size in sizes]
+        found = condensed._typical_designs(designs, weights)
+        return [(d.items, d.sampled, d.replacement, round(w, 9)) for d, w in found]
+
+    assert typical([1000, 1004], [1.0, 3.0], 50) == [(1003, 50, True, 1.0)]
+    assert typical([1000, 2000], [1.0, 3.0], 50) == [
+        (1000, 50, True, 0.25),
+        (2000, 50, True, 0.75),
+    ]
+    # Ten thousand draws see differences of half a per cent; fifty do not.
+    assert len(typical([10**6, 1_004_000], [1.0, 1.0], 10_000)) == 2
+    assert len(typical([10**6, 1_004_000], [1.0, 1.0], 50)) == 1
+    # Without replacement a large part of the catalogue is drawn: the bounds matter.
+    assert len(typical([1000, 1004], [1.0, 1.0], 500, replacement=False)) == 2
+    assert len(typical([1000, 1004], [1.0, 1.0], 20, replacement=False)) == 1
+
+
+@pytest.mark.parametrize("cut", ["all", "most", "large"])
+def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(cut, monkeypatch):
+    if cut == "large":
+        monkeypatch.setattr(condensed, "_ALL_RANKS", 5)
+    design = Design(40, 9)
+    low, high = np.array([1, 2, 5]), np.array([1, 4, 10])
+    if cut == "most":
+        low, high = np.array([1, 3, 8]), np.array([2, 5, 10])
+    grid = RankGrid(np.array([1, 2, 3, *range(6, 50, 5)]), 50)
+    got = condensed._range_matrix(design, low, high, grid)
+    ranks = np.minimum(np.arange(1, 51), 40)
+    singles = design.pmf(np.arange(1, 11)[:, None], ranks)
+    for row, (first, last) in enumerate(zip(low, high, strict=True)):
+        dense = singles[first - 1 : last].sum(axis=0)
+        expected = np.add.reduceat(dense, grid.low - 1) / grid.width
+        # Bins of five ranks are averaged at three points.
+        assert got[row] == pytest.approx(expected, abs=1e-6)
+
+
+def test_condensed_cells_are_the_data(partly_known):
+    resampled = np.array([[2.0, 1.0, 0.0, 1.0, 1.0, 1.0]])
+    observed = Observed.prepare(partly_known, resampled=resampled)
+    found = condensed.Condensed.of(observed)
+    assert found.known == 2
+    assert found.shares.sum(axis=1) == pytest.approx([1.0, 1.0])
+    assert found.shares[:, :2] == pytest.approx(np.array([[1 / 7, 2 / 7], [1 / 6, 2 / 6]]))
+    # What is expected of all cells together is one, wherever the target is.
+    unknown = 1.0 - observed.known_share.mean()
+    assert found.likelihood[2:].sum(axis=0) == pytest.approx(np.full(len(found.grid), unknown))
+    at = found.grid.locate(np.array([2, 7]))
+    assert found.likelihood[[0, 1], at] == pytest.approx([observed.known_share.mean()] * 2)
+    assert np.count_nonzero(found.likelihood[:2]) == 2
+    weights = np.full((2, len(found.grid)), 1.0 / len(found.grid))
+    expected = found.expected_unknown(weights)
+    assert (weights * expected).sum(axis=1) == pytest.approx(1.0 - observed.known_share)
+
+
+def test_several_sample_sizes_share_the_expectation():
+    counts = RankCounts.from_ranks([1, 2, 2, 5], items=60, sampled=[4, 4, 4, 30])
+    found = condensed.Condensed.of(Observed.prepare(counts))
+    assert np.array_equal(found.grid.low, condensed._coarse_grid(60, 30).low)
+    assert found.likelihood.sum(axis=0) == pytest.approx(np.ones(len(found.grid)))
+    assert found.likelihood[:5].sum(axis=0) == pytest.approx(np.full(len(found.grid), 0.75))
+    assert found.shares[0, :5].sum() == pytest.approx(0.75)
+
+
+# -- what estimators say of themselves ------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(REGISTRY))
+def test_estimators_give_a_distribution_where_they_say_so(name, counts):
+    estimator = estimators.parse(name)
+    found = estimator.evaluate(Observed.prepare(counts, cutoffs=[40]), [Recall @ 40])
+    assert (found.distribution is not None) == estimator.gives_distribution
+
+
+@pytest.mark.parametrize("name", ["naive", "rank", "recall_map"])
+def test_formulas_have_nothing_to_converge(name, counts):
+    certificate = (
+        estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 40]).certificate
+    )
+    assert str(certificate) == "closed form"
+    numbers = (certificate.objective, certificate.gap, certificate.residual, certificate.iterations)
+    assert numbers == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["rank", "recall_map"])
+def test_methods_that_need_single_ranks_refuse_ranges(name):
+    counts = RankCounts.from_ranges([1, 3], [2, 10], [5, 5], Design(100, 9))
+    with pytest.raises(DesignError, match=r"needs single sampled ranks, got the range 1\.\.2"):
+        estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 40])
+
+
+@pytest.mark.parametrize("method", ["mes", "mes(base=power)", "mle(base=beta)", "bv", "beta"])
+def test_units_of_the_base_measure_do_not_matter(method, counts):
+    """The objective names the entropy relative to the counting measure of ranks."""
+    found = estimators.parse(method).evaluate(Observed.prepare(counts), [Recall @ 40])
+    assert np.isfinite(found.certificate.objective)
+    if method == "mes":
+        pi = found.distribution.dense()
+        entropy = -np.sum(pi * np.log(pi))
+        r = np.arange(1, 32)
+        shares = np.bincount(counts.low, counts.weight, minlength=32)[1:] / counts.weight.sum()
+        distance = shares @ (Design(400, 30).pmf(r[:, None], np.arange(1, 401)) @ pi - shares) ** 2
+        assert found.certificate.objective == pytest.approx(distance - 0.001 * entropy, rel=1e-4)

@@ -1,0 +1,324 @@
+"""The solvers on problems small enough for general optimisers, differences and integrals."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from unsample.simplex import (
+    LogDensity,
+    Status,
+    em,
+    maximum_entropy,
+    maximum_likelihood,
+    monotone_least_squares,
+)
+
+
+def _mixture(cells: int, bins: int, rows: int = 3):
+    """Return P(cell | bin), whose columns sum to one, and histograms of mixtures of them."""
+    rng = np.random.default_rng(cells)
+    likelihood = rng.dirichlet(np.ones(cells), size=bins).T
+    noise = rng.dirichlet(np.ones(cells), size=rows)
+    shares = 0.8 * rng.dirichlet(np.ones(bins), size=rows) @ likelihood.T + 0.2 * noise
+    return likelihood, shares
+
+
+def _softmax(logits):
+    weights = np.exp(logits - logits.max())
+    return weights / weights.sum()
+
+
+def _best(loss, bins):
+    found = optimize.minimize(
+        lambda x: loss(_softmax(x)), np.zeros(bins), method="BFGS", options={"gtol": 1e-10}
+    )
+    return float(found.fun)
+
+
+# -- mixtures -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 7])
+def test_em_by_hand(iterations):
+    likelihood, shares = _mixture(6, 4)
+    starts = np.random.default_rng(0).random((3, 4))
+    solution = em(likelihood, shares, start=starts, iterations=iterations)
+    for row, start in enumerate(starts):
+        weights = start / start.sum()
+        for _ in range(iterations):
+            joint = likelihood * weights
+            weights = shares[row] @ (joint / joint.sum(axis=1, keepdims=True))
+        mixture = likelihood @ weights
+        slope = (shares[row] / mixture) @ likelihood
+        assert np.allclose(solution.weights[row], weights, rtol=1e-12)
+        certificate = solution.certificate(row)
+        assert certificate.objective == pytest.approx(shares[row] @ np.log(mixture))
+        assert certificate.gap == pytest.approx(slope.max() - 1.0)
+        assert certificate.residual == pytest.approx(np.abs(weights * (slope - 1.0)).max())
+        assert certificate.iterations == iterations
+        assert certificate.status is Status.STOPPED
+        assert certificate.usable
+    assert solution.failures == 0
+
+
+@pytest.mark.parametrize(("cells", "bins"), [(7, 4), (4, 7), (5, 5)])
+@pytest.mark.parametrize("strength", [0.0, 0.5])
+def test_maximum_likelihood_is_the_maximum(cells, bins, strength):
+    likelihood, shares = _mixture(cells, bins)
+    prior = strength * np.arange(1.0, bins + 1) / bins
+    solution = maximum_likelihood(likelihood, shares, prior=prior if strength else None)
+    for row, share in enumerate(shares):
+
+        def loss(weights, share=share):
+            return -share @ np.log(likelihood @ weights) - prior @ np.log(weights + 1e-300)
+
+        assert solution.objective[row] == pytest.approx(-_best(loss, bins), abs=1e-7)
+        assert -loss(solution.weights[row]) == pytest.approx(solution.objective[row], abs=1e-7)
+    assert solution.weights.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-14)
+    assert set(solution.status) == {Status.OPTIMAL}
+    assert (solution.gap <= 1e-8).all()
+    assert (solution.residual <= 1e-7).all()
+    # An interior-point method that is right needs a dozen or two steps.
+    assert solution.iterations.max() <= 30
+    assert solution.iterations.min() >= 3
+
+
+def test_maximum_likelihood_says_when_it_has_not_arrived():
+    likelihood, shares = _mixture(7, 4)
+    hasty = maximum_likelihood(likelihood, shares, max_iterations=2)
+    assert set(hasty.status) == {Status.NOT_CONVERGED}
+    assert hasty.failures == 3
+    assert not hasty.certificate().usable
+    best = maximum_likelihood(likelihood, shares)
+    assert (best.objective - hasty.objective <= hasty.gap).all()
+    assert (hasty.gap > 1e-8).all()
+    assert (hasty.iterations == 2).all()
+    loose = maximum_likelihood(likelihood, shares, tolerance=1e-4)
+    assert (loose.gap <= 1e-4).all()
+    assert (loose.iterations < best.iterations).all()
+
+
+@pytest.mark.parametrize("solve", ["likelihood", "entropy"])
+def test_rows_do_not_know_of_each_other(solve, monkeypatch):
+    likelihood, shares = _mixture(6, 9, rows=5)
+
+    def run(rows):
+        if solve == "likelihood":
+            return maximum_likelihood(likelihood, rows)
+        widths = np.arange(1.0, 10.0)
+        return maximum_entropy(likelihood, rows, cell_weights=rows, widths=widths, eta=1e-3)
+
+    together = run(shares)
+    place = "_mixture" if solve == "likelihood" else "_entropy"
+    for numbers in (1, 300):
+        monkeypatch.setattr(f"unsample.simplex.{place}._BATCH_NUMBERS", numbers)
+        in_parts = run(shares)
+        assert np.allclose(in_parts.weights, together.weights, rtol=1e-6, atol=1e-9)
+        assert in_parts.status == together.status
+    for row in range(5):
+        alone = run(shares[[row]])
+        assert np.allclose(alone.weights[0], together.weights[row], rtol=1e-6, atol=1e-9)
+        assert alone.iterations[0] == together.iterations[row]
+
+
+def test_cells_that_nobody_fell_into_need_no_likelihood():
+    likelihood, shares = _mixture(6, 4)
+    with_empty = np.vstack([likelihood, np.zeros(4)])
+    padded = np.column_stack([shares, np.zeros(3)])
+    assert np.allclose(
+        maximum_likelihood(with_empty, padded).weights,
+        maximum_likelihood(likelihood, shares).weights,
+    )
+    steps = [
+        em(a, p, start=np.ones(4), iterations=5).weights
+        for a, p in ((likelihood, shares), (with_empty, padded))
+    ]
+    assert np.allclose(*steps)
+
+
+# -- entropy --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("eta", [0.5, 1e-2, 1e-4])
+def test_maximum_entropy_is_the_minimum_of_its_objective(eta):
+    likelihood, targets = _mixture(6, 5)
+    rng = np.random.default_rng(1)
+    cell_weights, widths = rng.random((3, 6)), rng.random((3, 5)) + 0.5
+    cell_weights[:, 2] = 0.0
+    solution = maximum_entropy(
+        likelihood, targets, cell_weights=cell_weights, widths=widths, eta=eta
+    )
+    for row in range(3):
+
+        def loss(weights, row=row):
+            distance = cell_weights[row] @ (likelihood @ weights - targets[row]) ** 2
+            return distance + eta * weights @ np.log(np.maximum(weights, 1e-300) / widths[row])
+
+        assert solution.objective[row] == pytest.approx(loss(solution.weights[row]), abs=1e-12)
+        assert solution.objective[row] == pytest.approx(_best(loss, 5), abs=1e-9)
+    assert solution.weights.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-14)
+    assert set(solution.status) == {Status.OPTIMAL}
+    assert (solution.gap >= 0).all()
+    assert (solution.residual <= 1e-6).all()
+    # Newton's method that is right needs few steps.
+    assert solution.iterations.max() <= 12
+
+
+def test_maximum_entropy_says_when_it_has_not_arrived():
+    likelihood, targets = _mixture(6, 5)
+    options = {"cell_weights": targets, "widths": np.ones(5), "eta": 1e-5}
+    best = maximum_entropy(likelihood, targets, **options)
+    hasty = maximum_entropy(likelihood, targets, **options, max_iterations=1)
+    assert set(hasty.status) == {Status.NOT_CONVERGED}
+    assert (hasty.iterations == 1).all()
+    assert (hasty.objective - best.objective <= hasty.gap + 1e-12).all()
+    assert (hasty.gap > 1e-11).all()
+
+
+# -- least squares --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_least_squares_meet_their_conditions(monotone, seed):
+    rng = np.random.default_rng(seed)
+    matrix, weights = rng.random((30, 4)), rng.random(30)
+    # Of the four, some bind and some do not.
+    target = matrix @ np.array([3.0, 1.0, 1.5, -0.5]) + 0.3 * rng.normal(size=30)
+    x, certificate = monotone_least_squares(matrix, weights, target, monotone=monotone)
+
+    def loss(y):
+        return float(weights @ (matrix @ y - target) ** 2)
+
+    lift = np.triu(np.ones((4, 4))) if monotone else np.eye(4)
+    found = optimize.lsq_linear(
+        np.sqrt(weights)[:, None] * matrix @ lift, np.sqrt(weights) * target, (0, np.inf), tol=1e-14
+    )
+    assert x == pytest.approx(lift @ found.x, abs=1e-6)
+    assert certificate.objective == pytest.approx(loss(x), rel=1e-10)
+    assert certificate.status is Status.OPTIMAL
+    assert 0 <= certificate.gap <= 1e-8
+    assert 0 <= certificate.residual <= 1e-8
+    assert certificate.iterations == 4
+    doubtful = monotone_least_squares(matrix, weights, target, monotone=monotone, tolerance=-1.0)
+    assert doubtful[1].status is Status.NOT_CONVERGED
+
+
+def test_a_monotone_answer_may_need_the_constraint_or_not():
+    matrix, even = np.eye(3), np.ones(3)
+    assert monotone_least_squares(matrix, even, np.array([3.0, 2, 1]))[0] == pytest.approx(
+        [3, 2, 1]
+    )
+    assert monotone_least_squares(matrix, even, np.array([1.0, 2, 3]))[0] == pytest.approx(
+        [2, 2, 2]
+    )
+    assert monotone_least_squares(matrix, even, -even)[0] == pytest.approx([0, 0, 0])
+
+
+# -- smooth curves --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def curve():
+    likelihood, shares = _mixture(8, 12, rows=2)
+    place = np.linspace(-1, 1, 12)
+    return LogDensity(
+        likelihood=likelihood,
+        shares=shares,
+        targets=300.0,
+        shapes=np.column_stack([place, place**2]),
+        log_base=np.linspace(0.0, 0.5, 12),
+        mean=np.array([0.3, -0.2]),
+        precision=np.array([9.0, 0.25]),
+    )
+
+
+def _log_posterior(curve, row, c):
+    weights = _softmax(curve.shapes @ c + curve.log_base)
+    fit = curve.targets * curve.shares[row] @ np.log(curve.likelihood @ weights)
+    return float(fit - 0.5 * curve.precision @ (c - curve.mean) ** 2)
+
+
+def _second_differences(f, c, step=1e-4):
+    def across(a, b):
+        return (f(c + a + b) - f(c + a - b) - f(c - a + b) + f(c - a - b)) / (4 * step**2)
+
+    sides = step * np.eye(len(c))
+    return np.array([[across(a, b) for b in sides] for a in sides])
+
+
+def test_the_log_posterior_and_its_slopes(curve):
+    at = np.array([[0.5, -1.0], [-0.3, 0.4]])
+    weights, value = curve.value(at)
+    gradient = curve.gradient(at, weights)
+    fisher, observed = curve.information(weights)
+    for row in range(2):
+
+        def f(c, row=row):
+            return _log_posterior(curve, row, c)
+
+        def slope(c, row=row):
+            return optimize.approx_fprime(c, lambda d: _log_posterior(curve, row, d), 1e-6)
+
+        assert value[row] == pytest.approx(f(at[row]), rel=1e-12)
+        assert gradient[row] == pytest.approx(slope(at[row]), rel=1e-3, abs=1e-2)
+        hessian = _second_differences(f, at[row])
+        assert observed[row] == pytest.approx(-hessian, rel=1e-3, abs=1e-2)
+        # Fisher's information is the variance of the slope over what might have been seen.
+        mixture = curve.likelihood @ weights[row]
+        scores = (curve.likelihood * weights[row]) @ curve.shapes / mixture[:, None]
+        scores = scores - weights[row] @ curve.shapes
+        expected = curve.targets * (scores.T * mixture) @ scores + np.diag(curve.precision)
+        assert fisher[row] == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_fit_is_the_maximum_and_its_evidence_the_integral(curve):
+    fit = curve.fit()
+    axis_a, axis_b = np.linspace(-1.5, 1.5, 121), np.linspace(-3.0, 3.0, 161)
+    cells = (axis_a[1] - axis_a[0]) * (axis_b[1] - axis_b[0])
+    everywhere = np.stack(np.meshgrid(axis_a, axis_b, indexing="ij"), axis=-1).reshape(-1, 2)
+    for row in range(2):
+        best = optimize.minimize(
+            lambda c, row=row: -_log_posterior(curve, row, c), curve.mean, options={"gtol": 1e-6}
+        )
+        assert fit.coefficients[row] == pytest.approx(best.x, abs=1e-4)
+        certificate = fit.solution.certificate(row)
+        assert certificate.objective == pytest.approx(-best.fun / curve.targets, rel=1e-9)
+        assert certificate.status is Status.OPTIMAL
+        assert 0 <= certificate.gap <= 1e-11
+        assert certificate.residual <= 1e-6
+        assert 2 <= certificate.iterations <= 15
+        assert fit.solution.weights[row] == pytest.approx(
+            _softmax(curve.shapes @ best.x + curve.log_base), abs=1e-5
+        )
+        rows = np.repeat(curve.shares[[row]], len(everywhere), axis=0)
+        _, value = LogDensity(**{**vars(curve), "shares": rows}).value(everywhere)
+        prior = 0.5 * np.log(curve.precision / (2 * np.pi)).sum()
+        evidence = np.log(np.exp(value - value.max()).sum() * cells) + value.max() + prior
+        assert fit.log_evidence[row] == pytest.approx(evidence, abs=0.1)
+        covariance = np.linalg.inv(fit.information[row])
+        centred = curve.shapes - fit.solution.weights[row] @ curve.shapes
+        spread = np.einsum("bj,jk,bk->b", centred, covariance, centred)
+        assert fit.log_variance[row] == pytest.approx(spread, rel=1e-8)
+
+
+def test_a_fit_nearby_saves_steps_and_changes_nothing(curve, monkeypatch):
+    fit = curve.fit()
+    common = LogDensity(**{**vars(curve), "shares": curve.shares.mean(axis=0, keepdims=True)}).fit()
+    near = curve.fit(common)
+    assert near.coefficients == pytest.approx(fit.coefficients, abs=1e-5)
+    assert near.log_evidence == pytest.approx(fit.log_evidence, abs=1e-4)
+    monkeypatch.setattr("unsample.simplex._log_density._BLOCK_NUMBERS", 1)
+    in_parts = curve.fit()
+    assert in_parts.coefficients == pytest.approx(fit.coefficients, abs=1e-12)
+    assert in_parts.log_variance == pytest.approx(fit.log_variance, abs=1e-12)
+    assert in_parts.solution.status == fit.solution.status
+    assert in_parts.solution.objective == pytest.approx(fit.solution.objective, rel=1e-12)
+
+
+def test_a_fit_says_when_it_has_not_arrived(curve):
+    far = LogDensity(**{**vars(curve), "mean": np.array([4.0, 4.0])})
+    hasty = far.fit(max_iterations=1)
+    assert set(hasty.solution.status) == {Status.NOT_CONVERGED}
+    assert (hasty.solution.iterations == 1).all()
+    assert (hasty.solution.gap > 1e-8).all()
