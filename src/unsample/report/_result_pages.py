@@ -151,6 +151,7 @@ def comparison_page(result: Comparison) -> Page:
     first = next(iter(result.estimates.values()))
     how = "user by user" if result.paired else "unpaired"
     correction = "no correction" if result.correction == "none" else result.correction
+    shown = result.excerpt()
     return Page(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",
@@ -159,20 +160,28 @@ def comparison_page(result: Comparison) -> Page:
         headline=result.sentences(),
         cards=(),
         parts=(
-            _differences_part(result),
-            _standings_part(result),
-            *_curve_parts(result.estimates, result.level),
+            _differences_part(shown),
+            _standings_part(shown),
+            *_curve_parts(shown.estimates, result.level),
         ),
         meanings=(*_words.COMPARISON_MEANINGS, *_words.meanings(first, result.level)),
         assumptions=_words.assumptions(first),
         settings=(
-            ("Models", ", ".join(result.models)),
+            ("Models", _models_in_words(result, shown)),
             ("Compared", how),
+            ("Pairs", result.against),
             ("Level", f"{100 * result.level:g} %"),
             ("Correction for many pairs", correction),
             *_words.settings(first),
         ),
     )
+
+
+def _models_in_words(result: Comparison, shown: Comparison) -> str:
+    names = ", ".join(shown.models)
+    if shown is result:
+        return names
+    return f"{len(result.models):,}; shown here are the highest estimates: {names}"
 
 
 def plan_page(result: Plan) -> Page:
