@@ -45,6 +45,8 @@ NOT_FOR_TESTS = ("unsample", "coverage", "import-linter", "mypy", "ruff", "scipy
 #: Tools that build and check, in an environment of their own.
 TOOLS = ("uv", "hatchling", "twine")
 OLDEST = re.search(r"\d+\.\d+", PROJECT["project"]["requires-python"])[0]  # type: ignore[index]
+#: Old libraries call what newer ones below them deprecate: no failure of ours.
+DEPRECATIONS = ("-W", "default::DeprecationWarning", "-W", "default::FutureWarning")
 CORE = """
 import sys, unsample
 result = unsample.estimate([1, 1, 2, 5, 40] * 20, items=3706, sampled=99, metrics="Recall@50")
@@ -287,7 +289,14 @@ def test_requirements() -> list[str]:
 def lowest_versions(shop: Workshop) -> list[str]:
     """Return the lowest versions that pyproject.toml allows, of what it names directly."""
     extras = [part for extra in EXTRAS for part in ("--extra", extra)]
-    options = ("--resolution", "lowest-direct", "--python-version", OLDEST, "--only-binary", ":all:")
+    options = (
+        "--resolution",
+        "lowest-direct",
+        "--python-version",
+        OLDEST,
+        "--only-binary",
+        ":all:",
+    )
     command = (shop.tools / "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate")
     text = call(*command, *options, *extras, HERE / "pyproject.toml")
     pinned = dict(line.split("==") for line in text.split() if "==" in line)
@@ -300,6 +309,7 @@ def lowest_versions(shop: Workshop) -> list[str]:
 
 def try_minimal(shop: Workshop, options: list[str]) -> Iterator[Outcome]:
     pins = lowest_versions(shop)
+    options = [*DEPRECATIONS, *options]
     python = shop.environment("minimal", OLDEST)
     yield attempt(
         f"tests, Python {OLDEST}, lowest versions",
@@ -366,7 +376,17 @@ def run_tests(
         if not name.startswith("src/"):
             (empty / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(HERE / name, empty / name)
-    pytest = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "tests", "README.md")
+    pytest = (
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *options,
+        "tests",
+        "README.md",
+    )
     lines = call(*pytest, folder=empty).splitlines()
     ended = next(line for line in reversed(lines) if re.search(r" in [\d.]+s", line))
     summary = re.sub(r" in [\d.]+s.*", "", ended.strip("= "))
