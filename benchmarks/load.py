@@ -26,6 +26,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import redirect_stdout, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,7 @@ def read_door(door: str, rows: str, folder: str) -> dict[str, float]:
     design = {"items": ITEMS, "sampled": SAMPLED}
     before = time.process_time()
     if door == "standard input":
-        with open(path, encoding="utf-8") as sys.stdin:
+        with Path(path).open(encoding="utf-8") as sys.stdin:
             found = rankfiles.read_counts("-", **design)
     elif door == "targets of a csv":
         found = rankfiles.read_targets(path, **design)[""].counts
@@ -200,10 +201,10 @@ def write_file(path: Path, rows: int) -> None:
     if path.suffix == ".npz":
         np.savez(path, rank=ranks)
     elif path.suffix == ".parquet":
-        import pyarrow
-        import pyarrow.parquet
+        import pyarrow as pa
+        from pyarrow import parquet
 
-        pyarrow.parquet.write_table(pyarrow.table({"rank": ranks}), path)
+        parquet.write_table(pa.table({"rank": ranks}), path)
     else:
         text = '{{"rank": {}}}\n' if path.suffix == ".jsonl" else "{}\n"
         with path.open("w", encoding="utf-8") as file:
@@ -301,14 +302,9 @@ def compare_command(models: str) -> dict[str, float]:
         asked = ["-m", "Recall@300", "--method", METHOD, "--against", "run-00000", "--json"]
         sys.argv = ["unsample", "compare", str(path), *design, *asked]
         before = time.process_time()
-        try:
-            with open(os.devnull, "w", encoding="utf-8") as nowhere:
-                sys.stdout, kept = nowhere, sys.stdout
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+            with suppress(SystemExit):
                 main()
-        except SystemExit as stop:
-            assert not stop.code
-        finally:
-            sys.stdout = kept
     return {"cpu": time.process_time() - before, "peak": peak()}
 
 

@@ -4,13 +4,13 @@ Nothing is tested from the working tree: the tests are copied into an empty fold
 import is the installed wheel. Every step is a line of the table at the end.
 
     python tools/try_versions.py                 all of the below
-    python tools/try_versions.py wheel           wheel and sdist: content, metadata, same bytes twice,
-                                                 a core installation, and what uninstalling leaves
+    python tools/try_versions.py wheel           wheel and sdist: content, metadata, the same bytes
+                                                 twice, a core installation, a clean uninstall
     python tools/try_versions.py minimal         tests with the lowest versions that are allowed
     python tools/try_versions.py current         tests with the newest versions
     python tools/try_versions.py pythons         tests with the newest versions, in every other
                                                  Python that is found (python3.11, python3.12, ...)
-    python tools/try_versions.py minimal -- -k counts       what to hand on to pytest
+    python tools/try_versions.py minimal -- tests/test_counts.py     what pytest is to run
 
 torch is never installed here: its builds are too large, and ``make libraries`` tests with it. Nor
 is Spark, which wants Java.
@@ -376,17 +376,8 @@ def run_tests(
         if not name.startswith("src/"):
             (empty / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(HERE / name, empty / name)
-    pytest = (
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *options,
-        "tests",
-        "README.md",
-    )
+    chosen = () if any(one.startswith("tests") for one in options) else ("tests", "README.md")
+    pytest = (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *chosen)
     lines = call(*pytest, folder=empty).splitlines()
     ended = next(line for line in reversed(lines) if re.search(r" in [\d.]+s", line))
     summary = re.sub(r" in [\d.]+s.*", "", ended.strip("= "))
