@@ -47,7 +47,7 @@ def everything(seed):
 
 
 def test_threads_get_the_numbers_of_calls_one_after_the_other():
-    seeds = range(24)
+    seeds = range(12)
     expected = [everything(seed) for seed in seeds]
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(everything, seeds)) == expected
@@ -82,9 +82,8 @@ def test_no_call_touches_the_warning_filters_that_threads_share(call, monkeypatc
         return
     left, right = np.random.default_rng(0).normal(size=(2, 60, 4))
     targets = (np.arange(60), np.arange(60))
-    unsample.evaluate(
-        (left, right), targets, items=60, design="fixed", budget=20, metrics="Recall@10"
-    )
+    options = {"metrics": "Recall@10", "method": "mle", "resamples": 5}
+    unsample.evaluate((left, right), targets, items=60, design="fixed", budget=20, **options)
 
 
 def test_warnings_of_one_thread_reach_its_caller_while_others_compare():
@@ -117,15 +116,9 @@ def test_what_a_caller_does_to_bundled_ranks_stays_with_the_caller():
 # -- calls in a row ------------------------------------------------------------------------------
 
 CALLS = {
-    "estimate": (12, everything),
-    "compare": (
-        6,
-        lambda seed: unsample.compare(
-            {"a": draw(0), "b": draw(1)}, **DESIGN, metrics=METRIC, method="mle", rng=seed
-        ).to_json(),
-    ),
+    "estimate": (8, everything),
     "count": (
-        200,
+        100,
         lambda seed: (
             RankCounts.from_ranks(draw(seed % 4), **DESIGN)
             + RankCounts.from_ranks(draw(0), **DESIGN)
@@ -155,10 +148,10 @@ def bytes_left_by(call, count):
             call(seed)
         gc.collect()
 
-    repeat(4)
+    repeat(2)
     tracemalloc.start()
     try:
-        repeat(4)
+        repeat(2)
         before = tracemalloc.get_traced_memory()[0]
         repeat(count)
         return (tracemalloc.get_traced_memory()[0] - before) / count
@@ -169,6 +162,8 @@ def bytes_left_by(call, count):
 # -- many rows -----------------------------------------------------------------------------------
 
 
+# So many targets refute any P(R) that is not the very one: they are copies of two hundred.
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
 def test_a_billion_targets_weigh_no_more_than_a_thousand():
     ranks = draw(0)
     many, few = (
@@ -206,29 +201,28 @@ def crowd():
 
 @pytest.fixture(scope="module")
 def crowded(crowd):
-    return unsample.compare(crowd, metrics=["Recall@10", "NDCG@10"], method="naive")
+    return unsample.compare(crowd, metrics="Recall@10", method="naive")
 
 
 def test_very_many_models_are_compared_with_the_best(crowded):
     assert crowded.against == "best"
     assert any("124,750 pairs" in text for text in crowded.warnings)
-    assert len(crowded.differences) == 2 * 499
-    for metric in ("Recall@10", "NDCG@10"):
-        rows = [one for one in crowded.standings if one.metric == metric]
-        assert len(rows) == 500
-        assert [one.value for one in rows] == sorted((one.value for one in rows), reverse=True)
-        assert {one.a for one in crowded.differences if one.metric == metric} == {rows[0].model}
-        assert sum(one.if_alike for one in rows) == pytest.approx(1.0)
-        assert all(one.least == 0.0 for one in rows[1:])
+    rows = crowded.standings
+    assert len(rows) == 500
+    assert [one.value for one in rows] == sorted((one.value for one in rows), reverse=True)
+    assert len(crowded.differences) == 499
+    assert {one.a for one in crowded.differences} == {rows[0].model}
+    assert sum(one.if_alike for one in rows) == pytest.approx(1.0)
+    assert all(one.least == 0.0 for one in rows[1:])
 
 
 def test_what_people_read_of_very_many_models_is_short_and_json_is_whole(crowded):
     text = str(crowded)
-    assert len(text.splitlines()) < 250
+    assert len(text.splitlines()) < 130
     assert "the highest estimates of 500 models" in text
     assert max(len(line) for line in crowded.sentences()) < 1000
-    assert len(json.loads(crowded.to_json())["standings"]) == 1000
-    assert crowded._repr_html_().count("<tr>") < 250
+    assert len(json.loads(crowded.to_json())["standings"]) == 500
+    assert crowded._repr_html_().count("<tr>") < 130
 
 
 def test_a_page_of_very_many_models_is_small(crowded):
