@@ -240,17 +240,35 @@ def test_ranks_that_are_all_alike_are_no_proof_without_chance():
     assert alike.high - alike.low > 0.02
 
 
-def test_circles_of_verdicts_have_an_end():
+def _beats(winner, loser):
     from unsample.comparison import Difference
-    from unsample.comparison._duels import _longest_defeat
 
-    def beats(winner, loser):
-        return Difference("Recall@1", winner, loser, 1, 1, 1, 1, 1, 1, 0.0, winner)
+    return Difference("Recall@1", winner, loser, 1, 1, 1, 1, 1, 1, 0.0, winner)
 
-    line = [beats("a", "b"), beats("b", "c"), beats("a", "c")]
-    assert [_longest_defeat(name, line) for name in "abc"] == [0, 1, 2]
-    circle = [beats("a", "b"), beats("b", "c"), beats("c", "a")]
-    assert [_longest_defeat(name, circle) for name in "abc"] == [2, 2, 2]
+
+def test_places_follow_the_longest_chain_of_defeats():
+    from unsample.comparison._duels import _places
+
+    line = [_beats("a", "b"), _beats("b", "c"), _beats("a", "c")]
+    assert _places("abcd", line) == {"a": 1, "b": 2, "c": 3, "d": 1}
+
+
+def test_circles_of_verdicts_have_an_end():
+    from unsample.comparison._duels import _places
+
+    circle = [_beats("a", "b"), _beats("b", "c"), _beats("c", "a")]
+    assert _places("abc", circle) == {"a": 2, "b": 2, "c": 2}
+    beaten = [_beats("d", "a"), *circle, _beats("c", "e")]
+    assert _places("abcde", beaten) == {"a": 2, "b": 2, "c": 2, "d": 1, "e": 2}
+
+
+def test_a_strict_order_of_many_models_takes_no_time():
+    from unsample.comparison._duels import _places
+
+    # Every chain of defeats used to be walked: 2^300 of them here.
+    names = [f"{place:03d}" for place in range(300)]
+    order = [_beats(a, b) for place, a in enumerate(names) for b in names[place + 1 :]]
+    assert list(_places(names, order).values()) == list(range(1, 301))
 
 
 def test_an_evaluation_without_errors_says_what_it_lacks():

@@ -122,6 +122,7 @@ def comparison_table(result: Comparison, *, notes: bool = True) -> str:
             aligned(_standing_columns(result), standings),
             "",
             aligned(_DIFFERENCES, differences),
+            *_rows_left_out(result),
             "",
             _COMPARISON_MEANING,
             *below,
@@ -145,8 +146,17 @@ def comparison_html(result: Comparison) -> str:
         f"<p>{html.escape(_comparison_heading(result))}</p>{verdicts}"
         + html_table(_standing_columns(result), standings)
         + html_table(_DIFFERENCES, differences)
+        + "".join(f"<p>{html.escape(text)}</p>" for text in _rows_left_out(result))
         + f"<p>{meaning}</p>{notes}"
     )
+
+
+def _rows_left_out(result: Comparison) -> list[str]:
+    shown = len(result.excerpt().models)
+    if shown == len(result.models):
+        return []
+    count = f"{len(result.models):,} models"
+    return [f"... the highest estimates of {count}; the JSON output and to_frame hold all of them"]
 
 
 def _comparison_heading(result: Comparison) -> str:
@@ -161,6 +171,7 @@ def _standing_columns(result: Comparison) -> tuple[str, ...]:
 
 
 def _comparison_rows(result: Comparison) -> tuple[list[list[str]], list[list[str]]]:
+    result = result.excerpt()
     standings = [
         [
             one.metric,

@@ -34,6 +34,8 @@ _EPILOG = """
 `unsample compare runs.parquet --by model --items 3706 --sampled 99 --seen excluded --json`
 
 `unsample compare ease=ease.csv als=als.csv --items 3706 --sampled 99 --html models.html`
+
+`unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
 """
 
 
@@ -63,6 +65,14 @@ def compare_command(
         str,
         typer.Option(metavar="NAME", help=f"{', '.join(comparison.CORRECTIONS)}."),
     ] = "holm",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Compare every other model with this one; or `best`, with the highest estimate "
+            "of each metric; or `all` pairs. By default all pairs of up to 100 models, else best.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the chances.")] = 0,
     html: Html = None,
     as_json: AsJson = False,
@@ -75,6 +85,7 @@ def compare_command(
         seen=seen,
         level=level,
         correction=correction,
+        against=against,
         rng=seed,
     )
     write_page(result, html)

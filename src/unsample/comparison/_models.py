@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, as_integer_array
+from unsample.comparison._results import listed_briefly
 from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, InputError
 from unsample.estimation import Estimates
@@ -24,6 +25,7 @@ __all__ = [
     "load_model",
     "match_users",
     "ranks_of",
+    "user_index",
     "users_of",
 ]
 
@@ -149,7 +151,7 @@ def users_of(
 def check_same_catalogue(models: list[Model]) -> None:
     sizes = {model.name: model.counts.largest_catalogue for model in models}
     if len(set(sizes.values())) > 1:
-        listed = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+        listed = listed_briefly([f"{name} {size:,}" for name, size in sizes.items()])
         raise DesignError(
             f"models must be ranked in one catalogue to be compared, got {listed}; metrics@K of "
             "different catalogues mean different things"
@@ -165,7 +167,10 @@ def match_users(models: list[Model], paired: bool | None) -> list[Model] | None:
         return None
     if models[0].users is None:
         return models
-    return [_sorted_by_user(model) for model in models]
+    first = _sorted_by_user(models[0])
+    # All have the same users: one array of them is enough for any number of models.
+    rest = (replace(_sorted_by_user(model), users=first.users) for model in models[1:])
+    return [first, *rest]
 
 
 def _why_unmatched(models: list[Model]) -> str:
@@ -206,3 +211,11 @@ def ranks_of(model: Model) -> tuple[IntArray, IntArray]:
     assert model.ranks is not None
     assert model.sampled is not None
     return model.ranks, model.sampled
+
+
+def user_index(model: Model) -> IntArray | None:
+    """Return a number for the user of each target, or None where each has a user of its own."""
+    if model.users is None:
+        return None
+    _, where = np.unique(model.users, return_inverse=True)
+    return np.asarray(where.reshape(-1), dtype=np.int64)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from unsample import metrics as _metrics
@@ -13,7 +15,13 @@ from unsample._pages import page_of
 from unsample.estimation import Estimates
 from unsample.metrics import Metric
 
-__all__ = ["Comparison", "Difference", "Standing", "turned_around"]
+__all__ = ["ALL", "BEST", "Comparison", "Difference", "Standing", "listed_briefly"]
+
+#: Which pairs are compared, if not those with one model: all, or the highest estimate with each.
+ALL, BEST = "all", "best"
+#: Longer lists of names are cut short in sentences, and longer tables where people read them.
+_MOST_NAMES = 20
+_MOST_ROWS = 50
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,8 @@ class Comparison:
     level: float
     correction: str
     warnings: tuple[str, ...] = ()
+    #: ``"all"`` pairs, ``"best"`` for the highest estimate with each other model, or a model.
+    against: str = ALL
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -90,21 +100,48 @@ class Comparison:
     def difference(self, a: str, b: str, metric: str | Metric) -> Difference:
         """Return the difference of two models on a metric, ``a`` minus ``b``."""
         name = _metrics.parse(metric).name
-        for one in self.differences:
-            if (one.metric, one.a, one.b) == (name, a, b):
-                return one
-            if (one.metric, one.a, one.b) == (name, b, a):
-                return turned_around(one)
-        raise KeyError(f"no difference of {a} and {b} on {name}; models: {', '.join(self.models)}")
+        if (name, a, b) in self._by_pair:
+            return self._by_pair[name, a, b]
+        if (name, b, a) in self._by_pair:
+            return _turned_around(self._by_pair[name, b, a])
+        if a != b and {a, b} <= self.estimates.keys() and self.against != ALL:
+            raise KeyError(
+                f"no difference of {a} and {b} on {name}: pairs were taken against {self.against!r}"
+            )
+        raise KeyError(
+            f"no difference of {a} and {b} on {name}; models: {listed_briefly(self.models)}"
+        )
+
+    @cached_property
+    def _by_pair(self) -> dict[tuple[str, str, str], Difference]:
+        return {(one.metric, one.a, one.b): one for one in self.differences}
 
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if none does."""
         name = _metrics.parse(metric).name
-        for model in self.models:
-            duels = [d for d in self.differences if d.metric == name and model in (d.a, d.b)]
-            if duels and all(duel.winner == model for duel in duels):
-                return model
-        return None
+        won = Counter(one.winner for one in self.differences if one.metric == name and one.winner)
+        return next((model for model in won if won[model] == len(self.models) - 1), None)
+
+    def excerpt(self) -> Comparison:
+        """Return what people are shown of very many models: on each metric the first 50.
+
+        Differences of many models are cut short as well, those between the highest estimates
+        come first. `to_frame` and `to_dict` hold everything.
+        """
+        if len(self.models) <= _MOST_ROWS:
+            return self
+        standings: list[Standing] = []
+        differences: list[Difference] = []
+        for metric in dict.fromkeys(one.metric for one in self.standings):
+            rows = [one for one in self.standings if one.metric == metric]
+            height = {one.model: place for place, one in enumerate(rows)}
+            held = [one for one in self.differences if one.metric == metric]
+            standings += rows[:_MOST_ROWS]
+            differences += sorted(held, key=lambda one: height[one.a] + height[one.b])[:_MOST_ROWS]
+        shown = {one.model: self.estimates[one.model] for one in standings}
+        return replace(
+            self, estimates=shown, standings=tuple(standings), differences=tuple(differences)
+        )
 
     def sentences(self) -> tuple[str, ...]:
         """Return the verdict on each metric as a person would write it in a paper."""
@@ -118,6 +155,7 @@ class Comparison:
             "paired": self.paired,
             "level": self.level,
             "correction": self.correction,
+            "against": self.against,
             "standings": [vars(one) for one in self.standings],
             "differences": [vars(one) for one in self.differences],
             "sentences": list(self.sentences()),
@@ -151,7 +189,7 @@ class Comparison:
         return comparison_html(self)
 
 
-def turned_around(one: Difference) -> Difference:
+def _turned_around(one: Difference) -> Difference:
     return Difference(
         one.metric,
         one.b,
@@ -168,6 +206,8 @@ def turned_around(one: Difference) -> Difference:
 
 
 def _sentence(comparison: Comparison, metric: str) -> str:
+    if comparison.against not in {ALL, BEST}:
+        return _sentence_about(comparison, comparison.against, metric)
     rows = [one for one in comparison.standings if one.metric == metric]
     best = comparison.winner(metric)
     share = f"{comparison.level:.0%}"
@@ -179,18 +219,38 @@ def _sentence(comparison: Comparison, metric: str) -> str:
         )
         return (
             f"{best} has the highest full-catalogue {metric} ({_corrected_by(comparison)}): it "
-            f"beats {_listed(others)}, by at least {closest.low:.4f} ({share} interval of the "
-            f"smallest difference, to {closest.b}: [{closest.low:.4f}, {closest.high:.4f}])."
+            f"beats {listed_briefly(others)}, by at least {closest.low:.4f} ({share} interval of "
+            f"the smallest difference, to {closest.b}: [{closest.low:.4f}, {closest.high:.4f}])."
         )
     leader = rows[0]
     rivals = [one.model for one in rows[1:] if one.place == 1]
     if leader.place > 1 or not rivals:
         return f"No model can be called the best on {metric}."
+    named = listed_briefly([leader.model, *rivals])
     return (
-        f"Which of {_listed([leader.model, *rivals])} has the highest full-catalogue {metric} "
+        f"Which of {named} has the highest full-catalogue {metric} "
         f"cannot be told from this sample at {share}; {leader.model} has the highest estimate "
         f"({leader.value:.4f}), and is the best with {_chance(leader.if_alike)} if sampling "
         "misleads about all models alike."
+    )
+
+
+def _sentence_about(comparison: Comparison, baseline: str, metric: str) -> str:
+    """Return how the models stand to the one that all were compared with."""
+    duels = [one for one in comparison.differences if one.metric == metric]
+    better = [one for one in duels if one.winner == one.b]
+    worse = sum(one.winner == one.a for one in duels)
+    text = (
+        f"Of {len(duels):,} models, {len(better):,} have a higher full-catalogue {metric} than "
+        f"{baseline} and {worse:,} a lower one ({_corrected_by(comparison)}); "
+        f"{len(duels) - len(better) - worse:,} cannot be told apart from it."
+    )
+    if not better:
+        return text
+    ahead = min(better, key=lambda one: one.value)
+    return (
+        f"{text} The highest estimate of those that beat it is that of {ahead.b}: "
+        f"{-ahead.value:.4f} above, [{-ahead.high:.4f}, {-ahead.low:.4f}]."
     )
 
 
@@ -199,8 +259,14 @@ def _corrected_by(comparison: Comparison) -> str:
     return share if comparison.correction == "none" else f"{share}, {comparison.correction.title()}"
 
 
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def listed_briefly(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence, cut short where there are very many."""
+    if len(names) == 1:
+        return names[0]
+    if len(names) > _MOST_NAMES:
+        rest = len(names) - _MOST_NAMES
+        return f"{', '.join(names[:_MOST_NAMES])} and {rest:,} others"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _chance(value: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -57,7 +58,7 @@ def load_ranks(dataset: str, recommender: str, *, protocol: str = "everyday") ->
     >>> len(ranks), int(ranks.items.max())
     (6040, 3706)
     """
-    provenance = _provenance()
+    provenance = deepcopy(_provenance())  # a caller's changes must not reach the next one
     check_choice("dataset", dataset, provenance, error=DatasetError)
     entry = provenance[dataset]
     check_choice("recommender", recommender, entry["recommenders"], error=DatasetError)

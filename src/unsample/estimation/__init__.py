@@ -7,6 +7,7 @@ from unsample.estimation._estimate import (
     EVERYDAY,
     estimate,
     exact,
+    quiet_estimate,
 )
 from unsample.estimation._results import DEFAULT_LEVEL, Estimate, Estimates
 
@@ -20,4 +21,5 @@ __all__ = [
     "Estimates",
     "estimate",
     "exact",
+    "quiet_estimate",
 ]

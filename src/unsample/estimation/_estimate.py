@@ -40,7 +40,15 @@ from unsample.metrics import Metric
 from unsample.sampling import Design
 from unsample.simplex import Certificate, Status
 
-__all__ = ["DEFAULT_METHOD", "DEFAULT_METRICS", "ERRORS", "EVERYDAY", "estimate", "exact"]
+__all__ = [
+    "DEFAULT_METHOD",
+    "DEFAULT_METRICS",
+    "ERRORS",
+    "EVERYDAY",
+    "estimate",
+    "exact",
+    "quiet_estimate",
+]
 
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
@@ -52,7 +60,8 @@ _MOST_SINGLE_RANKS = 20_000
 #: What methods that care about seen items take for granted where nothing is said.
 EVERYDAY = "excluded"
 
-_Note = tuple[type[UnsampleWarning], str]
+#: A kind of warning, and its text.
+Note = tuple[type[UnsampleWarning], str]
 
 
 def estimate(
@@ -124,7 +133,39 @@ def estimate(
     """
     if sampler != "uniform":
         Design(items=2, sampled=1, sampler=sampler)
-    counts = _as_counts(ranks, items, sampled, weights, users, replacement)
+    result, notes = quiet_estimate(
+        _as_counts(ranks, items, sampled, weights, users, replacement),
+        metrics=metrics,
+        method=method,
+        stop=stop,
+        seen=seen,
+        shape=shape,
+        errors=errors,
+        resamples=resamples,
+        rng=rng,
+    )
+    for category, text in notes:
+        warnings.warn(text, category, stacklevel=2)
+    return result
+
+
+def quiet_estimate(
+    counts: RankCounts,
+    *,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
+    stop: int | None = None,
+    seen: str | None = None,
+    shape: str | Shape | None = None,
+    errors: str = "bootstrap",
+    resamples: int = 400,
+    rng: Seed = 0,
+) -> tuple[Estimates, tuple[Note, ...]]:
+    """Return the estimates and what `estimate` would warn of, without warning.
+
+    Callers that say it in their own way need no filters: those belong to the whole process, and
+    threads that change them for a moment leave them changed for each other.
+    """
     wanted = _metrics.parse_all(metrics)
     methods = _estimators.parse_all(method)
     check_choice("errors", errors, ERRORS)
@@ -142,14 +183,12 @@ def estimate(
     observed = Observed.prepare(grouped, resampled=batch, cutoffs=cutoffs, seen=seen or EVERYDAY)
     evaluations = {str(one): one.evaluate(observed, wanted) for one in methods}
     certainty = None if observed.known.all() else Certainty.of(grouped, cutoffs, assumed, stop=stop)
-    notes: list[_Note] = [
+    notes: tuple[Note, ...] = (
         *_resolution_notes(wanted, counts),
         *((BiasedMethodWarning, one.caution) for one in methods if one.caution),
         *_solver_notes(evaluations),
         *_refutation_notes(certainty),
-    ]
-    for category, text in notes:
-        warnings.warn(text, category, stacklevel=2)
+    )
     entries: list[Estimate] = []
     for name, evaluation in evaluations.items():
         found = sampling_errors(evaluation.values, observed) if delta else [None] * len(wanted)
@@ -167,7 +206,7 @@ def estimate(
             )
             for column, (metric, error) in enumerate(zip(wanted, found, strict=True))
         )
-    return Estimates(
+    result = Estimates(
         tuple(entries),
         counts,
         {
@@ -183,6 +222,7 @@ def estimate(
             if evaluation.explanation
         },
     )
+    return result, notes
 
 
 def exact(
@@ -273,7 +313,7 @@ def _resample(counts: RankCounts, size: int, rng: Seed) -> FloatArray | None:
     return counts.resample(size, rng=as_rng(rng))
 
 
-def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[_Note]:
+def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[Note]:
     blind = [metric.name for metric in wanted if not is_resolved(metric, counts)]
     if not blind:
         return []
@@ -293,8 +333,8 @@ def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[_N
 
 def _solver_notes(
     evaluations: Mapping[str, Evaluation],
-) -> list[_Note]:
-    notes: list[_Note] = []
+) -> list[Note]:
+    notes: list[Note] = []
     for name, evaluation in evaluations.items():
         if not evaluation.certificate.usable:
             text = f"{name} did not converge on the data: {evaluation.certificate}"
@@ -305,7 +345,7 @@ def _solver_notes(
     return notes
 
 
-def _refutation_notes(certainty: Certainty | None) -> list[_Note]:
+def _refutation_notes(certainty: Certainty | None) -> list[Note]:
     if certainty is None or certainty.fits():
         return []
     if certainty.shape_in_use() is None:

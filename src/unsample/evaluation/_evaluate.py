@@ -16,14 +16,14 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice, check_integer
 from unsample.counts import RankCounts
-from unsample.errors import (
-    DesignError,
-    InputError,
-    ScoreError,
-    UnresolvedWarning,
-    UnsampleWarning,
+from unsample.errors import DesignError, InputError, ScoreError, UnresolvedWarning
+from unsample.estimation import (
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    Estimates,
+    exact,
+    quiet_estimate,
 )
-from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate, exact
 from unsample.estimators import Estimator
 from unsample.evaluation._checkpoint import Checkpoint, State, identity
 from unsample.evaluation._designs import Adaptive, Design, Standing, as_design
@@ -436,22 +436,21 @@ class _Outcome:
         )
         stop = self.design.stop if isinstance(self.design, Adaptive) else None
         default = DEFAULT_METHOD if stop is None else ADAPTIVE_METHOD
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UnsampleWarning)
-            found = estimate(
-                merged,
-                metrics=metrics,
-                method=default if method is None else method,
-                stop=stop,
-                seen=seen,
-                resamples=resamples,
-                rng=rng,
-            )
-        notes = [note for note in caught if not issubclass(note.category, UnresolvedWarning)]
+        found, said = quiet_estimate(
+            merged,
+            metrics=metrics,
+            method=default if method is None else method,
+            stop=stop,
+            seen=seen,
+            resamples=resamples,
+            rng=rng,
+        )
+        # Which metrics are resolved is judged here, by the sizes that samples grew to.
+        notes = [note for note in said if not issubclass(note[0], UnresolvedWarning)]
         resolved = {metric: self._resolves(metric) for metric in metrics}
-        texts = [str(note.message) for note in notes]
-        for note in notes:
-            warnings.warn(note.message, stacklevel=4)
+        texts = [text for _, text in notes]
+        for category, text in notes:
+            warnings.warn(text, category, stacklevel=4)
         if not all(resolved.values()):
             texts.append(self._unresolved(resolved))
             warnings.warn(texts[-1], UnresolvedWarning, stacklevel=4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +12,9 @@ import numpy as np
 
 from unsample._checks import IntArray, Seed, as_rng, check_choice
 from unsample._pages import page_of
+from unsample.counts import RankCounts
 from unsample.datasets import PROTOCOLS, Split, load_ranks, standard_split
-from unsample.errors import UnsampleWarning
-from unsample.estimation import DEFAULT_METRICS, Estimates, estimate, exact
+from unsample.estimation import DEFAULT_METRICS, Estimates, exact, quiet_estimate
 from unsample.estimators import Estimator
 from unsample.evaluation._designs import Design
 from unsample.evaluation._evaluate import evaluate, evaluate_known_ranks
@@ -125,20 +124,21 @@ def evaluate_ranks(
     truth = exact(targets.ranks, items=targets.items, metrics=metrics, resamples=resamples, rng=rng)
     if targets.sampled_ranks is None or targets.sampled is None:
         return Evaluation(targets, truth)
-    with warnings.catch_warnings():
-        # They stand in the result, and are printed with it.
-        warnings.simplefilter("ignore", UnsampleWarning)
-        estimates = estimate(
-            targets.sampled_ranks,
-            items=targets.items,
-            sampled=targets.sampled,
-            metrics=metrics,
-            method=method,
-            replacement=targets.replacement,
-            seen=_SAID[targets.protocol],
-            resamples=resamples,
-            rng=rng,
-        )
+    counts = RankCounts.from_ranks(
+        targets.sampled_ranks,
+        items=targets.items,
+        sampled=targets.sampled,
+        replacement=targets.replacement,
+    )
+    # Warnings stand in the result, and are printed with it.
+    estimates, _ = quiet_estimate(
+        counts,
+        metrics=metrics,
+        method=method,
+        seen=_SAID[targets.protocol],
+        resamples=resamples,
+        rng=rng,
+    )
     return Evaluation(targets, truth, estimates, estimates.warnings)
 
 

@@ -122,8 +122,10 @@ def plot_comparison(
 ) -> Axes:
     """Plot the difference of each pair of models with its interval.
 
-    ``metric`` is the one to show, by default the first that was compared.
+    ``metric`` is the one to show, by default the first that was compared. Of very many models
+    those with the highest estimates are shown.
     """
+    result = result.excerpt()
     name = result.differences[0].metric if metric is None else _metrics.parse(metric).name
     rows = [one for one in result.differences if one.metric == name]
     if not rows:

@@ -42,6 +42,8 @@ __all__ = [
 
 #: More cards than this are a table in disguise.
 _MOST_CARDS = 8
+#: Curves of more models than this are not drawn; each needs linear programs at every K.
+_MOST_CURVES = 12
 
 
 def estimates_page(result: Estimates, *, verb: str = "") -> Page:
@@ -151,6 +153,7 @@ def comparison_page(result: Comparison) -> Page:
     first = next(iter(result.estimates.values()))
     how = "user by user" if result.paired else "unpaired"
     correction = "no correction" if result.correction == "none" else result.correction
+    shown = result.excerpt()
     return Page(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",
@@ -159,20 +162,45 @@ def comparison_page(result: Comparison) -> Page:
         headline=result.sentences(),
         cards=(),
         parts=(
-            _differences_part(result),
-            _standings_part(result),
-            *_curve_parts(result.estimates, result.level),
+            _differences_part(shown),
+            _standings_part(shown),
+            *_curve_parts(_first_models(shown), result.level),
         ),
         meanings=(*_words.COMPARISON_MEANINGS, *_words.meanings(first, result.level)),
         assumptions=_words.assumptions(first),
         settings=(
-            ("Models", ", ".join(result.models)),
+            ("Models", _models_in_words(result, shown)),
             ("Compared", how),
+            ("Pairs", result.against),
+            *_curves_left_out(shown),
             ("Level", f"{100 * result.level:g} %"),
             ("Correction for many pairs", correction),
             *_words.settings(first),
         ),
     )
+
+
+def _first_models(result: Comparison) -> dict[str, Estimates]:
+    """Return the models whose curves are drawn: more of them no eye can follow."""
+    if len(result.models) <= _MOST_CURVES:
+        return dict(result.estimates)
+    metric = result.standings[0].metric
+    rows = [one.model for one in result.standings if one.metric == metric]
+    return {name: result.estimates[name] for name in rows[:_MOST_CURVES]}
+
+
+def _curves_left_out(result: Comparison) -> tuple[tuple[str, str], ...]:
+    if len(result.models) <= _MOST_CURVES:
+        return ()
+    metric = result.standings[0].metric
+    return (("Curves", f"those of the {_MOST_CURVES} highest estimates of {metric}"),)
+
+
+def _models_in_words(result: Comparison, shown: Comparison) -> str:
+    names = ", ".join(shown.models)
+    if shown is result:
+        return names
+    return f"{len(result.models):,}; shown here are the highest estimates: {names}"
 
 
 def plan_page(result: Plan) -> Page:
