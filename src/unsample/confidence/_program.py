@@ -27,6 +27,8 @@ from unsample.grid import RankGrid
 __all__ = ["InfeasibleError", "Lowest", "Program"]
 
 _OPTIMAL, _INFEASIBLE = 0, 2
+#: A limit on the logarithm of the ratio of neighbouring densities that is beyond this is none.
+_STEEPEST = 30.0
 #: Tried in turn: presolving costs more than it saves in programs this small, but is steadier.
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"method": "highs-ds", "options": {"presolve": False}},
@@ -129,7 +131,8 @@ class Program:
         # P[b + 1] / width >= P[b] / width * exp(lowest * step), and the same from above; each row
         # is scaled so that its largest coefficient is one.
         for sign, exponent in ((-1.0, lowest), (1.0, highest)):
-            kept = np.isfinite(exponent)
+            # Catalogues of very different sizes make limits so loose that they say nothing.
+            kept = np.abs(exponent) * step <= _STEEPEST
             ratio = np.exp(np.where(kept, exponent, 0.0) * step) * width[1:] / width[:-1]
             scale = np.maximum(ratio, 1.0)
             values = np.concatenate([sign / scale, -sign * ratio / scale])

@@ -5,6 +5,8 @@ from unsample.estimation._estimate import (
     DEFAULT_METRICS,
     ERRORS,
     EVERYDAY,
+    Note,
+    clipping_notes,
     estimate,
     exact,
 )
@@ -18,6 +20,8 @@ __all__ = [
     "EVERYDAY",
     "Estimate",
     "Estimates",
+    "Note",
+    "clipping_notes",
     "estimate",
     "exact",
 ]

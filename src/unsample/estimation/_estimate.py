@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
 from unsample.errors import (
     BiasedMethodWarning,
+    ClippedWarning,
     ConvergenceWarning,
     DesignError,
     InputError,
@@ -40,7 +42,16 @@ from unsample.metrics import Metric
 from unsample.sampling import Design
 from unsample.simplex import Certificate, Status
 
-__all__ = ["DEFAULT_METHOD", "DEFAULT_METRICS", "ERRORS", "EVERYDAY", "estimate", "exact"]
+__all__ = [
+    "DEFAULT_METHOD",
+    "DEFAULT_METRICS",
+    "ERRORS",
+    "EVERYDAY",
+    "Note",
+    "clipping_notes",
+    "estimate",
+    "exact",
+]
 
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
@@ -52,7 +63,8 @@ _MOST_SINGLE_RANKS = 20_000
 #: What methods that care about seen items take for granted where nothing is said.
 EVERYDAY = "excluded"
 
-_Note = tuple[type[UnsampleWarning], str]
+#: A warning to give: its category and its words.
+Note: TypeAlias = tuple[type[UnsampleWarning], str]
 
 
 def estimate(
@@ -142,17 +154,19 @@ def estimate(
     observed = Observed.prepare(grouped, resampled=batch, cutoffs=cutoffs, seen=seen or EVERYDAY)
     evaluations = {str(one): one.evaluate(observed, wanted) for one in methods}
     certainty = None if observed.known.all() else Certainty.of(grouped, cutoffs, assumed, stop=stop)
-    notes: list[_Note] = [
+    notes: list[Note] = [
         *_resolution_notes(wanted, counts),
         *((BiasedMethodWarning, one.caution) for one in methods if one.caution),
         *_solver_notes(evaluations),
+        *clipping_notes(evaluations, wanted),
         *_refutation_notes(certainty),
     ]
     for category, text in notes:
         warnings.warn(text, category, stacklevel=2)
     entries: list[Estimate] = []
     for name, evaluation in evaluations.items():
-        found = sampling_errors(evaluation.values, observed) if delta else [None] * len(wanted)
+        smooth = evaluation.smooth_values
+        found = sampling_errors(smooth, observed) if delta else [None] * len(wanted)
         replicates = evaluation.values[:0] if delta else evaluation.values[1:]
         entries.extend(
             Estimate(
@@ -164,6 +178,7 @@ def estimate(
                 replicates[:, column],
                 certainty,
                 error,
+                evaluation.clipped[column],
             )
             for column, (metric, error) in enumerate(zip(wanted, found, strict=True))
         )
@@ -273,7 +288,7 @@ def _resample(counts: RankCounts, size: int, rng: Seed) -> FloatArray | None:
     return counts.resample(size, rng=as_rng(rng))
 
 
-def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[_Note]:
+def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[Note]:
     blind = [metric.name for metric in wanted if not is_resolved(metric, counts)]
     if not blind:
         return []
@@ -293,8 +308,8 @@ def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[_N
 
 def _solver_notes(
     evaluations: Mapping[str, Evaluation],
-) -> list[_Note]:
-    notes: list[_Note] = []
+) -> list[Note]:
+    notes: list[Note] = []
     for name, evaluation in evaluations.items():
         if not evaluation.certificate.usable:
             text = f"{name} did not converge on the data: {evaluation.certificate}"
@@ -305,7 +320,28 @@ def _solver_notes(
     return notes
 
 
-def _refutation_notes(certainty: Certainty | None) -> list[_Note]:
+def clipping_notes(evaluations: Mapping[str, Evaluation], wanted: tuple[Metric, ...]) -> list[Note]:
+    """Say which values left the range of their metric, and what they were."""
+    notes: list[Note] = []
+    for name, evaluation in evaluations.items():
+        moved = [
+            f"{metric.name} = {before:.6g}"
+            for metric, before, clipped in zip(
+                wanted, evaluation.smooth_values[0], evaluation.clipped, strict=True
+            )
+            if clipped
+        ]
+        if moved:
+            text = (
+                f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped "
+                "into it: the method is linear in the counts and too noisy for these data; "
+                "use auto or mle"
+            )
+            notes.append((ClippedWarning, text))
+    return notes
+
+
+def _refutation_notes(certainty: Certainty | None) -> list[Note]:
     if certainty is None or certainty.fits():
         return []
     if certainty.shape_in_use() is None:
