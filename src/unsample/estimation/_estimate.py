@@ -312,7 +312,10 @@ def _solver_notes(
     notes: list[Note] = []
     for name, evaluation in evaluations.items():
         if not evaluation.certificate.usable:
-            text = f"{name} did not converge on the data: {evaluation.certificate}"
+            text = (
+                f"{name} did not converge on the data ({evaluation.certificate}): do not rely on "
+                "its values, and use another method, for instance auto"
+            )
             notes.append((ConvergenceWarning, text))
         elif evaluation.failures:
             text = f"{name} did not converge on {evaluation.failures} bootstrap samples"
