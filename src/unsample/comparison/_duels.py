@@ -13,13 +13,17 @@ from unsample._checks import FloatArray, IntArray
 from unsample.comparison._models import Model, ranks_of
 from unsample.comparison._results import Difference, Standing, turned_around
 from unsample.confidence import AffineBound
+from unsample.distribution import bin_weights
 from unsample.estimation import Estimate, Estimates
+from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
 __all__ = ["CORRECTIONS", "Duels", "corrected"]
 
 #: How the chance of any wrong verdict among many is kept at 1 - level.
 CORRECTIONS = ("holm", "bonferroni", "none")
+#: Bounds that pass each other by less than this share of their error do so by rounding.
+_ROUNDING = 0.01
 #: Draws behind the chances of being the best of several models.
 _DRAWS = 20_000
 
@@ -63,20 +67,32 @@ class Duels:
         z = float(ndtri((1.0 + self.level) / 2.0))
         spread = self._spread(metric, a, b)
         alike = float(ndtr(value / spread)) if spread > 0 else 0.5
-        if self._few(a) or self._few(b):
+        low, low_error = self._bound(metric, a, b, -1)
+        high, high_error = self._bound(metric, a, b, +1)
+        # The two bounds are means of different scores. Where they pass each other by more than
+        # rounding, the data hardly fit the shape, and only limits that hold anyway are trusted.
+        passed = low - high > _ROUNDING * min(low_error, high_error)
+        if passed or self._few(a) or self._few(b):
             ends = self._exact_limits(metric, a, b)
             # The limits hold for all pairs together, so that no correction can undo a verdict.
             least, most = float(ends[0] > 0), 1.0 - float(ends[1] < 0)
         else:
-            low, low_error = self._bound(metric, a, b, -1)
-            high, high_error = self._bound(metric, a, b, +1)
+            low, high = min(low, high), max(low, high)
             least, most = float(ndtr(low / low_error)), float(ndtr(high / high_error))
-            ends = low - z * low_error, high + z * high_error
+            most = max(least, most)
+            span = self._span(metric)
+            ends = max(low - z * low_error, -span), min(high + z * high_error, span)
         # Two-sided: a verdict may fall either way.
         p_value = min(1.0, 2.0 * min(1.0 - least, most))
         return Difference(
             metric.name, a.name, b.name, value, *ends, least, most, alike, p_value, None
         )
+
+    def _span(self, metric: Metric) -> float:
+        """Return the greatest difference that any two models could have."""
+        items = max(model.counts.largest_catalogue for model in self.models)
+        grid = RankGrid.build(items, cutoffs=[metric.cutoff(items)])
+        return float(np.ptp(bin_weights(metric, grid)))
 
     def _bound(self, metric: Metric, a: Model, b: Model, side: int) -> tuple[float, float]:
         """Return the least (-1) or greatest (+1) difference, and its standard error."""
