@@ -34,7 +34,10 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"method": "highs-ds", "options": {"presolve": False}},
     {"method": "highs-ds"},
     {"method": "highs-ipm"},
+    {"method": "highs-ipm", "options": {"presolve": False}},
 )
+#: Constraints that can be met but for this are met: the tolerance of the solver.
+_FEASIBLE = 1e-7
 
 
 class InfeasibleError(Exception):
@@ -159,4 +162,24 @@ def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) ->
             return result
         if result.status == _INFEASIBLE:
             raise InfeasibleError
+    # Solvers give up on programs that are infeasible by little.
+    if _least_violation(constraints, limits) > _FEASIBLE:
+        raise InfeasibleError
     raise SolverError(f"the linear program of a bound was not solved: {result.message}")
+
+
+def _least_violation(constraints: Any, limits: FloatArray) -> float:
+    """Return by how much some constraint is missed at least: a program that is never infeasible."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    rows, size = constraints.shape
+    result = linprog(
+        np.append(np.zeros(size), 1.0),
+        A_ub=sparse.hstack([constraints, sparse.csc_matrix(np.full((rows, 1), -1.0))]).tocsc(),
+        b_ub=limits,
+        A_eq=np.append(np.ones(size), 0.0)[None, :],
+        b_eq=[1.0],
+        method="highs-ds",
+    )
+    return float(result.fun) if result.status == _OPTIMAL else 0.0
