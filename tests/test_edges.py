@@ -15,20 +15,26 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.optimize
+import scipy.sparse
 
 import unsample
 from unsample import estimators
+from unsample.confidence._program import InfeasibleError, _solve_program
 from unsample.counts import RankCounts
 from unsample.errors import (
     ClippedWarning,
     ConvergenceWarning,
     InputError,
     RankError,
+    RefutedWarning,
+    SolverError,
     UnsampleWarning,
 )
 from unsample.estimation import Estimate
 from unsample.estimators import REGISTRY, Observed
 from unsample.metrics import parse_all
+from unsample.ranking import sampled_ranks
 from unsample.sampling import Design
 
 METRICS = parse_all(["Recall@1", "Recall@10", "NDCG@10", "AP@10", "Recall@500", "AUC", "NDCG"])
@@ -256,6 +262,49 @@ def test_ranks_all_alike_do_not_keep_the_beta_law_from_an_answer():
         assert evaluation.values[0, 1] == pytest.approx(1 - (rank - 1) / 99, abs=0.02)
 
 
+def test_data_that_just_fail_to_fit_any_distribution_are_called_refuted():
+    """Solvers give up on linear programs that are infeasible by little, and estimates with them."""
+    rng = np.random.default_rng(3)
+    plain = np.repeat(np.arange(15.0), 4)
+    scores = rng.permuted(np.tile(plain, (1500, 1)), axis=1)
+    level = 14 - np.floor(15 * rng.beta(0.6, 1.6, 1500)).astype(int)
+    drawn = sampled_ranks(
+        scores.__getitem__,
+        np.arange(1500),
+        np.argmax(scores == level[:, None], axis=1),
+        items=60,
+        sampled=20,
+        repeats=12,
+        rng=5,
+    )
+    with pytest.warns(RefutedWarning, match="refute|no distribution"):
+        for ranks in drawn.ranks:
+            result = unsample.estimate(
+                ranks, items=60, sampled=21, metrics="Recall@20", method="mle", resamples=0
+            )
+            _check(result["Recall@20"], 60)
+
+
+@pytest.mark.parametrize(("excess", "refuted"), [(4e-5, True), (1e-9, False)])
+def test_a_program_that_no_solver_decides_is_judged_by_its_least_violation(
+    excess, refuted, monkeypatch
+):
+    """Every attempt fails; by how much the constraints are missed at least decides."""
+
+    class Undecided:
+        status, message = 4, "Solve error"
+
+    def only_phase_one(objective, **problem):
+        return solve(objective, **problem) if objective[-1] == 1.0 else Undecided
+
+    solve = scipy.optimize.linprog
+    monkeypatch.setattr(scipy.optimize, "linprog", only_phase_one)
+    # P1 + P2 = 1 and P1 + P2 <= 1 - excess.
+    program = (np.zeros(2), scipy.sparse.csc_matrix(np.ones((1, 2))), np.array([1.0 - excess]))
+    with pytest.raises(InfeasibleError if refuted else SolverError):
+        _solve_program(*program)
+
+
 # -- the other doors ------------------------------------------------------------------------------
 
 
@@ -417,7 +466,7 @@ def test_numbers_do_not_depend_on_the_number_of_threads():
         assert many.keys() == one.keys()
         for path, value in one.items():
             if isinstance(value, float):
-                assert many[path] == pytest.approx(value, rel=1e-6, abs=1e-9), path
+                assert many[path] == pytest.approx(value, rel=1e-9, abs=1e-12), path
 
 
 def _flat(value: object, path: str = "") -> dict[str, object]:

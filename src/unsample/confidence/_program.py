@@ -182,4 +182,4 @@ def _least_violation(constraints: Any, limits: FloatArray) -> float:
         b_eq=[1.0],
         method="highs-ds",
     )
-    return float(result.fun) if result.status == _OPTIMAL else 0.0
+    return 0.0 if result.fun is None else float(result.fun)
