@@ -304,6 +304,60 @@ def test_a_sample_of_everything_is_exact(name, ranks, resample):
         assert row == pytest.approx(truth, abs=1e-12)
 
 
+LIMIT_RANKS = np.array([5, 1, 0, 2, 3, 0, 1, 4, 0, 2, 1, 1]) / 20
+LIMIT_METRICS = parse_all(["Recall@1", "Recall@4", "NDCG@6", "AUC"])
+
+
+def _distance_from_the_truth(method: str, design: Design) -> float:
+    """Return the largest error from a histogram without noise: the expected one."""
+    ranks = np.arange(1, design.n + 1)
+    expected = 1e6 * design.pmf(ranks[:, None], np.arange(1, 13)) @ LIMIT_RANKS
+    ranks, expected = ranks[expected > 1e-40], expected[expected > 1e-40]
+    counts = RankCounts.from_ranks(
+        ranks, items=12, sampled=design.sampled, weights=expected, replacement=design.replacement
+    )
+    estimator = estimators.parse(method)
+    wanted = [metric for metric in LIMIT_METRICS if estimator.supports(metric)]
+    observed = Observed.prepare(counts, cutoffs=[1, 4, 6])
+    truth = [LIMIT_RANKS @ metric.weights(np.arange(1, 13), 12) for metric in wanted]
+    return float(np.abs(estimator.evaluate(observed, wanted).values[0] - truth).max())
+
+
+@pytest.mark.parametrize(
+    ("method", "tolerance"),
+    [
+        *[(name, 1e-3) for name in ("auto", "smooth", "mle", "cls", "bv", "bv_mle", "bv_mes")],
+        *[(name, 1e-3) for name in ("mn_mle", "mn_mes", "map(strength=1e-6)")],
+        ("recall_map", 0.02),
+    ],
+)
+def test_samples_that_see_every_rank_sharply_are_all_but_exact(method, tolerance):
+    """The limit n to infinity with replacement; a prior must be weak to be outvoted by data.
+
+    Not in it: ``naive``, which is on another scale; ``rank`` and the other maps of cutoffs, which
+    put half of the targets at K beyond it; ``wmle``, whose weights stay; ``beta``, whose family
+    need not hold the truth.
+    """
+    assert _distance_from_the_truth(method, Design(12, 1000)) < tolerance
+
+
+@pytest.mark.parametrize(
+    ("family", "strengths"),
+    [
+        ("map(strength={})", (0.1, 1e-3, 1e-6)),
+        ("mes(eta={})", (1e-2, 1e-4, 1e-8)),
+        ("mes(eta={}, scaling=later)", (1e-1, 1e-4, 1e-6)),
+        ("mle(iterations={})", (10, 100, 10_000)),
+    ],
+)
+def test_as_a_prior_fades_the_error_goes_to_nothing(family, strengths):
+    """All but one item sampled, without replacement: what is left of the error is the prior's."""
+    design = Design(12, 10, replacement=False)
+    errors = [_distance_from_the_truth(family.format(one), design) for one in strengths]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 2e-4
+
+
 # -- names ----------------------------------------------------------------------------------------
 
 FAMILIES = list(metrics.REGISTRY.values())
