@@ -8,9 +8,18 @@ import sys
 import numpy as np
 import pytest
 
+from tests.promises import Report, ledger
 from unsample.cli import main
 from unsample.counts import RankCounts
 from unsample.sampling import Design
+
+__all__ = ["ledger"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the process that all test reports come to write the report of promises."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Report(config.rootpath / "out" / "validity"))
 
 
 @pytest.fixture(scope="session")

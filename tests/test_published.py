@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unsample
+from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample.confidence import Evidence
 from unsample.counts import RankCounts
 from unsample.errors import ContradictionError, InputError, MetricError, RefutedWarning
@@ -378,13 +379,22 @@ def _coverage(items_factor: float, simulations: int, protocol: str) -> float:
     return worst
 
 
+def _findings(items_factor: float, size: int, protocol: str) -> list[Finding]:
+    promise = "intervals from printed numbers cover the exact metrics"
+    least = _coverage(items_factor, size, protocol)
+    return [Finding(promise, protocol, "least coverage", least, 0.93, True, size)]
+
+
 @pytest.mark.validity
 @pytest.mark.parametrize("protocol", ["everyday", "paper"])
-def test_intervals_from_printed_numbers_cover_the_exact_metrics(protocol):
-    assert _coverage(1.0, 40, protocol) >= 0.93
+def test_intervals_from_printed_numbers_cover_the_exact_metrics(protocol, ledger):
+    keep(ledger(_findings(1.0, simulations(40), protocol)))
 
 
 @pytest.mark.validity
 @pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
-def test_a_wrong_catalogue_does_not_cover():
-    assert _coverage(4.0, 10, "everyday") < 0.5
+def test_a_wrong_catalogue_does_not_cover(ledger):
+    findings = ledger(_findings(4.0, 10, "everyday"), planted="N four times too large, published")
+    with pytest.raises(BrokenPromiseError):
+        keep(findings)
+    assert findings[0].value < 0.5

@@ -47,7 +47,8 @@ def health(entry: Estimate) -> str:
     """Return in words whether the value may be relied on."""
     if not entry.credible:
         return "OUTSIDE its interval"
-    return "resolved" if entry.resolved else "NOT RESOLVED"
+    health = "resolved" if entry.resolved else "NOT RESOLVED"
+    return f"{health}, clipped" if entry.clipped else health
 
 
 def explain_limits(result: Estimates) -> str:

@@ -42,6 +42,10 @@ __all__ = ["DesignCells", "RankCounts", "Targets"]
 _FORMAT = "unsample.RankCounts/1"
 _INTEGER_FIELDS = ("sampled", "items", "low", "high", "count")
 _FLOAT_FIELDS = ("weight", "weight_squared")
+#: Weights are squared and summed: within these limits that neither underflows nor overflows.
+_LIGHTEST, _HEAVIEST = 1e-100, 1e100
+_WEIGHT_RULE = f"weights must be 0 or between {_LIGHTEST:g} and {_HEAVIEST:g}"
+_WEIGHT_HINT = "multiply all of them by one number, which changes no estimate"
 #: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
 _CHUNK = 1 << 16
 
@@ -526,8 +530,15 @@ def _check_cells(cells: RankCounts) -> None:
     )
     _refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
     _refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
-    good = np.isfinite(cells.weight) & (cells.weight >= 0) & np.isfinite(cells.weight_squared)
-    _refuse_where(~good, "weights must be finite and not negative", cells.weight, InputError)
+    sums = np.stack([cells.weight, cells.weight_squared])
+    bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
+    _refuse_where(bad, "weights must be finite and not negative", cells.weight, InputError)
+    # The sum of squares of a cell, in the units of a weight.
+    typical = np.divide(
+        cells.weight_squared, cells.weight, out=np.zeros(len(bad)), where=cells.weight > 0
+    )
+    bad = _extreme(typical) | ((cells.weight > 0) & (typical == 0))
+    _refuse_where(bad, _WEIGHT_RULE, cells.weight, InputError, _WEIGHT_HINT)
     if not cells.weight.sum() > 0:
         raise InputError("weights must not all be zero: there is nothing to estimate from")
 
@@ -596,7 +607,12 @@ def _as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
         raise InputError(
             f"weights must be finite and not negative, got {array[where]} at position {where}"
         )
+    _refuse_where(_extreme(array), _WEIGHT_RULE, array, InputError, _WEIGHT_HINT)
     return array
+
+
+def _extreme(weights: FloatArray) -> npt.NDArray[np.bool_]:
+    return (weights > 0) & ((weights < _LIGHTEST) | (weights > _HEAVIEST))
 
 
 def _weight_of_user(

@@ -21,6 +21,7 @@
     └── MissingExtraError (also an ImportError)   an optional library is not installed
 
     UnsampleWarning (a UserWarning)
+    ├── ClippedWarning                    a method's value left the range of its metric
     ├── UnresolvedWarning                 the sample cannot see ranks as small as K
     ├── BiasedMethodWarning               the values are shown for comparison, not to be used
     ├── RefutedWarning                    the data contradict what was assumed or stated
@@ -37,6 +38,7 @@ __all__ = [
     "BudgetError",
     "CheckpointError",
     "ChecksumError",
+    "ClippedWarning",
     "ContradictionError",
     "ConvergenceWarning",
     "DatasetError",
@@ -138,6 +140,10 @@ class MissingExtraError(UnsampleError, ImportError):
 
 class UnsampleWarning(UserWarning):
     """Base of all warnings given by this package."""
+
+
+class ClippedWarning(UnsampleWarning):
+    """A method's value left the range of its metric and was brought back to the nearest limit."""
 
 
 class UnresolvedWarning(UnsampleWarning):

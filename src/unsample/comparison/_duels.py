@@ -15,13 +15,17 @@ from unsample._checks import FloatArray, IntArray
 from unsample.comparison._models import Model, ranks_of, user_index
 from unsample.comparison._results import ALL, BEST, Difference, Standing
 from unsample.confidence import AffineBound
+from unsample.distribution import bin_weights
 from unsample.estimation import Estimate, Estimates
+from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
 __all__ = ["CORRECTIONS", "Duels", "corrected"]
 
 #: How the chance of any wrong verdict among many is kept at 1 - level.
 CORRECTIONS = ("holm", "bonferroni", "none")
+#: Bounds that pass each other by less than this share of their error do so by rounding.
+_ROUNDING = 0.01
 #: Draws behind the chances of being the best of several models, and how many are made at once.
 _DRAWS, _DRAWS_AT_ONCE = 20_000, 1_000
 #: A model so many standard errors behind the highest estimate is the best in none of the draws.
@@ -104,7 +108,8 @@ class Duels:
 
     def differences(self, metric: Metric) -> list[Difference]:
         """Return the difference of each pair, with p-values not yet corrected."""
-        return [self._difference(metric, *pair) for pair in self._pairs(metric)]
+        span = self._span(metric)
+        return [self._difference(metric, *pair, span) for pair in self._pairs(metric)]
 
     def _pairs(self, metric: Metric) -> Iterator[tuple[_Entrant, _Entrant]]:
         everyone = (self._with_sides(metric, model) for model in self.models)
@@ -121,26 +126,50 @@ class Duels:
     def _named(self, name: str) -> Model:
         return next(model for model in self.models if model.name == name)
 
-    def _difference(self, metric: Metric, a: _Entrant, b: _Entrant) -> Difference:
+    def _difference(self, metric: Metric, a: _Entrant, b: _Entrant, span: float) -> Difference:
         from scipy.special import ndtr, ndtri
 
         value = a.value - b.value
         z = float(ndtri((1.0 + self.level) / 2.0))
         spread = a.spread(b)
         alike = float(ndtr(value / spread)) if spread > 0 else 0.5
-        if a.sides is None or b.sides is None:
+        bounds = self._bounds(a, b)
+        if bounds is None:
             ends = self._exact_limits(metric, a.model, b.model)
             # The limits hold for all pairs together, so that no correction can undo a verdict.
             least, most = float(ends[0] > 0), 1.0 - float(ends[1] < 0)
         else:
-            low, low_error = self._bound(a.sides[0], b.sides[1], a.model)
-            high, high_error = self._bound(a.sides[1], b.sides[0], a.model)
+            (low, low_error), (high, high_error) = bounds
             least, most = float(ndtr(low / low_error)), float(ndtr(high / high_error))
-            ends = low - z * low_error, high + z * high_error
+            most = max(least, most)
+            ends = max(low - z * low_error, -span), min(high + z * high_error, span)
         # Two-sided: a verdict may fall either way.
         p_value = min(1.0, 2.0 * min(1.0 - least, most))
         names = a.model.name, b.model.name
         return Difference(metric.name, *names, value, *ends, least, most, alike, p_value, None)
+
+    def _span(self, metric: Metric) -> float:
+        """Return the greatest difference that any two models could have."""
+        items = max(model.counts.largest_catalogue for model in self.models)
+        grid = RankGrid.build(items, cutoffs=[metric.cutoff(items)])
+        return float(np.ptp(bin_weights(metric, grid)))
+
+    def _bounds(
+        self, a: _Entrant, b: _Entrant
+    ) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """Return the least and the greatest difference, each with its standard error.
+
+        None where only limits that hold anyway can be trusted: few targets, or data that hardly fit
+        the shape. The two bounds are means of different scores, and then pass each other by more
+        than rounding.
+        """
+        if a.sides is None or b.sides is None:
+            return None
+        low, low_error = self._bound(a.sides[0], b.sides[1], a.model)
+        high, high_error = self._bound(a.sides[1], b.sides[0], a.model)
+        if low - high > _ROUNDING * min(low_error, high_error):
+            return None
+        return (min(low, high), low_error), (max(low, high), high_error)
 
     def _bound(self, of_a: _Side, of_b: _Side, model: Model) -> tuple[float, float]:
         """Return the least or greatest difference, and its standard error."""

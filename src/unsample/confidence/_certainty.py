@@ -202,7 +202,9 @@ class Certainty:
             high: Lowest = program.lowest(-weights)
         except InfeasibleError:
             return widest
-        return max(low.value, widest[0]), min(-high.value, widest[1])
+        least, most = max(low.value, widest[0]), min(-high.value, widest[1])
+        # Both are solved to a tolerance: where they should meet, they may pass each other.
+        return min(least, most), max(least, most)
 
     def _program(self, shape: Shape, level: float) -> Program:
         level = max(level, _LEAST_LEVEL)

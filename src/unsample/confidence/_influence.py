@@ -63,7 +63,9 @@ def nudged(counts: RankCounts) -> FloatArray:
     one_target = counts.weight.sum() / counts.effective
     weight = np.bincount(group, counts.weight)[group]
     inside = group == np.arange(group.max() + 1)[:, None]
-    return np.asarray(counts.weight + inside * (one_target * counts.weight / weight))
+    # A group without weight has nobody to count more.
+    part = np.divide(counts.weight, weight, out=np.zeros(len(weight)), where=weight > 0)
+    return np.asarray(counts.weight + inside * (one_target * part))
 
 
 def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingError]:

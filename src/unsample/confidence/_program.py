@@ -27,12 +27,17 @@ from unsample.grid import RankGrid
 __all__ = ["InfeasibleError", "Lowest", "Program"]
 
 _OPTIMAL, _INFEASIBLE = 0, 2
+#: A limit on the logarithm of the ratio of neighbouring densities that is beyond this is none.
+_STEEPEST = 30.0
 #: Tried in turn: presolving costs more than it saves in programs this small, but is steadier.
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"method": "highs-ds", "options": {"presolve": False}},
     {"method": "highs-ds"},
     {"method": "highs-ipm"},
+    {"method": "highs-ipm", "options": {"presolve": False}},
 )
+#: Constraints that can be met but for this are met: the tolerance of the solver.
+_FEASIBLE = 1e-7
 
 
 class InfeasibleError(Exception):
@@ -129,7 +134,8 @@ class Program:
         # P[b + 1] / width >= P[b] / width * exp(lowest * step), and the same from above; each row
         # is scaled so that its largest coefficient is one.
         for sign, exponent in ((-1.0, lowest), (1.0, highest)):
-            kept = np.isfinite(exponent)
+            # Catalogues of very different sizes make limits so loose that they say nothing.
+            kept = np.abs(exponent) * step <= _STEEPEST
             ratio = np.exp(np.where(kept, exponent, 0.0) * step) * width[1:] / width[:-1]
             scale = np.maximum(ratio, 1.0)
             values = np.concatenate([sign / scale, -sign * ratio / scale])
@@ -156,4 +162,24 @@ def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) ->
             return result
         if result.status == _INFEASIBLE:
             raise InfeasibleError
+    # Solvers give up on programs that are infeasible by little.
+    if _least_violation(constraints, limits) > _FEASIBLE:
+        raise InfeasibleError
     raise SolverError(f"the linear program of a bound was not solved: {result.message}")
+
+
+def _least_violation(constraints: Any, limits: FloatArray) -> float:
+    """Return by how much some constraint is missed at least: a program that is never infeasible."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    rows, size = constraints.shape
+    result = linprog(
+        np.append(np.zeros(size), 1.0),
+        A_ub=sparse.hstack([constraints, sparse.csc_matrix(np.full((rows, 1), -1.0))]).tocsc(),
+        b_ub=limits,
+        A_eq=np.append(np.ones(size), 0.0)[None, :],
+        b_eq=[1.0],
+        method="highs-ds",
+    )
+    return 0.0 if result.fun is None else float(result.fun)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from unsample.counts import RankCounts
 from unsample.distribution import RankDistribution
 from unsample.errors import (
     BiasedMethodWarning,
+    ClippedWarning,
     ConvergenceWarning,
     DesignError,
     InputError,
@@ -45,6 +47,8 @@ __all__ = [
     "DEFAULT_METRICS",
     "ERRORS",
     "EVERYDAY",
+    "Note",
+    "clipping_notes",
     "estimate",
     "exact",
     "quiet_estimate",
@@ -60,8 +64,8 @@ _MOST_SINGLE_RANKS = 20_000
 #: What methods that care about seen items take for granted where nothing is said.
 EVERYDAY = "excluded"
 
-#: A kind of warning, and its text.
-Note = tuple[type[UnsampleWarning], str]
+#: A warning to give: its category and its words.
+Note: TypeAlias = tuple[type[UnsampleWarning], str]
 
 
 def estimate(
@@ -187,11 +191,13 @@ def quiet_estimate(
         *_resolution_notes(wanted, counts),
         *((BiasedMethodWarning, one.caution) for one in methods if one.caution),
         *_solver_notes(evaluations),
+        *clipping_notes(evaluations, wanted),
         *_refutation_notes(certainty),
     )
     entries: list[Estimate] = []
     for name, evaluation in evaluations.items():
-        found = sampling_errors(evaluation.values, observed) if delta else [None] * len(wanted)
+        smooth = evaluation.smooth_values
+        found = sampling_errors(smooth, observed) if delta else [None] * len(wanted)
         replicates = evaluation.values[:0] if delta else evaluation.values[1:]
         entries.extend(
             Estimate(
@@ -203,6 +209,7 @@ def quiet_estimate(
                 replicates[:, column],
                 certainty,
                 error,
+                evaluation.clipped[column],
             )
             for column, (metric, error) in enumerate(zip(wanted, found, strict=True))
         )
@@ -337,11 +344,35 @@ def _solver_notes(
     notes: list[Note] = []
     for name, evaluation in evaluations.items():
         if not evaluation.certificate.usable:
-            text = f"{name} did not converge on the data: {evaluation.certificate}"
+            text = (
+                f"{name} did not converge on the data ({evaluation.certificate}): do not rely on "
+                "its values, and use another method, for instance auto"
+            )
             notes.append((ConvergenceWarning, text))
         elif evaluation.failures:
             text = f"{name} did not converge on {evaluation.failures} bootstrap samples"
             notes.append((ConvergenceWarning, text))
+    return notes
+
+
+def clipping_notes(evaluations: Mapping[str, Evaluation], wanted: tuple[Metric, ...]) -> list[Note]:
+    """Say which values left the range of their metric, and what they were."""
+    notes: list[Note] = []
+    for name, evaluation in evaluations.items():
+        moved = [
+            f"{metric.name} = {before:.6g}"
+            for metric, before, clipped in zip(
+                wanted, evaluation.smooth_values[0], evaluation.clipped, strict=True
+            )
+            if clipped
+        ]
+        if moved:
+            text = (
+                f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped "
+                "into it: the method is linear in the counts and too noisy for these data; "
+                "use auto or mle"
+            )
+            notes.append((ClippedWarning, text))
     return notes
 
 

@@ -44,6 +44,8 @@ class Estimate:
     certainty: Certainty | None = field(repr=False, default=None)
     #: Standard errors by the delta method; None where they were not asked for.
     error: SamplingError | None = None
+    #: Whether the method's value left the range of the metric and was brought back into it.
+    clipped: bool = False
 
     def interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True

@@ -19,6 +19,9 @@ from unsample.simplex import Certificate, Solution, Status
 
 __all__ = ["DistributionEstimator", "Estimator", "Evaluation", "MetricEstimator"]
 
+#: A value that is outside its range by less than this is there by rounding.
+_ROUNDING = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -31,6 +34,20 @@ class Evaluation:
     distribution: RankDistribution | None = None
     #: What the method chose for the data and why, in one sentence, where it chose.
     explanation: str = ""
+    #: The values before they were brought into the range of their metrics, for methods that may
+    #: leave it. Derivatives are taken of these: a value at its limit seems not to move.
+    unclipped: FloatArray | None = None
+
+    @property
+    def smooth_values(self) -> FloatArray:
+        """Return the values before any clipping."""
+        return self.values if self.unclipped is None else self.unclipped
+
+    @property
+    def clipped(self) -> tuple[bool, ...]:
+        """Return, for each metric, whether the data's own value left the metric's range."""
+        moved = np.abs(self.smooth_values[0] - self.values[0]) > _ROUNDING
+        return tuple(bool(one) for one in moved)
 
 
 class Estimator(ABC):
@@ -39,6 +56,9 @@ class Estimator(ABC):
     name: ClassVar[str]
     #: Whether `evaluate` also yields P(R).
     gives_distribution: ClassVar[bool]
+    #: Whether Recall@K never falls as K grows, whatever the data. Methods that are linear in the
+    #: histogram of sampled ranks cannot promise it.
+    monotone: ClassVar[bool] = True
     #: Why the values must not be taken for the full-catalogue metric, where that is so.
     caution: ClassVar[str] = ""
 
@@ -99,16 +119,16 @@ class DistributionEstimator(Estimator):
             rest = solution.weights - known
         else:
             rest = (1.0 - observed.known_share)[:, None] * solution.weights
-        values = [
-            observed.known_metric(metric) + rest @ observed.bin_weights(metric)
-            for metric in metrics
-        ]
+        weights = [observed.bin_weights(metric) for metric in metrics]
+        known_part = known_values(observed, metrics)
+        unknown_part = _columns([rest @ column for column in weights], len(rest))
         return Evaluation(
-            np.stack(values, axis=1) if values else np.empty((len(rest), 0)),
+            known_part + clipped_to_range(unknown_part, observed, weights),
             solution.certificate(0),
             solution.failures,
             RankDistribution(observed.grid, known[0] + rest[0]),
             solution.explanation,
+            known_part + unknown_part,
         )
 
     def _solve_unknown(self, observed: Observed) -> Solution:
@@ -144,6 +164,28 @@ class MetricEstimator(Estimator):
             certificates.append(certificate)
         worst = max(certificates, key=lambda certificate: (not certificate.usable, certificate.gap))
         return Evaluation(observed.shares @ corrected, worst, int(not worst.usable))
+
+
+def known_values(observed: Observed, metrics: Sequence[Metric]) -> FloatArray:
+    """Return what the targets of known rank add to each metric (histograms x metrics)."""
+    return _columns([observed.known_metric(metric) for metric in metrics], len(observed.shares))
+
+
+def clipped_to_range(
+    values: FloatArray, observed: Observed, weights: Sequence[FloatArray]
+) -> FloatArray:
+    """Return what the targets of unknown rank add, brought into what any ranks could add.
+
+    Methods that are linear in the histogram may leave the range of a metric (a Recall of 1.2).
+    The truth lies inside, so bringing a value back to the nearest limit only takes error away.
+    """
+    unknown = np.maximum(1.0 - observed.known_share, 0.0)[:, None]
+    least, most = ([end(column) for column in weights] for end in (np.min, np.max))
+    return np.clip(values, unknown * least, unknown * most)
+
+
+def _columns(values: Sequence[FloatArray], rows: int) -> FloatArray:
+    return np.stack(values, axis=1) if values else np.empty((rows, 0))
 
 
 def single_ranks(cells: DesignCells, method: str) -> None:

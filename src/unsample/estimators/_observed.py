@@ -16,7 +16,7 @@ import numpy as np
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
 from unsample.counts import DesignCells, RankCounts
 from unsample.distribution import bin_weights
-from unsample.errors import DesignError, InputError
+from unsample.errors import DesignError, InputError, RankError
 from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
@@ -124,7 +124,20 @@ class Observed:
         rows = [cells.design.matrix(cells.low, cells.high, self.grid) for cells in self.designs]
         matrix = np.concatenate(rows)
         matrix[matrix < _NEGLIGIBLE] = 0.0
+        self._refuse_impossible(matrix)
         return matrix
+
+    def _refuse_impossible(self, likelihood: FloatArray) -> None:
+        """Refuse targets at sampled ranks that no global rank can give, whatever P(R) is."""
+        impossible = ~likelihood.any(axis=1) & self.shares.any(axis=0)
+        if impossible.any():
+            where, counts = int(np.argmax(impossible)), self.counts
+            raise RankError(
+                f"ranks must be possible under the design, got {counts.low[where]} among "
+                f"{counts.sampled[where] + 1} where {counts.sampled[where]} of "
+                f"{counts.items[where]} items are sampled: no global rank gives it; check items, "
+                "sampled and replacement"
+            )
 
     def unknown_part(self) -> Observed:
         """Return the same batch without the targets whose rank is known, shares rescaled."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +23,9 @@ __all__ = ["Beta", "RecallMap", "fit_beta", "fit_power_law"]
 _CLOSED_FORM = Certificate(Status.CLOSED_FORM, 0.0, 0.0, 0.0, 0)
 _MAX_ITERATIONS = 200
 _TOLERANCE = 1e-10
+_HALVINGS, _DOUBLINGS = 40, 20
+#: Directions in which the statistics vary by less than this share of the most are left alone.
+_SAME_STATISTICS = 1e-13
 
 
 @dataclass(frozen=True)
@@ -155,8 +158,10 @@ def _exponential_family(
 ) -> Solution:
     """Maximise sum_i p_i log (A pi)_i over pi = softmax(c'T + log_base), row by row of ``shares``.
 
-    Newton's method with the observed information where that is positive, and with the always
-    positive prior covariance where it is not; steps are halved until the likelihood gains.
+    Newton's method with the observed information where that is positive, and with the prior
+    covariance, which is never negative, where it is not. Steps are halved until the likelihood
+    gains, and doubled as long as it gains more: ranks that are all alike are explained best by a
+    law on one rank, which lies at infinity.
     """
     rows, size = len(shares), len(statistics)
     parameters = np.zeros((rows, size))
@@ -169,20 +174,48 @@ def _exponential_family(
         going = residual > _TOLERANCE
         if not going.any():
             break
-        move = np.linalg.solve(information, gradient[..., None])[..., 0] * going[:, None]
-        for _ in range(40):
-            new_weights, new_value = _family_value(
-                likelihood, shares, statistics, log_base, parameters + move
-            )
-            short = going & (new_value < value - 1e-14 * np.abs(value))
-            if not short.any():
-                break
-            move[short] *= 0.5
-        parameters, weights, value = parameters + move, new_weights, new_value
+        # Of two ranks, or near one rank, two statistics tell the same: no plain inverse exists.
+        inverse = np.linalg.pinv(information, rcond=_SAME_STATISTICS, hermitian=True)
+        move = (inverse @ gradient[..., None])[..., 0] * going[:, None]
+        parameters, weights, value = _best_along(
+            lambda at: _family_value(likelihood, shares, statistics, log_base, at),
+            parameters,
+            move,
+            value,
+        )
         iterations += going
     status = tuple(Status.OPTIMAL if r <= 1e-7 else Status.NOT_CONVERGED for r in residual)
     # The family is not concave: the residual is the evidence, and there is no gap to report.
     return Solution(weights, value, np.zeros(rows), residual, iterations, status)
+
+
+def _best_along(
+    evaluate: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    start: FloatArray,
+    move: FloatArray,
+    value: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return better parameters on the way ``move`` of each row, with their weights and values."""
+    weights, reached = evaluate(start + move)
+    for _ in range(_HALVINGS):
+        short = reached < value - 1e-14 * np.abs(value)
+        if not short.any():
+            break
+        move = np.where(short[:, None], 0.5 * move, move)
+        weights, reached = evaluate(start + move)
+    else:
+        # Nothing on this way is better: stay.
+        move = np.where(short[:, None], 0.0, move)
+        weights, reached = evaluate(start + move)
+    for _ in range(_DOUBLINGS):
+        further, there = evaluate(start + 2.0 * move)
+        better = there > reached + 1e-14 * np.abs(reached)
+        if not better.any():
+            break
+        move = np.where(better[:, None], 2.0 * move, move)
+        weights = np.where(better[:, None], further, weights)
+        reached = np.where(better, there, reached)
+    return start + move, weights, reached
 
 
 def _family_value(

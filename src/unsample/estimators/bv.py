@@ -1,7 +1,8 @@
 """Estimators linear in the histogram that trade bias for variance: BV and MN.
 
 Both choose a matrix W (cells x bins) and set P(R) = sum_r p(r) W[r, R]. That P(R) is a signed
-measure which sums to about one; metrics follow from it like from any other.
+measure which sums to about one; metrics follow from it like from any other, and are clipped into
+their range where the signs let them leave it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,14 @@ from unsample.simplex import Solution
 __all__ = ["BV", "BVwithMES", "BVwithMLE", "MNwithMES", "MNwithMLE"]
 
 
+#: Added to diagonals: a sampled rank that no P(R) in use can give has a row of zeros.
+_NEVER_SINGULAR = 1e-290
+
+
 class _Linear(DistributionEstimator):
     """Solve one system for each sample size (and each histogram, where weights depend on it)."""
+
+    monotone: ClassVar[bool] = False
 
     def solve(self, observed: Observed) -> Solution:
         """Return p'W for each histogram."""
@@ -33,12 +40,12 @@ class _Linear(DistributionEstimator):
         for pool in observed.pools(self.name):
             if len(prior) == 1:
                 system = self.system(pool.matrix, prior[0], observed)
-                masses += np.linalg.solve(system, pool.shares.T).T @ pool.matrix * prior
+                masses += _solve(system, pool.shares.T).T @ pool.matrix * prior
                 continue
             for row, weights in enumerate(prior):
                 # p' (system^-1) first, then the long side.
                 system = self.system(pool.matrix, weights, observed)
-                solved = np.linalg.solve(system, pool.shares[row])
+                solved = _solve(system, pool.shares[row])
                 masses[row] += solved @ pool.matrix * weights
         return Solution.closed_form(masses)
 
@@ -49,6 +56,11 @@ class _Linear(DistributionEstimator):
     @abstractmethod
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:
         """Return the matrix whose inverse makes W."""
+
+
+def _solve(system: FloatArray, right: FloatArray) -> FloatArray:
+    system[np.diag_indices_from(system)] += _NEVER_SINGULAR
+    return np.asarray(np.linalg.solve(system, right))
 
 
 class _BiasVariance(_Linear):
@@ -68,7 +80,7 @@ class _BiasVariance(_Linear):
     def system(self, matrix: FloatArray, prior: FloatArray, observed: Observed) -> FloatArray:
         """Return (1 - gamma) A'DA + gamma diag(1'DA)."""
         system = (1.0 - self.gamma) * (matrix * prior) @ matrix.T
-        system[np.diag_indices_from(system)] += self.gamma * (matrix @ prior) + 1e-290
+        system[np.diag_indices_from(system)] += self.gamma * (matrix @ prior)
         return np.asarray(system)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from unsample._checks import check_choice
 from unsample.errors import MethodError
-from unsample.estimators._base import Estimator, Evaluation
+from unsample.estimators._base import Estimator, Evaluation, clipped_to_range, known_values
 from unsample.estimators._observed import Observed
 from unsample.metrics import Metric
 from unsample.simplex import Certificate, Status, monotone_least_squares
@@ -26,7 +26,7 @@ class CLS(Estimator):
               \qquad x_1 \ge \dots \ge x_n \ge 0
 
     ``constraint="nonnegative"`` drops the order and keeps the sign. Where catalogues differ by
-    user, P(r|R) is averaged over them.
+    user, P(r|R) is averaged over them. A value outside the metric's range is clipped into it.
 
     Reference: Krichene, Rendle, KDD 2020; the order constraint reproduces the tables of Jin et
     al., AAAI 2021.
@@ -34,6 +34,7 @@ class CLS(Estimator):
 
     name: ClassVar[str] = "cls"
     gives_distribution: ClassVar[bool] = False
+    monotone: ClassVar[bool] = False
     constraint: str = "monotone"
 
     def __post_init__(self) -> None:
@@ -42,7 +43,7 @@ class CLS(Estimator):
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
         """Solve one least-squares problem for each metric and sample size."""
         self.require(metrics)
-        known = np.stack([observed.known_metric(metric) for metric in metrics], axis=1)
+        known = known_values(observed, metrics)
         if observed.known.all():
             return Evaluation(known, Certificate(Status.CLOSED_FORM, 0.0, 0.0, 0.0, 0), 0)
         rest = observed.unknown_part()
@@ -59,5 +60,10 @@ class CLS(Estimator):
             values += pool.shares @ np.stack([x for x, _ in solved], axis=1)
             certificates += [certificate for _, certificate in solved]
         worst = max(certificates, key=lambda found: (not found.usable, found.gap))
-        left = (1.0 - observed.known_share)[:, None]
-        return Evaluation(known + left * values, worst, int(not worst.usable))
+        values *= (1.0 - observed.known_share)[:, None]
+        return Evaluation(
+            known + clipped_to_range(values, observed, targets),
+            worst,
+            int(not worst.usable),
+            unclipped=known + values,
+        )

@@ -23,13 +23,15 @@ from unsample.confidence import (
     shape_for,
 )
 from unsample.counts import RankCounts
-from unsample.errors import RefutedWarning, UnresolvedWarning, UnsampleWarning
+from unsample.errors import RefutedWarning, UnresolvedWarning
 from unsample.estimation import (
     DEFAULT_METHOD,
     DEFAULT_METRICS,
     EVERYDAY,
     Estimate,
     Estimates,
+    Note,
+    clipping_notes,
 )
 from unsample.estimators import Estimator, Observed
 from unsample.metrics import Metric
@@ -43,8 +45,6 @@ __all__ = ["Published", "published"]
 
 #: Means are fitted no closer than this, however many digits are printed.
 _SHARPEST = 1e-6
-
-_Note = tuple[type[UnsampleWarning], str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,10 +153,14 @@ def published(
         seen=seen or EVERYDAY,
     )
     evaluation = estimator.evaluate(refined, wanted)
-    values = evaluation.values
-    errors = sampling_errors(_values_when_nudged(paper, values, refined.counts), refined)
+    values, smooth = evaluation.values, evaluation.smooth_values
+    errors = sampling_errors(_values_when_nudged(paper, smooth, refined.counts), refined)
     certainty = paper.certainty(fit.histogram[0], cutoffs, assumed)
-    notes = [*_resolution_notes(wanted, paper), *_refutation_notes(certainty, printed)]
+    notes = [
+        *_resolution_notes(wanted, paper),
+        *clipping_notes({str(estimator): evaluation}, wanted),
+        *_refutation_notes(certainty, printed),
+    ]
     for category, text in notes:
         warnings.warn(text, category, stacklevel=2)
     return Published(
@@ -170,6 +174,7 @@ def published(
                 values[:0, column],
                 certainty,
                 errors[column],
+                evaluation.clipped[column],
             )
             for column, metric in enumerate(wanted)
         ),
@@ -208,7 +213,7 @@ def _values_when_nudged(paper: Paper, values: FloatArray, counts: RankCounts) ->
     return np.asarray(values[0] + (means - means[0]) @ slope)
 
 
-def _resolution_notes(wanted: tuple[Metric, ...], paper: Paper) -> list[_Note]:
+def _resolution_notes(wanted: tuple[Metric, ...], paper: Paper) -> list[Note]:
     hidden = [
         metric.name for metric in wanted if metric.cutoff(paper.design.items) < paper.smallest_k
     ]
@@ -226,7 +231,7 @@ def _resolution_notes(wanted: tuple[Metric, ...], paper: Paper) -> list[_Note]:
     return [(UnresolvedWarning, text)]
 
 
-def _refutation_notes(certainty: Certainty, numbers: tuple[Printed, ...]) -> list[_Note]:
+def _refutation_notes(certainty: Certainty, numbers: tuple[Printed, ...]) -> list[Note]:
     """Say which numbers clash, if not with each other then with what is assumed or stated."""
     if certainty.fits():
         return []

@@ -16,6 +16,8 @@ __all__ = ["FactorScores", "Score", "ScoreAll", "ScoreArray", "score_block"]
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
 
+#: Whole numbers up to this size are floats of their own.
+_LARGEST_WHOLE = 2.0**53
 #: Bytes of item factors gathered at a time.
 _ROOM = 1 << 20
 
@@ -139,7 +141,14 @@ def as_scores(
 def _to_float(scores: npt.NDArray[Any]) -> ScoreArray:
     if not (np.issubdtype(scores.dtype, np.integer) or scores.dtype == np.bool_):
         raise ScoreError(f"scores must be real numbers, got values of type {scores.dtype}")
-    return scores.astype(np.float64)
+    floats = scores.astype(np.float64)
+    if scores.size and np.abs(floats).max() >= _LARGEST_WHOLE:
+        raise ScoreError(
+            f"scores that are whole numbers must be below 2^53 in size, got "
+            f"{floats[np.unravel_index(np.abs(floats).argmax(), floats.shape)]:.17g}; larger ones "
+            "would tie with their neighbours as floats: subtract a constant, or give floats"
+        )
+    return floats
 
 
 def refuse_infinite_targets(own: ScoreArray, users: IntArray, targets: IntArray) -> None:

@@ -240,7 +240,9 @@ def interval_row(
     note = "" if entry.resolved else "not resolved by the sample"
     if not entry.credible:
         note = "; ".join(filter(None, [note, "value outside its interval"]))
-    sure = entry.resolved and entry.credible
+    if entry.clipped:
+        note = "; ".join(filter(None, [note, "value clipped into the metric's range"]))
+    sure = entry.resolved and entry.credible and not entry.clipped
     return IntervalRow(
         label, entry.value, low, high, *bounds, truth, note, "sure" if sure else "unsure"
     )

@@ -279,7 +279,7 @@ def _cards(result: Estimates) -> tuple[Card, ...]:
             value=number(entry.value).text,
             detail=_words.limits_in_words(*entry.interval()),
             health=_health(entry),
-            good=entry.resolved and entry.credible,
+            good=entry.resolved and entry.credible and not entry.clipped,
         )
         for entry in result.entries
     )

@@ -1,0 +1,498 @@
+"""Numbers at the edge: the smallest, the largest, the equal, the impossible.
+
+Every answer must be finite and in range, with limits in order and the same for any number of
+threads; every refusal must be ours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+
+import unsample
+from unsample import estimators
+from unsample.confidence._program import InfeasibleError, _solve_program
+from unsample.counts import RankCounts
+from unsample.errors import (
+    ClippedWarning,
+    ConvergenceWarning,
+    InputError,
+    RankError,
+    SolverError,
+    UnsampleWarning,
+)
+from unsample.estimation import Estimate
+from unsample.estimators import REGISTRY, Observed
+from unsample.metrics import parse_all
+from unsample.ranking import sampled_ranks
+from unsample.sampling import Design
+
+METRICS = parse_all(["Recall@1", "NDCG@10", "Recall@500", "AUC"])
+BILLION = 10**9
+
+
+def _drawn(items: int, sampled: int, users: int = 800, replacement: bool = True) -> RankCounts:
+    rng = np.random.default_rng([items, sampled])
+    full = np.ceil(items * rng.beta(0.5, 2.0, size=users)).astype(np.int64).clip(1, items)
+    ranks = Design(items, sampled, replacement).draw(full, rng=rng)
+    return RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=replacement)
+
+
+def _alike(rank: int, users: int, replacement: bool = True) -> RankCounts:
+    return RankCounts.from_ranks(
+        [rank], items=1000, sampled=99, count=[users], replacement=replacement
+    )
+
+
+def _expected_histogram(design: Design, users: int) -> RankCounts:
+    """Return so many users in the numbers that uniform global ranks lead one to expect."""
+    every = np.arange(1, design.items + 1)
+    pmf = design.pmf(np.arange(1, design.n + 1)[:, None], every).mean(axis=1)
+    return RankCounts.from_histogram((users * pmf).astype(np.int64), design)
+
+
+def _weighted(weights: np.ndarray) -> RankCounts:
+    ranks = np.random.default_rng(5).integers(1, 101, size=len(weights))
+    return RankCounts.from_ranks(ranks, items=1000, sampled=99, weights=weights)
+
+
+EDGES = {
+    "n = 2": lambda: RankCounts.from_ranks([1, 1, 2, 2, 1], items=50, sampled=1),
+    "n = 2 and one user": lambda: RankCounts.from_ranks([1], items=50, sampled=1),
+    "n = 2 = N": lambda: RankCounts.from_ranks([1, 1, 2, 1], items=2, sampled=1),
+    "n = 2 and N = 10^9": lambda: RankCounts.from_ranks([1, 2, 1, 1], items=BILLION, sampled=1),
+    "n = N with replacement": lambda: _drawn(50, 49),
+    "n = N without": lambda: _drawn(50, 49, replacement=False),
+    "n = N - 1 without": lambda: _drawn(50, 48, replacement=False),
+    "n = 10 N": lambda: _drawn(12, 119),
+    "N = 10^9": lambda: _drawn(BILLION, 20),
+    "N = 10^9 without replacement": lambda: _drawn(BILLION, 20, replacement=False),
+    "N = 10^12": lambda: _drawn(10**12, 9),
+    "one user at the top": lambda: _alike(1, 1),
+    "one user in the middle": lambda: _alike(50, 1),
+    "one user at the end": lambda: _alike(100, 1),
+    "10^9 users": lambda: _expected_histogram(Design(1000, 99), BILLION),
+    "10^9 users, all first": lambda: _alike(1, BILLION),
+    "all first": lambda: _alike(1, 1000),
+    "all second": lambda: _alike(2, 1000),
+    "all in the middle": lambda: _alike(50, 1000, replacement=False),
+    "all last": lambda: _alike(100, 1000),
+    "all last without replacement": lambda: _alike(100, 1000, replacement=False),
+    "unlikely ranks": lambda: RankCounts.from_ranks(
+        [49, 49, 1, 2], items=50, sampled=48, replacement=False
+    ),
+    "weights over 12 orders": lambda: _weighted(10.0 ** np.linspace(-6, 6, 400)),
+    "tiny weights over 12 orders": lambda: _weighted(1e-80 * 10.0 ** np.linspace(-6, 6, 400)),
+    "weights that are mostly zero": lambda: _weighted(np.r_[np.zeros(97), 1.0, 2.0, 1e-9]),
+    "one cell with any weight": lambda: _weighted(np.r_[np.zeros(9), 1.0]),
+    "catalogues from 11 to 10^9": lambda: RankCounts.from_ranks(
+        [1, 2, 3, 4], items=[11, 10**3, 10**6, BILLION], sampled=[10, 10, 99, 99]
+    ),
+}
+#: Edges that every change is tried on; `make test-all` tries all of them.
+QUICK = {
+    "n = 2",
+    "n = 2 = N",
+    "n = N without",
+    "n = 10 N",
+    "N = 10^9 without replacement",
+    "one user at the top",
+    "10^9 users",
+    "all first",
+    "all last",
+    "unlikely ranks",
+    "weights over 12 orders",
+    "weights that are mostly zero",
+    "catalogues from 11 to 10^9",
+}
+MARKED = [edge if edge in QUICK else pytest.param(edge, marks=pytest.mark.slow) for edge in EDGES]
+#: Warnings that a user can act on; their text says how.
+ACTIONABLE = (UnsampleWarning,)
+
+
+def _check(entry: Estimate, items: int) -> None:
+    low, high = entry.interval()
+    least, most = entry.bounds()
+    most_of_all = float(entry.metric.weights(1.0, items))
+    assert math.isfinite(entry.value)
+    assert -1e-12 <= entry.value <= most_of_all + 1e-12
+    if math.isnan(low):  # full ranks that are all alike: nothing varies, and the table says so
+        assert entry.certainty is None
+        return
+    assert -1e-9 <= low <= high <= most_of_all + 1e-9
+    assert least - 1e-7 <= low
+    assert high <= most + 1e-7
+    # A value outside is possible (a method may be refuted), and then it is called so.
+    assert entry.credible == (low - 1e-9 <= entry.value <= high + 1e-9)
+
+
+@pytest.mark.parametrize("edge", MARKED)
+def test_every_estimator_answers_at_the_edge(edge):
+    counts = EDGES[edge]()
+    items = counts.largest_catalogue
+    for name in REGISTRY:
+        method = estimators.parse(name)
+        wanted = [metric for metric in METRICS if method.supports(metric)]
+        observed = Observed.prepare(counts, cutoffs=[m.cutoff(items) for m in wanted])
+        evaluation = method.evaluate(observed, wanted)
+        values = evaluation.values[0]
+        assert np.isfinite(values).all(), name
+        most = np.array([float(metric.weights(1.0, items)) for metric in wanted])
+        assert (values >= -1e-12).all(), (name, values)
+        assert (values <= most + 1e-12).all(), (name, values)
+        if edge == "catalogues from 11 to 10^9" or name in ("smooth", "auto"):
+            continue
+        assert evaluation.certificate.usable, name
+
+
+@pytest.mark.parametrize("errors", ["bootstrap", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("edge", MARKED)
+def test_estimates_at_the_edge_have_sane_limits_and_print(edge, errors):
+    """All methods share their intervals, so two stand for all; they differ in sampling errors."""
+    counts = EDGES[edge]()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = unsample.estimate(
+            counts, metrics=METRICS, method=["mle", "cls"], resamples=10, errors=errors
+        )
+    for entry in result.entries:
+        _check(entry, counts.largest_catalogue)
+        sampling = entry.sampling_interval()
+        assert math.isnan(sampling[0]) or sampling[0] <= sampling[1]
+    assert "nan" not in str(result)
+    assert json.loads(result.to_json())["users"] == counts.total
+    strange = [note for note in caught if not issubclass(note.category, ACTIONABLE)]
+    assert not strange, [str(note.message) for note in strange]
+    assert not [note for note in caught if issubclass(note.category, ConvergenceWarning)]
+
+
+# -- clipping -------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+@pytest.mark.parametrize("method", ["cls", "bv", "bv(gamma=0.01)"])
+def test_linear_methods_are_clipped_into_the_range_and_say_so(method):
+    counts = RankCounts.from_ranks([1] * 500, items=3706, sampled=99)
+    wanted = [f"Recall@{k}" for k in (1, 10, 50, 100, 200, 400)]
+    with pytest.warns(ClippedWarning, match=r"outside the metric's range"):
+        result = unsample.estimate(counts, metrics=wanted, method=method, resamples=0)
+    clipped = [entry for entry in result.entries if entry.clipped]
+    assert clipped
+    assert all(entry.value in (0.0, 1.0) for entry in clipped)
+    assert "clipped" in str(result) or "OUTSIDE" in str(result)
+    assert any("was clipped" in text for text in result.warnings)
+    if method == "cls":
+        assert "value clipped" in result.to_html()
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+def test_resamples_are_clipped_and_derivatives_are_not():
+    """A value at its limit would seem not to move; its error is that of the value before."""
+    counts = RankCounts.from_ranks([1] * 300 + [2] * 5 + [90], items=3706, sampled=99)
+    wanted = parse_all(["Recall@50"])
+    observed = Observed.prepare(counts, resampled=counts.resample(50, rng=0), cutoffs=[50])
+    evaluation = estimators.parse("bv").evaluate(observed, wanted)
+    assert evaluation.clipped == (True,)
+    assert (evaluation.values <= 1.0).all()
+    assert evaluation.smooth_values[0, 0] > 1.0
+    with pytest.warns(ClippedWarning):
+        result = unsample.estimate(counts, metrics=wanted, method="bv", errors="delta")
+    assert result[wanted[0]].value == 1.0
+    assert result[wanted[0]].standard_error > 0
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+def test_printed_numbers_are_clipped_too():
+    with pytest.warns(ClippedWarning):
+        result = unsample.published(
+            {"HR@1": 1.0},
+            items=3706,
+            sampled=99,
+            users=100,
+            metrics=["Recall@10", "Recall@50"],
+            method="bv",
+        )
+    assert all(0 <= entry.value <= 1 for entry in result.entries)
+    assert any(entry.clipped for entry in result.entries)
+
+
+def test_known_ranks_are_never_clipped():
+    """Half known to be first, half sampled: only what is estimated may be brought back."""
+    known = RankCounts.from_ranks([1, 1, 2], items=100, sampled=99, replacement=False)
+    sampled = RankCounts.from_ranks([1, 1, 1], items=100, sampled=10, replacement=False)
+    observed = Observed.prepare(known + sampled, cutoffs=[1])
+    (value,) = estimators.parse("bv").evaluate(observed, parse_all(["Recall@1"])).values[0]
+    assert 2 / 6 <= value <= 5 / 6
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def test_ranks_that_no_global_rank_can_give_are_refused_by_name():
+    counts = RankCounts.from_ranks([1, 2], items=2, sampled=2)
+    with pytest.raises(RankError, match="got 2 among 3 where 2 of 2 items are sampled"):
+        unsample.estimate(counts, method="mle", resamples=0)
+
+
+@pytest.mark.parametrize("weight", [1e-310, 1e-160, 1e155, 1e300])
+def test_weights_whose_squares_leave_the_floats_are_refused(weight):
+    with pytest.raises(InputError, match="between 1e-100 and 1e"):
+        RankCounts.from_ranks([1, 2], items=50, sampled=9, weights=[weight, weight])
+
+
+@pytest.mark.parametrize("squared", [[-1.0], [math.nan], [0.0], [1e-300]])
+def test_sums_of_squares_that_no_weights_have_are_refused(squared):
+    one = np.array([1])
+    with pytest.raises(InputError, match="weights must be"):
+        RankCounts(9 * one, 50 * one, one, one, one, 1.0 * one, np.array(squared))
+
+
+def test_targets_without_weight_change_no_error():
+    """Delta errors divide by the weight of a group of cells, which may be nothing."""
+    some = RankCounts.from_ranks([1, 3, 9, 40], items=1000, sampled=99)
+    with_zero = RankCounts.from_ranks(
+        [1, 3, 9, 40, 77], items=1000, sampled=99, weights=[1, 1, 1, 1, 0]
+    )
+    errors = [
+        unsample.estimate(one, metrics="Recall@50", method="mle", errors="delta")[
+            "Recall@50"
+        ].standard_error
+        for one in (some, with_zero)
+    ]
+    assert errors[0] == pytest.approx(errors[1], rel=1e-9)
+
+
+def test_ranks_all_alike_do_not_keep_the_beta_law_from_an_answer():
+    for rank in (1, 2, 50, 99, 100):
+        observed = Observed.prepare(_alike(rank, 1000), cutoffs=[10])
+        evaluation = estimators.parse("beta").evaluate(observed, parse_all(["Recall@10", "AUC"]))
+        assert evaluation.certificate.usable
+        assert evaluation.values[0, 1] == pytest.approx(1 - (rank - 1) / 99, abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
+def test_data_that_just_fail_to_fit_any_distribution_are_called_refuted():
+    """Solvers give up on linear programs that are infeasible by little, and estimates with them."""
+    rng = np.random.default_rng(3)
+    plain = np.repeat(np.arange(15.0), 4)
+    scores = rng.permuted(np.tile(plain, (1500, 1)), axis=1)
+    level = 14 - np.floor(15 * rng.beta(0.6, 1.6, 1500)).astype(int)
+    drawn = sampled_ranks(
+        scores.__getitem__,
+        np.arange(1500),
+        np.argmax(scores == level[:, None], axis=1),
+        items=60,
+        sampled=20,
+        repeats=12,
+        rng=5,
+    )
+    notes = []
+    for ranks in drawn.ranks:
+        result = unsample.estimate(
+            ranks, items=60, sampled=21, metrics="Recall@20", method="mle", resamples=0
+        )
+        _check(result["Recall@20"], 60)
+        notes += result.warnings
+    assert any("refute" in note or "no distribution" in note for note in notes)
+
+
+@pytest.mark.parametrize(("excess", "refuted"), [(4e-5, True), (1e-9, False)])
+def test_a_program_that_no_solver_decides_is_judged_by_its_least_violation(
+    excess, refuted, monkeypatch
+):
+    """Every attempt fails; by how much the constraints are missed at least decides."""
+
+    class Undecided:
+        status, message = 4, "Solve error"
+
+    def only_phase_one(objective, **problem):
+        return solve(objective, **problem) if objective[-1] == 1.0 else Undecided
+
+    solve = scipy.optimize.linprog
+    monkeypatch.setattr(scipy.optimize, "linprog", only_phase_one)
+    # P1 + P2 = 1 and P1 + P2 <= 1 - excess.
+    program = (np.zeros(2), scipy.sparse.csc_matrix(np.ones((1, 2))), np.array([1.0 - excess]))
+    with pytest.raises(InfeasibleError if refuted else SolverError):
+        _solve_program(*program)
+
+
+# -- the other doors ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ranks_a", "ranks_b"),
+    [
+        ([1], [2]),
+        ([1], [1]),
+        ([1] * 60, [1] * 60),
+        ([1] * 60, [100] * 60),
+        ([100] * 60, [100] * 60),
+        ([1, 100] * 30, [100, 1] * 30),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_comparisons_at_the_edge_are_finite_and_in_order(ranks_a, ranks_b):
+    result = unsample.compare(
+        {"A": ranks_a, "B": ranks_b},
+        items=1000,
+        sampled=99,
+        metrics=["Recall@10", "NDCG@100"],
+        method="mle",
+    )
+    for one in result.differences:
+        assert -1 <= one.low <= one.high <= 1
+        assert one.low - 1e-9 <= one.value <= one.high + 1e-9
+        assert 0 <= one.least <= one.most <= 1
+        assert 0 <= one.p_value <= 1
+        if ranks_a == ranks_b:
+            assert one.value == 0
+            assert one.winner is None
+    assert "nan" not in str(result)
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_a_model_never_beats_itself_however_strange_its_ranks():
+    """Bounds from data that hardly fit the shape pass each other, and once made a verdict of it."""
+    rng = np.random.default_rng(600)
+    for ranks in ([100] * 600, rng.choice([1, 100], size=600), rng.choice([1, 2], size=600)):
+        result = unsample.compare(
+            {"A": ranks, "B": ranks},
+            items=1000,
+            sampled=99,
+            metrics=["Recall@10", "NDCG@100", "AUC"],
+            method="mle",
+        )
+        for one in result.differences:
+            assert one.winner is None
+            assert one.least <= 0.5 + 1e-9
+            assert one.most >= 0.5 - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("numbers", "options"),
+    [
+        ({"HR@1": 1.0}, {"items": 3706, "sampled": 99, "users": 1}),
+        ({"HR@1": 0.0}, {"items": 3706, "sampled": 99, "users": BILLION}),
+        ({"HR@1": 0.5}, {"items": 2, "sampled": 1, "users": 10}),
+        ({"HR@1": 0.5}, {"items": BILLION, "sampled": 1, "users": 100}),
+        ({"HR@10": 0.3, "NDCG@10": 0.2}, {"items": BILLION, "sampled": 99, "users": 100}),
+        ({"HR@10": "0.30"}, {"items": 50, "sampled": 49, "users": 100, "replacement": False}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_printed_numbers_at_the_edge_are_read(numbers, options):
+    result = unsample.published(numbers, metrics=["Recall@1", "NDCG@10"], **options)
+    for entry in result.entries:
+        _check(entry, options["items"])
+    json.loads(result.to_json())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"items": 2, "users": 1},
+        {"items": 3, "users": BILLION},
+        {"items": 50, "users": 1, "budget": 49},
+        {"items": 10**5, "users": 10, "budget": 1000},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_plans_at_the_edge_are_finite(options):
+    try:
+        result = unsample.plan(repeats=4, k=1, **options)
+    except InputError as refused:
+        assert "must" in str(refused)  # noqa: PT017
+        return
+    assert "nan" not in str(result)
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("design", ["exact", "fixed", "adaptive", "certified"])
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_evaluations_of_two_items_and_of_equal_scores_are_finite(design):
+    subnormal = np.float32(1e-45)
+    for items, scores in ((2, np.zeros((3, 2), np.float32)), (40, np.full((3, 40), subnormal))):
+        result = unsample.evaluate(
+            lambda users, asked, scores=scores: scores[users[:, None], asked],
+            (np.arange(3), np.zeros(3, dtype=int)),
+            items=items,
+            design=design,
+            metrics=["Recall@1", "NDCG@2"],
+            resamples=5,
+        )
+        for entry in result.estimates.entries:
+            _check(entry, items)
+        json.loads(result.to_json())
+
+
+# -- threads --------------------------------------------------------------------------------------
+
+NUMBERS = """
+import json, sys, warnings
+import numpy as np
+import unsample
+from unsample.estimators import REGISTRY
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+full = np.ceil(3000 * rng.beta(0.5, 2.0, size=900)).astype(int)
+ranks = unsample.Design(3000, 199).draw(full, rng=1)
+other = unsample.Design(3000, 199).draw(np.minimum(full + 40, 3000), rng=2)
+where = {"items": 3000, "sampled": 199}
+recalls = ["Recall@10", "Recall@100"]
+found = unsample.estimate(ranks, **where, metrics=recalls, method=list(REGISTRY), resamples=8)
+delta = unsample.estimate(ranks, **where, metrics=recalls, method=["mle", "bv"], errors="delta")
+duel = unsample.compare({"A": ranks, "B": other}, **where, metrics=recalls, method="mle")
+paper = unsample.published({"HR@1": 0.2, "HR@10": 0.5}, users=900, **where, metrics=recalls)
+planned = unsample.plan(items=3000, users=300, k=10, repeats=4)
+left, right = rng.normal(size=(2, 400, 32)).astype(np.float32)
+targets = np.arange(400), np.arange(400)
+known = [
+    unsample.evaluate((left, right), targets, items=400, design=design, resamples=8).to_dict()
+    for design in ("exact", "certified", "adaptive", "fixed")
+]
+parts = (found, delta, duel, paper, planned)
+json.dump([part.to_dict() for part in parts] + known, sys.stdout)
+"""
+
+
+def _numbers(threads: int) -> str:
+    settings = {f"{name}_NUM_THREADS": str(threads) for name in ("OPENBLAS", "OMP", "MKL")}
+    done = subprocess.run(
+        [sys.executable, "-c", NUMBERS],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_numbers_do_not_depend_on_the_number_of_threads():
+    """Every estimator and every door, with one, two and four threads of the linear algebra."""
+    one, two, four = (_flat(json.loads(_numbers(threads))) for threads in (1, 2, 4))
+    for many in (two, four):
+        assert many.keys() == one.keys()
+        for path, value in one.items():
+            if isinstance(value, float):
+                assert many[path] == pytest.approx(value, rel=1e-9, abs=1e-12), path
+
+
+def _flat(value: object, path: str = "") -> dict[str, object]:
+    if isinstance(value, dict):
+        value = list(value.items())
+        return {k: v for name, one in value for k, v in _flat(one, f"{path}.{name}").items()}
+    if isinstance(value, list):
+        return {k: v for at, one in enumerate(value) for k, v in _flat(one, f"{path}.{at}").items()}
+    return {path: value}
