@@ -16,8 +16,8 @@ from unsample.cli._options import (
     SampleSize,
     SeenItems,
     WithoutReplacement,
+    page_written,
     print_warnings,
-    write_page,
 )
 from unsample.counts import RankCounts, Targets
 from unsample.errors import InputError
@@ -77,12 +77,12 @@ def compare_command(
         correction=correction,
         rng=seed,
     )
-    write_page(result, html)
-    if as_json:
-        typer.echo(result.to_json())
-        return
-    typer.echo(comparison_table(result, notes=False))
-    print_warnings(result.warnings)
+    with page_written(result, html):
+        if as_json:
+            typer.echo(result.to_json())
+            return
+        typer.echo(comparison_table(result, notes=False))
+        print_warnings(result.warnings)
 
 
 compare_command.__doc__ = (compare_command.__doc__ or "") + "\n" + _EPILOG

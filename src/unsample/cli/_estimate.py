@@ -20,8 +20,8 @@ from unsample.cli._options import (
     SampleSize,
     SeenItems,
     WithoutReplacement,
+    page_written,
     print_warnings,
-    write_page,
 )
 from unsample.counts import RankCounts
 from unsample.errors import UnsampleWarning
@@ -142,11 +142,11 @@ def estimate_command(
             )
 
     results = {label: run(counts) for label, counts in groups.items()}
-    write_page(results[""] if by is None else results, html)
-    if as_json:
-        typer.echo(_as_json(results, by))
-    else:
-        _print_tables(results, by)
+    with page_written(results[""] if by is None else results, html):
+        if as_json:
+            typer.echo(_as_json(results, by))
+        else:
+            _print_tables(results, by)
 
 
 estimate_command.__doc__ = (estimate_command.__doc__ or "") + "\n" + _EPILOG

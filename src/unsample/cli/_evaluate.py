@@ -15,8 +15,8 @@ from unsample.cli._options import (
     Metrics,
     Resamples,
     WithoutReplacement,
+    page_written,
     print_warnings,
-    write_page,
 )
 from unsample.datasets import PROTOCOLS
 from unsample.errors import DesignError
@@ -115,10 +115,9 @@ def evaluate_command(
                 resamples=resamples,
                 seed=seed,
             )
-            write_page(found, html, title=f"{recommender} on {dataset}, {design} design")
-            _print(
-                found, f"{recommender} on {dataset} ({source} ranks), {protocol} protocol", as_json
-            )
+            heading = f"{recommender} on {dataset} ({source} ranks), {protocol} protocol"
+            with page_written(found, html, title=f"{recommender} on {dataset}, {design} design"):
+                _print(found, heading, as_json)
             return
         rank_it = rank_bundled if bundled else partial(rank_trained, progress=progress)
         targets = rank_it(
@@ -136,8 +135,8 @@ def evaluate_command(
         resamples=resamples,
         rng=seed,
     )
-    write_page(result, html)
-    _print(result, "", as_json)
+    with page_written(result, html):
+        _print(result, "", as_json)
 
 
 def _fixed_sample(design: str, sampled: int | None, budget: int | None) -> int | None:

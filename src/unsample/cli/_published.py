@@ -14,8 +14,8 @@ from unsample.cli._options import (
     Metrics,
     SeenItems,
     WithoutReplacement,
+    page_written,
     print_warnings,
-    write_page,
 )
 from unsample.errors import InputError, UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS
@@ -76,13 +76,13 @@ def published_command(
             percent=percent,
             decimals=decimals,
         )
-    write_page(result, html)
-    if as_json:
-        typer.echo(result.to_json())
-        return
-    typer.echo(f"from {', '.join(map(str, result.numbers))}")
-    typer.echo(estimates_table(result, notes=False))
-    print_warnings(result.warnings)
+    with page_written(result, html):
+        if as_json:
+            typer.echo(result.to_json())
+            return
+        typer.echo(f"from {', '.join(map(str, result.numbers))}")
+        typer.echo(estimates_table(result, notes=False))
+        print_warnings(result.warnings)
 
 
 def _split(numbers: list[str]) -> dict[str, str]:

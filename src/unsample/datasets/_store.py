@@ -41,10 +41,16 @@ COMPRESSIONS = (".xz", ".gz")
 def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder of downloads: ``cache``, ``$UNSAMPLE_CACHE``, or the platform's own."""
     chosen = cache or os.environ.get("UNSAMPLE_CACHE")
-    if chosen:
+    if not chosen:
+        pooch = import_extra("pooch", extra="data", purpose="the folder of downloads")
+        chosen = pooch.os_cache("unsample")
+    try:
         return Path(chosen).expanduser()
-    pooch = import_extra("pooch", extra="data", purpose="the folder of downloads")
-    return Path(pooch.os_cache("unsample"))
+    except RuntimeError as problem:
+        raise FileError(
+            f"the folder of downloads must be known, got {str(chosen)!r}, and there is no home "
+            "folder; set UNSAMPLE_CACHE to a folder that can be written to"
+        ) from problem
 
 
 def locate(
@@ -54,9 +60,19 @@ def locate(
     for folder in _folders(dataset, cache):
         for suffix in ("", *COMPRESSIONS):
             path = folder / (file.name + suffix)
-            if path.is_file():
+            if _is_file(path):
                 return path
     return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as problem:  # not to be told from where we stand
+        raise FileError(
+            f"cannot look for {str(path)!r}: {problem.strerror}; set UNSAMPLE_CACHE (or "
+            "UNSAMPLE_DATA) to a folder that you may read"
+        ) from problem
 
 
 def read_local(
@@ -77,7 +93,7 @@ def read_local(
     except ChecksumError as problem:
         if not _is_download(path, cache):
             raise
-        raise ChecksumError(f"{problem}; it is kept in {str(set_aside(path))!r}") from problem
+        raise ChecksumError(f"{problem}; {set_aside(path)}") from problem
     return path, content
 
 
@@ -109,14 +125,18 @@ def check(content: bytes, file: DataFile, where: str) -> None:
 
 def _is_download(path: Path, cache: str | os.PathLike[str] | None) -> bool:
     provided = os.environ.get("UNSAMPLE_DATA")
-    if provided and path.is_relative_to(Path(provided).expanduser()):
+    if provided and path.is_relative_to(Path(os.path.expanduser(provided))):  # noqa: PTH111
         return False
     return path.is_relative_to(cache_folder(cache))
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a wrong file so that it can be looked at but is not read again."""
-    return path.replace(path.with_name(path.name.removesuffix(".part") + ".corrupt"))
+def set_aside(path: Path) -> str:
+    """Rename a wrong file so that it can be looked at but is not read again; say where it is."""
+    aside = path.with_name(path.name.removesuffix(".part") + ".corrupt")
+    try:
+        return f"what came is kept in {str(path.replace(aside))!r}"
+    except OSError as problem:
+        return f"it cannot be set aside ({problem.strerror}), delete {str(path)!r}"
 
 
 def open_plain(path: Path) -> lzma.LZMAFile | gzip.GzipFile | io.BufferedReader:
@@ -132,8 +152,8 @@ def open_plain(path: Path) -> lzma.LZMAFile | gzip.GzipFile | io.BufferedReader:
 def _folders(dataset: str, cache: str | os.PathLike[str] | None) -> Iterator[Path]:
     provided = os.environ.get("UNSAMPLE_DATA")
     if provided:
-        root = Path(provided).expanduser()
-        if not root.is_dir():
+        root = Path(os.path.expanduser(provided))  # noqa: PTH111 - as it is where nobody is at home
+        if not os.path.isdir(root):  # noqa: PTH112 - false, not an error, where one may not look
             raise FileError(
                 f"UNSAMPLE_DATA must name a folder that holds {dataset}/original, got {provided!r}"
             )

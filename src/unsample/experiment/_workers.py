@@ -10,11 +10,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import TypeAlias
 
+from unsample.errors import WorkerError
 from unsample.experiment._spec import Cell
 
 __all__ = ["compute_all"]
@@ -41,7 +43,7 @@ def _dispatch(cells: Sequence[Cell], connections: list[Connection]) -> Iterator[
     busy: dict[Connection, Cell] = {}
     for connection in connections:
         busy[connection] = waiting.pop()
-        connection.send(busy[connection])
+        _ask(connection, busy[connection])
     while busy:
         for ready in wait(list(busy)):
             assert isinstance(ready, Connection)
@@ -51,17 +53,23 @@ def _dispatch(cells: Sequence[Cell], connections: list[Connection]) -> Iterator[
                 raise problem
             if waiting:
                 busy[ready] = waiting.pop()
-                ready.send(busy[ready])
+                _ask(ready, busy[ready])
             yield cell
 
 
-def _answer(connection: Connection, cell: Cell) -> BaseException | None:
+def _ask(connection: Connection, cell: Cell) -> None:
+    # A worker that has gone says so when its answer is waited for.
+    with suppress(OSError):
+        connection.send(cell)
+
+
+def _answer(connection: Connection, cell: Cell) -> Exception | None:
     try:
-        problem: BaseException | None = connection.recv()
-    except EOFError:
-        return RuntimeError(
+        problem: Exception | None = connection.recv()
+    except (EOFError, OSError):
+        return WorkerError(
             f"the process that computed {cell.name} was ended from outside (out of memory?); "
-            "what is finished is kept, run the same command again"
+            "what is finished is kept, run the same command again, with fewer --workers perhaps"
         )
     return problem
 
@@ -71,7 +79,7 @@ def _processes(work: Work, number: int) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
     pairs = [context.Pipe() for _ in range(number)]
     processes = [context.Process(target=_serve, args=(far, work), daemon=True) for _, far in pairs]
-    with _one_thread_each():
+    with _one_thread_each(), _interrupts_held_back():
         for process in processes:
             process.start()
     for _, far in pairs:
@@ -87,8 +95,6 @@ def _processes(work: Work, number: int) -> Iterator[list[Connection]]:
 
 
 def _serve(connection: Connection, work: Work) -> None:
-    # The parent hears the interrupt too, and ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
             cell = connection.recv()
@@ -101,8 +107,24 @@ def _serve(connection: Connection, work: Work) -> None:
             problem = caught
         try:
             connection.send(problem)
-        except BrokenPipeError:
+        except OSError:
             return
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Start processes that never hear an interrupt, not even while they start.
+
+    The parent hears it, and ends its workers. A mask is inherited, and delays what it holds back.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

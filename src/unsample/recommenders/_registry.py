@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import check_choice, suggest
+from unsample._files import read_arrays
 from unsample.errors import FileError, RecommenderError
 from unsample.recommenders._als import ALS
 from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted
@@ -75,15 +75,12 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
 
 
 def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    if not path.exists():
+        raise FileError(f"no such file: {str(path)!r}")
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
-    except FileNotFoundError as problem:
-        raise FileError(f"no such file: {str(path)!r}") from problem
-    except (OSError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as problem:
-        raise FileError(
-            f"{str(path)!r} cannot be read as a saved recommender: {problem}; save it again"
-        ) from problem
+        return read_arrays(path)
+    except FileError as problem:
+        raise FileError(f"{problem}; it is no saved recommender, save it again") from problem
 
 
 def _with_tuples(hyperparameters: dict[str, Any]) -> dict[str, Any]:
