@@ -1,0 +1,85 @@
+"""Break the command in every way there is, and see that nothing is lost: ``make faults``.
+
+    python tools/faults.py [SCENARIO...] [--kills 200] [--seed 0] [--out DIR]
+
+Prints a table of scenarios, trials and failures, and ends with status 1 where anything failed.
+With ``--out`` everything that was said goes to ``DIR/faults.json``. As root on Linux the disk is
+really full and really read-only (in a mount namespace of its own); otherwise those trials are left
+out, and the table says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from faulty.kills import SHARES, kill_trials
+from faulty.site import serving
+from faulty.world import Trial, World
+
+
+def _kills(name: str, world: World) -> Iterator[Trial]:
+    return kill_trials(name, world, round(world.kills * SHARES[name]))
+
+
+SCENARIOS: Mapping[str, Callable[[World], Iterator[Trial]]] = {
+    **{f"kill -9: {name}": partial(_kills, name) for name in SHARES},
+}
+
+
+def main() -> int:
+    options = _options()
+    chosen = [name for name in SCENARIOS if not options.scenario or _is_meant(name, options)]
+    found: dict[str, list[Trial]] = {}
+    print(f"{'scenario':34} {'trials':>6} {'kills':>6} {'failures':>8} {'seconds':>8}", flush=True)
+    for position, name in enumerate(chosen):
+        with tempfile.TemporaryDirectory(prefix="faults-") as folder, serving() as site:
+            Path(folder).chmod(0o777)  # noqa: S103 - processes that gave up root write here, too
+            rng = np.random.default_rng([options.seed, position])
+            started = time.monotonic()
+            found[name] = list(SCENARIOS[name](World(Path(folder), site, rng, options.kills)))
+        _print(name, found[name], time.monotonic() - started)
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        content = {name: [asdict(trial) for trial in trials] for name, trials in found.items()}
+        (options.out / "faults.json").write_text(json.dumps(content, indent=1) + "\n")
+    trials = [trial for some in found.values() for trial in some]
+    failures = sum(bool(trial.problems) for trial in trials)
+    kills = sum(trial.kills for trial in trials)
+    print(f"{'all':34} {len(trials):6} {kills:6} {failures:8}")
+    return int(failures > 0)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("scenario", nargs="*", help=f"one of {', '.join(SCENARIOS)}, or its start")
+    parser.add_argument("--kills", type=int, default=200, help="SIGKILLs in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="folder for everything that was said")
+    return parser.parse_args()
+
+
+def _is_meant(name: str, options: argparse.Namespace) -> bool:
+    return any(name.startswith(text) for text in options.scenario)
+
+
+def _print(name: str, trials: list[Trial], seconds: float) -> None:
+    failed = [trial for trial in trials if trial.problems]
+    kills = sum(trial.kills for trial in trials)
+    print(f"{name:34} {len(trials):6} {kills:6} {len(failed):8} {seconds:8.0f}", flush=True)
+    for trial in failed:
+        for problem in trial.problems:
+            print(f"  {trial.name}: {problem}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
