@@ -21,9 +21,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-
+from faulty.clocks import clocks
+from faulty.disk import full_disks, no_permission, places, read_only
+from faulty.downloads import damaged_files, dishonest_servers
 from faulty.kills import SHARES, kill_trials
 from faulty.site import serving
+from faulty.streams import homes, signals, streams, terminals
+from faulty.together import together
 from faulty.world import Trial, World
 
 
@@ -33,6 +37,18 @@ def _kills(name: str, world: World) -> Iterator[Trial]:
 
 SCENARIOS: Mapping[str, Callable[[World], Iterator[Trial]]] = {
     **{f"kill -9: {name}": partial(_kills, name) for name in SHARES},
+    "disk full": full_disks,
+    "disk read-only": read_only,
+    "no permission": no_permission,
+    "awkward places": places,
+    "dishonest servers": dishonest_servers,
+    "damaged files": damaged_files,
+    "two at a time": together,
+    "clock jumps": clocks,
+    "signals": signals,
+    "streams": streams,
+    "no home": homes,
+    "terminals": terminals,
 }
 
 
@@ -43,7 +59,7 @@ def main() -> int:
     print(f"{'scenario':34} {'trials':>6} {'kills':>6} {'failures':>8} {'seconds':>8}", flush=True)
     for position, name in enumerate(chosen):
         with tempfile.TemporaryDirectory(prefix="faults-") as folder, serving() as site:
-            Path(folder).chmod(0o777)  # noqa: S103 - processes that gave up root write here, too
+            Path(folder).chmod(0o777)
             rng = np.random.default_rng([options.seed, position])
             started = time.monotonic()
             found[name] = list(SCENARIOS[name](World(Path(folder), site, rng, options.kills)))

@@ -132,15 +132,21 @@ def lock_of(folder: Path, *, wait: bool = False) -> Iterator[bool]:
         yield free
 
 
-def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an ``.npz`` file; whatever is wrong with it is a FileError."""
+def read_arrays(path: Path, kind: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an ``.npz`` file; whatever is wrong with it is a FileError.
+
+    ``kind`` says in the message what the file should be.
+    """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except OSError as problem:
-        raise FileError(f"cannot read {str(path)!r}: {problem.strerror or problem}") from problem
-    except Exception as problem:
-        raise FileError(f"cannot read {str(path)!r}: it is damaged ({problem})") from problem
+        raise FileError(f"cannot read {kind} {str(path)!r}: {problem.strerror}") from problem
+    except Exception as problem:  # noqa: BLE001 - a damaged archive fails in a dozen ways
+        # What numpy says is no help: it may advise to trust the file and read it as a pickle.
+        raise FileError(
+            f"cannot read {kind} {str(path)!r}: it is damaged, or another kind of file"
+        ) from problem
 
 
 def _is_stream(path: Path) -> bool:

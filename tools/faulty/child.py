@@ -2,7 +2,7 @@
 
 The plan is JSON. What it can ask for:
 
-* ``uid``: give up root, whom permissions do not stop;
+* ``homeless``: be a user whom no list of users knows, and who has no home but ``$HOME``;
 * ``registry``: data sets on the harness's own server, as in the tests of downloads;
 * ``clock``: add seconds to the time of day, a new amount at every look;
 * ``file_limit``: let no file grow beyond so many bytes;
@@ -32,10 +32,8 @@ _DANGEROUS = {"fcntl.flock", "os.chmod", "os.mkdir", "os.remove", "os.rename", "
 
 def main() -> None:
     plan, arguments = json.loads(sys.argv[1]), sys.argv[2:]
-    if "uid" in plan:
-        os.setgroups([])
-        os.setgid(plan["uid"])
-        os.setuid(plan["uid"])
+    if "homeless" in plan:
+        _forget_all_users()
     if "file_limit" in plan:
         import resource
 
@@ -53,6 +51,15 @@ def main() -> None:
     from unsample.cli import main as unsample
 
     unsample()
+
+
+def _forget_all_users() -> None:
+    import pwd
+
+    def unknown(uid: int) -> Any:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    pwd.getpwuid = unknown
 
 
 def _register(registry: dict[str, Any], timeout: int) -> None:

@@ -12,9 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from faulty.world import Outcome, Trial, World, leftovers
+from faulty.world import Outcome, Process, Trial, World, leftovers
 
-__all__ = ["SHARES", "kill_trials", "subject_named"]
+__all__ = [
+    "SHARES",
+    "Reference",
+    "Subject",
+    "damage",
+    "differences",
+    "kill_trials",
+    "reference_of",
+    "subject_named",
+]
 
 #: How the kills are shared out; the names are those of `subject_named`.
 SHARES = {
@@ -46,9 +55,12 @@ class Subject:
     #: Files that grow, with what they grow to.
     growing: Mapping[str, bytes] = field(default_factory=dict)
 
-    def run(self, world: World, folder: Path, **plan: Any) -> Any:
+    def run(self, world: World, folder: Path, *, powerless: bool = False, **plan: Any) -> Process:
         return world.start(
-            self.arguments(folder), plan={**self.plan, **plan}, env=self.env(folder)
+            self.arguments(folder),
+            plan={**self.plan, **plan},
+            env=self.env(folder),
+            powerless=powerless,
         )
 
 
@@ -62,47 +74,57 @@ class Reference:
     calls: int
 
 
+_REPRODUCE = (
+    "reproduce --dataset ml-1m --recommender ease --recommender als --protocol paper "
+    "--repeats 2 --estimator MLE"
+)
+_BUNDLED = "evaluate --dataset ml-1m --recommender ease --bundled --design exact"
+_TRAINED = "evaluate --dataset toy --recommender itemknn --design certified"
+
+
 def subject_named(name: str, world: World) -> Subject:
     """Return what is killed under this name."""
-    reproduce = (
-        "reproduce --dataset ml-1m --recommender ease --recommender als --protocol paper "
-        "--repeats 2 --estimator MLE"
-    ).split()
-    page = {"page.html": _OLD_PAGE}
     toy = {"registry": world.site.registry()}
     archive = {"registry": world.site.registry(archived=True)}
-    zipped = {"toy/toy.zip.part": world.site.archive}
-    timing = {"timing.json": json.loads}
-    match name:
-        case "reproduce":
-            return Subject(
-                name, lambda at: [*reproduce, "--workers", "1", "--out", str(at)], changing=timing
-            )
-        case "reproduce with workers":
-            return Subject(
-                name, lambda at: [*reproduce, "--workers", "2", "--out", str(at)], changing=timing
-            )
-        case "evaluate":
-            words = "evaluate --dataset ml-1m --recommender ease --bundled --design exact --html"
-            return Subject(name, lambda at: [*words.split(), str(at / "page.html")], before=page)
-        case "evaluate trained":
-            words = "evaluate --dataset toy --recommender itemknn --design certified --html"
-            return Subject(
-                name, lambda at: [*words.split(), str(at / "page.html")], plan=toy, before=page
-            )
-        case "evaluate with checkpoint":
-            return Subject(
-                name,
-                lambda at: [str(at / "state.npz")],
-                plan={"program": "checkpoint"},
-                changing={"state.npz": _as_arrays},
-            )
-        case "fetch":
-            grows = {"toy/users.dat.part": world.site.content}
-            return Subject(name, _fetch, toy, _cache_here, growing=grows)
-        case "fetch archive":
-            return Subject(name, _fetch, archive, _cache_here, growing=zipped)
-    raise KeyError(name)
+    subjects = (
+        _reproduce("reproduce", workers=1),
+        _reproduce("reproduce with workers", workers=2),
+        _page("evaluate", _BUNDLED, {}),
+        _page("evaluate trained", _TRAINED, toy),
+        Subject(
+            "evaluate with checkpoint",
+            lambda at: [str(at / "state.npz")],
+            plan={"program": "checkpoint"},
+            changing={"state.npz": _as_arrays},
+        ),
+        _fetch("fetch", toy, {"toy/users.dat.part": world.site.content}),
+        _fetch("fetch archive", archive, {"toy/toy.zip.part": world.site.archive}),
+    )
+    return next(subject for subject in subjects if subject.name == name)
+
+
+def _reproduce(name: str, workers: int) -> Subject:
+    words = [*_REPRODUCE.split(), "--workers", str(workers), "--out"]
+    return Subject(name, lambda at: [*words, str(at)], changing={"timing.json": json.loads})
+
+
+def _page(name: str, words: str, plan: dict[str, Any]) -> Subject:
+    return Subject(
+        name,
+        lambda at: [*words.split(), "--html", str(at / "page.html")],
+        plan,
+        before={"page.html": _OLD_PAGE},
+    )
+
+
+def _fetch(name: str, plan: dict[str, Any], growing: dict[str, bytes]) -> Subject:
+    return Subject(
+        name,
+        lambda _: ["datasets", "fetch", "toy"],
+        plan,
+        lambda at: {"UNSAMPLE_CACHE": str(at)},
+        growing=growing,
+    )
 
 
 def kill_trials(name: str, world: World, kills: int) -> Iterator[Trial]:
@@ -111,7 +133,7 @@ def kill_trials(name: str, world: World, kills: int) -> Iterator[Trial]:
     subject = subject_named(name, world)
     if name == "evaluate trained":
         world.run(["datasets", "fetch", "toy"], plan=subject.plan)
-    reference = _reference(subject, world)
+    reference = reference_of(subject, world)
     while kills > 0:
         trial = _kill_and_go_on(subject, reference, world, most=min(kills, 3))
         kills -= trial.kills
@@ -119,7 +141,7 @@ def kill_trials(name: str, world: World, kills: int) -> Iterator[Trial]:
     world.site.pause = 0.0
 
 
-def _reference(subject: Subject, world: World) -> Reference:
+def reference_of(subject: Subject, world: World) -> Reference:
     folder, tally = world.fresh("whole"), world.folder / "calls"
     outcome = subject.run(world, folder, count=str(tally)).wait()
     if outcome.code != 0:
@@ -139,10 +161,11 @@ def _kill_and_go_on(subject: Subject, reference: Reference, world: World, most: 
         killed, moment = _run_and_kill(subject, reference, world, folder)
         kills += killed
         how.append(moment)
-        problems += [f"after {moment}: {text}" for text in _damage(subject, reference, folder)]
+        problems += [f"after {moment}: {text}" for text in damage(subject, reference, folder)]
     outcome = subject.run(world, folder).wait()
     problems += [
-        f"after {how}, going on: {text}" for text in _differences(subject, reference, folder, outcome)
+        f"after {how}, going on: {text}"
+        for text in differences(subject, reference, folder, outcome)
     ]
     if not problems:
         world.forget(folder)
@@ -168,7 +191,7 @@ def _run_and_kill(
     return int(code == -9), f"a kill after {seconds:.2f} s{' of all processes' if group else ''}"
 
 
-def _damage(subject: Subject, reference: Reference, folder: Path) -> Iterator[str]:
+def damage(subject: Subject, reference: Reference, folder: Path) -> Iterator[str]:
     """Yield what is not as it was before or as it shall be, and what piles up."""
     temporary = leftovers(folder)
     if len(temporary) > _MOST_LEFTOVERS:
@@ -192,7 +215,7 @@ def _unreadable(file: str, content: bytes, read: Callable[[bytes], object]) -> I
         yield f"{file} cannot be read: {problem!r}"
 
 
-def _differences(
+def differences(
     subject: Subject, reference: Reference, folder: Path, outcome: Outcome
 ) -> Iterator[str]:
     """Yield where a run that went on differs from one that was never interrupted."""
@@ -230,11 +253,3 @@ def _said(outcome: Outcome, folder: Path) -> str:
 def _as_arrays(content: bytes) -> list[Any]:
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return [arrays[name] for name in arrays.files]
-
-
-def _fetch(_: Path) -> list[str]:
-    return ["datasets", "fetch", "toy"]
-
-
-def _cache_here(folder: Path) -> dict[str, str]:
-    return {"UNSAMPLE_CACHE": str(folder)}

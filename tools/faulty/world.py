@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -19,12 +20,13 @@ import numpy as np
 
 from faulty.site import Site
 
-__all__ = ["Outcome", "Process", "Trial", "World", "clear_failure", "leftovers"]
+__all__ = ["Outcome", "Process", "Trial", "World", "can_be_powerless", "clear_failure", "leftovers"]
 
 _CHILD = Path(__file__).with_name("child.py")
 _SOURCES = Path(__file__).parents[2] / "src"
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 _PATIENCE = 300
+_POWERLESS = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner")
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,8 @@ class Process:
 
     def send(self, number: int, *, group: bool = False) -> None:
         # Processes that this harness started, each in a session of its own.
-        try:
+        with suppress(ProcessLookupError):
             (os.killpg if group else os.kill)(self.popen.pid, number)
-        except ProcessLookupError:
-            pass
 
     def _outcome(self, code: int) -> Outcome:
         texts = [path.read_bytes().decode(errors="replace") for path in (self.out, self.err)]
@@ -101,8 +101,6 @@ class World:
         self._number += 1
         path = self.folder / f"{self._number:04d}-{name}"
         path.mkdir()
-        # Processes that gave up root write here, too.
-        path.chmod(0o777)
         return path
 
     def start(
@@ -114,14 +112,23 @@ class World:
         stdin: Any = subprocess.DEVNULL,
         stdout: int | IO[bytes] | None = None,
         cwd: Path | None = None,
+        powerless: bool = False,
     ) -> Process:
-        """Start the command; without a plan just as a user would."""
+        """Start the command; without a plan just as a user would.
+
+        ``powerless`` takes from root what lets it pass permissions.
+        """
         self._number += 1
         out, err = (self.folder / f"{self._number:04d}.{kind}" for kind in ("out", "err"))
         how = ["-m", "unsample"] if plan is None else [str(_CHILD), json.dumps(plan)]
         with out.open("wb") as to_out, err.open("wb") as to_err:
             popen = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, *how, *map(str, arguments)],
+                [
+                    *(_POWERLESS if powerless and os.geteuid() == 0 else ()),
+                    sys.executable,
+                    *how,
+                    *map(str, arguments),
+                ],
                 stdin=stdin,
                 stdout=to_out if stdout is None else stdout,
                 stderr=to_err,
@@ -153,21 +160,27 @@ class World:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def can_be_powerless() -> bool:
+    """Return whether permissions can be made to stop this user."""
+    return os.geteuid() != 0 or shutil.which(_POWERLESS[0]) is not None
+
+
 def clear_failure(
     outcome: Outcome, *, code: int | Sequence[int], says: Sequence[str] = ()
 ) -> Iterator[str]:
     """Yield what a person would find wrong with how a command failed."""
     codes = [code] if isinstance(code, int) else list(code)
-    if outcome.code not in codes:
-        yield f"exit status {outcome.code} instead of {codes}: {outcome.err.strip()[-400:]}"
+    lines = outcome.complaint.splitlines() or [""]
     if "Traceback" in outcome.err or "Exception ignored" in outcome.err:
-        yield f"a traceback: {outcome.err.strip()[-400:]}"
-    lines = outcome.complaint.splitlines()
+        yield f"a traceback that ends: {lines[-1][-400:]}"
+        return
+    if outcome.code not in codes:
+        yield f"exit status {outcome.code} instead of {codes}: {lines[-1][-400:]}"
     if len(lines) != 1 or not lines[0].startswith("unsample: "):
         yield f"{len(lines)} lines instead of one: {outcome.complaint[-400:]!r}"
     for word in says:
         if not re.search(word, outcome.complaint):
-            yield f"does not say {word!r}: {outcome.complaint[-400:]!r}"
+            yield f"does not say {word!r}: {lines[-1][-400:]!r}"
 
 
 def leftovers(folder: Path) -> list[str]:

@@ -47,6 +47,7 @@ Html = Annotated[
         "--html",
         metavar="OUT",
         callback=checked_place,
+        readable=False,
         help="Write the result as one interactive page, too.",
     ),
 ]

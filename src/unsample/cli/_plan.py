@@ -49,7 +49,10 @@ def plan_command(
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="OUT", callback=checked_place, help="Write a plot of error against cost."
+            metavar="OUT",
+            callback=checked_place,
+            readable=False,
+            help="Write a plot of error against cost.",
         ),
     ] = None,
     html: Html = None,

@@ -45,7 +45,10 @@ def reproduce_command(
         bool, typer.Option("--retrain", help="Train on the data; ignore the shipped ranks.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of the results, new or of the same run.")
+        Path,
+        typer.Option(
+            metavar="DIR", readable=False, help="Folder of the results, new or of the same run."
+        ),
     ] = Path("reproduction"),
     resume: Annotated[
         bool,

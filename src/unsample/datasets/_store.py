@@ -41,16 +41,29 @@ COMPRESSIONS = (".xz", ".gz")
 def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder of downloads: ``cache``, ``$UNSAMPLE_CACHE``, or the platform's own."""
     chosen = cache or os.environ.get("UNSAMPLE_CACHE")
-    if not chosen:
-        pooch = import_extra("pooch", extra="data", purpose="the folder of downloads")
-        chosen = pooch.os_cache("unsample")
-    try:
-        return Path(chosen).expanduser()
-    except RuntimeError as problem:
+    found = _platform_folder() if not chosen else _expanded(chosen)
+    if found is None:
         raise FileError(
-            f"the folder of downloads must be known, got {str(chosen)!r}, and there is no home "
-            "folder; set UNSAMPLE_CACHE to a folder that can be written to"
-        ) from problem
+            f"the folder of downloads must be known, got {str(chosen or '')!r}, and there is no "
+            "home folder; set UNSAMPLE_CACHE to a folder that can be written to"
+        )
+    return found
+
+
+def _platform_folder() -> Path | None:
+    """Return the folder that the platform has for such files, or None for users without a home."""
+    pooch = import_extra("pooch", extra="data", purpose="the folder of downloads")
+    try:
+        return _expanded(pooch.os_cache("unsample"))
+    except RuntimeError:
+        return None
+
+
+def _expanded(path: str | os.PathLike[str]) -> Path | None:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # a home that cannot be found
+        return None
 
 
 def locate(
@@ -159,6 +172,8 @@ def _folders(dataset: str, cache: str | os.PathLike[str] | None) -> Iterator[Pat
             )
         yield root / dataset / "original"
         yield root / dataset
-    # Without pooch nothing was ever downloaded into the platform's folder.
-    if cache or os.environ.get("UNSAMPLE_CACHE") or find_spec("pooch"):
+    if cache or os.environ.get("UNSAMPLE_CACHE"):
         yield cache_folder(cache) / dataset
+    # Without pooch, or without a home, nothing was ever downloaded into the platform's folder.
+    elif find_spec("pooch") and (found := _platform_folder()):
+        yield found / dataset

@@ -55,9 +55,9 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            found = read_arrays(self.path)
+            found = read_arrays(self.path, "checkpoint")
         except FileError as problem:
-            raise CheckpointError(f"{problem}; delete this checkpoint to start anew") from problem
+            raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
         tally = Tally(*(found[name].astype(np.int64) for name in _TALLY))
         return State(tally, found["goal"].astype(np.int64), int(found["asked"]))

@@ -166,7 +166,7 @@ class RunFolder:
     def _read(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
         """Return what `_write` wrote, or None where it is not there, damaged, or of another run."""
         try:
-            arrays = read_arrays(self._work / f"{name}.npz")
+            arrays = read_arrays(self._work / f"{name}.npz", "cell")
         except FileError:
             return None
         whose = arrays.pop(_RUN, np.array([])).tolist()

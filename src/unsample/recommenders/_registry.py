@@ -78,9 +78,9 @@ def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     if not path.exists():
         raise FileError(f"no such file: {str(path)!r}")
     try:
-        return read_arrays(path)
+        return read_arrays(path, "recommender")
     except FileError as problem:
-        raise FileError(f"{problem}; it is no saved recommender, save it again") from problem
+        raise FileError(f"{problem}; save it again") from problem
 
 
 def _with_tuples(hyperparameters: dict[str, Any]) -> dict[str, Any]:
