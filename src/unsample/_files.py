@@ -142,7 +142,7 @@ def read_arrays(path: Path, kind: str) -> dict[str, npt.NDArray[Any]]:
             return {name: arrays[name] for name in arrays.files}
     except OSError as problem:
         raise FileError(f"cannot read {kind} {str(path)!r}: {problem.strerror}") from problem
-    except Exception as problem:  # noqa: BLE001 - a damaged archive fails in a dozen ways
+    except Exception as problem:
         # What numpy says is no help: it may advise to trust the file and read it as a pickle.
         raise FileError(
             f"cannot read {kind} {str(path)!r}: it is damaged, or another kind of file"

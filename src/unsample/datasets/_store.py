@@ -105,8 +105,10 @@ def read_local(
             check(content, file, str(path))
     except ChecksumError as problem:
         if not _is_download(path, cache):
-            raise
-        raise ChecksumError(f"{problem}; {set_aside(path)}") from problem
+            raise ChecksumError(f"{problem}; provide the original file") from problem
+        raise ChecksumError(
+            f"{problem}; {set_aside(path)}; get it again with: unsample datasets fetch {dataset}"
+        ) from problem
     return path, content
 
 
@@ -125,14 +127,13 @@ def check(content: bytes, file: DataFile, where: str) -> None:
     """Refuse content whose checksum is not the published one."""
     if len(content) > file.limit:
         raise ChecksumError(
-            f"{where} must hold the published {file.name} of at most {file.limit:,} bytes, "
-            "got more; provide the original file"
+            f"{where} must hold the published {file.name} of at most {file.limit:,} bytes, got more"
         )
     got = file.checksum_of(content)
     if got != file.checksum:
         raise ChecksumError(
             f"{where} must hold the published {file.name}: expected {file.checksum}, got {got} "
-            f"({len(content):,} bytes); provide the original file"
+            f"({len(content):,} bytes)"
         )
 
 
@@ -147,7 +148,7 @@ def set_aside(path: Path) -> str:
     """Rename a wrong file so that it can be looked at but is not read again; say where it is."""
     aside = path.with_name(path.name.removesuffix(".part") + ".corrupt")
     try:
-        return f"what came is kept in {str(path.replace(aside))!r}"
+        return f"it is kept in {str(path.replace(aside))!r}"
     except OSError as problem:
         return f"it cannot be set aside ({problem.strerror}), delete {str(path)!r}"
 
