@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 from tests.test_datasets_fetch import CONTENT, register, site  # noqa: F401 - fixtures
 from unsample import datasets
@@ -526,10 +527,14 @@ def test_signals_that_are_ignored_stay_ignored(run, monkeypatch):
 
 
 def fail_to_print(monkeypatch, problem):
-    def echo(*_, **__):
-        raise problem
+    printed = typer.secho
 
-    monkeypatch.setattr("unsample.cli._plan.typer.echo", echo)
+    def echo(text, *, err=False, **options):
+        if not err:
+            raise problem
+        printed(text, err=err, **options)
+
+    monkeypatch.setattr("unsample.cli._manner.typer.secho", echo)
 
 
 def test_a_full_disk_behind_standard_output_is_said(run, monkeypatch):
@@ -612,17 +617,28 @@ def test_the_imports_can_be_interrupted_in_peace():
 # -- the script -------------------------------------------------------------------------------
 
 
+def script(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, ROOT / "tools" / "faults.py", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
     ["kill -9: evaluate with", "kill -9: fetch", "awkward places", "dishonest servers", "streams"],
 )
 def test_the_script_finds_nothing(scenario):
-    done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "faults.py", scenario, "--kills", "20"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    done = script(scenario, "--kills", "20")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_script_finds_files_that_are_written_in_place():
+    done = script("kill -9: evaluate with", "--kills", "40", "--planted")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "state.npz cannot be read" in done.stdout

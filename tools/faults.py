@@ -1,11 +1,11 @@
 """Break the command in every way there is, and see that nothing is lost: ``make faults``.
 
-    python tools/faults.py [SCENARIO...] [--kills 200] [--seed 0] [--out DIR]
+    python tools/faults.py [SCENARIO...] [--kills 200] [--seed 0] [--out DIR] [--planted]
 
 Prints a table of scenarios, trials and failures, and ends with status 1 where anything failed.
-With ``--out`` everything that was said goes to ``DIR/faults.json``. As root on Linux the disk is
-really full and really read-only (in a mount namespace of its own); otherwise those trials are left
-out, and the table says so.
+With ``--out`` everything that was said goes to ``DIR/faults.json``. With ``--planted`` files are
+written in place, which must be found out. As root on Linux the disk is really full and really
+read-only (in a mount namespace of its own); otherwise those trials are left out, and say so.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def main() -> int:
             Path(folder).chmod(0o777)
             rng = np.random.default_rng([options.seed, position])
             started = time.monotonic()
-            found[name] = list(SCENARIOS[name](World(Path(folder), site, rng, options.kills)))
+            world = World(Path(folder), site, rng, options.kills, options.planted)
+            found[name] = list(SCENARIOS[name](world))
         _print(name, found[name], time.monotonic() - started)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -81,6 +82,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=200, help="SIGKILLs in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="folder for everything that was said")
+    parser.add_argument("--planted", action="store_true", help="write badly; this must fail")
     return parser.parse_args()
 
 

@@ -63,7 +63,6 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
                 write(stream)
             return
         target = Path(os.path.realpath(path))
-        remove_leftovers(target.parent, target.name)
         with _temporary(target) as (file, temporary):
             write(file)
             _rename(file, temporary, target)
@@ -169,6 +168,7 @@ def _temporary(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
 
 
 def _create(target: Path) -> tuple[IO[bytes], Path]:
+    remove_leftovers(target.parent, target.name)
     while True:
         start = target.name[:_LONGEST_START]
         temporary = target.with_name(f".{start}.{secrets.token_hex(8)}.part")

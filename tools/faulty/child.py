@@ -6,6 +6,7 @@ The plan is JSON. What it can ask for:
 * ``registry``: data sets on the harness's own server, as in the tests of downloads;
 * ``clock``: add seconds to the time of day, a new amount at every look;
 * ``file_limit``: let no file grow beyond so many bytes;
+* ``planted``: write files in place, as one should not, to see that this is found out;
 * ``count``: write into this file how many dangerous calls there were;
 * ``kill_at``: end by SIGKILL just before that dangerous call; ``torn`` first cuts the file in half
   that is being written;
@@ -16,6 +17,7 @@ The plan is JSON. What it can ask for:
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import os
@@ -23,8 +25,9 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _DANGEROUS = {"fcntl.flock", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.truncate"}
@@ -40,6 +43,8 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (plan["file_limit"], plan["file_limit"]))
     if "clock" in plan:
         _let_the_clock_jump(plan["clock"])
+    if plan.get("planted"):
+        _write_in_place()
     if "registry" in plan:
         _register(plan["registry"], plan.get("timeout", 30))
     if "count" in plan or "kill_at" in plan:
@@ -60,6 +65,23 @@ def _forget_all_users() -> None:
         raise KeyError(f"getpwuid(): uid not found: {uid}")
 
     pwd.getpwuid = unknown
+
+
+def _write_in_place() -> None:
+    from unsample import _files
+
+    def write(path: Path, content: Callable[[IO[bytes]], object]) -> None:
+        buffer = io.BytesIO()
+        content(buffer)
+        half = len(buffer.getvalue()) // 2
+        with path.open("wb") as file:
+            for part in (buffer.getvalue()[:half], buffer.getvalue()[half:]):
+                file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+
+    # Before anybody imports it by its name.
+    _files.write_atomically = write
 
 
 def _register(registry: dict[str, Any], timeout: int) -> None:

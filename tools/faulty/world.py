@@ -95,6 +95,7 @@ class World:
     site: Site
     rng: np.random.Generator
     kills: int
+    planted: bool = False
     _number: int = field(default=0, repr=False)
 
     def fresh(self, name: str = "place") -> Path:
@@ -120,7 +121,9 @@ class World:
         """
         self._number += 1
         out, err = (self.folder / f"{self._number:04d}.{kind}" for kind in ("out", "err"))
-        how = ["-m", "unsample"] if plan is None else [str(_CHILD), json.dumps(plan)]
+        how = ["-m", "unsample"]
+        if plan is not None:
+            how = [str(_CHILD), json.dumps({**plan, "planted": self.planted})]
         with out.open("wb") as to_out, err.open("wb") as to_err:
             popen = subprocess.Popen(  # noqa: S603 - our own command
                 [

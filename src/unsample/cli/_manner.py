@@ -31,6 +31,7 @@ from unsample.recommenders import terminal_progress
 __all__ = [
     "colours",
     "complain",
+    "echo",
     "listening",
     "log",
     "progress_bar",
@@ -72,6 +73,18 @@ class _Speaker(logging.Handler):
             if sys.stderr.isatty():
                 line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
             _say(f"\n{line}", colour=typer.colors.YELLOW)
+
+
+def echo(text: str = "", *, bold: bool | None = None) -> None:
+    """Print a result, and say so where standard output takes no more."""
+    try:
+        typer.secho(text, bold=bold, color=colours())
+    except BrokenPipeError:
+        raise reader_gone() from None
+    except OSError as problem:
+        raise OutputError(
+            f"cannot write to standard output: {problem.strerror}; the result is not complete"
+        ) from problem
 
 
 def complain(text: str) -> None:
@@ -133,7 +146,7 @@ def with_manner(verb: Callable[..., None]) -> Callable[..., None]:
         _set_loudness(quiet, verbose)
         started = time.perf_counter()
         log.debug("unsample %s, Python %s", __version__, platform.python_version())
-        with _output_watched():
+        with _strays_caught():
             verb(**options)
         log.debug("took %.2f s, %s at most", time.perf_counter() - started, _peak_memory())
 
@@ -143,23 +156,17 @@ def with_manner(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def _output_watched() -> Iterator[None]:
-    """Say how the output failed, before typer makes its own of it."""
+def _strays_caught() -> Iterator[None]:
+    """Keep from typer what it would hide, and from people what they cannot read."""
     try:
         yield
-        sys.stdout.flush()
     except UnsampleError:
         raise
     except KeyboardInterrupt:
         raise interrupted() from None
-    except BrokenPipeError:
-        raise reader_gone() from None
     except OSError as problem:
-        if problem.filename is not None:
-            raise FileError(f"cannot use {problem.filename!r}: {problem.strerror}") from problem
-        raise OutputError(
-            f"cannot write to standard output: {problem.strerror}; the result is not complete"
-        ) from problem
+        what = "go on" if problem.filename is None else f"use {problem.filename!r}"
+        raise FileError(f"cannot {what}: {problem.strerror or problem}") from problem
 
 
 def _set_loudness(quiet: bool, verbose: bool) -> None:

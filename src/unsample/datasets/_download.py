@@ -154,7 +154,8 @@ class _Part:
         if done > self.limit:
             raise DownloadError(
                 f"{self.name} must have at most {self.limit:,} bytes, the server sends more; "
-                "its address may hold something else by now"
+                "its address may hold something else by now; get the file by other means, and set "
+                "UNSAMPLE_DATA to its folder"
             )
         if self.progress:
             self.progress(self.name, done, self.total)
@@ -190,9 +191,10 @@ def _download(file: DataFile, part: Path, progress: Progress | None) -> None:
         if getattr(problem.response, "status_code", None) == _RANGE_NOT_SATISFIABLE:
             # Everything came before, but was not put to its place: the checksum decides.
             return
-        if not part.stat().st_size:
+        begun = part.stat().st_size > 0
+        if not begun:
             part.unlink()
-        raise DownloadError(_how_to_provide(file, part.parent.name, problem)) from problem
+        raise DownloadError(_how_to_provide(file, part.parent.name, problem, begun)) from problem
 
 
 def _request(pooch: Any, address: str, part: _Part) -> None:
@@ -220,10 +222,11 @@ def _refuse_unsafe(address: str, *, redirect: bool = False) -> None:
         raise DownloadError(f"addresses must begin with {_SCHEMES[0]}://, got {address!r}")
 
 
-def _how_to_provide(file: DataFile, dataset: str, problem: OSError) -> str:
+def _how_to_provide(file: DataFile, dataset: str, problem: OSError, begun: bool) -> str:
     response = getattr(problem, "response", None)
     if response is None:
-        reason = f"no connection ({type(problem).__name__})"
+        what = "the connection broke off" if begun else "no connection"
+        reason = f"{what} ({type(problem).__name__})"
     else:
         reason = f"the server answers {response.status_code} {response.reason}"
     return (

@@ -134,7 +134,7 @@ class RunFolder:
             return str(json.loads(path.read_text(encoding="utf-8"))["digest"])
         except FileNotFoundError:
             return None
-        except (OSError, KeyError, TypeError, ValueError) as problem:
+        except (KeyError, TypeError, ValueError) as problem:
             raise FileError(
                 f"{str(path)!r} cannot be read, so whose run this is cannot be known; "
                 "choose another folder, or --force to start again"
