@@ -313,7 +313,7 @@ def test_files_that_are_no_recommenders_are_refused(tmp_path, world):
     with pytest.raises(FileError, match="no such file"):
         load(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(FileError, match="cannot read recommender"):
+    with pytest.raises(FileError, match="cannot be read"):
         load(tmp_path / "text.npz")
     np.savez(tmp_path / "other.npz", a=np.arange(3))
     with pytest.raises(FileError, match="no recommender that unsample saved"):
@@ -325,7 +325,7 @@ def test_files_that_are_no_recommenders_are_refused(tmp_path, world):
     path = tmp_path / "half.npz"
     EASE().fit(world).save(path)
     path.write_bytes(path.read_bytes()[:-500])
-    with pytest.raises(FileError, match="cannot read recommender"):
+    with pytest.raises(FileError, match="cannot be read"):
         load(path)
 
 

@@ -37,6 +37,7 @@ __all__ = [
 _TEMPORARY = re.compile(r"\.(?P<start>.+)\.[0-9a-f]{16}\.part", re.DOTALL)
 #: Characters of a name that its temporary name repeats: 255 bytes must hold the rest, too.
 _LONGEST_START = 50
+_DEVICES = Path("/dev")
 _ADVICE = {
     errno.ENOENT: "make its folder first",
     errno.ENOTDIR: "what should be its folder is a file; choose another place",
@@ -54,18 +55,17 @@ _ADVICE = {
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Call ``write`` on a temporary file beside ``path``, then rename it into place.
 
-    A link stays a link, a file keeps its permissions, and what is no file (a pipe, ``/dev/null``)
-    is written to instead of being replaced.
+    A file keeps its permissions. What is no file (a pipe, ``/dev/null``) is written to instead of
+    being replaced. A link is replaced: whoever put it there does not say what is overwritten.
     """
     try:
         if _is_stream(path):
             with path.open("wb") as stream:
                 write(stream)
             return
-        target = Path(os.path.realpath(path))
-        with _temporary(target) as (file, temporary):
+        with _temporary(path) as (file, temporary):
             write(file)
-            _rename(file, temporary, target)
+            _rename(file, temporary, path)
     except OSError as problem:
         raise unwritable(path, problem) from problem
 
@@ -76,7 +76,7 @@ def check_writable(path: Path) -> None:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not _is_stream(path):
-            with _temporary(Path(os.path.realpath(path))) as (_, temporary):
+            with _temporary(path) as (_, temporary):
                 temporary.unlink()
     except OSError as problem:
         raise unwritable(path, problem) from problem
@@ -131,29 +131,24 @@ def lock_of(folder: Path, *, wait: bool = False) -> Iterator[bool]:
         yield free
 
 
-def read_arrays(path: Path, kind: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an ``.npz`` file; whatever is wrong with it is a FileError.
-
-    ``kind`` says in the message what the file should be.
-    """
+def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an NPZ archive by name; ``where`` names it in messages."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        with np.load(stream, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except OSError as problem:
-        raise FileError(f"cannot read {kind} {str(path)!r}: {problem.strerror}") from problem
     except Exception as problem:
         # What numpy says is no help: it may advise to trust the file and read it as a pickle.
-        raise FileError(
-            f"cannot read {kind} {str(path)!r}: it is damaged, or another kind of file"
-        ) from problem
+        raise FileError(f"cannot read {where} as NPZ: it is damaged, or another file") from problem
 
 
 def _is_stream(path: Path) -> bool:
+    """Return whether to write to what is there: a pipe, a device, or ``/dev/stdout``."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    # A link in /dev may lead to a plain file, and is not to be replaced for that.
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or path.absolute().parent == _DEVICES
 
 
 @contextmanager
@@ -183,7 +178,9 @@ def _create(target: Path) -> tuple[IO[bytes], Path]:
 
 def _rename(file: IO[bytes], temporary: Path, target: Path) -> None:
     with suppress(FileNotFoundError):
-        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        mode = target.lstat().st_mode
+        if stat.S_ISREG(mode):
+            temporary.chmod(stat.S_IMODE(mode))
     file.flush()
     os.fsync(file.fileno())
     if sys.platform == "win32":  # what is open cannot be renamed; elsewhere the lock must last

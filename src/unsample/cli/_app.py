@@ -15,7 +15,7 @@ from unsample.cli._doctor import doctor_command
 from unsample.cli._estimate import estimate_command
 from unsample.cli._evaluate import evaluate_command
 from unsample.cli._main import silence_output
-from unsample.cli._manner import colours, complain, echo, listening, tracebacks_wanted, with_manner
+from unsample.cli._manner import colours, complain, listening, say, tracebacks_wanted, with_manner
 from unsample.cli._plan import plan_command
 from unsample.cli._published import published_command
 from unsample.cli._reproduce import reproduce_command
@@ -35,7 +35,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        echo(f"unsample {__version__}")
+        say(f"unsample {__version__}")
         raise typer.Exit
 
 

@@ -11,7 +11,7 @@ import typer
 from unsample import estimation
 from unsample._text import estimates_table
 from unsample.cli._columns import Columns, parse_columns
-from unsample.cli._manner import echo
+from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
     CatalogueSize,
@@ -145,7 +145,7 @@ def estimate_command(
     results = {label: run(counts) for label, counts in groups.items()}
     with page_written(results[""] if by is None else results, html):
         if as_json:
-            echo(_as_json(results, by))
+            say(_as_json(results, by))
         else:
             _print_tables(results, by)
 
@@ -164,10 +164,10 @@ def _print_tables(results: dict[str, Estimates], by: str | None) -> None:
     said: set[str] = set()
     for position, (label, result) in enumerate(results.items()):
         if position:
-            echo()
+            say()
         if by is not None:
-            echo(f"{by} = {label}", bold=True)
-        echo(estimates_table(result, notes=False))
-        echo(f"resolution: {result.resolution()}")
+            say(f"{by} = {label}", bold=True)
+        say(estimates_table(result, notes=False))
+        say(f"resolution: {result.resolution()}")
         said.update(result.warnings)
     print_warnings(tuple(sorted(said)))

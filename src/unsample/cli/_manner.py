@@ -31,10 +31,10 @@ from unsample.recommenders import terminal_progress
 __all__ = [
     "colours",
     "complain",
-    "echo",
     "listening",
     "log",
     "progress_bar",
+    "say",
     "tracebacks_wanted",
     "with_manner",
 ]
@@ -66,19 +66,19 @@ class _Speaker(logging.Handler):
         """Write one message."""
         text = record.getMessage()
         if record.levelno < logging.WARNING:
-            _say(text, dim=True)
+            _murmur(text, dim=True)
         elif text not in self._said:
             self._said.add(text)
             line = f"warning: {text}"
             if sys.stderr.isatty():
                 line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
-            _say(f"\n{line}", colour=typer.colors.YELLOW)
+            _murmur(f"\n{line}", colour=typer.colors.YELLOW)
 
 
-def echo(text: str = "", *, bold: bool | None = None) -> None:
-    """Print a result, and say so where standard output takes no more."""
+def say(text: str = "", *, bold: bool = False) -> None:
+    """Write to standard output, and complain where that takes no more."""
     try:
-        typer.secho(text, bold=bold, color=colours())
+        typer.secho(text, bold=bold)
     except BrokenPipeError:
         raise reader_gone() from None
     except OSError as problem:
@@ -89,10 +89,10 @@ def echo(text: str = "", *, bold: bool | None = None) -> None:
 
 def complain(text: str) -> None:
     """Write why the command failed."""
-    _say(f"unsample: {text}", colour=typer.colors.RED)
+    _murmur(f"unsample: {text}", colour=typer.colors.RED)
 
 
-def _say(text: str, *, colour: str | None = None, dim: bool | None = None) -> None:
+def _murmur(text: str, *, colour: str | None = None, dim: bool | None = None) -> None:
     # Where standard error is full or gone, nobody can be told; the results must not suffer.
     with suppress(OSError):
         typer.secho(text, err=True, fg=colour, dim=dim, color=colours())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unsample.cli._manner import echo
+from unsample.cli._manner import say
 from unsample.cli._options import AsJson, Html, checked_place, page_written
 from unsample.errors import InputError
 from unsample.planning import plan
@@ -87,4 +87,4 @@ def plan_command(
 
         write_plot(result, plot)
     with page_written(result, html):
-        echo(result.to_json() if as_json else str(result))
+        say(result.to_json() if as_json else str(result))

@@ -55,7 +55,10 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            found = read_arrays(self.path, "checkpoint")
+            with self.path.open("rb") as file:
+                found = read_arrays(file, f"checkpoint {str(self.path)!r}")
+        except OSError as problem:
+            raise FileError(f"cannot read checkpoint {str(self.path)!r}: {problem}") from problem
         except FileError as problem:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)

@@ -165,9 +165,11 @@ class RunFolder:
 
     def _read(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
         """Return what `_write` wrote, or None where it is not there, damaged, or of another run."""
+        path = self._work / f"{name}.npz"
         try:
-            arrays = read_arrays(self._work / f"{name}.npz", "cell")
-        except FileError:
+            with path.open("rb") as file:
+                arrays = read_arrays(file, repr(str(path)))
+        except (OSError, FileError):
             return None
         whose = arrays.pop(_RUN, np.array([])).tolist()
         return arrays if whose == [self.spec.digest] else None

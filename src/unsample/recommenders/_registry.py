@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import check_choice, suggest
-from unsample._files import read_arrays
 from unsample.errors import FileError, RecommenderError
 from unsample.recommenders._als import ALS
 from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted
@@ -75,12 +75,15 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
 
 
 def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    if not path.exists():
-        raise FileError(f"no such file: {str(path)!r}")
     try:
-        return read_arrays(path, "recommender")
-    except FileError as problem:
-        raise FileError(f"{problem}; save it again") from problem
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            return {key: file[key] for key in file.files}
+    except FileNotFoundError as problem:
+        raise FileError(f"no such file: {str(path)!r}") from problem
+    except (OSError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as problem:
+        raise FileError(
+            f"{str(path)!r} cannot be read as a saved recommender: {problem}; save it again"
+        ) from problem
 
 
 def _with_tuples(hyperparameters: dict[str, Any]) -> dict[str, Any]:
