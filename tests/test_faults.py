@@ -625,6 +625,8 @@ def test_the_imports_can_be_interrupted_in_peace():
 
 
 def script(*arguments: str) -> subprocess.CompletedProcess[str]:
+    if not (ROOT / "tools").is_dir():
+        pytest.skip("the script does not ship")
     return subprocess.run(
         [sys.executable, ROOT / "tools" / "faults.py", *arguments],
         capture_output=True,

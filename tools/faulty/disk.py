@@ -158,7 +158,7 @@ def places(world: World) -> Iterator[Trial]:
     for page in (longest, "☃ [x] *.html", "link.html", os.fsdecode(b"latin-\xe9.html")):
         outcome = world.run([*PAGE, folder / page], env={"TMPDIR": "/nowhere"})
         problems = [] if outcome.code == 0 else [f"refused: {outcome.complaint}"]
-        if b"</html>" not in (folder / page).read_bytes()[-20:]:
+        if outcome.code == 0 and b"</html>" not in (folder / page).read_bytes()[-20:]:
             problems.append("not written")
         yield Trial(f"--html {page[-20:]!a}", tuple(problems), said=outcome.complaint)
     kept = (folder / "real.html").read_text() == "old"
