@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import multiprocessing
 import os
 import signal
 import stat
@@ -385,16 +386,56 @@ def test_a_worker_that_is_ended_from_outside_is_no_traceback():
 
 
 @pytest.mark.slow
-def test_workers_never_hear_an_interrupt():
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+def test_workers_can_be_ended_and_never_hear_an_interrupt():
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     cells = [Cell("ml-1m", "paper", "ease", sampled) for sampled in (9, 19)]
-    assert list(compute_all(cells, _refuse_unless_deaf, workers=2))
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked
+    assert list(compute_all(cells, _check_hearing, workers=2))
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
 
 
-def _refuse_unless_deaf(_: Cell) -> None:
-    if signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, []):
-        raise RuntimeError("an interrupt would be heard")
+def _check_hearing(_: Cell) -> None:
+    deaf_to = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    if signal.SIGINT not in deaf_to or signal.SIGTERM in deaf_to:
+        raise RuntimeError(f"deaf to {deaf_to}")
+
+
+def test_a_signal_waits_until_workers_are_told_what_to_do(monkeypatch):
+    """Half told, they ended in tracebacks of their own."""
+    told = []
+
+    class Worker:
+        pid = None
+
+        def __init__(self, **_):
+            pass
+
+        def start(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            told.append("start")
+            self.pid = 1
+
+        def terminate(self):
+            told.append("end")
+
+        def join(self):
+            pass
+
+    class Context:
+        Pipe = staticmethod(multiprocessing.Pipe)
+        Process = Worker
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: Context)
+    before = signal.signal(signal.SIGTERM, stop)
+    cells = [Cell("ml-1m", "paper", "ease", sampled) for sampled in (9, 19)]
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(compute_all(cells, _end_yourself, workers=2))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert told == ["start", "start", "end", "end"]
 
 
 # -- downloads --------------------------------------------------------------------------------

@@ -79,22 +79,24 @@ def _processes(work: Work, number: int) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
     pairs = [context.Pipe() for _ in range(number)]
     processes = [context.Process(target=_serve, args=(far, work), daemon=True) for _, far in pairs]
-    with _one_thread_each(), _interrupts_held_back():
-        for process in processes:
-            process.start()
-    for _, far in pairs:
-        far.close()
     try:
+        with _one_thread_each(), _signals_held_back():
+            for process in processes:
+                process.start()
+        for _, far in pairs:
+            far.close()
         yield [near for near, _ in pairs]
     finally:
         for near, _ in pairs:
             near.close()
         for process in processes:
-            process.terminate()
-            process.join()
+            if process.pid is not None:
+                process.terminate()
+                process.join()
 
 
 def _serve(connection: Connection, work: Work) -> None:
+    _hear_all_but_interrupts()
     while True:
         try:
             cell = connection.recv()
@@ -112,19 +114,27 @@ def _serve(connection: Connection, work: Work) -> None:
 
 
 @contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Start processes that never hear an interrupt, not even while they start.
+def _signals_held_back() -> Iterator[None]:
+    """Let no signal come between a process and what it must be told to start.
 
-    The parent hears it, and ends its workers. A mask is inherited, and delays what it holds back.
+    Half told, it would end in a traceback. What is held back comes afterwards; the processes
+    inherit it, and hear nothing while they start.
     """
     if sys.platform == "win32":
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    endings = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, endings)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _hear_all_but_interrupts() -> None:
+    # Ctrl-C reaches the parent as well, which ends its workers.
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP, signal.SIGTERM})
 
 
 @contextmanager
