@@ -237,7 +237,7 @@ def test_exit_codes_are_those_of_the_page():
     page = (Path(__file__).parent.parent / "docs" / "command-line.md").read_text(encoding="utf-8")
     table = page[page.index("## Exit codes") : page.index("## Completion")]
     listed = {int(row.split("|")[1]) for row in table.splitlines() if row[2:3].isdigit()}
-    assert {kind.exit_code for kind in _kinds()} | {0, 130, 141} == listed
+    assert {kind.exit_code for kind in _kinds()} | {0, 129, 130, 141, 143} == listed
     assert all(issubclass(kind, errors.InputError) == (kind.exit_code == 2) for kind in _kinds())
 
 

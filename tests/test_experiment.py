@@ -301,7 +301,7 @@ def test_a_run_killed_at_any_cell_resumes_to_the_same_bytes(after, finished, tmp
         patch.setattr(_run, "compute_cell", dying)
         with pytest.raises(_KilledError):
             run(SMALL, folder)
-    (folder / "cells" / ".half.npz.x.part").write_bytes(b"half")
+    (folder / "cells" / ".half.npz.0123456789abcdef.part").write_bytes(b"half")
     result = run(SMALL, folder, resume=True)
     assert result.settings["computed"] == len(SMALL.cells()) - after
     assert _bytes(folder) == _bytes(finished[0])
@@ -374,7 +374,7 @@ def test_a_damaged_spec_is_refused(finished, tmp_path):
 
 
 def test_a_run_killed_before_its_first_file_can_start_again(finished, tmp_path):
-    (tmp_path / ".spec.json.x.part").write_bytes(b"{")
+    (tmp_path / ".spec.json.0123456789abcdef.part").write_bytes(b"{")
     run(SMALL, tmp_path)
     assert _bytes(tmp_path) == _bytes(finished[0])
 

@@ -1,41 +1,194 @@
-"""Writing files so that a crash leaves the old one or the new one, never half of either."""
+"""Files that survive a crash: written whole or not at all, and never trusted when read.
+
+A file is written under another name beside its own, and renamed when it is whole. Meanwhile its
+writer holds a lock on it, which ends with the process, however that ends. So what a killed process
+left behind is known by having no lock, and the next writer of the same file removes it.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-import tempfile
-from collections.abc import Callable
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from unsample.errors import FileError
 
-__all__ = ["write_atomically"]
+__all__ = [
+    "check_writable",
+    "is_temporary",
+    "lock",
+    "lock_of",
+    "read_arrays",
+    "remove_leftovers",
+    "unwritable",
+    "write_atomically",
+]
+
+_TEMPORARY = re.compile(r"\.(?P<start>.+)\.[0-9a-f]{16}\.part", re.DOTALL)
+#: Characters of a name that its temporary name repeats: 255 bytes must hold the rest, too.
+_LONGEST_START = 50
+_DEVICES = Path("/dev")
+_ADVICE = {
+    errno.ENOENT: "make its folder first",
+    errno.ENOTDIR: "what should be its folder is a file; choose another place",
+    errno.EISDIR: "give the name of a file",
+    errno.EACCES: "choose a place that you may write to",
+    errno.EPERM: "choose a place that you may write to",
+    errno.EROFS: "choose a place that can be written to",
+    errno.ENOSPC: "make room, or choose another place",
+    errno.EDQUOT: "make room, or choose another place",
+    errno.EFBIG: "files may not grow that large here; choose another place",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Call ``write`` on a temporary file beside ``path``, then rename it into place."""
+    """Call ``write`` on a temporary file beside ``path``, then rename it into place.
+
+    A file keeps its permissions. What is no file (a pipe, ``/dev/null``) is written to instead of
+    being replaced. A link is replaced: whoever put it there does not say what is overwritten.
+    """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as problem:
-        raise FileError(f"cannot write {str(path)!r}: {problem.strerror}") from problem
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
+        if _is_stream(path):
+            with path.open("wb") as stream:
+                write(stream)
+            return
+        with _temporary(path) as (file, temporary):
             write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+            _rename(file, temporary, path)
     except OSError as problem:
-        temporary.unlink(missing_ok=True)
-        raise FileError(f"cannot write {str(path)!r}: {problem.strerror}") from problem
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        raise unwritable(path, problem) from problem
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def check_writable(path: Path) -> None:
+    """Refuse a place that cannot be written, before hours are spent on what should go there."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not _is_stream(path):
+            with _temporary(path) as (_, temporary):
+                temporary.unlink()
+    except OSError as problem:
+        raise unwritable(path, problem) from problem
+
+
+def unwritable(path: Path, problem: OSError) -> FileError:
+    """Return an error that says why ``path`` cannot be written, and what to do."""
+    reason = f"cannot write {str(path)!r}: {problem.strerror or problem}"
+    advice = _ADVICE.get(problem.errno or 0)
+    return FileError(f"{reason}; {advice}" if advice else reason)
+
+
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove what killed processes left of writing ``name`` (or any file) into ``folder``."""
+    with suppress(OSError):
+        for entry in list(folder.iterdir()):
+            if is_temporary(entry.name, name):
+                _remove_unless_locked(entry)
+
+
+def is_temporary(entry: str, name: str = "") -> bool:
+    """Return whether a file is called like the temporary one of ``name`` (or of any file)."""
+    found = _TEMPORARY.fullmatch(entry)
+    return found is not None and (not name or found["start"] == name[:_LONGEST_START])
+
+
+def lock(handle: int, *, wait: bool = False) -> None:
+    """Lock an open file or folder until it is closed.
+
+    BlockingIOError says that another has the lock, any other OSError that there are no locks here,
+    as on some network drives. On Windows nothing is locked: open files cannot be removed anyway.
+    """
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+@contextmanager
+def lock_of(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Lock a folder for as long as the context lasts; yield False where another process has it."""
+    with ExitStack() as stack:
+        free = True
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            lock(handle, wait=wait)
+        except BlockingIOError:
+            free = False
+        except OSError:  # no locks here, and on Windows no open folders: nobody can tell
+            pass
+        yield free
+
+
+def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an NPZ archive by name; ``where`` names it in messages."""
+    try:
+        with np.load(stream, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except Exception as problem:
+        # What numpy says is no help: it may advise to trust the file and read it as a pickle.
+        raise FileError(f"cannot read {where} as NPZ: it is damaged, or another file") from problem
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether to write to what is there: a pipe, a device, or ``/dev/stdout``."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    # A link in /dev may lead to a plain file, and is not to be replaced for that.
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or path.absolute().parent == _DEVICES
+
+
+@contextmanager
+def _temporary(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
+    """Yield a locked new file beside ``target``, and remove it unless it was renamed."""
+    file, temporary = _create(target)
+    try:
+        with file:
+            yield file, temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _create(target: Path) -> tuple[IO[bytes], Path]:
+    remove_leftovers(target.parent, target.name)
+    while True:
+        start = target.name[:_LONGEST_START]
+        temporary = target.with_name(f".{start}.{secrets.token_hex(8)}.part")
+        file = temporary.open("xb")
+        with suppress(OSError):
+            lock(file.fileno(), wait=True)
+        # Until it was locked, another writer may have taken it for a leftover.
+        if temporary.exists():
+            return file, temporary
+        file.close()
+
+
+def _rename(file: IO[bytes], temporary: Path, target: Path) -> None:
+    with suppress(FileNotFoundError):
+        mode = target.lstat().st_mode
+        if stat.S_ISREG(mode):
+            temporary.chmod(stat.S_IMODE(mode))
+    file.flush()
+    os.fsync(file.fileno())
+    if sys.platform == "win32":  # what is open cannot be renamed; elsewhere the lock must last
+        file.close()
+    temporary.replace(target)
+
+
+def _remove_unless_locked(path: Path) -> None:
+    with suppress(OSError), path.open("rb") as file:
+        lock(file.fileno())
+        path.unlink()

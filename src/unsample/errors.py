@@ -17,6 +17,8 @@
     │   │   └── ChecksumError             a file whose content is not the published one
     │   └── DatasetError                  an unknown data set, or one that lacks what is asked
     ├── DownloadError (also an OSError)   a public file could not be fetched
+    ├── WorkerError (also a RuntimeError) a process that worked for this one was ended
+    ├── OutputError (also an OSError)     standard output takes no more
     ├── SolverError (also a RuntimeError) a solver ended without an answer that may be used
     └── MissingExtraError (also an ImportError)   an optional library is not installed
 
@@ -49,6 +51,7 @@ __all__ = [
     "MethodError",
     "MetricError",
     "MissingExtraError",
+    "OutputError",
     "RankError",
     "RecommenderError",
     "RefutedWarning",
@@ -57,6 +60,7 @@ __all__ = [
     "UnresolvedWarning",
     "UnsampleError",
     "UnsampleWarning",
+    "WorkerError",
 ]
 
 
@@ -126,6 +130,14 @@ class DatasetError(InputError):
 
 class DownloadError(UnsampleError, OSError):
     """A public file could not be fetched; the message says how to provide it by hand."""
+
+
+class WorkerError(UnsampleError, RuntimeError):
+    """A process that worked for this one was ended from outside; what is finished is kept."""
+
+
+class OutputError(UnsampleError, OSError):
+    """Standard output takes no more: a full disk, or a device that fails."""
 
 
 class SolverError(UnsampleError, RuntimeError):

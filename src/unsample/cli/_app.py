@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from typing import Annotated
@@ -15,14 +14,15 @@ from unsample.cli._compare import compare_command
 from unsample.cli._doctor import doctor_command
 from unsample.cli._estimate import estimate_command
 from unsample.cli._evaluate import evaluate_command
-from unsample.cli._manner import colours, listening, tracebacks_wanted, with_manner
+from unsample.cli._main import silence_output
+from unsample.cli._manner import colours, complain, listening, say, tracebacks_wanted, with_manner
 from unsample.cli._plan import plan_command
 from unsample.cli._published import published_command
 from unsample.cli._reproduce import reproduce_command
 from unsample.cli._sql import sql_command
-from unsample.errors import UnsampleError
+from unsample.errors import OutputError, UnsampleError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "run"]
 
 app = typer.Typer(
     help="Full-catalogue recommendation metrics from sampled ranks, with honest intervals.",
@@ -35,7 +35,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"unsample {__version__}")
+        say(f"unsample {__version__}")
         raise typer.Exit
 
 
@@ -64,24 +64,15 @@ app.add_typer(_datasets.app, name="datasets")
 app.command("doctor")(with_manner(doctor_command))
 
 
-def main() -> None:
+def run() -> None:
     """Run the command; an error made on purpose prints its message and no traceback."""
     with listening():
-        _run()
-
-
-def _run() -> None:
-    try:
-        app()
-    except UnsampleError as problem:
-        if tracebacks_wanted():
-            traceback.print_exception(problem)
-        typer.secho(f"unsample: {problem}", err=True, fg=typer.colors.RED, color=colours())
-        sys.exit(problem.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("unsample: interrupted", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of the pipe has gone (`unsample ... | head`); nothing is left to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        try:
+            app()
+        except UnsampleError as problem:
+            if tracebacks_wanted():
+                traceback.print_exception(problem)
+            if isinstance(problem, OutputError):
+                silence_output()
+            complain(str(problem))
+            sys.exit(problem.exit_code)

@@ -8,6 +8,7 @@ import typer
 
 from unsample import comparison
 from unsample._text import comparison_table
+from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
     CatalogueSize,
@@ -16,8 +17,8 @@ from unsample.cli._options import (
     SampleSize,
     SeenItems,
     WithoutReplacement,
+    page_written,
     print_warnings,
-    write_page,
 )
 from unsample.counts import RankCounts, Targets
 from unsample.errors import InputError
@@ -88,12 +89,12 @@ def compare_command(
         against=against,
         rng=seed,
     )
-    write_page(result, html)
-    if as_json:
-        typer.echo(result.to_json())
-        return
-    typer.echo(comparison_table(result, notes=False))
-    print_warnings(result.warnings)
+    with page_written(result, html):
+        if as_json:
+            say(result.to_json())
+            return
+        say(comparison_table(result, notes=False))
+        print_warnings(result.warnings)
 
 
 compare_command.__doc__ = (compare_command.__doc__ or "") + "\n" + _EPILOG

@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from unsample._checks import check_choice
-from unsample.cli._manner import progress_bar
+from unsample.cli._manner import progress_bar, say
 from unsample.cli._options import (
     AsJson,
     Html,
     Metrics,
     Resamples,
     WithoutReplacement,
+    page_written,
     print_warnings,
-    write_page,
 )
 from unsample.datasets import PROTOCOLS
 from unsample.errors import DesignError
@@ -115,10 +115,9 @@ def evaluate_command(
                 resamples=resamples,
                 seed=seed,
             )
-            write_page(found, html, title=f"{recommender} on {dataset}, {design} design")
-            _print(
-                found, f"{recommender} on {dataset} ({source} ranks), {protocol} protocol", as_json
-            )
+            heading = f"{recommender} on {dataset} ({source} ranks), {protocol} protocol"
+            with page_written(found, html, title=f"{recommender} on {dataset}, {design} design"):
+                _print(found, heading, as_json)
             return
         rank_it = rank_bundled if bundled else partial(rank_trained, progress=progress)
         targets = rank_it(
@@ -136,8 +135,8 @@ def evaluate_command(
         resamples=resamples,
         rng=seed,
     )
-    write_page(result, html)
-    _print(result, "", as_json)
+    with page_written(result, html):
+        _print(result, "", as_json)
 
 
 def _fixed_sample(design: str, sampled: int | None, budget: int | None) -> int | None:
@@ -148,7 +147,7 @@ def _fixed_sample(design: str, sampled: int | None, budget: int | None) -> int |
 
 def _print(result: Evaluation | Evaluated, heading: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(result.to_json())
+        say(result.to_json())
         return
-    typer.echo(f"{heading}\n{result.table()}" if isinstance(result, Evaluated) else str(result))
+    say(f"{heading}\n{result.table()}" if isinstance(result, Evaluated) else str(result))
     print_warnings(result.warnings)

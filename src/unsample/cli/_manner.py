@@ -17,17 +17,27 @@ import textwrap
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Annotated, get_type_hints
 
 import typer
 
 from unsample import __version__
-from unsample.errors import InputError
+from unsample.cli._main import interrupted, reader_gone
+from unsample.errors import FileError, InputError, OutputError, UnsampleError
 from unsample.ranking import Progress
 from unsample.recommenders import terminal_progress
 
-__all__ = ["colours", "listening", "log", "progress_bar", "tracebacks_wanted", "with_manner"]
+__all__ = [
+    "colours",
+    "complain",
+    "listening",
+    "log",
+    "progress_bar",
+    "say",
+    "tracebacks_wanted",
+    "with_manner",
+]
 
 log = logging.getLogger("unsample.cli")
 
@@ -56,13 +66,36 @@ class _Speaker(logging.Handler):
         """Write one message."""
         text = record.getMessage()
         if record.levelno < logging.WARNING:
-            typer.secho(text, err=True, dim=True, color=colours())
+            _murmur(text, dim=True)
         elif text not in self._said:
             self._said.add(text)
             line = f"warning: {text}"
             if sys.stderr.isatty():
                 line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
-            typer.secho(f"\n{line}", err=True, fg=typer.colors.YELLOW, color=colours())
+            _murmur(f"\n{line}", colour=typer.colors.YELLOW)
+
+
+def say(text: str = "", *, bold: bool = False) -> None:
+    """Write to standard output, and complain where that takes no more."""
+    try:
+        typer.secho(text, bold=bold)
+    except BrokenPipeError:
+        raise reader_gone() from None
+    except OSError as problem:
+        raise OutputError(
+            f"cannot write to standard output: {problem.strerror}; the result is not complete"
+        ) from problem
+
+
+def complain(text: str) -> None:
+    """Write why the command failed."""
+    _murmur(f"unsample: {text}", colour=typer.colors.RED)
+
+
+def _murmur(text: str, *, colour: str | None = None, dim: bool | None = None) -> None:
+    # Where standard error is full or gone, nobody can be told; the results must not suffer.
+    with suppress(OSError):
+        typer.secho(text, err=True, fg=colour, dim=dim, color=colours())
 
 
 @contextmanager
@@ -113,12 +146,27 @@ def with_manner(verb: Callable[..., None]) -> Callable[..., None]:
         _set_loudness(quiet, verbose)
         started = time.perf_counter()
         log.debug("unsample %s, Python %s", __version__, platform.python_version())
-        verb(**options)
+        with _strays_caught():
+            verb(**options)
         log.debug("took %.2f s, %s at most", time.perf_counter() - started, _peak_memory())
 
     spoken.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     spoken.__annotations__ = hints | {"quiet": _Quiet, "verbose": _Verbose}
     return spoken
+
+
+@contextmanager
+def _strays_caught() -> Iterator[None]:
+    """Keep from typer what it would hide, and from people what they cannot read."""
+    try:
+        yield
+    except UnsampleError:
+        raise
+    except KeyboardInterrupt:
+        raise interrupted() from None
+    except OSError as problem:
+        what = "go on" if problem.filename is None else f"use {problem.filename!r}"
+        raise FileError(f"cannot {what}: {problem.strerror or problem}") from problem
 
 
 def _set_loudness(quiet: bool, verbose: bool) -> None:

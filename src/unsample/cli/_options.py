@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unsample._files import check_writable
 from unsample.cli._manner import log
+from unsample.errors import FileError
 from unsample.estimation import DEFAULT_METRICS
 
 if TYPE_CHECKING:
@@ -22,14 +26,30 @@ __all__ = [
     "SampleSize",
     "SeenItems",
     "WithoutReplacement",
+    "checked_place",
+    "page_written",
     "print_warnings",
-    "write_page",
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def checked_place(out: Path | None) -> Path | None:
+    """Return the name of a file to write, if it can be written."""
+    if out is not None:
+        check_writable(out)
+    return out
+
+
 Html = Annotated[
     Path | None,
-    typer.Option("--html", metavar="OUT", help="Write the result as one interactive page, too."),
+    typer.Option(
+        "--html",
+        metavar="OUT",
+        callback=checked_place,
+        readable=False,
+        help="Write the result as one interactive page, too.",
+    ),
 ]
 CatalogueSize = Annotated[
     int | None,
@@ -75,10 +95,21 @@ def print_warnings(texts: tuple[str, ...]) -> None:
         log.warning("%s", text)
 
 
-def write_page(result: Result, out: Path | None, *, title: str | None = None) -> None:
-    """Write the page of a result where one was asked for."""
-    if out is None:
-        return
-    from unsample.report import write_html
+@contextmanager
+def page_written(result: Result, out: Path | None, *, title: str | None = None) -> Iterator[None]:
+    """Write the page of a result where one was asked for, around printing the result.
 
-    write_html(result, out, title=title)
+    A page that cannot be written is an error only when the result has been printed: it may have
+    taken hours.
+    """
+    problem = None
+    if out is not None:
+        from unsample.report import write_html
+
+        try:
+            write_html(result, out, title=title)
+        except FileError as caught:
+            problem = caught
+    yield
+    if problem is not None:
+        raise problem

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from unsample.cli._options import AsJson, Html, write_page
+from unsample.cli._manner import say
+from unsample.cli._options import AsJson, Html, checked_place, page_written
 from unsample.errors import InputError
 from unsample.planning import plan
 from unsample.rankfiles import read_counts
@@ -47,7 +48,13 @@ def plan_command(
     repeats: Annotated[int, typer.Option(metavar="R", help="Simulated evaluations.")] = 200,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the simulation.")] = 0,
     plot: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Write a plot of error against cost.")
+        Path | None,
+        typer.Option(
+            metavar="OUT",
+            callback=checked_place,
+            readable=False,
+            help="Write a plot of error against cost.",
+        ),
     ] = None,
     html: Html = None,
     as_json: AsJson = False,
@@ -79,5 +86,5 @@ def plan_command(
         from unsample.report import write_plot
 
         write_plot(result, plot)
-    write_page(result, html)
-    typer.echo(result.to_json() if as_json else str(result))
+    with page_written(result, html):
+        say(result.to_json() if as_json else str(result))

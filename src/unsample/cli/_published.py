@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from unsample._text import estimates_table
+from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
     Html,
     Metrics,
     SeenItems,
     WithoutReplacement,
+    page_written,
     print_warnings,
-    write_page,
 )
 from unsample.errors import InputError, UnsampleWarning
 from unsample.estimation import DEFAULT_METRICS
@@ -76,13 +77,13 @@ def published_command(
             percent=percent,
             decimals=decimals,
         )
-    write_page(result, html)
-    if as_json:
-        typer.echo(result.to_json())
-        return
-    typer.echo(f"from {', '.join(map(str, result.numbers))}")
-    typer.echo(estimates_table(result, notes=False))
-    print_warnings(result.warnings)
+    with page_written(result, html):
+        if as_json:
+            say(result.to_json())
+            return
+        say(f"from {', '.join(map(str, result.numbers))}")
+        say(estimates_table(result, notes=False))
+        print_warnings(result.warnings)
 
 
 def _split(numbers: list[str]) -> dict[str, str]:

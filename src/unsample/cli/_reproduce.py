@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unsample.cli._manner import log, progress_bar
+from unsample.cli._manner import log, progress_bar, say
 from unsample.experiment import ESTIMATORS, Reproduction, Spec, run
 
 __all__ = ["cores", "reproduce_command"]
@@ -45,7 +45,10 @@ def reproduce_command(
         bool, typer.Option("--retrain", help="Train on the data; ignore the shipped ranks.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of the results, new or of the same run.")
+        Path,
+        typer.Option(
+            metavar="DIR", readable=False, help="Folder of the results, new or of the same run."
+        ),
     ] = Path("reproduction"),
     resume: Annotated[
         bool,
@@ -91,9 +94,9 @@ def reproduce_command(
         )
     report = _write_report(out)
     if as_json:
-        typer.echo(json.dumps(_summary(result, out, report), indent=2, allow_nan=False))
+        say(json.dumps(_summary(result, out, report), indent=2, allow_nan=False))
         return
-    typer.echo(_text(result, out, report))
+    say(_text(result, out, report))
 
 
 def _write_report(folder: Path) -> Path | None:

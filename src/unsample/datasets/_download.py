@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import stat
+import warnings
 import zipfile
 import zlib
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from unsample._checks import import_extra
-from unsample._files import write_atomically
+from unsample._files import lock_of, remove_leftovers, unwritable, write_atomically
 from unsample.datasets import _store
 from unsample.datasets._registry import LARGEST_FILE, DataFile, Record, record
-from unsample.errors import ChecksumError, DownloadError, FileError
+from unsample.errors import ChecksumError, DownloadError, FileError, UnsampleWarning
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 __all__ = ["Progress", "fetch", "fetch_files"]
@@ -61,12 +63,44 @@ def fetch_files(
     progress: Progress | None,
 ) -> dict[str, Path]:
     """Download what is missing of the named files of a data set; see `fetch`."""
+    folder = _store.cache_folder(cache) / dataset.name
     paths = {}
     for file in (dataset.files[name] for name in files):
         path = _at_hand(dataset.name, file, cache)
-        folder = _store.cache_folder(cache) / dataset.name
-        paths[file.name] = path or _obtain(file, folder, progress)
+        if path is None:
+            with _alone_in(folder):
+                # Whoever was waited for may have brought it.
+                path = _at_hand(dataset.name, file, cache) or _obtain(file, folder, progress)
+        paths[file.name] = path
+    _tidy(folder, (dataset.files[name] for name in paths))
     return paths
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Let one process at a time fetch into a folder; two would write into the same file."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise unwritable(folder, problem) from problem
+    with lock_of(folder) as free:
+        if free:
+            yield
+            return
+    text = f"another process is fetching into {str(folder)!r}; this one waits for it to end"
+    warnings.warn(text, UnsampleWarning, stacklevel=2)
+    with lock_of(folder, wait=True):
+        yield
+
+
+def _tidy(folder: Path, files: Iterable[DataFile]) -> None:
+    """Remove what a process left that was killed after its download was put to its place."""
+    with lock_of(folder) as free:
+        if free and folder.is_dir():
+            remove_leftovers(folder)
+            for file in files:
+                with suppress(OSError):
+                    _part_of(file, folder).unlink()
 
 
 def _at_hand(name: str, file: DataFile, cache: str | os.PathLike[str] | None) -> Path | None:
@@ -81,26 +115,23 @@ def _at_hand(name: str, file: DataFile, cache: str | os.PathLike[str] | None) ->
 
 def _obtain(file: DataFile, folder: Path, progress: Progress | None) -> Path:
     """Download ``file`` into ``folder``, verify its content, and only then give it its name."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise FileError(f"cannot write {str(folder)!r}: {problem.strerror}") from problem
-    part = folder / f"{_basename(file)}.part"
+    part = _part_of(file, folder)
     _download(file, part, progress)
     try:
         content = _member(part, file) if file.member else _store.read(part, file.limit)
         _store.check(content, file, file.address)
     except FileError as problem:
         kept = _store.set_aside(part)
-        raise type(problem)(f"{problem}; what came is kept in {str(kept)!r}") from problem
+        raise type(problem)(f"{problem}; {kept}; fetched again, it starts over") from problem
     target = folder / file.name
     write_atomically(target, lambda stream: stream.write(content))
-    part.unlink()
+    part.unlink(missing_ok=True)
     return target
 
 
-def _basename(file: DataFile) -> str:
-    return urlsplit(file.address).path.rpartition("/")[2]
+def _part_of(file: DataFile, folder: Path) -> Path:
+    """Return where the download of ``file`` grows."""
+    return folder / (urlsplit(file.address).path.rpartition("/")[2] + ".part")
 
 
 # -- over the wire ----------------------------------------------------------------------------
@@ -123,7 +154,8 @@ class _Part:
         if done > self.limit:
             raise DownloadError(
                 f"{self.name} must have at most {self.limit:,} bytes, the server sends more; "
-                "its address may hold something else by now"
+                "its address may hold something else by now; get the file by other means, and set "
+                "UNSAMPLE_DATA to its folder"
             )
         if self.progress:
             self.progress(self.name, done, self.total)
@@ -155,13 +187,14 @@ def _download(file: DataFile, part: Path, progress: Progress | None) -> None:
         raise
     except OSError as problem:
         if not hasattr(problem, "response"):  # not from requests, whose errors are OSErrors too
-            raise FileError(f"cannot write {str(part)!r}: {problem.strerror}") from problem
+            raise unwritable(part, problem) from problem
         if getattr(problem.response, "status_code", None) == _RANGE_NOT_SATISFIABLE:
             # Everything came before, but was not put to its place: the checksum decides.
             return
-        if not part.stat().st_size:
+        begun = part.stat().st_size > 0
+        if not begun:
             part.unlink()
-        raise DownloadError(_how_to_provide(file, part.parent.name, problem)) from problem
+        raise DownloadError(_how_to_provide(file, part.parent.name, problem, begun)) from problem
 
 
 def _request(pooch: Any, address: str, part: _Part) -> None:
@@ -189,10 +222,11 @@ def _refuse_unsafe(address: str, *, redirect: bool = False) -> None:
         raise DownloadError(f"addresses must begin with {_SCHEMES[0]}://, got {address!r}")
 
 
-def _how_to_provide(file: DataFile, dataset: str, problem: OSError) -> str:
+def _how_to_provide(file: DataFile, dataset: str, problem: OSError, begun: bool) -> str:
     response = getattr(problem, "response", None)
     if response is None:
-        reason = f"no connection ({type(problem).__name__})"
+        what = "the connection broke off" if begun else "no connection"
+        reason = f"{what} ({type(problem).__name__})"
     else:
         reason = f"the server answers {response.status_code} {response.reason}"
     return (

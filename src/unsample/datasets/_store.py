@@ -41,10 +41,29 @@ COMPRESSIONS = (".xz", ".gz")
 def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder of downloads: ``cache``, ``$UNSAMPLE_CACHE``, or the platform's own."""
     chosen = cache or os.environ.get("UNSAMPLE_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
+    found = _platform_folder() if not chosen else _expanded(chosen)
+    if found is None:
+        raise FileError(
+            f"the folder of downloads must be known, got {str(chosen or '')!r}, and there is no "
+            "home folder; set UNSAMPLE_CACHE to a folder that can be written to"
+        )
+    return found
+
+
+def _platform_folder() -> Path | None:
+    """Return the folder that the platform has for such files, or None for users without a home."""
     pooch = import_extra("pooch", extra="data", purpose="the folder of downloads")
-    return Path(pooch.os_cache("unsample"))
+    try:
+        return _expanded(pooch.os_cache("unsample"))
+    except RuntimeError:
+        return None
+
+
+def _expanded(path: str | os.PathLike[str]) -> Path | None:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # a home that cannot be found
+        return None
 
 
 def locate(
@@ -54,9 +73,19 @@ def locate(
     for folder in _folders(dataset, cache):
         for suffix in ("", *COMPRESSIONS):
             path = folder / (file.name + suffix)
-            if path.is_file():
+            if _is_file(path):
                 return path
     return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as problem:  # not to be told from where we stand
+        raise FileError(
+            f"cannot look for {str(path)!r}: {problem.strerror}; set UNSAMPLE_CACHE (or "
+            "UNSAMPLE_DATA) to a folder that you may read"
+        ) from problem
 
 
 def read_local(
@@ -76,8 +105,10 @@ def read_local(
             check(content, file, str(path))
     except ChecksumError as problem:
         if not _is_download(path, cache):
-            raise
-        raise ChecksumError(f"{problem}; it is kept in {str(set_aside(path))!r}") from problem
+            raise ChecksumError(f"{problem}; provide the original file") from problem
+        raise ChecksumError(
+            f"{problem}; {set_aside(path)}; get it again with: unsample datasets fetch {dataset}"
+        ) from problem
     return path, content
 
 
@@ -96,27 +127,30 @@ def check(content: bytes, file: DataFile, where: str) -> None:
     """Refuse content whose checksum is not the published one."""
     if len(content) > file.limit:
         raise ChecksumError(
-            f"{where} must hold the published {file.name} of at most {file.limit:,} bytes, "
-            "got more; provide the original file"
+            f"{where} must hold the published {file.name} of at most {file.limit:,} bytes, got more"
         )
     got = file.checksum_of(content)
     if got != file.checksum:
         raise ChecksumError(
             f"{where} must hold the published {file.name}: expected {file.checksum}, got {got} "
-            f"({len(content):,} bytes); provide the original file"
+            f"({len(content):,} bytes)"
         )
 
 
 def _is_download(path: Path, cache: str | os.PathLike[str] | None) -> bool:
     provided = os.environ.get("UNSAMPLE_DATA")
-    if provided and path.is_relative_to(Path(provided).expanduser()):
+    if provided and path.is_relative_to(Path(os.path.expanduser(provided))):  # noqa: PTH111
         return False
     return path.is_relative_to(cache_folder(cache))
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a wrong file so that it can be looked at but is not read again."""
-    return path.replace(path.with_name(path.name.removesuffix(".part") + ".corrupt"))
+def set_aside(path: Path) -> str:
+    """Rename a wrong file so that it can be looked at but is not read again; say where it is."""
+    aside = path.with_name(path.name.removesuffix(".part") + ".corrupt")
+    try:
+        return f"it is kept in {str(path.replace(aside))!r}"
+    except OSError as problem:
+        return f"it cannot be set aside ({problem.strerror}), delete {str(path)!r}"
 
 
 def open_plain(path: Path) -> lzma.LZMAFile | gzip.GzipFile | io.BufferedReader:
@@ -132,13 +166,15 @@ def open_plain(path: Path) -> lzma.LZMAFile | gzip.GzipFile | io.BufferedReader:
 def _folders(dataset: str, cache: str | os.PathLike[str] | None) -> Iterator[Path]:
     provided = os.environ.get("UNSAMPLE_DATA")
     if provided:
-        root = Path(provided).expanduser()
-        if not root.is_dir():
+        root = Path(os.path.expanduser(provided))  # noqa: PTH111 - as it is where nobody is at home
+        if not os.path.isdir(root):  # noqa: PTH112 - false, not an error, where one may not look
             raise FileError(
                 f"UNSAMPLE_DATA must name a folder that holds {dataset}/original, got {provided!r}"
             )
         yield root / dataset / "original"
         yield root / dataset
-    # Without pooch nothing was ever downloaded into the platform's folder.
-    if cache or os.environ.get("UNSAMPLE_CACHE") or find_spec("pooch"):
+    if cache or os.environ.get("UNSAMPLE_CACHE"):
         yield cache_folder(cache) / dataset
+    # Without pooch, or without a home, nothing was ever downloaded into the platform's folder.
+    elif find_spec("pooch") and (found := _platform_folder()):
+        yield found / dataset

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample._files import write_atomically
+from unsample._files import check_writable, read_arrays, write_atomically
 from unsample.errors import CheckpointError, FileError
 from unsample.ranking import Tally
 
@@ -52,13 +51,16 @@ class Checkpoint:
 
     def load(self) -> State | None:
         """Return the state that was saved, or None where there is no file yet."""
+        check_writable(self.path)
         if not self.path.exists():
             return None
         try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                found = {name: arrays[name] for name in arrays.files}
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
+            with self.path.open("rb") as file:
+                found = read_arrays(file, f"checkpoint {str(self.path)!r}")
+        except OSError as problem:
             raise FileError(f"cannot read checkpoint {str(self.path)!r}: {problem}") from problem
+        except FileError as problem:
+            raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
         tally = Tally(*(found[name].astype(np.int64) for name in _TALLY))
         return State(tally, found["goal"].astype(np.int64), int(found["asked"]))
@@ -86,7 +88,10 @@ class Checkpoint:
         name = repr(str(self.path))
         missing = {"format", "identity", "probe", "goal", "asked", *_TALLY} - set(found)
         if missing or str(found["format"]) != _FORMAT:
-            raise FileError(f"{name} must hold {_FORMAT}; it is another file, or a damaged one")
+            raise CheckpointError(
+                f"checkpoint must hold {_FORMAT}, got {name}, which is another file or a damaged "
+                "one; pass another path, or delete it to start anew"
+            )
         if str(found["identity"]) != self.identity:
             raise CheckpointError(
                 f"checkpoint must belong to this evaluation, got {name}, which was made with "

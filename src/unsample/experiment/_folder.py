@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._files import write_atomically
+from unsample._files import (
+    is_temporary,
+    lock_of,
+    read_arrays,
+    remove_leftovers,
+    unwritable,
+    write_atomically,
+)
 from unsample.errors import FileError
 from unsample.experiment._cells import CellResult, Ranks
 from unsample.experiment._results import SCHEMA, write_json
@@ -26,8 +35,10 @@ __all__ = ["RunFolder"]
 
 _SPEC = "spec.json"
 _WORK = "cells"
-_RESULTS = (*(f"{table}.csv" for table in SCHEMA), "settings.json", "timing.json")
-_UNREADABLE = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile)
+_REPORT = ("accuracy.md", "accuracy.tex", "report.html", "winners.md", "winners.tex")
+_RESULTS = (*(f"{table}.csv" for table in SCHEMA), "settings.json", "timing.json", *_REPORT)
+#: Where the file of a cell says whose it is.
+_RUN = "run"
 
 
 @dataclass(frozen=True)
@@ -38,34 +49,30 @@ class RunFolder:
     spec: Spec
 
     @classmethod
+    @contextmanager
     def claim(
         cls, path: Path, spec: Spec, *, resume: bool = False, force: bool = False
-    ) -> RunFolder:
-        """Take a folder for a run, or refuse one that holds something else.
+    ) -> Iterator[RunFolder]:
+        """Hold a folder for a run, or refuse one that holds something else.
 
         The same run continues where it stopped. ``resume`` insists that there is one to continue,
-        and ``force`` throws away what another run left.
+        and ``force`` throws away what another run left. Only one run works in a folder at a time;
+        what it holds it holds until it ends, however that is.
         """
         if resume and force:
             raise FileError("resume and force must not both be given: one keeps, one throws away")
         folder = cls(path, spec)
-        found = None if force else folder._stored()
-        if force:
-            folder._clear()
-        elif found is not None and found != spec.digest:
-            raise FileError(_another_run(path))
-        elif found is None and folder._holds_other_files():
-            raise FileError(
-                f"out must be a new folder or one of unsample reproduce, got {str(path)!r}, which "
-                "holds other files; choose another, or --force to write among them"
-            )
-        elif found is None and resume:
-            raise FileError(
-                f"out must hold a run to resume, got {str(path)!r}, which holds none; leave out "
-                "--resume to start one"
-            )
-        folder._prepare()
-        return folder
+        folder._make(resume=resume)
+        with lock_of(path) as free:
+            if not free:
+                raise FileError(_in_use(path))
+            with _as_file_error(path):
+                folder._refuse_others(resume=resume, force=force)
+                folder._prepare(force=force)
+            try:
+                yield folder
+            finally:
+                folder._tidy()
 
     # -- cells ------------------------------------------------------------------------------
 
@@ -97,15 +104,37 @@ class RunFolder:
 
     # -- inside -----------------------------------------------------------------------------
 
+    def _make(self, *, resume: bool) -> None:
+        with _as_file_error(self.path):
+            there = self.path.exists()
+            if there and not self.path.is_dir():
+                raise FileError(f"out must be a folder, got the file {str(self.path)!r}")
+            if resume and not there:
+                raise FileError(_nothing_to_resume(self.path))
+            self.path.mkdir(parents=True, exist_ok=True)
+
+    def _refuse_others(self, *, resume: bool, force: bool) -> None:
+        """Refuse a folder that holds anything but the same run, unless that may be thrown away."""
+        if force:
+            return
+        found = self._stored()
+        if found is not None and found != self.spec.digest:
+            raise FileError(_another_run(self.path))
+        if found is None and self._holds_other_files():
+            raise FileError(
+                f"out must be a new folder or one of unsample reproduce, got {str(self.path)!r}, "
+                "which holds other files; choose another, or --force to write among them"
+            )
+        if found is None and resume:
+            raise FileError(_nothing_to_resume(self.path))
+
     def _stored(self) -> str | None:
         path = self.path / _SPEC
         try:
             return str(json.loads(path.read_text(encoding="utf-8"))["digest"])
         except FileNotFoundError:
             return None
-        except NotADirectoryError as problem:
-            raise FileError(f"out must be a folder, got the file {str(self.path)!r}") from problem
-        except (OSError, KeyError, TypeError, ValueError) as problem:
+        except (KeyError, TypeError, ValueError) as problem:
             raise FileError(
                 f"{str(path)!r} cannot be read, so whose run this is cannot be known; "
                 "choose another folder, or --force to start again"
@@ -113,49 +142,43 @@ class RunFolder:
 
     def _holds_other_files(self) -> bool:
         # A run killed at its very start leaves its half-written spec, and nothing else.
-        entries = self.path.iterdir() if self.path.is_dir() else ()
-        return any(not entry.match(f".{_SPEC}.*.part") for entry in entries)
+        return any(not is_temporary(entry.name, _SPEC) for entry in self.path.iterdir())
 
-    def _clear(self) -> None:
-        if not self.path.is_dir():
-            return
-        for name in (_SPEC, *_RESULTS):
-            (self.path / name).unlink(missing_ok=True)
-        for file in self._work.glob("*.npz"):
-            file.unlink()
+    def _prepare(self, *, force: bool) -> None:
+        if force:
+            for file in (*self._work.glob("*.npz"), *(self.path / name for name in _RESULTS)):
+                file.unlink(missing_ok=True)
+        # The spec comes first: whatever else is in the folder is then known to be of this run.
+        if force or not (self.path / _SPEC).exists():
+            write_json(self.path / _SPEC, {"digest": self.spec.digest, **self.spec.to_dict()})
+        self._work.mkdir(exist_ok=True)
+        self._tidy()
 
-    def _prepare(self) -> None:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            # The spec comes first: whatever else is in the folder is then known to be of this run.
-            if not (self.path / _SPEC).exists():
-                write_json(self.path / _SPEC, {"digest": self.spec.digest, **self.spec.to_dict()})
-            self._work.mkdir(exist_ok=True)
-        except OSError as problem:
-            raise FileError(
-                f"out must be a folder that can be written, got {str(self.path)!r}: "
-                f"{problem.strerror}"
-            ) from problem
-        # What a killed run was writing at that moment.
-        for half in (*self.path.glob(".*.part"), *self._work.glob(".*.part")):
-            half.unlink(missing_ok=True)
+    def _tidy(self) -> None:
+        """Remove what a killed run, or a worker that was ended, was writing at that moment."""
+        for place in (self.path, self._work):
+            remove_leftovers(place)
 
     @property
     def _work(self) -> Path:
         return self.path / _WORK
 
     def _read(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
+        """Return what `_write` wrote, or None where it is not there, damaged, or of another run."""
         path = self._work / f"{name}.npz"
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return {key: arrays[key] for key in arrays.files}
-        except _UNREADABLE:
+            with path.open("rb") as file:
+                arrays = read_arrays(file, repr(str(path)))
+        except (OSError, FileError):
             return None
+        whose = arrays.pop(_RUN, np.array([])).tolist()
+        return arrays if whose == [self.spec.digest] else None
 
     def _write(self, name: str, arrays: dict[str, npt.NDArray[Any]]) -> None:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-            for key, array in arrays.items():
+            # A worker that outlives a killed run may write among the cells of the next one.
+            for key, array in {_RUN: np.array([self.spec.digest]), **arrays}.items():
                 with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w") as file:
                     np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
         write_atomically(self._work / f"{name}.npz", lambda file: file.write(content.getvalue()))
@@ -172,6 +195,28 @@ def _as_result(spec: Spec, cell: Cell, arrays: dict[str, npt.NDArray[Any]]) -> C
 
 def _ranks_name(cell: Cell) -> str:
     return f"ranks.{cell.dataset}.{cell.protocol}.{cell.recommender}"
+
+
+@contextmanager
+def _as_file_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise unwritable(path, problem) from problem
+
+
+def _nothing_to_resume(path: Path) -> str:
+    return (
+        f"out must hold a run to resume, got {str(path)!r}, which holds none; leave out "
+        "--resume to start one"
+    )
+
+
+def _in_use(path: Path) -> str:
+    return (
+        f"out must not be in use, got {str(path)!r}, in which another unsample reproduce is at "
+        "work; wait until it ends, or choose another folder"
+    )
 
 
 def _another_run(path: Path) -> str:

@@ -55,10 +55,19 @@ def run(
     """
     workers = check_integer("workers", workers, minimum=1)
     started = time.monotonic()
-    place = RunFolder.claim(Path(folder), spec, resume=resume, force=force)
-    cells = spec.cells()
+    with RunFolder.claim(Path(folder), spec, resume=resume, force=force) as place:
+        computed = _compute_missing(place, workers, progress)
+        _write_tables(spec, {cell: _finished(place, cell) for cell in spec.cells()}, place.path)
+        timing = {"seconds": round(time.monotonic() - started, 3), "computed": computed}
+        write_json(place.path / "timing.json", timing)
+        return load_results(place.path)
+
+
+def _compute_missing(place: RunFolder, workers: int, progress: Progress | None) -> int:
+    """Compute the cells that are not in the folder yet, and return how many those were."""
+    cells = place.spec.cells()
     missing = [cell for cell in cells if place.load(cell) is None]
-    if spec.retrain:
+    if place.spec.retrain:
         _train(missing, place, progress)
     report = progress or _silent
     done = len(cells) - len(missing)
@@ -66,10 +75,7 @@ def run(
     for cell in compute_all(missing, partial(_compute, place), workers=workers):
         done += 1
         report(done, len(cells), cell.name)
-    _write_tables(spec, {cell: _finished(place, cell) for cell in cells}, place.path)
-    timing = {"seconds": round(time.monotonic() - started, 3), "computed": len(missing)}
-    write_json(place.path / "timing.json", timing)
-    return load_results(place.path)
+    return len(missing)
 
 
 def _silent(done: int, total: int, note: str = "") -> None:

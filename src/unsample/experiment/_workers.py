@@ -10,11 +10,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import TypeAlias
 
+from unsample.errors import WorkerError
 from unsample.experiment._spec import Cell
 
 __all__ = ["compute_all"]
@@ -41,7 +43,7 @@ def _dispatch(cells: Sequence[Cell], connections: list[Connection]) -> Iterator[
     busy: dict[Connection, Cell] = {}
     for connection in connections:
         busy[connection] = waiting.pop()
-        connection.send(busy[connection])
+        _ask(connection, busy[connection])
     while busy:
         for ready in wait(list(busy)):
             assert isinstance(ready, Connection)
@@ -51,17 +53,23 @@ def _dispatch(cells: Sequence[Cell], connections: list[Connection]) -> Iterator[
                 raise problem
             if waiting:
                 busy[ready] = waiting.pop()
-                ready.send(busy[ready])
+                _ask(ready, busy[ready])
             yield cell
 
 
-def _answer(connection: Connection, cell: Cell) -> BaseException | None:
+def _ask(connection: Connection, cell: Cell) -> None:
+    # A worker that has gone says so when its answer is waited for.
+    with suppress(OSError):
+        connection.send(cell)
+
+
+def _answer(connection: Connection, cell: Cell) -> Exception | None:
     try:
-        problem: BaseException | None = connection.recv()
-    except EOFError:
-        return RuntimeError(
+        problem: Exception | None = connection.recv()
+    except (EOFError, OSError):
+        return WorkerError(
             f"the process that computed {cell.name} was ended from outside (out of memory?); "
-            "what is finished is kept, run the same command again"
+            "what is finished is kept, run the same command again, with fewer --workers perhaps"
         )
     return problem
 
@@ -71,24 +79,24 @@ def _processes(work: Work, number: int) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
     pairs = [context.Pipe() for _ in range(number)]
     processes = [context.Process(target=_serve, args=(far, work), daemon=True) for _, far in pairs]
-    with _one_thread_each():
-        for process in processes:
-            process.start()
-    for _, far in pairs:
-        far.close()
     try:
+        with _one_thread_each(), _signals_held_back():
+            for process in processes:
+                process.start()
+        for _, far in pairs:
+            far.close()
         yield [near for near, _ in pairs]
     finally:
         for near, _ in pairs:
             near.close()
         for process in processes:
-            process.terminate()
-            process.join()
+            if process.pid is not None:
+                process.terminate()
+                process.join()
 
 
 def _serve(connection: Connection, work: Work) -> None:
-    # The parent hears the interrupt too, and ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _hear_all_but_interrupts()
     while True:
         try:
             cell = connection.recv()
@@ -101,8 +109,32 @@ def _serve(connection: Connection, work: Work) -> None:
             problem = caught
         try:
             connection.send(problem)
-        except BrokenPipeError:
+        except OSError:
             return
+
+
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Let no signal come between a process and what it must be told to start.
+
+    Half told, it would end in a traceback. What is held back comes afterwards; the processes
+    inherit it, and hear nothing while they start.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    endings = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, endings)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _hear_all_but_interrupts() -> None:
+    # Ctrl-C reaches the parent as well, which ends its workers.
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP, signal.SIGTERM})
 
 
 @contextmanager

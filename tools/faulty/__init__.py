@@ -1,0 +1,1 @@
+"""Worlds that go wrong around the command, and what must be true of it afterwards."""
