@@ -1,31 +1,168 @@
-"""Writing files so that a crash leaves the old one or the new one, never half of either."""
+"""Writing files so that a crash leaves the old one or the new one, and reading foreign ones safely.
+
+Archives of arrays are read without numpy's own reader: it evaluates headers, allocates what they
+claim, and would open pickles if it were told to. Here a header is matched against its grammar, and
+an array takes no more memory than the archive really holds for it.
+"""
 
 from __future__ import annotations
 
+import lzma
+import math
 import os
-import tempfile
+import re
+import secrets
+import stat
+import struct
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from unsample.errors import FileError
 
-__all__ = ["write_atomically"]
+__all__ = ["DAMAGED", "check_unpacked", "read_arrays", "write_atomically"]
+
+#: What the standard library raises when a compressed file or an archive is damaged.
+DAMAGED = (
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    RuntimeError,  # encrypted members, and compressions that are not supported
+    lzma.LZMAError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+#: What unpacks to more than this is a bomb, unless it is large when packed as well.
+_HARMLESS = 1 << 28
+#: Text and numbers of evaluations shrink by less, when they are many.
+_LARGEST_RATIO = 100
+_MOST_ARRAYS = 10_000
+_CHUNK = 1 << 20
+
+_MAGIC = b"\x93NUMPY"
+_LONGEST_HEADER = 10_000
+_TYPE = re.compile(rb"""['"]descr['"]\s*:\s*['"]([<>|=]?[?biufcmMSU]\d{0,9}(?:\[\w+\])?)['"]""")
+_ORDER = re.compile(rb"""['"]fortran_order['"]\s*:\s*(True|False)""")
+_SHAPE = re.compile(rb"""['"]shape['"]\s*:\s*\(([\d,\s]*)\)""")
+
+
+def check_unpacked(where: str, packed: int, unpacked: int, hint: str) -> None:
+    """Refuse what would become very large, and far larger than it is."""
+    if unpacked > max(_HARMLESS, packed * _LARGEST_RATIO):
+        raise FileError(
+            f"{where} must not unpack to more than {_LARGEST_RATIO} times its size where that is "
+            f"over {_HARMLESS:,} bytes, got {packed:,} bytes that become at least {unpacked:,}; "
+            f"{hint}"
+        )
+
+
+# -- arrays -------------------------------------------------------------------------------------
+
+
+def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of an NPZ archive by name; ``where`` names it in messages."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            entries = archive.infolist()
+            _check_entries(entries, where)
+            return {
+                entry.filename.removesuffix(".npy"): _read_array(archive, entry)
+                for entry in entries
+            }
+    except FileError:
+        raise
+    except DAMAGED as problem:
+        raise FileError(f"cannot read {where} as NPZ: {problem}") from problem
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], where: str) -> None:
+    names = [entry.filename for entry in entries]
+    if len(set(names)) != len(names) or len(names) > _MOST_ARRAYS:
+        raise FileError(
+            f"{where} must hold at most {_MOST_ARRAYS:,} arrays of different names, got "
+            f"{len(names):,} with {len(set(names)):,} names"
+        )
+    check_unpacked(
+        where,
+        sum(entry.compress_size for entry in entries),
+        sum(entry.file_size for entry in entries),
+        "write it uncompressed (numpy.savez), or as counts",
+    )
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise ValueError(f"{entry.filename!r} is compressed in an unusual way")
+    with archive.open(entry) as member:
+        dtype, shape, order = _read_header(member, entry.filename)
+        size = math.prod(shape) * dtype.itemsize
+        if size != entry.file_size - member.tell():
+            raise ValueError(
+                f"{entry.filename!r} claims an array of {size:,} bytes and holds "
+                f"{entry.file_size - member.tell():,}"
+            )
+        content = np.empty(size, dtype=np.uint8)
+        for start in range(0, size, _CHUNK):
+            part = member.read(min(_CHUNK, size - start))
+            content[start : start + len(part)] = np.frombuffer(part, dtype=np.uint8)
+            if len(part) < min(_CHUNK, size - start):
+                raise EOFError(f"{entry.filename!r} ends early")
+    return content.view(dtype).reshape(shape, order=order)
+
+
+def _read_header(member: IO[bytes], name: str) -> tuple[np.dtype[Any], tuple[int, ...], Any]:
+    magic = member.read(len(_MAGIC) + 2)
+    width, layout = (2, "<H") if magic[-2:] == b"\x01\x00" else (4, "<I")
+    if magic[:-2] != _MAGIC:
+        raise ValueError(f"{name!r} is no array")
+    (length,) = struct.unpack(layout, member.read(width))
+    header = member.read(min(length, _LONGEST_HEADER))
+    described, ordered, shaped = (p.search(header) for p in (_TYPE, _ORDER, _SHAPE))
+    if length > _LONGEST_HEADER or not (described and ordered and shaped):
+        raise ValueError(
+            f"{name!r} must be an array of plain numbers or text (objects would be pickles)"
+        )
+    try:
+        dtype = np.dtype(described[1].decode("ascii"))
+    except TypeError as problem:
+        raise ValueError(f"{name!r} has values of an unknown type") from problem
+    if not dtype.itemsize:
+        raise ValueError(f"{name!r} has values without a size")
+    shape = tuple(int(part) for part in shaped[1].split(b",") if part.strip())
+    return dtype, shape, "F" if ordered[1] == b"True" else "C"
+
+
+# -- writing ------------------------------------------------------------------------------------
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Call ``write`` on a temporary file beside ``path``, then rename it into place."""
+    """Call ``write`` on a temporary file beside ``path``, then rename it into place.
+
+    A new file gets the permissions that the umask allows; one that is replaced keeps its own. A
+    link at ``path`` is replaced itself: what it points to is not touched.
+    """
+    # Nobody can guess the name, and what is there already is never opened.
+    temporary = path.parent / f".{path.name[:_SHOWN]}.{secrets.token_hex(8)}.part"
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        handle = os.open(temporary, _NEW_FILE, 0o666)
     except OSError as problem:
         raise FileError(f"cannot write {str(path)!r}: {problem.strerror}") from problem
-    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
+            _keep_permissions(path, file.fileno())
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except OSError as problem:
         temporary.unlink(missing_ok=True)
@@ -35,7 +172,16 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+#: Letters of its name in that of a temporary file: together they must not be too long for a disk.
+_SHOWN = 50
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def _keep_permissions(path: Path, handle: int) -> None:
+    """Give a new file those of the plain file that it will replace: a private one stays private."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return
+    if stat.S_ISREG(mode) and hasattr(os, "fchmod"):
+        os.fchmod(handle, stat.S_IMODE(mode))

@@ -28,7 +28,6 @@ import csv
 import io
 import json
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import Seed, as_integer_array, check_choice, import_extra, suggest
+from unsample._files import read_arrays
 from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, FileError, InputError
 from unsample.frames import (
@@ -346,9 +346,9 @@ def _saved_counts(content: bytes, kind: str, source: str) -> RankCounts | None:
     if kind == "json":
         return RankCounts.from_json(_decode(content, source), source)
     if kind == "npz":
-        with _open_npz(content, source) as arrays:
-            if "format" in arrays.files:
-                return RankCounts.from_arrays({name: arrays[name] for name in arrays.files}, source)
+        arrays = read_arrays(io.BytesIO(content), source)
+        if "format" in arrays:
+            return RankCounts.from_arrays(arrays, source)
     return None
 
 
@@ -380,7 +380,7 @@ def _delimited_table(rows: Iterator[tuple[int, list[str]]], source: str, by: str
         raise FileError(f"{source} has no rows; a rank file has a column named rank")
     lines: list[int] = []
     header = [cell.strip() for cell in first[1]]
-    wanted = {name for name in (*_NUMBER_COLUMNS, _USER, by) if name is not None}
+    wanted = _wanted(by)
     columns: dict[str, list[str]] = {name: [] for name in header}
     if len(header) == 1 and _is_number(header[0]):
         columns, header = {"rank": [header[0]]}, ["rank"]
@@ -408,7 +408,7 @@ def _parse_jsonl(content: bytes, source: str, by: str | None) -> _Table:
             continue
         try:
             record = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:
             raise FileError(f"{source}, line {number}: not JSON: {text[:60]!r}") from problem
         if isinstance(record, int | float) and not isinstance(record, bool):
             record = {"rank": record}
@@ -417,13 +417,17 @@ def _parse_jsonl(content: bytes, source: str, by: str | None) -> _Table:
         lines.append(number)
         records.append(record)
     names = dict.fromkeys(name for record in records for name in record)
-    columns = {name: [record.get(name) for record in records] for name in names}
+    # Of the others the names alone are kept: a new one in every line would fill the memory.
+    columns: dict[str, Sequence[Any]] = dict.fromkeys(names, ())
+    columns |= {
+        name: [record.get(name) for record in records] for name in _wanted(by) if name in names
+    }
     return _Table(source, columns, lambda row: f"line {lines[row]}")
 
 
 def _parse_parquet(content: bytes, source: str, by: str | None) -> _Table:
     parquet = import_extra("pyarrow.parquet", extra="frames", purpose="reading Parquet")
-    wanted = [name for name in (*_NUMBER_COLUMNS, _USER, by) if name is not None]
+    wanted = _wanted(by)
     try:
         file = parquet.ParquetFile(io.BytesIO(content))
         present = file.schema_arrow.names
@@ -436,11 +440,7 @@ def _parse_parquet(content: bytes, source: str, by: str | None) -> _Table:
 
 
 def _parse_npz(content: bytes, source: str, by: str | None) -> _Table:
-    with _open_npz(content, source) as arrays:
-        try:
-            columns = {name: arrays[name] for name in arrays.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as problem:
-            raise FileError(f"cannot read {source} as NPZ: {problem}") from problem
+    columns = read_arrays(io.BytesIO(content), source)
     flat = {name: np.atleast_1d(values) for name, values in columns.items()}
     if any(values.ndim != 1 for values in flat.values()):
         shapes = ", ".join(f"{name} {values.shape}" for name, values in flat.items())
@@ -470,11 +470,9 @@ _PARSERS: dict[str, Callable[[bytes, str, str | None], _Table]] = {
 }
 
 
-def _open_npz(content: bytes, source: str) -> Any:
-    try:
-        return np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as problem:
-        raise FileError(f"cannot read {source} as NPZ: {problem}") from problem
+def _wanted(by: str | None) -> list[str]:
+    """Return the columns whose values are needed."""
+    return list(dict.fromkeys(name for name in (*_NUMBER_COLUMNS, _USER, by) if name is not None))
 
 
 def _decode(content: bytes, source: str) -> str:

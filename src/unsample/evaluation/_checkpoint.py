@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample._files import write_atomically
+from unsample._files import read_arrays, write_atomically
 from unsample.errors import CheckpointError, FileError
 from unsample.ranking import Tally
 
@@ -55,9 +54,9 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                found = {name: arrays[name] for name in arrays.files}
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
+            with self.path.open("rb") as file:
+                found = read_arrays(file, f"checkpoint {str(self.path)!r}")
+        except OSError as problem:
             raise FileError(f"cannot read checkpoint {str(self.path)!r}: {problem}") from problem
         self._check(found)
         tally = Tally(*(found[name].astype(np.int64) for name in _TALLY))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._files import write_atomically
+from unsample._files import read_arrays, write_atomically
 from unsample.errors import FileError
 from unsample.experiment._cells import CellResult, Ranks
 from unsample.experiment._results import SCHEMA, write_json
@@ -27,7 +27,6 @@ __all__ = ["RunFolder"]
 _SPEC = "spec.json"
 _WORK = "cells"
 _RESULTS = (*(f"{table}.csv" for table in SCHEMA), "settings.json", "timing.json")
-_UNREADABLE = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -147,9 +146,9 @@ class RunFolder:
     def _read(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
         path = self._work / f"{name}.npz"
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return {key: arrays[key] for key in arrays.files}
-        except _UNREADABLE:
+            with path.open("rb") as file:
+                return read_arrays(file, repr(str(path)))
+        except (OSError, FileError):
             return None
 
     def _write(self, name: str, arrays: dict[str, npt.NDArray[Any]]) -> None:

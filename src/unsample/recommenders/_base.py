@@ -233,8 +233,10 @@ def history_weights(matrix: scipy.sparse.csr_array) -> dict[str, npt.NDArray[Any
     return {"history_start": matrix.indptr, "history_item": matrix.indices}
 
 
-def scored_history(users: IntArray, fitted: Fitted) -> scipy.sparse.csr_array:
-    """Return the rows of these users' items, as ones."""
+def scored_history(
+    users: IntArray, fitted: Fitted, *, checked: bool = False
+) -> scipy.sparse.csr_array:
+    """Return the rows of these users' items, as ones; ``checked`` distrusts the arrays."""
     from scipy.sparse import csr_array
 
     item = fitted.weights["history_item"]
@@ -242,6 +244,8 @@ def scored_history(users: IntArray, fitted: Fitted) -> scipy.sparse.csr_array:
         (np.ones(len(item), dtype=np.float32), item, fitted.weights["history_start"]),
         shape=(fitted.users, fitted.items),
     )
+    if checked:
+        whole.check_format(full_check=True)
     return whole[users]
 
 

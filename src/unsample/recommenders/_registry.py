@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import check_choice, suggest
+from unsample._checks import check_choice, check_integer, suggest
+from unsample._files import read_arrays
 from unsample.errors import FileError, RecommenderError
 from unsample.recommenders._als import ALS
-from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted
+from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted, scored_history
 from unsample.recommenders._ease import EASE
 from unsample.recommenders._itemknn import ItemKNN
 from unsample.recommenders._multivae import MultiVAE
@@ -62,28 +62,50 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
             )
         recommender = create(header["name"], _with_tuples(header["hyperparameters"]))
         fitted = Fitted(
-            users=header["users"],
-            items=header["items"],
+            users=check_integer("users", header["users"], minimum=1),
+            items=check_integer("items", header["items"], minimum=1),
             popularity=arrays.pop("popularity"),
             activity=arrays.pop("activity"),
             weights={key.removeprefix(_WEIGHTS): array for key, array in arrays.items()},
         )
-    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+    except FileError:
+        raise
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as problem:
         raise FileError(f"{str(path)!r} is no recommender that unsample saved") from problem
+    _check_fitted(fitted, path)
     recommender._become(fitted)  # noqa: SLF001 - the one other place that may
     return recommender
 
 
 def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
+        with path.open("rb") as stream:
+            return read_arrays(stream, repr(str(path)))
     except FileNotFoundError as problem:
         raise FileError(f"no such file: {str(path)!r}") from problem
-    except (OSError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as problem:
+    except (OSError, FileError) as problem:
         raise FileError(
             f"{str(path)!r} cannot be read as a saved recommender: {problem}; save it again"
         ) from problem
+
+
+def _check_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
+    """Refuse arrays that do not belong together: sparse products trust what they are given."""
+    shapes = fitted.popularity.shape, fitted.activity.shape
+    kinds = {array.dtype.kind for array in (fitted.popularity, fitted.activity)}
+    if shapes != ((fitted.items,), (fitted.users,)) or kinds != {"i"}:
+        raise FileError(
+            f"{str(path)!r} must count {fitted.items} items and {fitted.users} users, got arrays "
+            f"of shapes {shapes[0]} and {shapes[1]}; save it again"
+        )
+    if "history_item" in fitted.weights:
+        try:
+            scored_history(np.arange(0), fitted, checked=True)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise FileError(
+                f"{str(path)!r} must hold the items of each user, got arrays that cannot be: "
+                f"{problem}; save it again"
+            ) from problem
 
 
 def _with_tuples(hyperparameters: dict[str, Any]) -> dict[str, Any]:
