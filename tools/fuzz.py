@@ -25,13 +25,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 #: Every target gets so many inputs at least; those that take microseconds share the rest.
 LEAST = 10_000
+#: Where files are not written to a disk, if there is such a place.
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - names are random
 
 
 def main() -> int:
     options = _options()
     if options.atheris_target:
         _steer(options)
-    with tempfile.TemporaryDirectory(prefix="unsample-fuzz-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="unsample-fuzz-", dir=_MEMORY) as scratch:
         targets = _chosen(options.targets, Path(scratch))
         if options.list:
             print("\n".join(targets))
@@ -150,7 +152,7 @@ def _steer(options: argparse.Namespace) -> None:
     from tests.fuzzing.judge import under
     from tests.fuzzing.mutation import Mutator
 
-    scratch = Path(tempfile.mkdtemp(prefix="unsample-fuzz-"))
+    scratch = Path(tempfile.mkdtemp(prefix="unsample-fuzz-", dir=_MEMORY))
     target = all_targets(scratch)[options.atheris_target]
     corpus = scratch / "corpus"
     corpus.mkdir()

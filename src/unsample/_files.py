@@ -7,6 +7,8 @@ an array takes no more memory than the archive really holds for it.
 
 from __future__ import annotations
 
+import gzip
+import io
 import lzma
 import math
 import os
@@ -18,14 +20,22 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample.errors import FileError
 
-__all__ = ["DAMAGED", "check_unpacked", "read_arrays", "write_atomically"]
+__all__ = [
+    "DAMAGED",
+    "check_unpacked",
+    "is_file",
+    "names_in",
+    "open_plain",
+    "read_arrays",
+    "write_atomically",
+]
 
 #: What the standard library raises when a compressed file or an archive is damaged.
 DAMAGED = (
@@ -56,6 +66,19 @@ _ORDER = re.compile(rb"""['"]fortran_order['"]\s*:\s*(True|False)""")
 _SHAPE = re.compile(rb"""['"]shape['"]\s*:\s*\(([\d,\s]*)\)""")
 
 
+def is_file(path: str | Path) -> bool:
+    """Return whether there is a file; False where that cannot be found out, too."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file fails on names that are too long
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names of what is in a folder, sorted; none where it cannot be looked into."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted
+    except (OSError, ValueError):
+        return []
+
+
 def check_unpacked(where: str, packed: int, unpacked: int, hint: str) -> None:
     """Refuse what would become very large, and far larger than it is."""
     if unpacked > max(_HARMLESS, packed * _LARGEST_RATIO):
@@ -64,6 +87,42 @@ def check_unpacked(where: str, packed: int, unpacked: int, hint: str) -> None:
             f"over {_HARMLESS:,} bytes, got {packed:,} bytes that become at least {unpacked:,}; "
             f"{hint}"
         )
+
+
+# -- compressed text ----------------------------------------------------------------------------
+
+_Packed: TypeAlias = lzma.LZMAFile | gzip.GzipFile
+_UNPACKERS: dict[str, Callable[[Path], _Packed]] = {".xz": lzma.LZMAFile, ".gz": gzip.GzipFile}
+
+
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a plain, ``.xz`` or ``.gz`` file for reading its plain content; a bomb is refused."""
+    unpacker = _UNPACKERS.get(path.suffix.lower())
+    if unpacker is None:
+        return path.open("rb")
+    return io.BufferedReader(_Unpacked(unpacker(path), path), _CHUNK)
+
+
+class _Unpacked(io.RawIOBase):
+    """What comes out of a compressed file, counted."""
+
+    def __init__(self, inner: _Packed, path: Path) -> None:
+        self._inner, self._path, self._done = inner, path, 0
+        self._packed = path.stat().st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        part = self._inner.read(len(buffer))
+        self._done += len(part)
+        check_unpacked(repr(str(self._path)), self._packed, self._done, "unpack it first")
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
 
 
 # -- arrays -------------------------------------------------------------------------------------

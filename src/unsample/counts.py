@@ -477,9 +477,14 @@ class RankCounts:
         }
         try:
             arrays |= {name: np.asarray(fields[name], dtype=np.float64) for name in _FLOAT_FIELDS}
-        except (TypeError, ValueError) as problem:
+        except (OverflowError, TypeError, ValueError) as problem:
             raise FileError(f"{source} must hold numbers as weights: {problem}") from problem
-        return cls(**arrays, replacement=bool(fields["replacement"]))
+        if any(arrays[name].ndim != 1 for name in _FLOAT_FIELDS):
+            raise FileError(f"{source} must hold a list of weights")
+        replacement = np.asarray(fields["replacement"])
+        if replacement.shape != () or replacement.dtype != bool:
+            raise FileError(f"{source} must say true or false for replacement, got {replacement}")
+        return cls(**arrays, replacement=bool(replacement))
 
     def _as_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"format": _FORMAT, "replacement": self.replacement}
@@ -585,7 +590,7 @@ def _as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
         return np.ones(size)
     try:
         array = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+    except (OverflowError, TypeError, ValueError) as problem:
         raise InputError(f"weights must be numbers: {problem}") from problem
     if array.shape != (size,):
         raise InputError(f"weights must be {size} numbers, one a rank, got shape {array.shape}")

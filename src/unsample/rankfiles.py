@@ -36,8 +36,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import Seed, as_integer_array, check_choice, import_extra, suggest
-from unsample._files import read_arrays
+from unsample._checks import (
+    Seed,
+    as_integer_array,
+    as_text_array,
+    check_choice,
+    import_extra,
+    suggest,
+)
+from unsample._files import check_unpacked, is_file, names_in, read_arrays
 from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, FileError, InputError
 from unsample.frames import (
@@ -61,6 +68,8 @@ _NUMBER_COLUMNS = ("rank", "better", "tied", "count", "sampled", "items", "weigh
 _USER = "user"
 #: Text files from this size on are streamed by an engine, if one is installed.
 _LARGE_TEXT = 1 << 25
+#: Letters of a cell that may be a number.
+_LONGEST_NUMBER = 400
 #: Bytes that tell a format.
 _START = 1 << 16
 
@@ -262,7 +271,7 @@ def _is_streamed(request: _Request) -> bool:
     if request.several or (request.file_format == "parquet" and not request.standard_input):
         return True
     file = Path(request.path)
-    if request.standard_input or not file.is_file():
+    if request.standard_input or not is_file(file):
         return False
     if request.file_format is None and _start_of(file).startswith(_PARQUET_MARK):
         return True
@@ -273,7 +282,7 @@ def _is_streamed(request: _Request) -> bool:
 def _stream(request: _Request) -> dict[str, RankCounts]:
     kind = request.file_format
     if not request.several:
-        if not Path(request.path).is_file():
+        if not is_file(Path(request.path)):
             _read_bytes(request.path)  # says what is wrong with it
         kind = _format_of(request.path, _start_of(Path(request.path)), kind)
     groups = compare_table(
@@ -318,9 +327,7 @@ def _read_bytes(path: str) -> tuple[bytes, str]:
     try:
         return Path(path).read_bytes(), repr(path)
     except FileNotFoundError as problem:
-        folder = Path(path).parent
-        beside = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-        near = suggest(Path(path).name, beside)
+        near = suggest(Path(path).name, names_in(Path(path).parent))
         raise FileError(f"no file {path!r}" + (f"; {near}" if near else "")) from problem
     except OSError as problem:
         raise FileError(f"cannot read {path!r}: {problem.strerror}") from problem
@@ -427,14 +434,19 @@ def _parse_jsonl(content: bytes, source: str, by: str | None) -> _Table:
 
 def _parse_parquet(content: bytes, source: str, by: str | None) -> _Table:
     parquet = import_extra("pyarrow.parquet", extra="frames", purpose="reading Parquet")
+    arrow = import_extra("pyarrow", extra="frames", purpose="reading Parquet")
     wanted = _wanted(by)
     try:
         file = parquet.ParquetFile(io.BytesIO(content))
         present = file.schema_arrow.names
+        rows = file.metadata.num_rows
+        check_unpacked(source, len(content), 8 * rows * len(wanted), "count the rows first")
         frame = file.read(columns=[name for name in wanted if name in present])
         columns: dict[str, Sequence[Any]] = dict.fromkeys(present, ())
         columns |= {name: frame[name].to_pylist() for name in frame.column_names}
-    except (OSError, ValueError) as problem:
+    except FileError:
+        raise
+    except (OSError, ValueError, arrow.ArrowException) as problem:
         raise FileError(f"cannot read {source} as Parquet: {problem}") from problem
     return _Table(source, columns, lambda row: f"row {row + 1}")
 
@@ -542,7 +554,8 @@ def _users(table: _Table, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any] | Non
     if _USER not in table.columns:
         return None
     values = table.columns[_USER]
-    return np.array([str(values[row]) for row in rows])
+    names = [str(values[row]) for row in rows]
+    return as_text_array(f"users of {table.source}", names, error=FileError)
 
 
 def _compared(columns: Mapping[str, Any], items: Any, sampled: Any) -> Comparisons:
@@ -562,7 +575,11 @@ _MIXED_HINT = "; where designs differ by row, add columns sampled and items"
 def _numbers(table: _Table, name: str, rows: npt.NDArray[np.int64]) -> Any:
     values = table.columns[name]
     try:
-        chosen = np.array([values[row] for row in rows])
+        cells = [values[row] for row in rows]
+        # An array of texts makes every cell as long as the longest.
+        if any(isinstance(cell, str) and len(cell) > _LONGEST_NUMBER for cell in cells):
+            return _first_bad_number(table, name, rows)
+        chosen = np.array(cells)
         # Exact for whole numbers of any size, which a detour through floats would not be.
         numbers = chosen if chosen.dtype.kind in "iuf" else _from_text(chosen)
     except (ValueError, TypeError, OverflowError):
@@ -607,6 +624,8 @@ def _option_or_column(
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, str) and len(value) > _LONGEST_NUMBER:
+        return False
     try:
         return bool(np.isfinite(float(value)))
     except (TypeError, ValueError, OverflowError):

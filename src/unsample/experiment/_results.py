@@ -149,11 +149,16 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise FileError(_unfinished(path)) from problem
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise FileError(f"{str(path)!r} is not JSON: {problem}") from problem
+    if not isinstance(content, dict):
+        raise FileError(
+            f"{str(path)!r} must hold a JSON object, got {type(content).__name__}; run unsample "
+            "reproduce again"
+        )
     return content
 
 

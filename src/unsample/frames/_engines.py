@@ -81,7 +81,9 @@ class PolarsEngine(FileEngine):
     @property
     def failures(self) -> tuple[type[Exception], ...]:
         """Return what Polars raises."""
-        return (*_wrapped(), self._polars.exceptions.PolarsError, OSError)
+        errors = self._polars.exceptions
+        # Some damaged files make it panic, which is not even an Exception.
+        return (*_wrapped(), errors.PolarsError, errors.PanicException, OSError)
 
 
 class DuckDBEngine(FileEngine):
@@ -116,7 +118,8 @@ class DuckDBEngine(FileEngine):
     @property
     def failures(self) -> tuple[type[Exception], ...]:
         """Return what DuckDB raises."""
-        return (*_wrapped(), self._duckdb.Error)
+        # Names of columns that are no text fail on their way into Python.
+        return (*_wrapped(), self._duckdb.Error, RuntimeError, UnicodeError)
 
 
 class SparkEngine(FileEngine):

@@ -233,10 +233,8 @@ def history_weights(matrix: scipy.sparse.csr_array) -> dict[str, npt.NDArray[Any
     return {"history_start": matrix.indptr, "history_item": matrix.indices}
 
 
-def scored_history(
-    users: IntArray, fitted: Fitted, *, checked: bool = False
-) -> scipy.sparse.csr_array:
-    """Return the rows of these users' items, as ones; ``checked`` distrusts the arrays."""
+def scored_history(users: IntArray, fitted: Fitted) -> scipy.sparse.csr_array:
+    """Return the rows of these users' items, as ones."""
     from scipy.sparse import csr_array
 
     item = fitted.weights["history_item"]
@@ -244,9 +242,17 @@ def scored_history(
         (np.ones(len(item), dtype=np.float32), item, fitted.weights["history_start"]),
         shape=(fitted.users, fitted.items),
     )
-    if checked:
-        whole.check_format(full_check=True)
     return whole[users]
+
+
+def check_rows(weights: Weights, start: str, items: int) -> None:
+    """Refuse arrays of a sparse matrix that lead outside of it: no product looks again."""
+    from scipy.sparse import csr_array
+
+    item = weights[start.removesuffix("_start") + "_item"]
+    ones = np.ones(len(item), dtype=np.int8)
+    shape = (len(weights[start]) - 1, items)
+    csr_array((ones, item, weights[start]), shape=shape).check_format(full_check=True)
 
 
 def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:

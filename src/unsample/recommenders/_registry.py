@@ -15,7 +15,7 @@ from unsample._checks import check_choice, check_integer, suggest
 from unsample._files import read_arrays
 from unsample.errors import FileError, RecommenderError
 from unsample.recommenders._als import ALS
-from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted, scored_history
+from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted, check_rows
 from unsample.recommenders._ease import EASE
 from unsample.recommenders._itemknn import ItemKNN
 from unsample.recommenders._multivae import MultiVAE
@@ -74,6 +74,13 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
         raise FileError(f"{str(path)!r} is no recommender that unsample saved") from problem
     _check_fitted(fitted, path)
     recommender._become(fitted)  # noqa: SLF001 - the one other place that may
+    try:
+        recommender.score_all([0])
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as problem:
+        raise FileError(
+            f"{str(path)!r} must hold all that {recommender.name} learns, and cannot score with "
+            f"what it holds ({problem}); save it again"
+        ) from problem
     return recommender
 
 
@@ -98,12 +105,12 @@ def _check_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
             f"{str(path)!r} must count {fitted.items} items and {fitted.users} users, got arrays "
             f"of shapes {shapes[0]} and {shapes[1]}; save it again"
         )
-    if "history_item" in fitted.weights:
+    for start in (name for name in fitted.weights if name.endswith("_start")):
         try:
-            scored_history(np.arange(0), fitted, checked=True)
+            check_rows(fitted.weights, start, fitted.items)
         except (KeyError, TypeError, ValueError) as problem:
             raise FileError(
-                f"{str(path)!r} must hold the items of each user, got arrays that cannot be: "
+                f"{str(path)!r} must hold items for each row, got arrays that cannot be so: "
                 f"{problem}; save it again"
             ) from problem
 
