@@ -68,11 +68,11 @@ def _chosen(names: list[str], scratch: Path):
 
 
 def _shares(targets, total: int, least: int) -> dict[str, int]:
-    """Return how many inputs each target gets: engines the least, the others the rest."""
-    slow = [name for name, target in targets.items() if target.slow]
-    rest = total - least * len(slow)
-    each = max(least, -(-rest // max(1, len(targets) - len(slow))))
-    return {name: least if target.slow else each for name, target in targets.items()}
+    """Return how many inputs each target gets: the cheap ones all that the others leave."""
+    cheap = sum(target.cheap for target in targets.values())
+    rest = total - least * (len(targets) - cheap)
+    each = max(least, -(-rest // max(1, cheap)))
+    return {name: each if target.cheap else least for name, target in targets.items()}
 
 
 def _fuzz_all(targets, options: argparse.Namespace) -> int:
@@ -85,8 +85,9 @@ def _fuzz_all(targets, options: argparse.Namespace) -> int:
         for name, target in targets.items():
             begun, slowest, found, answers = time.perf_counter(), 0.0, {}, 0
             parse, tally = _counting(target.parse)
-            inputs = enumerate(itertools.islice(target.inputs(options.seed), shares[name]), 1)
-            for number, data in inputs:
+            number = 0
+            for data in itertools.islice(target.inputs(options.seed), shares[name]):
+                number += 1
                 before = time.perf_counter()
                 finding = judged(name, parse, data)
                 slowest = max(slowest, time.perf_counter() - before)
@@ -169,7 +170,7 @@ def _steer(options: argparse.Namespace) -> None:
             _report(finding, data, options.out)
 
     def mutate(data: bytes, longest: int, seed: int) -> bytes:
-        mutator = Mutator(Random(seed), target.seeds, target.tokens)
+        mutator = Mutator(Random(seed), target.seeds, target.tokens)  # noqa: S311 - no secret
         return target.changed(mutator, data)[:longest]
 
     limit = [] if options.time == float("inf") else [f"-max_total_time={options.time:.0f}"]

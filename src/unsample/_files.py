@@ -16,6 +16,7 @@ import re
 import secrets
 import stat
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -176,6 +177,8 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
             content[start : start + len(part)] = np.frombuffer(part, dtype=np.uint8)
             if len(part) < min(_CHUNK, size - start):
                 raise EOFError(f"{entry.filename!r} ends early")
+    if dtype.kind == "U" and size and content.view(dtype.str[0] + "u4").max() > sys.maxunicode:
+        raise ValueError(f"{entry.filename!r} holds text that is none")
     return content.view(dtype).reshape(shape, order=order)
 
 

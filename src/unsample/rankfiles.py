@@ -248,8 +248,7 @@ def _parse_file(request: _Request) -> _Table | RankCounts:
     if not content:
         raise FileError(f"{source} is empty; a rank file has a column named rank")
     kind = _format_of(request.path, content, request.file_format)
-    saved = _saved_counts(content, kind, source)
-    return saved if saved is not None else _PARSERS[kind](content, source, request.by)
+    return _PARSERS[kind](content, source, request.by)
 
 
 def _read_here(request: _Request) -> dict[str, RankCounts]:
@@ -349,16 +348,6 @@ def _format_of(path: str, content: bytes, file_format: str | None) -> str:
     return "tsv" if b"\t" in first_line else "csv"
 
 
-def _saved_counts(content: bytes, kind: str, source: str) -> RankCounts | None:
-    if kind == "json":
-        return RankCounts.from_json(_decode(content, source), source)
-    if kind == "npz":
-        arrays = read_arrays(io.BytesIO(content), source)
-        if "format" in arrays:
-            return RankCounts.from_arrays(arrays, source)
-    return None
-
-
 # -- parsers ------------------------------------------------------------------------------------
 
 
@@ -451,8 +440,10 @@ def _parse_parquet(content: bytes, source: str, by: str | None) -> _Table:
     return _Table(source, columns, lambda row: f"row {row + 1}")
 
 
-def _parse_npz(content: bytes, source: str, by: str | None) -> _Table:
+def _parse_npz(content: bytes, source: str, by: str | None) -> _Table | RankCounts:
     columns = read_arrays(io.BytesIO(content), source)
+    if "format" in columns:
+        return RankCounts.from_arrays(columns, source)
     flat = {name: np.atleast_1d(values) for name, values in columns.items()}
     if any(values.ndim != 1 for values in flat.values()):
         shapes = ", ".join(f"{name} {values.shape}" for name, values in flat.items())
@@ -468,11 +459,11 @@ def _parse_npz(content: bytes, source: str, by: str | None) -> _Table:
     return _Table(source, {n: v.tolist() for n, v in flat.items()}, lambda row: f"row {row + 1}")
 
 
-def _parse_json(content: bytes, source: str, by: str | None) -> _Table:
-    raise FileError(f"{source} must hold saved rank counts; write one JSON object a line as .jsonl")
+def _parse_json(content: bytes, source: str, by: str | None) -> RankCounts:
+    return RankCounts.from_json(_decode(content, source), source)
 
 
-_PARSERS: dict[str, Callable[[bytes, str, str | None], _Table]] = {
+_PARSERS: dict[str, Callable[[bytes, str, str | None], _Table | RankCounts]] = {
     "csv": _parse_delimited(","),
     "tsv": _parse_delimited("\t"),
     "jsonl": _parse_jsonl,

@@ -1,4 +1,4 @@
-"""What may happen to an input: an answer, or an error made on purpose, soon and in little memory."""
+"""What may happen to an input: an answer or an error made on purpose, soon, in little memory."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def under(limits: Limits) -> Iterator[_Judge]:
         resource.setrlimit(resource.RLIMIT_AS, (space, hard))
 
 
-def judge(
+def judge(  # noqa: PLR0911 - one return for each thing that can go wrong
     name: str, parse: Callable[[bytes], object], data: bytes, limits: Limits, clock: _Clock
 ) -> Finding | None:
     """Run ``parse`` on ``data``; return what went wrong, or None."""
@@ -104,7 +104,7 @@ def judge(
         return Finding(name, "hang", _place(problem), f"over {limits.seconds} s", data)
     except MemoryError as problem:
         return Finding(name, "memory", _place(problem), str(problem)[:200], data)
-    except BaseException as problem:  # noqa: BLE001 - whatever it is, it is a finding
+    except BaseException as problem:
         if isinstance(problem, KeyboardInterrupt | SystemExit):
             raise
         kind = "warning" if isinstance(problem, Warning) else "exception"

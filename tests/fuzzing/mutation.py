@@ -11,23 +11,23 @@ from random import Random
 
 __all__ = ["LONGEST", "Mutator", "repacked"]
 
-#: Inputs stay this short: parsers are asked about form, not about size (bombs have their own tests).
+#: Inputs stay this short: parsers are asked about form here (bombs have tests of their own).
 LONGEST = 1 << 14
 
 _NUMBER = re.compile(rb"-?\d++(?:\.\d++)?+")
 _NUMBERS = (
-    b"0", b"-0", b"1", b"-1", b"2", b"9", b"10", b"99", b"100", b"1.5", b"1e3", b"1E400", b"-1e-400",
-    b"1e999999999", b"nan", b"NaN", b"inf", b"-Infinity", b"0x10", b"1_000", b"1,000", b"007",
+    b"0", b"-0", b"1", b"-1", b"2", b"9", b"10", b"99", b"100", b"1.5", b"1e3", b"1E400",
+    b"-1e-400",    b"1e999999999", b"nan", b"NaN", b"inf", b"-Infinity", b"0x10", b"1_000", b"1,000", b"007",
     b"2147483648", b"4294967296", b"9007199254740993", b"9223372036854775807",
     b"9223372036854775808", b"-9223372036854775809", b"18446744073709551616", b"1" * 400,
     b"9" * 5000, b"0." + b"3" * 400, b"1e-320", b"4611686018427387904", b"1000000000000",
-    b"1000000000001", "٣".encode(), "１２".encode(), "²".encode(),
+    b"1000000000001", "٣".encode(), b"\xef\xbc\x91", "²".encode(),
 )  # fmt: skip
 _TEXTS = (
     b"", b" ", b"\0", b"\t", b"\r", b"\n", b"\r\n", b"\x0b", b"\x1c", b"\x85", b"'", b'"', b'""',
     b"\\", b",", b";", b"=", b"@", b"(", b")", b"[", b"]", b"{", b"}", b":", b"::", b"%s", b"{0}",
-    b"true", b"false", b"null", b"None", b"NA", b"\xef\xbb\xbf", b"\xff\xfe", b"\xff", b"\xed\xa0\x80",
-    "\u2028".encode(), "\u202e".encode(), "ß".encode(), "İ".encode(), "\U0001f600".encode(),
+    b"true", b"false", b"null", b"None", b"NA", b"\xef\xbb\xbf", b"\xff\xfe", b"\xff",
+    b"\xed\xa0\x80",    "\u2028".encode(), "\u202e".encode(), "ß".encode(), "İ".encode(), "\U0001f600".encode(),
     b"../../etc/passwd", b"C:\\", b"<script>", b"</script>", b"=1+1", b"\x1b[31m", b"\\ud800",
     b"2024-05-31", b"9999-12-31T23:59:59+14:00", b"[" * 2000, b'{"a":' * 500,
 )  # fmt: skip
@@ -56,8 +56,10 @@ class Mutator:
 
     def flip_bit(self, data: bytes) -> bytes:
         place = self._place(data)
-        return data[:place] + bytes([self._byte(data, place) ^ (1 << self.random.randrange(8))]) + (
-            data[place + 1 :]
+        return (
+            data[:place]
+            + bytes([self._byte(data, place) ^ (1 << self.random.randrange(8))])
+            + (data[place + 1 :])
         )
 
     def set_byte(self, data: bytes) -> bytes:

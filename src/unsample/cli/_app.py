@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from unsample import __version__
+from unsample._text import printable
 from unsample.cli import _datasets
 from unsample.cli._compare import compare_command
 from unsample.cli._doctor import doctor_command
@@ -75,8 +76,10 @@ def _run() -> None:
         app()
     except UnsampleError as problem:
         if tracebacks_wanted():
-            traceback.print_exception(problem)
-        typer.secho(f"unsample: {problem}", err=True, fg=typer.colors.RED, color=colours())
+            typer.echo(printable("".join(traceback.format_exception(problem))), err=True)
+        typer.secho(
+            printable(f"unsample: {problem}"), err=True, fg=typer.colors.RED, color=colours()
+        )
         sys.exit(problem.exit_code)
     except KeyboardInterrupt:
         typer.echo("unsample: interrupted", err=True)

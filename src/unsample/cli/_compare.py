@@ -8,6 +8,7 @@ import typer
 
 from unsample import comparison
 from unsample._text import comparison_table
+from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
     CatalogueSize,
@@ -79,9 +80,9 @@ def compare_command(
     )
     write_page(result, html)
     if as_json:
-        typer.echo(result.to_json())
+        say(result.to_json())
         return
-    typer.echo(comparison_table(result, notes=False))
+    say(comparison_table(result, notes=False))
     print_warnings(result.warnings)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unsample import datasets
-from unsample.cli._manner import progress_bar, with_manner
+from unsample.cli._manner import progress_bar, say, with_manner
 from unsample.cli._options import AsJson
 from unsample.datasets import DatasetInfo
 
@@ -29,16 +29,16 @@ def list_command(as_json: AsJson = False) -> None:
             _as_json(record) | {"bundled_ranks": list(bundled.get(record.name, ()))}
             for record in records
         ]
-        typer.echo(json.dumps(rows, indent=2))
+        say(json.dumps(rows, indent=2))
         return
     header = (
         f"{'name':13} {'users':>7} {'items':>7} {'interactions':>12}  {'at hand':8}  bundled ranks"
     )
-    typer.echo(header)
-    typer.echo("-" * len(header))
+    say(header)
+    say("-" * len(header))
     for record in records:
         ranks = ", ".join(bundled.get(record.name, ())) or "none"
-        typer.echo(
+        say(
             f"{record.name:13} {record.users:>7,} {record.items:>7,} {record.interactions:>12,}  "
             f"{_at_hand(record):8}  {ranks}"
         )
@@ -52,20 +52,18 @@ def info_command(
     """Show a data set's size, licence, citation, files, and what is at hand."""
     record = datasets.info(name)
     if as_json:
-        typer.echo(json.dumps(_as_json(record), indent=2))
+        say(json.dumps(_as_json(record), indent=2))
         return
-    typer.secho(f"{record.name}: {record.title}", bold=True)
-    typer.echo(
-        f"{record.users:,} users, {record.items:,} items, {record.interactions:,} interactions"
-    )
-    typer.echo(f"home      {record.home}")
-    typer.echo(f"licence   {record.licence}")
+    say(f"{record.name}: {record.title}", bold=True)
+    say(f"{record.users:,} users, {record.items:,} items, {record.interactions:,} interactions")
+    say(f"home      {record.home}")
+    say(f"licence   {record.licence}")
     for citation in record.citations:
-        typer.echo(f"cite      {citation}")
-    typer.echo(f"at hand   {_at_hand(record)}{': ' + record.note if record.note else ''}")
+        say(f"cite      {citation}")
+    say(f"at hand   {_at_hand(record)}{': ' + record.note if record.note else ''}")
     for file in record.files:
-        typer.echo(f"file      {file.name}  {file.path or 'not at hand'}")
-        typer.echo(f"          {file.address}")
+        say(f"file      {file.name}  {file.path or 'not at hand'}")
+        say(f"          {file.address}")
 
 
 @app.command("fetch")
@@ -82,10 +80,10 @@ def fetch_command(
 
         paths = datasets.fetch(name, progress=update)
     if as_json:
-        typer.echo(json.dumps({file: str(path) for file, path in paths.items()}, indent=2))
+        say(json.dumps({file: str(path) for file, path in paths.items()}, indent=2))
         return
     for file, path in paths.items():
-        typer.echo(f"{file}  {path}")
+        say(f"{file}  {path}")
 
 
 def _at_hand(record: DatasetInfo) -> str:

@@ -20,7 +20,7 @@ import typer
 
 from unsample import __version__
 from unsample._text import aligned
-from unsample.cli._manner import progress_bar
+from unsample.cli._manner import progress_bar, say
 from unsample.cli._options import AsJson
 from unsample.cli._reproduce import cores
 from unsample.errors import UnsampleError
@@ -84,9 +84,9 @@ def doctor_command(
     healthy = all(finding.state != BROKEN for finding in findings)
     if as_json:
         report = {"healthy": healthy, "findings": [asdict(finding) for finding in findings]}
-        typer.echo(json.dumps(report, indent=2))
+        say(json.dumps(report, indent=2))
     else:
-        typer.echo(_table(findings))
+        say(_table(findings))
     if not healthy:
         raise typer.Exit(1)
 

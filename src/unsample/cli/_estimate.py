@@ -11,6 +11,7 @@ import typer
 from unsample import estimation
 from unsample._text import estimates_table
 from unsample.cli._columns import Columns, parse_columns
+from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
     CatalogueSize,
@@ -144,7 +145,7 @@ def estimate_command(
     results = {label: run(counts) for label, counts in groups.items()}
     write_page(results[""] if by is None else results, html)
     if as_json:
-        typer.echo(_as_json(results, by))
+        say(_as_json(results, by))
     else:
         _print_tables(results, by)
 
@@ -163,10 +164,10 @@ def _print_tables(results: dict[str, Estimates], by: str | None) -> None:
     said: set[str] = set()
     for position, (label, result) in enumerate(results.items()):
         if position:
-            typer.echo()
+            say()
         if by is not None:
-            typer.secho(f"{by} = {label}", bold=True)
-        typer.echo(estimates_table(result, notes=False))
-        typer.echo(f"resolution: {result.resolution()}")
+            say(f"{by} = {label}", bold=True)
+        say(estimates_table(result, notes=False))
+        say(f"resolution: {result.resolution()}")
         said.update(result.warnings)
     print_warnings(tuple(sorted(said)))

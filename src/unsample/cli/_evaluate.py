@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from unsample._checks import check_choice
-from unsample.cli._manner import progress_bar
+from unsample.cli._manner import progress_bar, say
 from unsample.cli._options import (
     AsJson,
     Html,
@@ -148,7 +148,7 @@ def _fixed_sample(design: str, sampled: int | None, budget: int | None) -> int |
 
 def _print(result: Evaluation | Evaluated, heading: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(result.to_json())
+        say(result.to_json())
         return
-    typer.echo(f"{heading}\n{result.table()}" if isinstance(result, Evaluated) else str(result))
+    say(f"{heading}\n{result.table()}" if isinstance(result, Evaluated) else str(result))
     print_warnings(result.warnings)

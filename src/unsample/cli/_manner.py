@@ -23,11 +23,12 @@ from typing import Annotated, get_type_hints
 import typer
 
 from unsample import __version__
+from unsample._text import printable
 from unsample.errors import InputError
 from unsample.ranking import Progress
 from unsample.recommenders import terminal_progress
 
-__all__ = ["colours", "listening", "log", "progress_bar", "tracebacks_wanted", "with_manner"]
+__all__ = ["colours", "listening", "log", "progress_bar", "say", "tracebacks_wanted", "with_manner"]
 
 log = logging.getLogger("unsample.cli")
 
@@ -45,6 +46,11 @@ def colours() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
+def say(text: str = "", *, bold: bool = False) -> None:
+    """Write to standard output; names that come from files have no power over the terminal."""
+    typer.secho(printable(text), bold=bold)
+
+
 class _Speaker(logging.Handler):
     """Writes to standard error: details dim, warnings once each, folded on a terminal only."""
 
@@ -54,7 +60,7 @@ class _Speaker(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
-        text = record.getMessage()
+        text = printable(record.getMessage())
         if record.levelno < logging.WARNING:
             typer.secho(text, err=True, dim=True, color=colours())
         elif text not in self._said:

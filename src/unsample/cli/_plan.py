@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unsample.cli._manner import say
 from unsample.cli._options import AsJson, Html, write_page
 from unsample.errors import InputError
 from unsample.planning import plan
@@ -80,4 +81,4 @@ def plan_command(
 
         write_plot(result, plot)
     write_page(result, html)
-    typer.echo(result.to_json() if as_json else str(result))
+    say(result.to_json() if as_json else str(result))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from unsample._text import estimates_table
+from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
     Html,
@@ -78,10 +79,10 @@ def published_command(
         )
     write_page(result, html)
     if as_json:
-        typer.echo(result.to_json())
+        say(result.to_json())
         return
-    typer.echo(f"from {', '.join(map(str, result.numbers))}")
-    typer.echo(estimates_table(result, notes=False))
+    say(f"from {', '.join(map(str, result.numbers))}")
+    say(estimates_table(result, notes=False))
     print_warnings(result.warnings)
 
 

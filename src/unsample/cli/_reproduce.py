@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unsample.cli._manner import log, progress_bar
+from unsample.cli._manner import log, progress_bar, say
 from unsample.experiment import ESTIMATORS, Reproduction, Spec, run
 
 __all__ = ["cores", "reproduce_command"]
@@ -91,9 +91,9 @@ def reproduce_command(
         )
     report = _write_report(out)
     if as_json:
-        typer.echo(json.dumps(_summary(result, out, report), indent=2, allow_nan=False))
+        say(json.dumps(_summary(result, out, report), indent=2, allow_nan=False))
         return
-    typer.echo(_text(result, out, report))
+    say(_text(result, out, report))
 
 
 def _write_report(folder: Path) -> Path | None:

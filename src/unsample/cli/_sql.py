@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from unsample.cli._columns import Columns, parse_columns
+from unsample.cli._manner import say
 from unsample.frames import DIALECTS, counts_query
 
 __all__ = ["sql_command"]
@@ -43,7 +44,7 @@ def sql_command(
 ) -> None:
     """Print the SQL that turns TABLE into counts, which `unsample estimate` reads."""
     columns = parse_columns(column)
-    typer.echo(counts_query(table, rows=rows, by=by, columns=columns, dialect=dialect))
+    say(counts_query(table, rows=rows, by=by, columns=columns, dialect=dialect))
 
 
 sql_command.__doc__ = (sql_command.__doc__ or "") + "\n" + _EPILOG

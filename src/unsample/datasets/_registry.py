@@ -154,7 +154,9 @@ def _check_record(known: Record) -> None:
     """
     for file in known.files.values():
         if not _CHECKSUM.fullmatch(file.checksum):
-            raise FileError(f"{file.name} of {known.name} must have a checksum, got {file.checksum!r}")
+            raise FileError(
+                f"{file.name} of {known.name} must have a checksum, got {file.checksum!r}"
+            )
         if file.address and not file.address.startswith("https://"):
             raise FileError(f"{file.name} must have an https address, got {file.address!r}")
         if not _PLAIN_NAME.fullmatch(file.name) or not _PLAIN_NAME.fullmatch(known.name):

@@ -94,7 +94,9 @@ class Checkpoint:
                 "delete it to start anew"
             )
         if found["probe"].dtype != self.probe.dtype or found["probe"].shape != self.probe.shape:
-            raise CheckpointError(f"checkpoint must belong to this scorer, got {name}, which does not")
+            raise CheckpointError(
+                f"checkpoint must belong to this scorer, got {name}, which does not"
+            )
         if not np.allclose(found["probe"], self.probe, rtol=_SAME_SCORES, atol=0, equal_nan=True):
             raise CheckpointError(
                 f"checkpoint must belong to this scorer, got {name}, which was made by one that "

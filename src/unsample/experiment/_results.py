@@ -18,6 +18,10 @@ from unsample.errors import FileError
 
 __all__ = ["SCHEMA", "Reproduction", "Row", "Rows", "load_results", "write_json", "write_rows"]
 
+#: A text that begins so is written with an apostrophe in front, which reading takes away; numbers
+#: stay numbers.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
+
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -177,10 +181,16 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         # Ten digits: more than any estimate deserves, and the same on any number of threads.
         return "" if math.isnan(value) else f"{value:.10g}"
-    return str(value)
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and _is_formula(text) else text
+
+
+def _is_formula(text: str) -> bool:
+    """Return whether a spreadsheet might compute a text, behind any marks that say it is one."""
+    return text.lstrip("'").startswith(_FORMULA_STARTS)
 
 
 def _value(text: str, kind: str) -> Any:
     if kind == "text":
-        return text
+        return text[1:] if text.startswith("'") and _is_formula(text) else text
     return None if text == "" else _READ[kind](text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import importlib.util
 import os
 import sys
@@ -96,13 +97,15 @@ class DuckDBEngine(FileEngine):
 
     def scan(self, paths: Sequence[str], kind: str, header: Sequence[str] | None) -> Any:
         """Return a DuckDB relation."""
+        # It takes every name for a pattern; these are names of files that were found.
+        places = [path if "://" in path else glob.escape(path) for path in paths]
         if kind == "parquet":
             named = _folders_name_columns(paths)
-            return self._connection.read_parquet(list(paths), hive_partitioning=named)
+            return self._connection.read_parquet(places, hive_partitioning=named)
         if kind == "jsonl":
-            return self._connection.read_json(list(paths), format="newline_delimited")
+            return self._connection.read_json(places, format="newline_delimited")
         return self._connection.read_csv(
-            list(paths),
+            places,
             sep=_DELIMITERS[kind],
             header=header is None,
             names=header,

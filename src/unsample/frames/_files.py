@@ -40,6 +40,11 @@ SUFFIXES = {
 }
 STREAMED_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _TEXT = ("csv", "tsv")
+#: Where engines may look beyond this machine: encrypted on the way, or stores they are set up for.
+_SCHEMES = (
+    "https", "s3", "s3a", "gs", "gcs", "r2", "az", "azure", "abfs", "abfss", "wasbs", "hdfs",
+    "dbfs",
+)  # fmt: skip
 _WRITTEN = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON lines", "parquet": "Parquet"}
 
 
@@ -57,6 +62,7 @@ def expand_pattern(pattern: str) -> list[str]:
     checksums of those who wrote it. Remote addresses are left to the engine.
     """
     if "://" in pattern:
+        _check_address(pattern)
         return [pattern]
     if not is_pattern(pattern):
         found = [pattern]
@@ -68,6 +74,15 @@ def expand_pattern(pattern: str) -> list[str]:
     if not files:
         raise FileError(_nothing_found(pattern))
     return files
+
+
+def _check_address(address: str) -> None:
+    scheme = address.partition("://")[0].lower()
+    if scheme not in _SCHEMES:
+        hint = "give the path itself" if scheme == "file" else "fetch it first, and give the file"
+        raise FileError(
+            f"an address must begin with one of {', '.join(_SCHEMES)}, got {address!r}; {hint}"
+        )
 
 
 def _matches(pattern: str) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from unsample._checks import check_choice, check_integer, suggest
 from unsample._files import read_arrays
-from unsample.errors import FileError, RecommenderError
+from unsample.errors import FileError, InputError, RecommenderError
 from unsample.recommenders._als import ALS
 from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted, check_rows
 from unsample.recommenders._ease import EASE
@@ -54,21 +54,8 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
     """Read a recommender that ``save`` wrote."""
     arrays = _read(Path(path))
     try:
-        header = json.loads(arrays.pop("header").tobytes())
-        if header["format"] != FORMAT or header["version"] > VERSION:
-            raise FileError(
-                f"{str(path)!r} must be a recommender of version {VERSION} or older, got "
-                f"{header['format']} {header['version']}; a newer unsample may have written it"
-            )
-        recommender = create(header["name"], _with_tuples(header["hyperparameters"]))
-        fitted = Fitted(
-            users=check_integer("users", header["users"], minimum=1),
-            items=check_integer("items", header["items"], minimum=1),
-            popularity=arrays.pop("popularity"),
-            activity=arrays.pop("activity"),
-            weights={key.removeprefix(_WEIGHTS): array for key, array in arrays.items()},
-        )
-    except FileError:
+        recommender, fitted = _parsed(arrays, path)
+    except InputError:
         raise
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as problem:
         raise FileError(f"{str(path)!r} is no recommender that unsample saved") from problem
@@ -82,6 +69,25 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
             f"what it holds ({problem}); save it again"
         ) from problem
     return recommender
+
+
+def _parsed(
+    arrays: dict[str, np.ndarray[Any, Any]], path: str | os.PathLike[str]
+) -> tuple[BaseRecommender, Fitted]:
+    header = json.loads(arrays.pop("header").tobytes())
+    if header["format"] != FORMAT or header["version"] > VERSION:
+        raise FileError(
+            f"{str(path)!r} must be a recommender of version {VERSION} or older, got "
+            f"{header['format']} {header['version']}; a newer unsample may have written it"
+        )
+    fitted = Fitted(
+        users=check_integer("users", header["users"], minimum=1),
+        items=check_integer("items", header["items"], minimum=1),
+        popularity=arrays.pop("popularity"),
+        activity=arrays.pop("activity"),
+        weights={key.removeprefix(_WEIGHTS): array for key, array in arrays.items()},
+    )
+    return create(header["name"], _with_tuples(header["hyperparameters"])), fitted
 
 
 def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
