@@ -113,9 +113,12 @@ def write_rows(folder: Path, table: str, rows: Iterable[Row]) -> None:
     """Write a table as CSV, all of it or nothing."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
+    # A carriage return is quoted by newer Pythons only.
+    quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(SCHEMA[table])
     for row in rows:
-        writer.writerow([_shown(row[name]) for name in SCHEMA[table]])
+        cells = [_shown(row[name]) for name in SCHEMA[table]]
+        (quoting if any("\r" in cell for cell in cells) else writer).writerow(cells)
     content = text.getvalue().encode()
     write_atomically(folder / f"{table}.csv", lambda file: file.write(content))
 
@@ -132,7 +135,8 @@ def read_rows(path: Path, table: str) -> Rows:
                     f"{', '.join(reader.fieldnames or ['none'])}; run unsample reproduce again"
                 )
             return tuple(
-                {name: _value(row[name], kind) for name, kind in columns.items()} for row in reader
+                {name: _value(row[name], kind) for name, kind in columns.items()}
+                for row in map(_whole_row, reader)
             )
     except OSError as problem:
         raise FileError(_unfinished(path)) from problem
@@ -143,6 +147,12 @@ def read_rows(path: Path, table: str) -> Rows:
             f"{str(path)!r} must be a whole table, got one that cannot be read ({problem}); "
             "run unsample reproduce again"
         ) from problem
+
+
+def _whole_row(row: dict[Any, Any]) -> dict[str, str]:
+    if None in row or None in row.values():
+        raise ValueError("a row has too few cells, or too many")
+    return row
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
