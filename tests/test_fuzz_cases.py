@@ -22,12 +22,7 @@ from unsample.datasets import Interactions
 from unsample.errors import FileError, InputError, MethodError, UnsampleError
 
 #: Inputs of a target in every test run; `tools/fuzz.py` gives each ten thousand or more.
-FEW = {
-    "rank-csv-duckdb": 4,
-    "rank-jsonl-duckdb": 4,
-    "rank-parquet": 8,
-    "rank-parquet-by-target": 30,
-}
+FEW = {"rank-csv-duckdb": 4, "rank-jsonl-duckdb": 4, "rank-parquet": 8}
 USUAL, CHEAP = 60, 600
 
 
