@@ -120,12 +120,15 @@ def judge(  # noqa: PLR0911 - one return for each thing that can go wrong
     return None
 
 
-def minimised(finding: Finding, again: Callable[[bytes], Finding | None]) -> bytes:
+def minimised(
+    finding: Finding, again: Callable[[bytes], Finding | None], seconds: float = 30.0
+) -> bytes:
     """Return a shorter input with the same defect: pieces are dropped as long as it remains."""
     data, piece = finding.data, max(1, len(finding.data) // 2)
-    while piece:
+    end = time.perf_counter() + seconds
+    while piece and time.perf_counter() < end:
         start = 0
-        while start < len(data):
+        while start < len(data) and time.perf_counter() < end:
             shorter = data[:start] + data[start + piece :]
             found = again(shorter)
             if found is not None and found.identity == finding.identity:

@@ -40,6 +40,8 @@ SUFFIXES = {
 }
 STREAMED_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _TEXT = ("csv", "tsv")
+#: Longer ones take seconds to understand, and no path is as long.
+_LONGEST_PATTERN = 1024
 #: Where engines may look beyond this machine: encrypted on the way, or stores they are set up for.
 _SCHEMES = (
     "https", "s3", "s3a", "gs", "gcs", "r2", "az", "azure", "abfs", "abfss", "wasbs", "hdfs",
@@ -86,6 +88,11 @@ def _check_address(address: str) -> None:
 
 
 def _matches(pattern: str) -> list[str]:
+    if len(pattern) > _LONGEST_PATTERN:
+        raise FileError(
+            f"a pattern of files must have at most {_LONGEST_PATTERN:,} letters, got "
+            f"{len(pattern):,}; give their folder"
+        )
     try:
         return sorted(glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob needs a root
     except (OSError, re.error) as problem:
