@@ -6,7 +6,7 @@ import difflib
 import importlib
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -22,6 +22,9 @@ Seed: TypeAlias = "int | np.random.Generator | np.random.SeedSequence | None"
 
 #: Ranks beyond this are not distinguished by float64 arithmetic on rank products.
 LARGEST_CATALOGUE = 10**12
+#: An array of texts may waste so many times what they hold, if it is large at all.
+_LARGEST_WASTE = 100
+_FEW_LETTERS = 1 << 25
 
 
 def check_integer(
@@ -55,8 +58,7 @@ def check_real(
     error: type[InputError] = InputError,
 ) -> float:
     """Return ``value`` as a finite float inside the stated range, or say what is wrong."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    number = float(value) if is_number else math.nan  # type: ignore[arg-type]
+    number = _real_number(value)
     inside = low < number if open_low else low <= number
     inside = inside and (number < high if open_high else number <= high)
     if not inside or not math.isfinite(number):
@@ -134,6 +136,19 @@ def as_integer_array(
     return array.astype(np.int64)
 
 
+def as_text_array(
+    name: str, values: Sequence[str], *, error: type[InputError] = InputError
+) -> npt.NDArray[np.str_]:
+    """Return texts as an array, in which every one takes as much memory as the longest."""
+    longest = max(map(len, values), default=0)
+    if longest * len(values) > max(_FEW_LETTERS, _LARGEST_WASTE * sum(map(len, values))):
+        raise error(
+            f"{name} must be of similar length, got {len(values):,} texts, one of them with "
+            f"{longest:,} letters; shorten it"
+        )
+    return np.array(values, dtype=np.str_)
+
+
 def import_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import an optional library, or name the line that installs it."""
     try:
@@ -152,11 +167,21 @@ def _whole_number(value: object) -> int | None:
         return None
     if isinstance(value, numbers.Integral):
         return int(value)
-    if isinstance(value, numbers.Real) and math.isfinite(value) and float(value).is_integer():
+    if isinstance(value, numbers.Real) and _real_number(value).is_integer():
         return int(float(value))
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return _whole_number(value.item())
     return None
+
+
+def _real_number(value: object) -> float:
+    """Return the number that ``value`` is: NaN for what is none, infinity beyond all floats."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _message(name: str, rule: str, got: object, hint: str, show: Any = repr) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,30 @@ __all__ = [
     "evaluation_table",
     "heading",
     "html_table",
+    "printable",
 ]
 
 _COLUMNS = ("metric", "method", "estimate", "95 % interval", "bounds", "health")
+
+
+#: What a terminal obeys or cannot show: control characters but line ends and tabs, marks that turn
+#: the direction of writing, line separators that are no line ends, and halves of characters.
+_UNSHOWABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""Return text in which whatever a terminal would obey is spelt out: names come from files.
+
+    >>> print(printable("red: \x1b[31m"))
+    red: \x1b[31m
+    """
+    return _UNSHOWABLE.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def _one_line(text: str) -> str:
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def heading(result: Estimates) -> str:
@@ -68,7 +90,7 @@ def _limits(low: float, high: float) -> str:
 def estimates_table(result: Estimates, *, notes: bool = True) -> str:
     """Return an aligned table with a heading, and the warnings below unless ``notes`` is false."""
     table = aligned(_COLUMNS, [cells(entry) for entry in result.entries])
-    below = [f"\nwarning: {text}" for text in result.warnings] if notes else []
+    below = [f"\nwarning: {printable(text)}" for text in result.warnings] if notes else []
     chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
     return "\n".join([heading(result), "", table, "", explain_limits(result), *chosen, *below])
 
@@ -78,13 +100,13 @@ def evaluation_table(result: Evaluation) -> str:
     targets = result.targets
     lines = [
         (
-            f"{targets.recommender} on {targets.dataset} ({targets.source} ranks), "
-            f"{targets.protocol} protocol"
+            f"{_one_line(targets.recommender)} on {_one_line(targets.dataset)} "
+            f"({targets.source} ranks), {targets.protocol} protocol"
         ),
         heading(result.exact if result.estimates is None else result.estimates),
     ]
     if targets.note:
-        lines.append(f"note: {targets.note}")
+        lines.append(f"note: {_one_line(targets.note)}")
     if result.estimates is None:
         return "\n".join([*lines, "", aligned(_COLUMNS, [cells(e) for e in result.exact.entries])])
     rows = []
@@ -113,12 +135,12 @@ _DIFFERENCES = ("metric", "a - b", "difference", "interval", "a better", "if ali
 def comparison_table(result: Comparison, *, notes: bool = True) -> str:
     """Return the verdicts in words, then standings and differences as tables."""
     standings, differences = _comparison_rows(result)
-    below = [f"\nwarning: {text}" for text in result.warnings] if notes else []
+    below = [f"\nwarning: {printable(text)}" for text in result.warnings] if notes else []
     return "\n".join(
         [
             _comparison_heading(result),
             "",
-            *result.sentences(),
+            *map(_one_line, result.sentences()),
             "",
             aligned(_standing_columns(result), standings),
             "",
@@ -212,7 +234,7 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table with a rule below its header and every column as wide as it must be."""
-    whole = [header, *rows]
+    whole = [[_one_line(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[column]) for row in whole) for column in range(len(header))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,7 +31,7 @@ from unsample._checks import (
     as_rng,
     check_integer,
 )
-from unsample._files import write_atomically
+from unsample._files import read_arrays, write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.sampling import Design
 from unsample.ties import Comparisons
@@ -447,11 +446,11 @@ class RankCounts:
         try:
             if Path(path).suffix == ".json":
                 return cls.from_json(Path(path).read_text(encoding="utf-8"), source)
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return cls.from_arrays({name: arrays[name] for name in arrays.files}, source)
+            with Path(path).open("rb") as file:
+                return cls.from_arrays(read_arrays(file, source), source)
         except InputError:
             raise
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
+        except (OSError, ValueError) as problem:
             raise FileError(f"cannot read rank counts from {source}: {problem}") from problem
 
     @classmethod
@@ -459,7 +458,7 @@ class RankCounts:
         """Read the JSON text that `save` wrote; ``source`` names it in messages."""
         try:
             fields = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:
             raise FileError(f"{source} is not JSON: {problem}") from problem
         if not isinstance(fields, dict):
             raise FileError(f"{source} must hold a JSON object, got {type(fields).__name__}")
@@ -482,9 +481,14 @@ class RankCounts:
         }
         try:
             arrays |= {name: np.asarray(fields[name], dtype=np.float64) for name in _FLOAT_FIELDS}
-        except (TypeError, ValueError) as problem:
+        except (OverflowError, TypeError, ValueError) as problem:
             raise FileError(f"{source} must hold numbers as weights: {problem}") from problem
-        return cls(**arrays, replacement=bool(fields["replacement"]))
+        if any(arrays[name].ndim != 1 for name in _FLOAT_FIELDS):
+            raise FileError(f"{source} must hold a list of weights")
+        replacement = np.asarray(fields["replacement"])
+        if replacement.shape != () or replacement.dtype != bool:
+            raise FileError(f"{source} must say true or false for replacement, got {replacement}")
+        return cls(**arrays, replacement=bool(replacement))
 
     def _as_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"format": _FORMAT, "replacement": self.replacement}
@@ -597,7 +601,7 @@ def _as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
         return np.ones(size)
     try:
         array = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+    except (OverflowError, TypeError, ValueError) as problem:
         raise InputError(f"weights must be numbers: {problem}") from problem
     if array.shape != (size,):
         raise InputError(f"weights must be {size} numbers, one a rank, got shape {array.shape}")

@@ -64,10 +64,21 @@ __all__ = [
 ]
 
 
+#: Letters of a message that are shown: a cell of a damaged file can be megabytes long.
+_LONGEST = 2000
+
+
 class UnsampleError(Exception):
     """Base of all errors raised on purpose by this package."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        text, half = super().__str__(), _LONGEST // 2
+        if len(text) <= _LONGEST:
+            return text
+        left_out = f" ... ({len(text) - _LONGEST:,} letters left out) ... "
+        return text[:half] + left_out + text[-half:]
 
 
 class InputError(UnsampleError, ValueError):

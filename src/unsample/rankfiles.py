@@ -28,7 +28,6 @@ import csv
 import io
 import json
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +36,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import Seed, as_integer_array, check_choice, import_extra, suggest
+from unsample._checks import (
+    Seed,
+    as_integer_array,
+    as_text_array,
+    check_choice,
+    import_extra,
+    suggest,
+)
+from unsample._files import check_unpacked, is_file, names_in, read_arrays
 from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, FileError, InputError
 from unsample.frames import (
@@ -61,6 +68,8 @@ _NUMBER_COLUMNS = ("rank", "better", "tied", "count", "sampled", "items", "weigh
 _USER = "user"
 #: Text files from this size on are streamed by an engine, if one is installed.
 _LARGE_TEXT = 1 << 25
+#: Letters of a cell that may be a number.
+_LONGEST_NUMBER = 400
 #: Bytes that tell a format.
 _START = 1 << 16
 
@@ -239,8 +248,7 @@ def _parse_file(request: _Request) -> _Table | RankCounts:
     if not content:
         raise FileError(f"{source} is empty; a rank file has a column named rank")
     kind = _format_of(request.path, content, request.file_format)
-    saved = _saved_counts(content, kind, source)
-    return saved if saved is not None else _PARSERS[kind](content, source, request.by)
+    return _PARSERS[kind](content, source, request.by)
 
 
 def _read_here(request: _Request) -> dict[str, RankCounts]:
@@ -262,7 +270,7 @@ def _is_streamed(request: _Request) -> bool:
     if request.several or (request.file_format == "parquet" and not request.standard_input):
         return True
     file = Path(request.path)
-    if request.standard_input or not file.is_file():
+    if request.standard_input or not is_file(file):
         return False
     if request.file_format is None and _start_of(file).startswith(_PARQUET_MARK):
         return True
@@ -273,7 +281,7 @@ def _is_streamed(request: _Request) -> bool:
 def _stream(request: _Request) -> dict[str, RankCounts]:
     kind = request.file_format
     if not request.several:
-        if not Path(request.path).is_file():
+        if not is_file(Path(request.path)):
             _read_bytes(request.path)  # says what is wrong with it
         kind = _format_of(request.path, _start_of(Path(request.path)), kind)
     groups = compare_table(
@@ -318,9 +326,7 @@ def _read_bytes(path: str) -> tuple[bytes, str]:
     try:
         return Path(path).read_bytes(), repr(path)
     except FileNotFoundError as problem:
-        folder = Path(path).parent
-        beside = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-        near = suggest(Path(path).name, beside)
+        near = suggest(Path(path).name, names_in(Path(path).parent))
         raise FileError(f"no file {path!r}" + (f"; {near}" if near else "")) from problem
     except OSError as problem:
         raise FileError(f"cannot read {path!r}: {problem.strerror}") from problem
@@ -340,16 +346,6 @@ def _format_of(path: str, content: bytes, file_format: str | None) -> str:
     if first_line.startswith(b"{"):
         return "jsonl"
     return "tsv" if b"\t" in first_line else "csv"
-
-
-def _saved_counts(content: bytes, kind: str, source: str) -> RankCounts | None:
-    if kind == "json":
-        return RankCounts.from_json(_decode(content, source), source)
-    if kind == "npz":
-        with _open_npz(content, source) as arrays:
-            if "format" in arrays.files:
-                return RankCounts.from_arrays({name: arrays[name] for name in arrays.files}, source)
-    return None
 
 
 # -- parsers ------------------------------------------------------------------------------------
@@ -380,7 +376,7 @@ def _delimited_table(rows: Iterator[tuple[int, list[str]]], source: str, by: str
         raise FileError(f"{source} has no rows; a rank file has a column named rank")
     lines: list[int] = []
     header = [cell.strip() for cell in first[1]]
-    wanted = {name for name in (*_NUMBER_COLUMNS, _USER, by) if name is not None}
+    wanted = _wanted(by)
     columns: dict[str, list[str]] = {name: [] for name in header}
     if len(header) == 1 and _is_number(header[0]):
         columns, header = {"rank": [header[0]]}, ["rank"]
@@ -408,7 +404,7 @@ def _parse_jsonl(content: bytes, source: str, by: str | None) -> _Table:
             continue
         try:
             record = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:
             raise FileError(f"{source}, line {number}: not JSON: {text[:60]!r}") from problem
         if isinstance(record, int | float) and not isinstance(record, bool):
             record = {"rank": record}
@@ -417,30 +413,37 @@ def _parse_jsonl(content: bytes, source: str, by: str | None) -> _Table:
         lines.append(number)
         records.append(record)
     names = dict.fromkeys(name for record in records for name in record)
-    columns = {name: [record.get(name) for record in records] for name in names}
+    # Of the others the names alone are kept: a new one in every line would fill the memory.
+    columns: dict[str, Sequence[Any]] = dict.fromkeys(names, ())
+    columns |= {
+        name: [record.get(name) for record in records] for name in _wanted(by) if name in names
+    }
     return _Table(source, columns, lambda row: f"line {lines[row]}")
 
 
 def _parse_parquet(content: bytes, source: str, by: str | None) -> _Table:
     parquet = import_extra("pyarrow.parquet", extra="frames", purpose="reading Parquet")
-    wanted = [name for name in (*_NUMBER_COLUMNS, _USER, by) if name is not None]
+    arrow = import_extra("pyarrow", extra="frames", purpose="reading Parquet")
+    wanted = _wanted(by)
     try:
         file = parquet.ParquetFile(io.BytesIO(content))
         present = file.schema_arrow.names
+        rows = file.metadata.num_rows
+        check_unpacked(source, len(content), 8 * rows * len(wanted), "count the rows first")
         frame = file.read(columns=[name for name in wanted if name in present])
         columns: dict[str, Sequence[Any]] = dict.fromkeys(present, ())
         columns |= {name: frame[name].to_pylist() for name in frame.column_names}
-    except (OSError, ValueError) as problem:
+    except FileError:
+        raise
+    except (OSError, ValueError, arrow.ArrowException) as problem:
         raise FileError(f"cannot read {source} as Parquet: {problem}") from problem
     return _Table(source, columns, lambda row: f"row {row + 1}")
 
 
-def _parse_npz(content: bytes, source: str, by: str | None) -> _Table:
-    with _open_npz(content, source) as arrays:
-        try:
-            columns = {name: arrays[name] for name in arrays.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as problem:
-            raise FileError(f"cannot read {source} as NPZ: {problem}") from problem
+def _parse_npz(content: bytes, source: str, by: str | None) -> _Table | RankCounts:
+    columns = read_arrays(io.BytesIO(content), source)
+    if "format" in columns:
+        return RankCounts.from_arrays(columns, source)
     flat = {name: np.atleast_1d(values) for name, values in columns.items()}
     if any(values.ndim != 1 for values in flat.values()):
         shapes = ", ".join(f"{name} {values.shape}" for name, values in flat.items())
@@ -456,11 +459,11 @@ def _parse_npz(content: bytes, source: str, by: str | None) -> _Table:
     return _Table(source, {n: v.tolist() for n, v in flat.items()}, lambda row: f"row {row + 1}")
 
 
-def _parse_json(content: bytes, source: str, by: str | None) -> _Table:
-    raise FileError(f"{source} must hold saved rank counts; write one JSON object a line as .jsonl")
+def _parse_json(content: bytes, source: str, by: str | None) -> RankCounts:
+    return RankCounts.from_json(_decode(content, source), source)
 
 
-_PARSERS: dict[str, Callable[[bytes, str, str | None], _Table]] = {
+_PARSERS: dict[str, Callable[[bytes, str, str | None], _Table | RankCounts]] = {
     "csv": _parse_delimited(","),
     "tsv": _parse_delimited("\t"),
     "jsonl": _parse_jsonl,
@@ -470,11 +473,9 @@ _PARSERS: dict[str, Callable[[bytes, str, str | None], _Table]] = {
 }
 
 
-def _open_npz(content: bytes, source: str) -> Any:
-    try:
-        return np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as problem:
-        raise FileError(f"cannot read {source} as NPZ: {problem}") from problem
+def _wanted(by: str | None) -> list[str]:
+    """Return the columns whose values are needed."""
+    return list(dict.fromkeys(name for name in (*_NUMBER_COLUMNS, _USER, by) if name is not None))
 
 
 def _decode(content: bytes, source: str) -> str:
@@ -544,7 +545,8 @@ def _users(table: _Table, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any] | Non
     if _USER not in table.columns:
         return None
     values = table.columns[_USER]
-    return np.array([str(values[row]) for row in rows])
+    names = [str(values[row]) for row in rows]
+    return as_text_array(f"users of {table.source}", names, error=FileError)
 
 
 def _compared(columns: Mapping[str, Any], items: Any, sampled: Any) -> Comparisons:
@@ -564,7 +566,11 @@ _MIXED_HINT = "; where designs differ by row, add columns sampled and items"
 def _numbers(table: _Table, name: str, rows: npt.NDArray[np.int64]) -> Any:
     values = table.columns[name]
     try:
-        chosen = np.array([values[row] for row in rows])
+        cells = [values[row] for row in rows]
+        # An array of texts makes every cell as long as the longest.
+        if any(isinstance(cell, str) and len(cell) > _LONGEST_NUMBER for cell in cells):
+            return _first_bad_number(table, name, rows)
+        chosen = np.array(cells)
         # Exact for whole numbers of any size, which a detour through floats would not be.
         numbers = chosen if chosen.dtype.kind in "iuf" else _from_text(chosen)
     except (ValueError, TypeError, OverflowError):
@@ -609,6 +615,8 @@ def _option_or_column(
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, str) and len(value) > _LONGEST_NUMBER:
+        return False
     try:
         return bool(np.isfinite(float(value)))
     except (TypeError, ValueError, OverflowError):

@@ -14,7 +14,15 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
+from unsample._checks import (
+    LARGEST_CATALOGUE,
+    FloatArray,
+    IntArray,
+    Seed,
+    as_integer_array,
+    as_rng,
+    check_choice,
+)
 from unsample.errors import InputError, RankError
 
 __all__ = ["TIE_RULES", "Comparisons", "TieRule", "check_ties", "rank_with_ties"]
@@ -27,6 +35,8 @@ TIE_RULES: tuple[TieRule, ...] = ("random", "realistic", "optimistic", "pessimis
 
 _KEYS = ("sampled", "items", "better", "tied")
 _SUMS = ("count", "weight", "weight_squared")
+#: Places that the random rule draws at once; a gigabyte of them.
+_MOST_PLACES = 1 << 27
 
 
 def check_ties(ties: str) -> TieRule:
@@ -99,14 +109,14 @@ class Comparisons:
         count: npt.ArrayLike | None = None,
     ) -> Comparisons:
         """Merge comparisons given for one target (or ``count`` of them) after the other."""
-        beaten, size = np.asarray(better, dtype=np.int64), np.size(better)
-        times = np.ones(size, np.int64) if count is None else np.asarray(count, dtype=np.int64)
+        beaten, size = _whole("better", better), np.size(better)
+        times = np.ones(size, np.int64) if count is None else _whole("count", count)
         weight = np.ones(size) if weights is None else np.asarray(weights, dtype=np.float64)
         return cls(
-            sampled=np.broadcast_to(np.asarray(sampled, dtype=np.int64), size),
-            items=np.broadcast_to(np.asarray(items, dtype=np.int64), size),
+            sampled=np.broadcast_to(_whole("sampled", sampled), size),
+            items=np.broadcast_to(_whole("items", items), size),
             better=beaten,
-            tied=np.asarray(tied, dtype=np.int64),
+            tied=_whole("tied", tied),
             count=times,
             weight=times * weight,
             weight_squared=times * weight * weight,
@@ -148,6 +158,12 @@ class Comparisons:
     def _spread(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
         # Fewer targets than places are placed one by one, more of them all at once: neither many
         # targets nor many ties make it slow.
+        places = np.minimum(self.count, self.tied).astype(np.float64)
+        if places.sum() > _MOST_PLACES:
+            raise RankError(
+                f"ties must be optimistic or pessimistic where more than {_MOST_PLACES:,} places "
+                f"would be drawn at random, got {places.sum():,.0f}"
+            )
         few = np.flatnonzero(self.count <= self.tied)
         row = np.repeat(few, self.count[few])
         drawn = [(row, rng.integers(0, self.tied[row] + 1), np.ones(len(row), dtype=np.int64))]
@@ -170,3 +186,11 @@ class Comparisons:
 
     def _columns(self, *names: str) -> dict[str, npt.NDArray[Any]]:
         return {name: getattr(self, name) for name in names}
+
+
+def _whole(name: str, values: npt.ArrayLike) -> IntArray:
+    """Return whole numbers that a design can have, one or many."""
+    numbers = as_integer_array(name, np.atleast_1d(np.asarray(values))).astype(np.int64)
+    if len(numbers) and numbers.max() > LARGEST_CATALOGUE:
+        raise RankError(f"{name} must be at most {LARGEST_CATALOGUE}, got {numbers.max()}")
+    return numbers

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice, check_integer
+from unsample._checks import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_rng,
+    as_text_array,
+    check_choice,
+    check_integer,
+)
 from unsample.adapters._names import as_names, check_alike
 from unsample.counts import Targets
 from unsample.errors import DesignError, InputError, ScoreError
@@ -48,9 +56,10 @@ class ListedItems:
         columns = list(zip(*rows, strict=True)) or [(), (), ()]
         try:
             score = np.asarray(columns[2], dtype=np.float64)
-        except (TypeError, ValueError) as problem:
+        except (OverflowError, TypeError, ValueError) as problem:
             raise ScoreError(f"{name} must have a number for each item: {problem}") from problem
-        return cls(name, np.asarray(columns[0]), np.asarray(columns[1]), score)
+        queries, documents = (_named(name, column) for column in columns[:2])
+        return cls(name, queries, documents, score)
 
     @classmethod
     def of_nested(cls, name: str, lists: Mapping[Any, Mapping[Any, Any]]) -> ListedItems:
@@ -178,6 +187,12 @@ def _codes(listed: ListedItems, relevant: ListedItems, field: str) -> tuple[IntA
     check_alike(field, *columns, names=(listed.name, relevant.name))
     names, codes = np.unique(np.concatenate(columns), return_inverse=True)
     return codes.astype(np.int64), len(names)
+
+
+def _named(name: str, column: tuple[Any, ...]) -> npt.NDArray[Any]:
+    if column and all(isinstance(one, str) for one in column):
+        return as_text_array(f"names in {name}", column)
+    return np.asarray(column)
 
 
 def _finite(listed: ListedItems) -> FloatArray:

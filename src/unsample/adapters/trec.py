@@ -10,12 +10,16 @@ array([1, 2])
 
 from __future__ import annotations
 
+import io
+import lzma
 import os
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from unsample._checks import Seed, check_real
+from unsample._files import open_plain
 from unsample.adapters._lists import ListedItems, rank_in_lists
 from unsample.adapters._registry import REGISTRY
 from unsample.counts import Targets
@@ -93,8 +97,11 @@ def _read_file(name: str, path: Path, value: str, reader: str) -> ListedItems:
     read = getattr(REGISTRY["trec"].require("ir_measures"), reader)
     fields = ("query_id", "doc_id", value)
     try:
-        rows = [_fields_of(name, row, fields) for row in read(str(path))]
-    except OSError as problem:
+        with io.TextIOWrapper(open_plain(path), encoding="utf-8") as lines:
+            rows = [_fields_of(name, row, fields) for row in read(lines)]
+    except FileError:
+        raise
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
         raise FileError(f"{name} must be a readable file, got {path}: {problem}") from problem
     except ValueError as problem:
         columns = "6 columns" if value == "score" else "4 columns"

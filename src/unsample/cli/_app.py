@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from unsample import __version__
+from unsample._text import printable
 from unsample.cli import _datasets
 from unsample.cli._compare import compare_command
 from unsample.cli._doctor import doctor_command
@@ -71,7 +72,7 @@ def run() -> None:
             app()
         except UnsampleError as problem:
             if tracebacks_wanted():
-                traceback.print_exception(problem)
+                typer.echo(printable("".join(traceback.format_exception(problem))), err=True)
             if isinstance(problem, OutputError):
                 silence_output()
             complain(str(problem))

@@ -23,6 +23,7 @@ from typing import Annotated, get_type_hints
 import typer
 
 from unsample import __version__
+from unsample._text import printable
 from unsample.cli._main import interrupted, reader_gone
 from unsample.errors import FileError, InputError, OutputError, UnsampleError
 from unsample.ranking import Progress
@@ -76,9 +77,12 @@ class _Speaker(logging.Handler):
 
 
 def say(text: str = "", *, bold: bool = False) -> None:
-    """Write to standard output, and complain where that takes no more."""
+    """Write to standard output, and complain where that takes no more.
+
+    Names that come from files have no power over the terminal: their control characters show.
+    """
     try:
-        typer.secho(text, bold=bold)
+        typer.secho(printable(text), bold=bold)
     except BrokenPipeError:
         raise reader_gone() from None
     except OSError as problem:
@@ -95,7 +99,7 @@ def complain(text: str) -> None:
 def _murmur(text: str, *, colour: str | None = None, dim: bool | None = None) -> None:
     # Where standard error is full or gone, nobody can be told; the results must not suffer.
     with suppress(OSError):
-        typer.secho(text, err=True, fg=colour, dim=dim, color=colours())
+        typer.secho(printable(text), err=True, fg=colour, dim=dim, color=colours())
 
 
 @contextmanager

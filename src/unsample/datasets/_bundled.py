@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import IntArray, check_choice
+from unsample._files import read_arrays
 from unsample.errors import DatasetError
 
 __all__ = ["PROTOCOLS", "BundledRanks", "bundled_ranks", "load_ranks"]
@@ -64,11 +65,12 @@ def load_ranks(dataset: str, recommender: str, *, protocol: str = "everyday") ->
     check_choice("recommender", recommender, entry["recommenders"], error=DatasetError)
     check_choice("protocol", protocol, PROTOCOLS, error=DatasetError)
     path = files("unsample.datasets.bundled") / f"{dataset}.npz"
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        ranks = arrays[f"{recommender}.{protocol}"].astype(np.int64)
-        items = np.full(len(ranks), entry["items"], dtype=np.int64)
-        if protocol == "everyday":
-            items = arrays["items.everyday"].astype(np.int64)
+    with path.open("rb") as file:
+        arrays = read_arrays(file, f"the ranks of {dataset}")
+    ranks = arrays[f"{recommender}.{protocol}"].astype(np.int64)
+    items = np.full(len(ranks), entry["items"], dtype=np.int64)
+    if protocol == "everyday":
+        items = arrays["items.everyday"].astype(np.int64)
     return BundledRanks(
         dataset=dataset,
         recommender=recommender,

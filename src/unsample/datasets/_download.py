@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import warnings
 import zipfile
@@ -18,7 +19,6 @@ from unsample.datasets._registry import LARGEST_FILE, DataFile, Record, record
 from unsample.errors import ChecksumError, DownloadError, FileError, UnsampleWarning
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
@@ -32,6 +32,8 @@ _SCHEMES = ("https",)
 _CHUNK = 1 << 16
 _TIMEOUT_SECONDS = 30
 _RANGE_NOT_SATISFIABLE = 416
+#: A link in the place of a part would lead what is downloaded elsewhere.
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 
 
 def fetch(
@@ -180,7 +182,7 @@ def _download(file: DataFile, part: Path, progress: Progress | None) -> None:
     pooch = import_extra("pooch", extra="data", purpose="downloading data sets")
     limit = LARGEST_FILE if file.member else file.limit
     try:
-        with part.open("ab") as stream:
+        with os.fdopen(os.open(part, _APPEND, 0o666), "ab") as stream:
             _request(pooch, file.address, _Part(stream, file.name, limit, progress))
     except DownloadError:
         part.unlink(missing_ok=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unsample._checks import as_integer_array
+from unsample._files import read_arrays
 from unsample.errors import FileError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ __all__ = ["Columns", "read_columns", "read_negatives"]
 _INTEGER = rb"\d{1,15}+"
 _DECIMAL = _INTEGER + rb"(?:\.\d{1,15}+)?+"
 _END_OF_LINE = rb"(?:\r?\n|\Z)"
+_IDS = ("user", "item")
 #: Characters of a malformed line that an error shows.
 _SHOWN = 80
 _TO_SPACES = bytes(byte if byte in b"0123456789." else ord(" ") for byte in range(256))
@@ -104,11 +106,11 @@ def _read_lists(content: bytes, where: str) -> Columns:
 
 def _read_arrays(content: bytes, where: str) -> Columns:
     """Read the arrays ``user`` and ``item`` of a NumPy archive."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return Columns(arrays["user"].astype(np.int64), arrays["item"].astype(np.int64))
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as problem:
-        raise FileError(f"{where} must hold the arrays user and item: {problem}") from problem
+    arrays = read_arrays(io.BytesIO(content), where)
+    if not {"user", "item"} <= set(arrays):
+        raise FileError(f"{where} must hold the arrays user and item, got {', '.join(arrays)}")
+    user, item = (as_integer_array(name, arrays[name], error=FileError) for name in _IDS)
+    return Columns(user.astype(np.int64), item.astype(np.int64))
 
 
 _READERS: dict[str, Callable[[bytes, str], Columns]] = {

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from unsample._checks import check_choice
-from unsample.errors import DatasetError
+from unsample.errors import DatasetError, FileError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DataFile", "Record", "Source", "git_blob_id", "names", "record"]
+__all__ = ["DataFile", "Record", "Source", "git_blob_id", "names", "read_registry", "record"]
 
+_CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|git-blob:[0-9a-f]{40}")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 #: No file of the registry is larger; where the size is not known, reading stops here.
 LARGEST_FILE = 1 << 28
 
@@ -113,6 +116,22 @@ def git_blob_id(content: bytes) -> str:
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
+def read_registry(text: str, where: str) -> dict[str, Record]:
+    """Read a registry, checking every record; ``where`` names it in messages."""
+    try:
+        tables = tomllib.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise FileError(f"{where} is not TOML: {problem}") from problem
+    records = {}
+    for name, table in tables.items():
+        try:
+            records[name] = _as_record(name, table)
+        except (AttributeError, KeyError, TypeError, ValueError) as problem:
+            raise FileError(f"{where} must describe {name} as a data set: {problem}") from problem
+        _check_record(records[name])
+    return records
+
+
 def _tables() -> dict[str, Any]:
     text = files("unsample.datasets").joinpath("registry.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
@@ -126,3 +145,25 @@ def _as_record(name: str, table: dict[str, Any]) -> Record:
     )
     citations = tuple(fields.pop("citations"))
     return Record(name, citations=citations, files=data_files, sources=sources, **fields)
+
+
+def _check_record(known: Record) -> None:
+    """Refuse files that could not be told from others, or that lie outside the data set's folder.
+
+    Everything that is downloaded is known by a checksum and comes over https.
+    """
+    for file in known.files.values():
+        if not _CHECKSUM.fullmatch(file.checksum):
+            raise FileError(
+                f"{file.name} of {known.name} must have a checksum, got {file.checksum!r}"
+            )
+        if file.address and not file.address.startswith("https://"):
+            raise FileError(f"{file.name} must have an https address, got {file.address!r}")
+        if not _PLAIN_NAME.fullmatch(file.name) or not _PLAIN_NAME.fullmatch(known.name):
+            raise FileError(
+                f"{known.name}/{file.name} must be plain names, without folders in them"
+            )
+    used = {name for source in known.sources for name in source.files} | {*known.published}
+    missing = sorted(name for name in used if name not in known.files)
+    if missing or not known.sources:
+        raise FileError(f"{known.name} must describe its files, and lacks {', '.join(missing)}")

@@ -7,7 +7,6 @@ download that turns out wrong is kept aside as ``.corrupt``.
 
 from __future__ import annotations
 
-import gzip
 import lzma
 import os
 import zlib
@@ -16,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unsample._checks import import_extra
+from unsample._files import open_plain
 from unsample.errors import ChecksumError, FileError
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Iterator
 
     from unsample.datasets._registry import DataFile
@@ -29,7 +28,6 @@ __all__ = [
     "cache_folder",
     "check",
     "locate",
-    "open_plain",
     "read",
     "read_local",
     "set_aside",
@@ -151,16 +149,6 @@ def set_aside(path: Path) -> str:
         return f"it is kept in {str(path.replace(aside))!r}"
     except OSError as problem:
         return f"it cannot be set aside ({problem.strerror}), delete {str(path)!r}"
-
-
-def open_plain(path: Path) -> lzma.LZMAFile | gzip.GzipFile | io.BufferedReader:
-    """Open a plain, ``.xz`` or ``.gz`` file for reading its plain content."""
-    match path.suffix.lower():
-        case ".xz":
-            return lzma.LZMAFile(path)
-        case ".gz":
-            return gzip.GzipFile(path)
-    return path.open("rb")
 
 
 def _folders(dataset: str, cache: str | os.PathLike[str] | None) -> Iterator[Path]:

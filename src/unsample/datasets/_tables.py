@@ -21,12 +21,14 @@ from unsample._checks import (
     FloatArray,
     IntArray,
     as_integer_array,
+    as_text_array,
     check_integer,
     import_extra,
     suggest,
 )
+from unsample._files import check_unpacked, open_plain
 from unsample.datasets._interactions import Interactions
-from unsample.datasets._store import COMPRESSIONS, open_plain
+from unsample.datasets._store import COMPRESSIONS
 from unsample.errors import DatasetError, FileError, InputError
 
 if TYPE_CHECKING:
@@ -192,7 +194,14 @@ def _read_parquet(path: Path, chosen: dict[str, str | int]) -> _Table:
     parquet = import_extra("pyarrow.parquet", extra="frames", purpose="reading Parquet")
     arrow = import_extra("pyarrow", extra="frames", purpose="reading Parquet")
     try:
-        present = parquet.read_schema(path).names
+        about = parquet.read_metadata(path)
+        present = about.schema.to_arrow_schema().names
+        check_unpacked(
+            repr(str(path)),
+            path.stat().st_size,
+            8 * about.num_rows * len(chosen),
+            "write it as text, or in parts",
+        )
         for role, column in chosen.items():
             if not isinstance(column, str):
                 raise InputError(f"{role} must be the name of a column, got {column!r}")
@@ -235,7 +244,7 @@ def _in_order(texts: list[str]) -> npt.NDArray[Any]:
             return np.array(sorted(numbers), dtype=np.int64)
     except (ValueError, OverflowError):
         pass
-    return np.array(sorted(texts))
+    return as_text_array("ids", sorted(texts), error=FileError)
 
 
 def _ratings(table: _Table) -> FloatArray:

@@ -62,6 +62,7 @@ class Checkpoint:
         except FileError as problem:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
+        self._check_arrays(found)
         tally = Tally(*(found[name].astype(np.int64) for name in _TALLY))
         return State(tally, found["goal"].astype(np.int64), int(found["asked"]))
 
@@ -98,10 +99,24 @@ class Checkpoint:
                 "other targets, items, seen pairs, design, ties or seed; pass another path, or "
                 "delete it to start anew"
             )
+        if found["probe"].dtype != self.probe.dtype or found["probe"].shape != self.probe.shape:
+            raise CheckpointError(
+                f"checkpoint must belong to this scorer, got {name}, which does not"
+            )
         if not np.allclose(found["probe"], self.probe, rtol=_SAME_SCORES, atol=0, equal_nan=True):
             raise CheckpointError(
                 f"checkpoint must belong to this scorer, got {name}, which was made by one that "
                 "gives other scores; pass another path for each model"
+            )
+
+    def _check_arrays(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Refuse a state that no evaluation leaves: it would be gone on with."""
+        arrays = [found[name] for name in ("goal", *_TALLY)]
+        whole = all(array.dtype.kind in "iu" for array in (*arrays, found["asked"]))
+        alike = {array.shape for array in arrays} == {(found["goal"].size,)}
+        if not whole or not alike or found["asked"].shape != ():
+            raise FileError(
+                f"{str(self.path)!r} must hold {_FORMAT}; it is damaged: delete it to start anew"
             )
 
 

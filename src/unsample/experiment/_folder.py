@@ -134,7 +134,9 @@ class RunFolder:
             return str(json.loads(path.read_text(encoding="utf-8"))["digest"])
         except FileNotFoundError:
             return None
-        except (KeyError, TypeError, ValueError) as problem:
+        except NotADirectoryError as problem:
+            raise FileError(f"out must be a folder, got the file {str(self.path)!r}") from problem
+        except (OSError, KeyError, RecursionError, TypeError, ValueError) as problem:
             raise FileError(
                 f"{str(path)!r} cannot be read, so whose run this is cannot be known; "
                 "choose another folder, or --force to start again"

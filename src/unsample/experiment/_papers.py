@@ -101,7 +101,19 @@ def _load(name: str) -> dict[str, Any]:
 
 
 def _exhibit(name: str, text: str) -> Exhibit:
-    table = tomllib.loads(text)
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise FileError(f"{name} is not TOML: {problem}") from problem
+    try:
+        return _as_exhibit(name, table)
+    except FileError:
+        raise
+    except (TypeError, ValueError) as problem:
+        raise FileError(f"{name} must describe a table or a figure: {problem}") from problem
+
+
+def _as_exhibit(name: str, table: dict[str, Any]) -> Exhibit:
     missing = [key for key in _REQUIRED if key not in table]
     if missing:
         raise FileError(f"{name} must have {', '.join(_REQUIRED)}, and lacks {', '.join(missing)}")

@@ -18,6 +18,10 @@ from unsample.errors import FileError
 
 __all__ = ["SCHEMA", "Reproduction", "Row", "Rows", "load_results", "write_json", "write_rows"]
 
+#: A text that begins so is written with an apostrophe in front, which reading takes away; numbers
+#: stay numbers.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
+
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -109,9 +113,12 @@ def write_rows(folder: Path, table: str, rows: Iterable[Row]) -> None:
     """Write a table as CSV, all of it or nothing."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
+    # A carriage return is quoted by newer Pythons only.
+    quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(SCHEMA[table])
     for row in rows:
-        writer.writerow([_shown(row[name]) for name in SCHEMA[table]])
+        cells = [_shown(row[name]) for name in SCHEMA[table]]
+        (quoting if any("\r" in cell for cell in cells) else writer).writerow(cells)
     content = text.getvalue().encode()
     write_atomically(folder / f"{table}.csv", lambda file: file.write(content))
 
@@ -128,7 +135,8 @@ def read_rows(path: Path, table: str) -> Rows:
                     f"{', '.join(reader.fieldnames or ['none'])}; run unsample reproduce again"
                 )
             return tuple(
-                {name: _value(row[name], kind) for name, kind in columns.items()} for row in reader
+                {name: _value(row[name], kind) for name, kind in columns.items()}
+                for row in map(_whole_row, reader)
             )
     except OSError as problem:
         raise FileError(_unfinished(path)) from problem
@@ -141,6 +149,12 @@ def read_rows(path: Path, table: str) -> Rows:
         ) from problem
 
 
+def _whole_row(row: dict[Any, Any]) -> dict[str, str]:
+    if None in row or None in row.values():
+        raise ValueError("a row has too few cells, or too many")
+    return row
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON object, all of it or nothing."""
     text = json.dumps(content, indent=2, allow_nan=False) + "\n"
@@ -149,11 +163,16 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise FileError(_unfinished(path)) from problem
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise FileError(f"{str(path)!r} is not JSON: {problem}") from problem
+    if not isinstance(content, dict):
+        raise FileError(
+            f"{str(path)!r} must hold a JSON object, got {type(content).__name__}; run unsample "
+            "reproduce again"
+        )
     return content
 
 
@@ -172,10 +191,16 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         # Ten digits: more than any estimate deserves, and the same on any number of threads.
         return "" if math.isnan(value) else f"{value:.10g}"
-    return str(value)
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and _is_formula(text) else text
+
+
+def _is_formula(text: str) -> bool:
+    """Return whether a spreadsheet might compute a text, behind any marks that say it is one."""
+    return text.lstrip("'").startswith(_FORMULA_STARTS)
 
 
 def _value(text: str, kind: str) -> Any:
     if kind == "text":
-        return text
+        return text[1:] if text.startswith("'") and _is_formula(text) else text
     return None if text == "" else _READ[kind](text)

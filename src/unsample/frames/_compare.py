@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["compare_frame", "compare_table"]
 
 
+#: What can be added up without leaving 64 bits.
+_MOST_TARGETS = 2.0**62
+
+
 def compare_frame(
     frame: Any,
     *,
@@ -66,7 +70,10 @@ def compare_table(
     }
     check_types(table, layout)
     count = _cells_of_scores if layout.rows == "scores" else _cells_of_ranks
-    return _by_label(count(table, layout, design), layout)
+    try:
+        return _by_label(count(table, layout, design), layout)
+    except table.failures as problem:  # also while a bad row is looked for
+        raise FileError(f"cannot read {table.name}: {_first_line(problem)}") from problem
 
 
 def _check_design_number(name: str, value: int | None, minimum: int) -> int | None:
@@ -170,7 +177,7 @@ def _by_label(cells: _Cells, layout: Layout) -> dict[str, Comparisons]:
     fields = ("sampled", "items", "better", "tied", "count", "weight", "weight_squared")
     if layout.by is None:
         return {"": Comparisons(**{field: cells[field] for field in fields})}
-    labels = np.array([str(label) for label in cells[LABEL]])
+    labels = np.array([str(label) for label in cells[LABEL]], dtype=object)
     order = np.argsort(labels, kind="stable")
     names, starts = np.unique(labels[order], return_index=True)
     return {
@@ -186,15 +193,21 @@ def _collect(table: Table, layout: Layout, query: nw.LazyFrame[Any]) -> _Cells:
     except table.failures as problem:
         if table.text:
             refuse_words(table, layout)
-        reason = str(problem).strip().splitlines()[0]
-        raise FileError(f"cannot read {table.name}: {reason}") from problem
+        raise FileError(f"cannot read {table.name}: {_first_line(problem)}") from problem
     cells = {name: _as_array(values, name) for name, values in columns.items()}
     count = cells["count"]
+    if len(count) and not (np.abs(count[~np.isnan(count)]) < _MOST_TARGETS).all():
+        refuse_row(table, layout, "count", required=False)
+        raise FileError(f"{table.name} must count fewer than 2^62 targets, got more")
     cells["count"] = np.where(np.isnan(count), 0, count).astype(np.int64) if len(count) else count
     for name in ("weight", "weight_squared"):
         cells.setdefault(name, cells["count"].astype(np.float64))
         cells[name] = cells[name].astype(np.float64)
     return cells
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
 
 
 def _as_array(values: list[Any], name: str) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import importlib.util
 import os
 import sys
@@ -81,7 +82,9 @@ class PolarsEngine(FileEngine):
     @property
     def failures(self) -> tuple[type[Exception], ...]:
         """Return what Polars raises."""
-        return (*_wrapped(), self._polars.exceptions.PolarsError, OSError)
+        errors = self._polars.exceptions
+        # Some damaged files make it panic, which is not even an Exception.
+        return (*_wrapped(), errors.PolarsError, errors.PanicException, OSError)
 
 
 class DuckDBEngine(FileEngine):
@@ -94,13 +97,15 @@ class DuckDBEngine(FileEngine):
 
     def scan(self, paths: Sequence[str], kind: str, header: Sequence[str] | None) -> Any:
         """Return a DuckDB relation."""
+        # It takes every name for a pattern; these are names of files that were found.
+        places = [path if "://" in path else glob.escape(path) for path in paths]
         if kind == "parquet":
             named = _folders_name_columns(paths)
-            return self._connection.read_parquet(list(paths), hive_partitioning=named)
+            return self._connection.read_parquet(places, hive_partitioning=named)
         if kind == "jsonl":
-            return self._connection.read_json(list(paths), format="newline_delimited")
+            return self._connection.read_json(places, format="newline_delimited")
         return self._connection.read_csv(
-            list(paths),
+            places,
             sep=_DELIMITERS[kind],
             header=header is None,
             names=header,
@@ -116,7 +121,8 @@ class DuckDBEngine(FileEngine):
     @property
     def failures(self) -> tuple[type[Exception], ...]:
         """Return what DuckDB raises."""
-        return (*_wrapped(), self._duckdb.Error)
+        # Names of columns that are no text fail on their way into Python.
+        return (*_wrapped(), self._duckdb.Error, RuntimeError, UnicodeError)
 
 
 class SparkEngine(FileEngine):

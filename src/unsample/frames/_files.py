@@ -7,6 +7,8 @@ same by the same file; a word among the numbers is then found again by its row.
 from __future__ import annotations
 
 import csv
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unsample._checks import check_choice, suggest
+from unsample._files import is_file, names_in
 from unsample.errors import FileError
 from unsample.frames._engines import FileEngine, file_engine
 from unsample.frames._table import Part, Table
@@ -37,14 +40,21 @@ SUFFIXES = {
 }
 STREAMED_FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _TEXT = ("csv", "tsv")
+#: Longer ones take seconds to understand, and no path is as long.
+_LONGEST_PATTERN = 1024
+#: Where engines may look beyond this machine: encrypted on the way, or stores they are set up for.
+_SCHEMES = (
+    "https", "s3", "s3a", "gs", "gcs", "r2", "az", "azure", "abfs", "abfss", "wasbs", "hdfs",
+    "dbfs",
+)  # fmt: skip
 _WRITTEN = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON lines", "parquet": "Parquet"}
 
 
 def is_pattern(path: str) -> bool:
     """Return whether a path stands for several files: a pattern, a folder or a remote address."""
-    if Path(path).is_file():
+    if is_file(path):
         return False  # a file may well have a bracket in its name
-    return has_magic(path) or "://" in path or Path(path).is_dir()
+    return has_magic(path) or "://" in path or os.path.isdir(path)  # noqa: PTH112 - as is_file
 
 
 def expand_pattern(pattern: str) -> list[str]:
@@ -54,17 +64,39 @@ def expand_pattern(pattern: str) -> list[str]:
     checksums of those who wrote it. Remote addresses are left to the engine.
     """
     if "://" in pattern:
+        _check_address(pattern)
         return [pattern]
     if not is_pattern(pattern):
         found = [pattern]
-    elif Path(pattern).is_dir():
+    elif os.path.isdir(pattern):  # noqa: PTH112 - as is_file
         found = [str(path) for path in sorted(Path(pattern).rglob("*"))]
     else:
-        found = sorted(glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob needs a root
-    files = [name for name in found if Path(name).is_file() and Path(name).name[0] not in "._"]
+        found = _matches(pattern)
+    files = [name for name in found if is_file(name) and Path(name).name[0] not in "._"]
     if not files:
         raise FileError(_nothing_found(pattern))
     return files
+
+
+def _check_address(address: str) -> None:
+    scheme = address.partition("://")[0].lower()
+    if scheme not in _SCHEMES:
+        hint = "give the path itself" if scheme == "file" else "fetch it first, and give the file"
+        raise FileError(
+            f"an address must begin with one of {', '.join(_SCHEMES)}, got {address!r}; {hint}"
+        )
+
+
+def _matches(pattern: str) -> list[str]:
+    if len(pattern) > _LONGEST_PATTERN:
+        raise FileError(
+            f"a pattern of files must have at most {_LONGEST_PATTERN:,} letters, got "
+            f"{len(pattern):,}; give their folder"
+        )
+    try:
+        return sorted(glob(pattern, recursive=True))  # noqa: PTH207 - Path.glob needs a root
+    except (OSError, re.error) as problem:
+        raise FileError(f"{pattern!r} must be a pattern of files: {problem}") from problem
 
 
 def open_files(pattern: str, *, engine: str | None = None, file_format: str | None = None) -> Table:
@@ -81,9 +113,9 @@ def open_files(pattern: str, *, engine: str | None = None, file_format: str | No
     file_format
         ``"csv"``, ``"tsv"``, ``"jsonl"`` or ``"parquet"``; by default told by the names.
     """
-    reader = file_engine(engine)
     paths = expand_pattern(pattern)
     kind = _common_format(pattern, paths, file_format)
+    reader = file_engine(engine)
     files = _Files(pattern, tuple(_File(path, kind, reader) for path in paths), reader)
     if kind in _TEXT and len(files.files) > 1:
         _require_one_kind_of_header(files)
@@ -228,9 +260,9 @@ def _nothing_found(pattern: str) -> str:
     folder = Path(pattern).parent
     if has_magic(str(folder)):
         return text
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 - as is_file
         return f"{text}: there is no folder {str(folder)!r}"
-    there = sorted(path.name for path in folder.iterdir())
+    there = names_in(folder)
     near = suggest(Path(pattern).name, there)
     return f"{text}; {near}" if near else f"{text} ({len(there)} others are in {str(folder)!r})"
 

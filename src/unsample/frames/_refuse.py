@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["refuse_row", "refuse_user", "refuse_words"]
 
 #: How a number is written in a text file (an empty cell is null, and no number either).
-_NUMBER = r"(?i)^\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)\s*$"
+_NUMBER = r"(?i)^\s*[+-]?((\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)\s*$"
 
 
 @dataclass(frozen=True)

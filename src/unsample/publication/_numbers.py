@@ -19,6 +19,7 @@ __all__ = ["Printed", "SampledRanks", "read_numbers"]
 #: A number with more digits than float64 has is still not known better than this.
 _FINEST = 1e-12
 _MOST_DECIMALS = 15
+_MOST_DIGITS = 300
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ def _as_decimal(name: str, value: object) -> Decimal:
         number = Decimal(str(value).strip())
     except InvalidOperation as problem:
         raise InputError(f"{name} must be a number as printed, got {value!r}") from problem
-    if isinstance(value, bool) or not number.is_finite():
+    # Exponents beyond all floats are beyond decimal arithmetic too.
+    if isinstance(value, bool) or not number.is_finite() or abs(number.adjusted()) > _MOST_DIGITS:
         raise InputError(f"{name} must be a finite number as printed, got {value!r}")
     return number
 

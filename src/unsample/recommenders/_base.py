@@ -245,6 +245,16 @@ def scored_history(users: IntArray, fitted: Fitted) -> scipy.sparse.csr_array:
     return whole[users]
 
 
+def check_rows(weights: Weights, start: str, items: int) -> None:
+    """Refuse arrays of a sparse matrix that lead outside of it: no product looks again."""
+    from scipy.sparse import csr_array
+
+    item = weights[start.removesuffix("_start") + "_item"]
+    ones = np.ones(len(item), dtype=np.int8)
+    shape = (len(weights[start]) - 1, items)
+    csr_array((ones, item, weights[start]), shape=shape).check_format(full_check=True)
+
+
 def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
     if not isinstance(interactions, Interactions):
         got = type(interactions).__name__

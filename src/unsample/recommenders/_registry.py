@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import check_choice, suggest
-from unsample.errors import FileError, RecommenderError
+from unsample._checks import check_choice, check_integer, suggest
+from unsample._files import read_arrays
+from unsample.errors import FileError, InputError, RecommenderError
 from unsample.recommenders._als import ALS
-from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted
+from unsample.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted, check_rows
 from unsample.recommenders._ease import EASE
 from unsample.recommenders._itemknn import ItemKNN
 from unsample.recommenders._multivae import MultiVAE
@@ -54,36 +54,71 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
     """Read a recommender that ``save`` wrote."""
     arrays = _read(Path(path))
     try:
-        header = json.loads(arrays.pop("header").tobytes())
-        if header["format"] != FORMAT or header["version"] > VERSION:
-            raise FileError(
-                f"{str(path)!r} must be a recommender of version {VERSION} or older, got "
-                f"{header['format']} {header['version']}; a newer unsample may have written it"
-            )
-        recommender = create(header["name"], _with_tuples(header["hyperparameters"]))
-        fitted = Fitted(
-            users=header["users"],
-            items=header["items"],
-            popularity=arrays.pop("popularity"),
-            activity=arrays.pop("activity"),
-            weights={key.removeprefix(_WEIGHTS): array for key, array in arrays.items()},
-        )
-    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+        recommender, fitted = _parsed(arrays, path)
+    except InputError:
+        raise
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as problem:
         raise FileError(f"{str(path)!r} is no recommender that unsample saved") from problem
+    _check_fitted(fitted, path)
     recommender._become(fitted)  # noqa: SLF001 - the one other place that may
+    try:
+        recommender.score_all([0])
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as problem:
+        raise FileError(
+            f"{str(path)!r} must hold all that {recommender.name} learns, and cannot score with "
+            f"what it holds ({problem}); save it again"
+        ) from problem
     return recommender
+
+
+def _parsed(
+    arrays: dict[str, np.ndarray[Any, Any]], path: str | os.PathLike[str]
+) -> tuple[BaseRecommender, Fitted]:
+    header = json.loads(arrays.pop("header").tobytes())
+    if header["format"] != FORMAT or header["version"] > VERSION:
+        raise FileError(
+            f"{str(path)!r} must be a recommender of version {VERSION} or older, got "
+            f"{header['format']} {header['version']}; a newer unsample may have written it"
+        )
+    fitted = Fitted(
+        users=check_integer("users", header["users"], minimum=1),
+        items=check_integer("items", header["items"], minimum=1),
+        popularity=arrays.pop("popularity"),
+        activity=arrays.pop("activity"),
+        weights={key.removeprefix(_WEIGHTS): array for key, array in arrays.items()},
+    )
+    return create(header["name"], _with_tuples(header["hyperparameters"])), fitted
 
 
 def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
+        with path.open("rb") as stream:
+            return read_arrays(stream, repr(str(path)))
     except FileNotFoundError as problem:
         raise FileError(f"no such file: {str(path)!r}") from problem
-    except (OSError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as problem:
+    except (OSError, FileError) as problem:
         raise FileError(
             f"{str(path)!r} cannot be read as a saved recommender: {problem}; save it again"
         ) from problem
+
+
+def _check_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
+    """Refuse arrays that do not belong together: sparse products trust what they are given."""
+    shapes = fitted.popularity.shape, fitted.activity.shape
+    kinds = {array.dtype.kind for array in (fitted.popularity, fitted.activity)}
+    if shapes != ((fitted.items,), (fitted.users,)) or kinds != {"i"}:
+        raise FileError(
+            f"{str(path)!r} must count {fitted.items} items and {fitted.users} users, got arrays "
+            f"of shapes {shapes[0]} and {shapes[1]}; save it again"
+        )
+    for start in (name for name in fitted.weights if name.endswith("_start")):
+        try:
+            check_rows(fitted.weights, start, fitted.items)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise FileError(
+                f"{str(path)!r} must hold items for each row, got arrays that cannot be so: "
+                f"{problem}; save it again"
+            ) from problem
 
 
 def _with_tuples(hyperparameters: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,10 @@ _ESCAPES = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
+        # Behind the end of a row these would be its options.
+        "[": "{[}",
+        "]": "{]}",
+        "*": "{*}",
         "±": r"$\pm$",
         "×": r"$\times$",  # noqa: RUF001
         "−": "$-$",  # noqa: RUF001

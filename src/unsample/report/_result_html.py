@@ -50,7 +50,8 @@ def results_html(result: Result, *, title: str | None = None) -> str:
         script_hash=_hash(script),
         version=__version__,
     )
-    return html
+    # A name from a file or a command line may hold half a character, which no page can.
+    return html.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def write_html(result: Result, path: str | os.PathLike[str], *, title: str | None = None) -> None:

@@ -46,5 +46,5 @@ def write_results(results: Results, folder: str | Path) -> Path:
 
 
 def _write_text(path: Path, text: str) -> None:
-    content = text.encode("utf-8")
+    content = text.encode("utf-8", "backslashreplace")  # settings may hold half a character
     write_atomically(path, lambda file: file.write(content))

@@ -1,4 +1,4 @@
-"""Files that survive a crash: written whole or not at all, and never trusted when read.
+"""Writing files that survive a crash: whole or not at all.
 
 A file is written under another name beside its own, and renamed when it is whole. Meanwhile its
 writer holds a lock on it, which ends with the process, however that ends. So what a killed process
@@ -16,10 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import IO
 
 from unsample.errors import FileError
 
@@ -28,7 +25,6 @@ __all__ = [
     "is_temporary",
     "lock",
     "lock_of",
-    "read_arrays",
     "remove_leftovers",
     "unwritable",
     "write_atomically",
@@ -55,8 +51,9 @@ _ADVICE = {
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Call ``write`` on a temporary file beside ``path``, then rename it into place.
 
-    A file keeps its permissions. What is no file (a pipe, ``/dev/null``) is written to instead of
-    being replaced. A link is replaced: whoever put it there does not say what is overwritten.
+    A new file gets the permissions that the umask allows; one that is replaced keeps its own. What
+    is no file (a pipe, ``/dev/null``) is written to instead of being replaced. A link is replaced:
+    whoever put it there does not say what is overwritten.
     """
     try:
         if _is_stream(path):
@@ -131,16 +128,6 @@ def lock_of(folder: Path, *, wait: bool = False) -> Iterator[bool]:
         yield free
 
 
-def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an NPZ archive by name; ``where`` names it in messages."""
-    try:
-        with np.load(stream, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except Exception as problem:
-        # What numpy says is no help: it may advise to trust the file and read it as a pickle.
-        raise FileError(f"cannot read {where} as NPZ: it is damaged, or another file") from problem
-
-
 def _is_stream(path: Path) -> bool:
     """Return whether to write to what is there: a pipe, a device, or ``/dev/stdout``."""
     try:
@@ -172,15 +159,20 @@ def _create(target: Path) -> tuple[IO[bytes], Path]:
             lock(file.fileno(), wait=True)
         # Until it was locked, another writer may have taken it for a leftover.
         if temporary.exists():
+            _keep_permissions(target, temporary)
             return file, temporary
         file.close()
 
 
-def _rename(file: IO[bytes], temporary: Path, target: Path) -> None:
+def _keep_permissions(target: Path, temporary: Path) -> None:
+    """Give a new file those of the plain file that it will replace: a private one stays private."""
     with suppress(FileNotFoundError):
         mode = target.lstat().st_mode
         if stat.S_ISREG(mode):
             temporary.chmod(stat.S_IMODE(mode))
+
+
+def _rename(file: IO[bytes], temporary: Path, target: Path) -> None:
     file.flush()
     os.fsync(file.fileno())
     if sys.platform == "win32":  # what is open cannot be renamed; elsewhere the lock must last

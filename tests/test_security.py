@@ -1,0 +1,769 @@
+"""What SECURITY.md promises: nothing foreign is run, obeyed, or unpacked without limit."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import io
+import json
+import lzma
+import os
+import pickle
+import re
+import stat
+import time
+import warnings
+import zipfile
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import unsample
+from tests.pages import ITEMS, SAMPLED, sampled_ranks
+from unsample import rankfiles, recommenders, report
+from unsample._files import read_arrays, write_atomically
+from unsample._text import printable
+from unsample.adapters import trec
+from unsample.counts import RankCounts
+from unsample.datasets import _download, _registry, _store, load_file
+from unsample.errors import ChecksumError, DownloadError, FileError, UnsampleError
+from unsample.experiment import _results
+
+SOURCE = Path(unsample.__file__).parent
+
+# -- nothing foreign is run -----------------------------------------------------------------------
+
+#: Modules that run what they read, or a shell.
+RUNNING = {
+    "pickle",
+    "cPickle",
+    "cloudpickle",
+    "dill",
+    "joblib",
+    "shelve",
+    "marshal",
+    "yaml",
+    "code",
+}
+RUNNING |= {"subprocess", "runpy", "imp"}
+#: Functions that do, by their whole names, and methods, whatever they are called on.
+CALLS = {"eval", "exec", "compile", "__import__"}
+CALLS |= {"np.load", "numpy.load", "torch.load", "os.system", "os.popen", "tempfile.mktemp"}
+METHODS = {"read_pickle", "to_pickle", "literal_eval"}
+#: What may stay, and why.
+ALLOWED = {
+    # Sends the caller's own function to the caller's own cluster; no file is read.
+    ("adapters/spark.py", "pyspark.cloudpickle"),
+    # The machine's own commands, with fixed arguments.
+    ("cli/_doctor.py", "subprocess"),
+}
+
+
+def dangers(source: str) -> set[str]:
+    """Return the modules and calls of a Python text that could run what a file holds."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else names
+            found |= {name for name in names if RUNNING & set(name.split("."))}
+        elif isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name in CALLS or name.rpartition(".")[2] in METHODS:
+                found.add(name)
+            texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
+            found |= {t for t in texts if isinstance(t, str) and RUNNING & set(t.split("."))}
+            found |= {
+                "allow_pickle"
+                for keyword in node.keywords
+                if keyword.arg in {"allow_pickle", "shell"}
+                and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False)
+            }
+    return found
+
+
+def test_no_source_can_run_what_a_file_holds():
+    found = {
+        (path.relative_to(SOURCE).as_posix(), danger)
+        for path in SOURCE.rglob("*.py")
+        for danger in dangers(path.read_text(encoding="utf-8"))
+    }
+    assert found - ALLOWED == set()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import pickle",
+        "from joblib import load",
+        "eval(text)",
+        "np.load(path)",
+        "np.savez(f, allow_pickle=True)",
+        "import_extra('yaml', extra='x', purpose='y')",
+        "pd.read_pickle(path)",
+        "run(c, shell=True)",
+        "torch.load(path, weights_only=False)",
+    ],
+)
+def test_the_scan_finds_what_is_planted(planted):
+    assert dangers(planted)
+
+
+def test_templates_mark_nothing_safe_but_their_own_style_and_script():
+    marked = [
+        match
+        for path in (SOURCE / "report" / "templates").iterdir()
+        for match in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}", path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(marked) == ["{{ script | safe }}", "{{ style | safe }}"]
+
+
+class Bomb:
+    """Notices when it is unpickled."""
+
+    went_off = False
+
+    def __reduce__(self):
+        return setattr, (Bomb, "went_off", True)
+
+
+def _npz(**arrays) -> bytes:
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    return content.getvalue()
+
+
+READERS = {
+    "ranks": lambda path: rankfiles.read_counts(str(path), items=100, sampled=9),
+    "counts": RankCounts.load,
+    "recommender": recommenders.load,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("content", ["object array", "bare pickle"])
+def test_pickles_in_files_are_not_opened(tmp_path, reader, content):
+    path = tmp_path / "evil.npz"
+    objects = np.array([Bomb()], dtype=object)
+    path.write_bytes(pickle.dumps(Bomb()) if content == "bare pickle" else _npz(rank=objects))
+    with pytest.raises(FileError):
+        READERS[reader](path)
+    assert not Bomb.went_off
+    pickle.loads(pickle.dumps(Bomb()))
+    assert Bomb.went_off  # it would have gone off
+    Bomb.went_off = False
+
+
+def test_metadata_of_parquet_files_is_not_run(tmp_path):
+    """Extension types and pandas' own metadata may hold pickles; neither is looked at."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    payload = {b"pandas": pickle.dumps(Bomb()), b"ARROW:extension:name": b"arrow.py_extension_type"}
+    field = pa.field("rank", pa.int64(), metadata=payload)
+    table = pa.table([[1, 2]], schema=pa.schema([field], metadata=payload))
+    parquet.write_table(table, tmp_path / "ranks.parquet")
+    content = (tmp_path / "ranks.parquet").read_bytes()
+    assert READERS["ranks"](tmp_path / "ranks.parquet").total == 2
+    table = rankfiles._parse_parquet(content, "standard input", None)
+    assert table.columns["rank"] == [1, 2]
+    assert not Bomb.went_off
+
+
+# -- bombs ----------------------------------------------------------------------------------------
+
+
+def _zip(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> io.BytesIO:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    packed.seek(0)
+    return packed
+
+
+def _array(shape: str, content: bytes = b"", kind: str = "<i8") -> bytes:
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + content
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        _array("(1000000000000,)"),
+        _array("(99999999999999999999, 9)", b"x" * 64),
+        _array("(0, 10**9)"),
+        _array("(2,)", bytes(16), kind="|O"),
+        _array("(2,)", bytes(16), kind="<U9999999999"),
+        _array("(1,)", b"\xff\xff\xff\x7f", kind="<U1"),
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}",
+        b"\x93NUMPY\x01\x00\x10\x00" + b"[" * 16,
+        b"",
+    ],
+)
+def test_arrays_that_claim_too_much_are_refused(member):
+    with pytest.raises(FileError, match="as NPZ"):
+        read_arrays(_zip({"rank.npy": member}), "the file")
+
+
+def test_what_unpacks_to_far_more_is_refused(monkeypatch):
+    zeros = _array("(1000000,)", bytes(8_000_000))
+    assert len(read_arrays(_zip({"rank.npy": zeros}), "small enough")["rank"]) == 1_000_000
+    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
+        read_arrays(_zip({"rank.npy": zeros}), "the file")
+    plain = read_arrays(_zip({"rank.npy": zeros}, zipfile.ZIP_STORED), "as large as it says")
+    assert not plain["rank"].any()
+
+
+def test_many_members_and_equal_names_are_refused():
+    many = {f"{number}.npy": b"" for number in range(10_001)}
+    with pytest.raises(FileError, match="at most 10,000 arrays"):
+        read_arrays(_zip(many, zipfile.ZIP_STORED), "the file")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            archive.writestr("rank.npy", _array("(0,)"))
+    with pytest.raises(FileError, match="different names"):
+        read_arrays(packed, "the file")
+
+
+def test_unusual_compressions_are_refused():
+    with pytest.raises(FileError, match="unusual way"):
+        read_arrays(_zip({"rank.npy": _array("(0,)")}, zipfile.ZIP_LZMA), "the file")
+
+
+def test_arrays_of_every_plain_kind_come_back_as_they_were():
+    rng = np.random.default_rng(0)
+    arrays = {
+        "whole": rng.integers(-5, 5, size=(3, 4)),
+        "real": np.asfortranarray(rng.normal(size=(4, 3)).astype(np.float32)),
+        "big": np.arange(5, dtype=">u2"),
+        "truth": np.array([True, False]),
+        "text": np.array(["ä", "bc"]),
+        "one": np.array(7),
+        "none": np.zeros((0, 3)),
+        "time": np.array(["2024-01-01"], dtype="datetime64[s]"),
+    }
+    found = read_arrays(io.BytesIO(_npz(**arrays)), "the file")
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+        assert found[name].flags.writeable
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gz", "xz"])
+@pytest.mark.parametrize("door", ["load_file", "trec"])
+def test_compressed_text_bombs_are_refused(tmp_path, monkeypatch, pack, door):
+    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    ending = "gz" if pack is gzip.compress else "xz"
+    path = tmp_path / f"pairs.csv.{ending}"
+    line = b"1,2\n" if door == "load_file" else b"q Q0 d 1 1 t\n"
+    path.write_bytes(pack(b"user,item\n" * (door == "load_file") + line * 500_000))
+    with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
+        load_file(path) if door == "load_file" else trec.targets(path, {"q": {"d": 1}}, items=9)
+    path.write_bytes(pack(b"user,item\n" + b"1,2\n" * 1_000))
+    assert len(load_file(path)) == 1
+
+
+def test_parquet_bombs_are_refused(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    ones = pa.repeat(1, 3_000_000)
+    path = tmp_path / "bomb.parquet"
+    parquet.write_table(pa.table({"rank": ones, "user": ones, "item": ones}), path)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(FileError, match="must not unpack"):
+        load_file(path)
+    with pytest.raises(FileError, match="must not unpack"):
+        rankfiles.read_targets(str(path), items=100, sampled=9)
+
+
+def test_one_long_text_does_not_make_all_of_them_long(tmp_path):
+    """An array of text is as wide as its longest: one cell could ask for gigabytes."""
+    long = "x" * 130_000
+    ranks = tmp_path / "ranks.csv"
+    ranks.write_text("user,rank\n" + "a,1\n" * 20_000 + f"{long},2\n")
+    with pytest.raises(FileError, match="must be of similar length"):
+        rankfiles.read_targets(str(ranks), items=100, sampled=9)
+    ranks.write_text("user,rank\n" + "a,1\n" * 20_000 + f"b,{'9' * 130_000}\n")
+    with pytest.raises(FileError, match="rank must be a number"):
+        rankfiles.read_counts(str(ranks), items=100, sampled=9)
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("user,item\n" + "".join(f"u{n},i\n" for n in range(20_000)) + f"{long},i\n")
+    with pytest.raises(FileError, match="must be of similar length"):
+        load_file(pairs)
+
+
+def test_a_new_name_in_every_line_takes_no_more_memory_than_the_lines(tmp_path):
+    lines = "".join(f'{{"rank": 1, "k{number}": 0}}\n' for number in range(20_000))
+    (tmp_path / "wide.jsonl").write_text(lines)
+    counts = rankfiles.read_counts(str(tmp_path / "wide.jsonl"), items=100, sampled=9)
+    assert counts.total == 20_000
+
+
+def test_many_ties_are_not_drawn_one_by_one(tmp_path):
+    path = tmp_path / "ties.csv"
+    path.write_text(
+        "better,tied,count,sampled,items\n0,900000000,900000000,1000000000,1000000000\n"
+    )
+    with pytest.raises(UnsampleError, match="places would be drawn at random"):
+        rankfiles.read_counts(str(path))
+
+
+# -- archives -------------------------------------------------------------------------------------
+
+WANTED = _registry.DataFile(
+    "ratings.dat", "movielens", "https://example.org/a.zip", "ml/ratings.dat", 100, "0" * 64
+)
+
+
+def _entry(mode: int = 0, content: bytes = b"1::2::3::4\n", **changes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        entry = zipfile.ZipInfo("ml/ratings.dat")
+        entry.external_attr = mode << 16
+        for name, value in changes.items():
+            setattr(entry, name, value)
+        archive.writestr(entry, content, compress_type=zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("archive", "message"),
+    [
+        (_entry(stat.S_IFLNK), "plain file"),
+        (_entry(stat.S_IFCHR), "plain file"),
+        (_entry(stat.S_IFBLK), "plain file"),
+        (_entry(stat.S_IFIFO), "plain file"),
+        (_entry(stat.S_IFDIR), "plain file"),
+        (_entry(content=b"0" * 10_000_000), "at most 100 bytes"),
+        (_entry(filename="../ml/ratings.dat"), "not in it"),
+        (_entry(filename="/ml/ratings.dat"), "not in it"),
+        (_zip({"inner.zip": _entry()}).getvalue(), "not in it"),
+        (_entry().replace(b"\x14\0\0\0\x08", b"\x14\0\1\0\x08"), "zip archive"),
+        (_entry().replace(b"\x14\0\0\0\x08", b"\x14\0\0\0\x63"), "zip archive"),
+    ],
+    ids=[
+        "link",
+        "device",
+        "block",
+        "pipe",
+        "folder",
+        "bomb",
+        "traversal",
+        "absolute",
+        "nested",
+        "encrypted",
+        "method",
+    ],
+)
+def test_archives_give_one_plain_file_or_nothing(tmp_path, archive, message):
+    (tmp_path / "a.zip").write_bytes(archive)
+    with pytest.raises(FileError, match=message):
+        _download._member(tmp_path / "a.zip", WANTED)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_a_bomb_of_many_members_is_not_unpacked(tmp_path):
+    members = {f"{number}.dat": b"0" * 100_000 for number in range(300)}
+    (tmp_path / "a.zip").write_bytes(_zip(members | {"ml/ratings.dat": b"content"}).getvalue())
+    assert _download._member(tmp_path / "a.zip", WANTED) == b"content"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+# -- downloads ------------------------------------------------------------------------------------
+
+
+def test_every_public_file_has_a_checksum_and_an_encrypted_address():
+    text = (SOURCE / "datasets" / "registry.toml").read_text(encoding="utf-8")
+    records = _registry.read_registry(text, "registry.toml")
+    assert tuple(records) == unsample.datasets.names()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("https://files", "http://files"), "https address"),
+        (("https://files", "file:///etc"), "https address"),
+        (('sha256 = "506d', 'sha256 = "'), "must have a checksum"),
+        (('files."ratings.dat"', 'files."../ratings.dat"'), "plain names"),
+        (('files = ["ratings.dat"]', 'files = ["other"]'), "lacks other"),
+    ],
+)
+def test_a_registry_without_them_is_refused(change, message):
+    text = (SOURCE / "datasets" / "registry.toml").read_text(encoding="utf-8")
+    assert change[0] in text
+    with pytest.raises(FileError, match=message):
+        _registry.read_registry(text.replace(*change), "registry.toml")
+
+
+def test_a_file_without_a_checksum_is_never_believed():
+    nameless = _registry.DataFile("a.dat", "lists", "https://example.org/a.dat")
+    with pytest.raises(ChecksumError, match="expected git-blob:, got"):
+        _store.check(b"anything", nameless, "the file")
+
+
+@pytest.mark.parametrize(
+    "address", ["http://a/b", "HTTP://a/b", "file:///etc/passwd", "ftp://a/b", "//a/b", "a.dat"]
+)
+def test_only_encrypted_addresses_are_asked(tmp_path, address):
+    file = _registry.DataFile("a.dat", "lists", address, sha256="0" * 64)
+    with pytest.raises(DownloadError, match="must begin with https://"):
+        _download._download(file, tmp_path / "a.part", None)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("location", ["http://a/b", "file:///etc/passwd", "gopher://a"])
+def test_redirects_to_other_schemes_are_not_followed(location):
+    part = _download._Part(io.BytesIO(), "a.dat", 100, None)
+    answer = SimpleNamespace(
+        headers={"location": location}, url="https://example.org/a", status_code=302
+    )
+    with pytest.raises(DownloadError, match="must begin with https://"):
+        part.receive(answer)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://169.254.169.254/x.csv", "file:///etc/passwd", "ftp://a/b.csv", "gopher://a"]
+)
+def test_engines_are_not_sent_to_other_schemes(address):
+    with pytest.raises(FileError, match="an address must begin with one of https, s3"):
+        rankfiles.read_counts(address, items=100, sampled=9)
+
+
+def test_a_link_in_the_place_of_a_download_is_not_followed(tmp_path, monkeypatch):
+    pytest.importorskip("pooch")
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "a.part").symlink_to(victim)
+    monkeypatch.setattr(_download, "_request", lambda *_: pytest.fail("asked the server"))
+    file = _registry.DataFile("a.dat", "lists", "https://example.org/a.dat", sha256="0" * 64)
+    with pytest.raises(FileError, match="cannot write"):
+        _download._download(file, tmp_path / "a.part", None)
+    assert victim.read_text() == "mine"
+
+
+# -- files that are written -----------------------------------------------------------------------
+
+
+def _write(path: Path, content: bytes = b"new") -> None:
+    write_atomically(path, lambda file: file.write(content))
+
+
+@pytest.fixture
+def umask():
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_new_files_have_the_permissions_that_the_umask_allows(tmp_path, umask, mask, mode):
+    umask(mask)
+    _write(tmp_path / "new")
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode
+
+
+def test_the_umask_is_not_touched(tmp_path, monkeypatch):
+    """It belongs to the whole process: for a moment other threads would write for the world."""
+    monkeypatch.setattr(os, "umask", lambda _: pytest.fail("touched the umask"))
+    _write(tmp_path / "new")
+
+
+def test_a_private_file_stays_private(tmp_path, umask):
+    path = tmp_path / "old"
+    path.write_text("old")
+    path.chmod(0o600)
+    _write(path)
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_link_is_replaced_and_what_it_points_to_is_not(tmp_path):
+    victim, link = tmp_path / "victim", tmp_path / "out.html"
+    victim.write_text("mine")
+    link.symlink_to(victim)
+    _write(link)
+    assert victim.read_text() == "mine"
+    assert not link.is_symlink()
+    assert link.read_bytes() == b"new"
+
+
+def test_temporary_files_are_new_and_private_to_one_write(tmp_path, monkeypatch):
+    seen = []
+
+    def look(file):
+        seen.append({path.name for path in tmp_path.iterdir() if path.suffix == ".part"})
+        file.write(b"new")
+
+    for _ in range(2):
+        write_atomically(tmp_path / "new", look)
+    assert [len(names) for names in seen] == [1, 1]
+    assert seen[0] != seen[1]
+    taken = tmp_path / ".new.0000.part"
+    taken.symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr("secrets.token_hex", lambda _: "0000")
+    with pytest.raises(FileError, match="File exists"):
+        _write(tmp_path / "new")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_name_may_be_as_long_as_the_disk_allows(tmp_path):
+    path = tmp_path / ("x" * 250 + ".html")
+    _write(path)
+    assert path.read_bytes() == b"new"
+
+
+# -- pages and tables -----------------------------------------------------------------------------
+
+EVIL = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "<!-- ",
+    "]]><svg onload=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt;",
+    "\u2028\x1b[31m\ud800",
+)
+
+
+class Shape(HTMLParser):
+    """Notes the tags of a page and the names of their attributes, in their order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, ...]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, *(name for name, _ in attrs)))
+
+    def handle_comment(self, data):
+        self.found.append(("comment",))
+
+
+def _compared(names: list[str]) -> unsample.Comparison:
+    shapes = (0.3, 0.5, 1.0)
+    models = {name: sampled_ranks(shape)[:60] for name, shape in zip(names, shapes, strict=True)}
+    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": ["Recall@100"], "method": "mle"}
+    return unsample.compare(models, **options)
+
+
+@pytest.fixture(scope="module")
+def plain_comparison():
+    return _compared(["aaa", "bbb", "ccc"])
+
+
+@pytest.mark.parametrize("start", range(0, len(EVIL), 3))
+def test_names_change_no_page_but_their_own_words(plain_comparison, start):
+    evil = _compared(list(EVIL[start : start + 3]))
+    for page in (report.results_html, lambda result: result._repr_html_()):
+        assert Shape(page(evil)).found == Shape(page(plain_comparison)).found
+    text = report.results_html(evil)
+    text.encode("utf-8")
+    for script in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL):
+        assert "<" not in script
+        json.loads(script)
+
+
+def test_groups_titles_and_notebooks_are_escaped():
+    result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"], resamples=5)
+    plain = report.results_html({"a": result, "b": result}, title="title")
+    evil = report.results_html({EVIL[0]: result, EVIL[2]: result}, title=EVIL[1])
+    assert Shape(evil).found == Shape(plain).found
+    assert Shape(result._repr_html_()).found
+
+
+def test_latex_sets_names_as_they_are():
+    from unsample.report import _latex
+
+    row = _latex._row(["[1em]", "*", r"\input{/etc/passwd}", "a & b % c # $x$ ^ ~ _ {"])
+    assert row.startswith("{[}1em{]} & {*} & ")
+    plain = row.removesuffix(r" \\").replace(" & ", "")
+    for special in (r"textbackslash\{\}", "textasciicircum", "textasciitilde"):
+        plain = plain.replace("\\" + special, "")
+    assert r"\input" not in row
+    assert not re.search(r"(?<!\\)[%#$]", row)
+
+
+def test_reports_hold_no_paths_names_or_secrets(tmp_path, run, monkeypatch):
+    monkeypatch.setenv("UNSAMPLE_TEST_TOKEN", "hunter2-secret")
+    folder = tmp_path / "private-folder"
+    folder.mkdir()
+    (folder / "ranks.csv").write_text("rank\n" + "1\n3\n9\n" * 50)
+    page = folder / "page.html"
+    options = ("--items", 100, "--sampled", 9, "--method", "mle", "--resamples", 20)
+    code, out, _ = run("estimate", folder / "ranks.csv", *options, "--html", page, "--json")
+    assert code == 0
+    for text in (page.read_text(encoding="utf-8"), out):
+        for private in ("private-folder", "hunter2", str(Path.home()), os.uname().nodename):
+            assert private not in text or private in {"/", "localhost"}
+
+
+# -- spreadsheets ---------------------------------------------------------------------------------
+
+
+def _claim(text: str) -> dict[str, object]:
+    row = dict.fromkeys(_results.SCHEMA["claims"])
+    return row | {"id": text, "claim": text, "where": "", "detail": "", "holds_by_bias": True}
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
+def test_texts_are_no_formulas_and_come_back_as_they_were(tmp_path_factory, texts):
+    folder = tmp_path_factory.mktemp("claims")
+    _results.write_rows(folder, "claims", map(_claim, texts))
+    found = _results.read_rows(folder / "claims.csv", "claims")
+    assert [row["claim"] for row in found] == texts
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x"])
+def test_a_text_that_looks_like_a_formula_is_marked_as_text(tmp_path, text):
+    _results.write_rows(tmp_path, "claims", [_claim(text)])
+    written = (tmp_path / "claims.csv").read_bytes().decode().split("\n", 1)[1]
+    assert written.lstrip('"').startswith("'" + text[0])
+    assert _results.read_rows(tmp_path / "claims.csv", "claims")[0]["id"] == text
+
+
+def test_numbers_stay_numbers(tmp_path):
+    row = dict.fromkeys(_results.SCHEMA["accuracy"])
+    _results.write_rows(tmp_path, "accuracy", [row | {"bias": -0.25, "k": 10, "dataset": "a"}])
+    assert ",-0.25," in (tmp_path / "accuracy.csv").read_text()
+
+
+# -- terminals ------------------------------------------------------------------------------------
+
+ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eabc"
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def test_names_have_no_power_over_the_terminal(tmp_path, run):
+    path = tmp_path / "ranks.jsonl"
+    rows = [{"rank": rank, "model": name} for rank in range(1, 10) for name in (ESCAPE, "\ud800")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ("--items", 100, "--sampled", 9, "-m", "Recall@20")
+    fast = ("--method", "mle", "--resamples", 10)
+    for verb in (("estimate", path, "--by", "model", *fast), ("compare", path, "--by", "model")):
+        code, out, err = run(*verb, *options)
+        assert code == 0
+        assert "\\x1b]0;owned\\x07" in out
+        assert not UNSAFE.search(out + err)
+    code, out, err = run("estimate", path, "--by", ESCAPE, *options)
+    assert code == 2
+    assert not UNSAFE.search(out + err)
+
+
+def test_messages_about_foreign_columns_are_harmless_and_short(tmp_path, run):
+    path = tmp_path / "ranks.csv"
+    path.write_text(",".join(f"{ESCAPE}{number}" for number in range(5000)) + "\n1" + ",1" * 4999)
+    code, _, err = run("estimate", path, "--items", 100, "--sampled", 9)
+    assert code == 2
+    assert len(err) < 5_000
+    assert "letters left out" in err
+    assert not UNSAFE.search(err)
+    code, _, err = run("estimate", path, "--items", 100, "--sampled", 9, "--verbose")
+    assert not UNSAFE.search(err)
+
+
+def test_results_print_themselves_harmlessly():
+    result = _compared([ESCAPE, "two\nlines", "c"])
+    assert not UNSAFE.search(str(result))
+    assert "two\\nlines" in str(result)
+
+
+@given(st.text())
+def test_printable_text_is_printable_and_plain_text_is_unchanged(text):
+    shown = printable(text)
+    assert not UNSAFE.search(shown)
+    shown.encode("utf-8")
+    if text.isprintable():
+        assert shown == text
+
+
+# -- regular expressions --------------------------------------------------------------------------
+
+
+def patterns(source: str) -> list[str | bytes]:
+    """Return the constant regular expressions of a Python text."""
+    tree = ast.parse(source)
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    called = [
+        node.args[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).startswith("re.")
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    ]
+    # Those that are given to an engine are recognised by their anchors.
+    anchored = [text for text in texts if isinstance(text, str) and re.match(r"(\(\?i\))?\^", text)]
+    return [text for text in (*called, *anchored) if isinstance(text, str | bytes)]
+
+
+def seconds(pattern: re.Pattern, attack: str) -> float:
+    text = attack if isinstance(pattern.pattern, str) else attack.encode()
+    best = float("inf")
+    for _ in range(2):
+        start = time.perf_counter()
+        pattern.match(text)
+        pattern.fullmatch(text)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def slowest_growth(pattern: str | bytes) -> float:
+    """Return how many times longer a match takes on a text eight times as long, at the worst."""
+    compiled, worst = re.compile(pattern), 0.0
+    for unit in (
+        "0",
+        "a",
+        " ",
+        "=",
+        ",",
+        ".",
+        "-",
+        "'",
+        "\t",
+        "0.",
+        "a=",
+        "a b",
+        "_",
+        "e0",
+        "(",
+        "\n",
+    ):
+        for tail in ("\0", "", "=", "0"):
+            short, long = (seconds(compiled, unit * size + tail) for size in (400, 3200))
+            # What takes no time has no growth to measure.
+            worst = max(worst, long / max(short, 1e-5))
+    return worst
+
+
+ALL_PATTERNS = sorted(
+    {pattern for path in SOURCE.rglob("*.py") for pattern in patterns(path.read_text("utf-8"))},
+    key=str,
+)
+
+
+def test_the_patterns_are_found():
+    assert len(ALL_PATTERNS) >= 10
+
+
+@pytest.mark.parametrize("pattern", ALL_PATTERNS, ids=lambda pattern: str(pattern)[:40])
+def test_no_pattern_takes_more_than_linear_time(pattern):
+    assert slowest_growth(pattern) < 32  # 8 is linear, 64 quadratic
+
+
+@pytest.mark.parametrize("planted", [r"\d+\.?\d*$", r"\s*\s*="])
+def test_the_timing_finds_what_is_planted(planted):
+    assert slowest_growth(planted) > 32
