@@ -167,6 +167,13 @@ def test_small_parameters_are_allowed_and_none_is_not(method):
         estimators.parse(f"{name}({parameter.partition('=')[0]}=0)")
 
 
+@pytest.mark.parametrize("name", ["mle", "wmle", "bv_mle", "mn_mle"])
+def test_one_iteration_is_allowed_and_none_is_not(name):
+    assert estimators.parse(f"{name}(iterations=1)").iterations == 1
+    with pytest.raises(MethodError, match="iterations must be an integer of at least 1"):
+        estimators.parse(f"{name}(iterations=0)")
+
+
 def test_map_tends_to_the_converged_mle(setting):
     weak, none = (
         _values("map(strength=1e-7)", setting),

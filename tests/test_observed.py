@@ -293,6 +293,19 @@ def test_several_sample_sizes_share_the_expectation():
     assert found.shares[0, :5].sum() == pytest.approx(0.75)
 
 
+def test_catalogues_weigh_by_their_targets_not_by_their_cells():
+    items = np.array([60, 60, 60, 60, 600])
+    counts = RankCounts.from_ranks([1, 2, 3, 4, 1], items=items, sampled=4)
+    found = condensed.Condensed.of(Observed.prepare(counts))
+    # At the very top both catalogues expect rank 1; at rank 60 the smaller expects the last.
+    at = found.grid.locate(np.array([60]))[0]
+    ranks = np.arange(found.grid.low[at], found.grid.high[at] + 1)
+    small, large = Design(60, 4), Design(600, 4)
+    r = np.arange(1, 6)[:, None]
+    expected = 0.8 * small.pmf(r, np.minimum(ranks, 60)) + 0.2 * large.pmf(r, ranks)
+    assert found.likelihood[:, at] == pytest.approx(expected.mean(axis=1), abs=1e-6)
+
+
 # -- what estimators say of themselves ------------------------------------------------------
 
 
