@@ -20,7 +20,7 @@ TEXT_FUNCTIONS = {"__repr__", "__str__", "__format__", "_repr_html_"}
 TEXT_KEYWORDS = {"hint", "summary", "repr", "stacklevel", "purpose", "strict"}
 #: Calls that do not care which of their first two arguments comes first.
 SYMMETRIC = {
-    "add", "array_equal", "broadcast", "broadcast_shapes", "isclose", "isinstance", "logaddexp",
+    "add", "array_equal", "broadcast", "broadcast_shapes", "clip", "isclose", "isinstance", "logaddexp",
     "max", "maximum", "min", "minimum", "multiply", "swapaxes", "union1d",
 }  # fmt: skip
 
