@@ -20,8 +20,8 @@ TEXT_FUNCTIONS = {"__repr__", "__str__", "__format__", "_repr_html_"}
 TEXT_KEYWORDS = {"hint", "summary", "repr", "stacklevel", "purpose", "strict"}
 #: Calls that do not care which of their first two arguments comes first.
 SYMMETRIC = {
-    "add", "array_equal", "broadcast", "broadcast_shapes", "clip", "isclose", "isinstance", "logaddexp",
-    "max", "maximum", "min", "minimum", "multiply", "swapaxes", "union1d",
+    "add", "array_equal", "broadcast", "broadcast_shapes", "clip", "isclose", "isinstance",
+    "logaddexp", "max", "maximum", "min", "minimum", "multiply", "swapaxes", "union1d",
 }  # fmt: skip
 
 ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
