@@ -158,7 +158,15 @@ def test_defaults_are_those_that_the_docstrings_give():
 
 
 @pytest.mark.parametrize(
-    "method", ["wmle(c=0.5)", "map(strength=0.01)", "mes(eta=0.5)", "bv(gamma=1)"]
+    "method",
+    [
+        "wmle(c=0.5)",
+        "map(strength=0.01)",
+        "mes(eta=0.5)",
+        "bv(gamma=1)",
+        "bv_mes(eta=0.5)",
+        "mn_mes(eta=0.5)",
+    ],
 )
 def test_small_parameters_are_allowed_and_none_is_not(method):
     assert estimators.parse(str(estimators.parse(method))) == estimators.parse(method)
