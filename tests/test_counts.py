@@ -244,7 +244,7 @@ def test_integers_of_every_width_are_counted_alike():
         ([1, 2], {"items": [100]}, DesignError, "one number or 2"),
         ([1, 2], {"items": [100, 1]}, DesignError, "items must be at least 2"),
         ([1, 12], {"items": [100, 100]}, RankError, "at most sampled"),
-        ([1], {"weights": [-1.0]}, InputError, "not negative"),
+        ([1, 2], {"weights": [1.0, -1.0]}, InputError, r"not negative, got -1\.0 at position 1"),
         ([1], {"weights": [np.nan]}, InputError, "finite"),
         ([1], {"weights": [1.0, 2.0]}, InputError, "one a rank"),
         ([1], {"weights": [0.0]}, InputError, "all be zero"),

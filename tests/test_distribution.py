@@ -52,6 +52,13 @@ def test_levels_that_a_rank_just_reaches_give_that_rank():
     assert steps.quantile(levels).tolist() == [1, 3, 3, 50, 50, 900, 900]
 
 
+def test_the_first_bin_may_be_wide():
+    even = RankDistribution(RankGrid(np.array([1, 5]), 10), np.array([0.4, 0.6]))
+    ranks = np.arange(1, 11)
+    assert even.cdf(ranks) == pytest.approx(ranks / 10)
+    assert even.quantile(ranks / 10).tolist() == ranks.tolist()
+
+
 def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():
     grid = RankGrid.dense(5)
     dips = RankDistribution(grid, np.array([0.5, 0.3, -0.2, 0.1, 0.3]))

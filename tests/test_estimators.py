@@ -119,7 +119,8 @@ def test_parametric_laws_are_fitted_to_the_last_digit(setting, fit):
     """At the maximum, ranks given the data and ranks under the law have the same mean logarithm."""
     design, histogram, likelihood = setting
     counts = RankCounts.from_histogram(histogram, design)
-    dense = Observed.prepare(counts, resampled=counts.resample(3, rng=0), grid=RankGrid.dense(400))
+    unlike = np.stack([counts.weight[::-1], counts.weight**2, counts.weight**0.2])
+    dense = Observed.prepare(counts, resampled=unlike, grid=RankGrid.dense(400))
     solution = fit(dense)
     place = (np.arange(1, 401) - 0.5) / 400
     statistics = [np.log(place)] + ([np.log(1 - place)] if fit is fit_beta else [])
@@ -154,6 +155,31 @@ def test_defaults_are_those_that_the_docstrings_give():
     }
     for name, expected in defaults.items():
         assert vars(estimators.parse(name)) == expected
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "wmle(c=0.5)",
+        "map(strength=0.01)",
+        "mes(eta=0.5)",
+        "bv(gamma=1)",
+        "bv_mes(eta=0.5)",
+        "mn_mes(eta=0.5)",
+    ],
+)
+def test_small_parameters_are_allowed_and_none_is_not(method):
+    assert estimators.parse(str(estimators.parse(method))) == estimators.parse(method)
+    name, _, parameter = method.partition("(")
+    with pytest.raises(MethodError, match="must be"):
+        estimators.parse(f"{name}({parameter.partition('=')[0]}=0)")
+
+
+@pytest.mark.parametrize("name", ["mle", "wmle", "bv_mle", "mn_mle"])
+def test_one_iteration_is_allowed_and_none_is_not(name):
+    assert estimators.parse(f"{name}(iterations=1)").iterations == 1
+    with pytest.raises(MethodError, match="iterations must be an integer of at least 1"):
+        estimators.parse(f"{name}(iterations=0)")
 
 
 def test_map_tends_to_the_converged_mle(setting):

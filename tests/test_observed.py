@@ -70,6 +70,13 @@ def test_the_grid_is_as_fine_as_the_sample_is_sharp(sampled, replacement, equal_
     assert np.array_equal(grid.low, RankGrid.build(1000, sampled=equal_to).low)
 
 
+def test_known_ranks_do_not_make_the_grid_coarser():
+    full = RankCounts.from_ranks([5], items=1000, sampled=999, replacement=False)
+    partly = RankCounts.from_ranks([1, 5], items=1000, sampled=500, replacement=False)
+    grid = Observed.prepare(full + partly).grid
+    assert np.array_equal(grid.low, RankGrid.build(1000, sampled=1001).low)
+
+
 # -- pools ----------------------------------------------------------------------------------
 
 
@@ -152,6 +159,7 @@ def test_shares_follow_their_cells_into_groups():
     resampled = counts.resample(2, rng=0)
     observed = Observed.prepare(counts, resampled=resampled)
     assert observed.shares.shape == (3, len(observed.counts))
+    assert len(np.unique(observed.counts.items)) <= 4
     assert observed.shares[0] == pytest.approx(observed.counts.weight / counts.weight.sum())
     for rank in (1, 2, 3):
         for large in (False, True):
@@ -285,6 +293,19 @@ def test_several_sample_sizes_share_the_expectation():
     assert found.shares[0, :5].sum() == pytest.approx(0.75)
 
 
+def test_catalogues_weigh_by_their_targets_not_by_their_cells():
+    items = np.array([60, 60, 60, 60, 600])
+    counts = RankCounts.from_ranks([1, 2, 3, 4, 1], items=items, sampled=4)
+    found = condensed.Condensed.of(Observed.prepare(counts))
+    # At the very top both catalogues expect rank 1; at rank 60 the smaller expects the last.
+    at = found.grid.locate(np.array([60]))[0]
+    ranks = np.arange(found.grid.low[at], found.grid.high[at] + 1)
+    small, large = Design(60, 4), Design(600, 4)
+    r = np.arange(1, 6)[:, None]
+    expected = 0.8 * small.pmf(r, np.minimum(ranks, 60)) + 0.2 * large.pmf(r, ranks)
+    assert found.likelihood[:, at] == pytest.approx(expected.mean(axis=1), abs=1e-6)
+
+
 # -- what estimators say of themselves ------------------------------------------------------
 
 
@@ -303,6 +324,16 @@ def test_formulas_have_nothing_to_converge(name, counts):
     assert str(certificate) == "closed form"
     numbers = (certificate.objective, certificate.gap, certificate.residual, certificate.iterations)
     assert numbers == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", list(REGISTRY))
+def test_where_all_ranks_are_known_there_is_nothing_to_fit(name):
+    counts = RankCounts.from_ranks([1, 7, 20], items=20, sampled=19, replacement=False)
+    found = estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 7])
+    assert found.values[0] == pytest.approx([2 / 3])
+    assert str(found.certificate) == "closed form"
+    assert (found.certificate.gap, found.certificate.residual) == (0, 0)
+    assert (found.certificate.objective, found.certificate.iterations, found.failures) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("name", ["rank", "recall_map"])

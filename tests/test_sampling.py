@@ -79,7 +79,7 @@ def test_full_design_reads_the_rank_off():
     assert np.allclose(design.pmf(r[:, None], r), np.eye(7), atol=1e-12)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 7.5, 15.9, 16, 17, 20, 33, 100, 10**4, 10**9])
+@pytest.mark.parametrize("count", [0, 0.3, 1, 2, 7.5, 15.9, 16, 17, 20, 33, 100, 10**4, 10**9])
 def test_the_small_part_of_a_factorial_has_all_digits(count):
     """h(c) = log c! - c log c + c, of which everything else is made."""
     with mpmath.workdps(40):
@@ -139,6 +139,10 @@ def test_ranges_add_up_in_blocks_of_any_size(block, monkeypatch):
     singles = design.pmf(np.arange(1, 42)[:, None], ranks)
     expected = np.add.reduceat(singles, low - 1, axis=0)
     assert np.allclose(design.range_pmf(low, high, ranks), expected, rtol=1e-12)
+
+
+def test_no_ranks_have_no_probabilities():
+    assert Design(500, 40).range_pmf(np.array([1]), np.array([3]), np.array([])).shape == (1, 0)
 
 
 @pytest.mark.parametrize("replacement", [True, False])

@@ -3,7 +3,7 @@
 A mutation replaces one piece of the text and leaves every other character alone, so that a mutant
 can be shown as a line before and after. Left out, because no test should pin them: annotations,
 docstrings and other text, messages of errors and warnings, ``__repr__`` and its like, decorators,
-``assert`` (which states what the type checker cannot see) and imports.
+``assert`` and ``strict=True`` (which state what the type checker cannot see) and imports.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from functools import cached_property
 
 #: Functions that only make text for people.
 TEXT_FUNCTIONS = {"__repr__", "__str__", "__format__", "_repr_html_"}
-#: Keywords whose value is text, or decides only how something is shown.
-TEXT_KEYWORDS = {"hint", "summary", "repr", "stacklevel", "purpose"}
+#: Keywords whose value is text, decides only how something is shown, or is a check as assert is.
+TEXT_KEYWORDS = {"hint", "summary", "repr", "stacklevel", "purpose", "strict"}
 #: Calls that do not care which of their first two arguments comes first.
 SYMMETRIC = {
-    "add", "array_equal", "broadcast", "broadcast_shapes", "isclose", "isinstance", "logaddexp",
-    "max", "maximum", "min", "minimum", "multiply", "swapaxes", "union1d",
+    "add", "array_equal", "broadcast", "broadcast_shapes", "clip", "isclose", "isinstance",
+    "logaddexp", "max", "maximum", "min", "minimum", "multiply", "swapaxes", "union1d",
 }  # fmt: skip
 
 ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
