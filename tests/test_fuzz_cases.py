@@ -87,6 +87,7 @@ CASES = [
     ("rank-npz", _archive(rank=_npy([1]), user=_npy(["a"])[:-4] + b"\xff\xff\xff\x7f")),
     ("rank-npz", _archive(rank=b"\x93NUMPY\x01\x00\x08\x00'\\d'    ")),
     ("rank-npz", _npy([1, 2])),
+    ("data-arrays", _archive(user=_npy([0, 1]), item=_npy(np.arange(0)))),
     # Names that no disk has, and patterns of them.
     ("model-argument", b"a=" + b"x" * 5000),
     ("model-argument", b"a=" + b"[" * 5000),
