@@ -140,6 +140,8 @@ def as_text_array(
     name: str, values: Sequence[str], *, error: type[InputError] = InputError
 ) -> npt.NDArray[np.str_]:
     """Return texts as an array, in which every one takes as much memory as the longest."""
+    if any(value.endswith("\0") for value in values):
+        raise error(f"{name} must not end with a zero byte, which arrays of text leave out")
     longest = max(map(len, values), default=0)
     if longest * len(values) > max(_FEW_LETTERS, _LARGEST_WASTE * sum(map(len, values))):
         raise error(

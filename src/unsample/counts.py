@@ -447,7 +447,7 @@ class RankCounts:
             if Path(path).suffix == ".json":
                 return cls.from_json(Path(path).read_text(encoding="utf-8"), source)
             with Path(path).open("rb") as file:
-                return cls.from_arrays(read_arrays(file, source), source)
+                return cls.from_arrays(read_arrays(file, f"rank counts from {source}"), source)
         except InputError:
             raise
         except (OSError, ValueError) as problem:

@@ -106,7 +106,7 @@ def _read_lists(content: bytes, where: str) -> Columns:
 
 def _read_arrays(content: bytes, where: str) -> Columns:
     """Read the arrays ``user`` and ``item`` of a NumPy archive."""
-    arrays = read_arrays(io.BytesIO(content), where)
+    arrays = read_arrays(io.BytesIO(content), f"{where}, which must hold the arrays user and item,")
     if not {"user", "item"} <= set(arrays):
         raise FileError(f"{where} must hold the arrays user and item, got {', '.join(arrays)}")
     user, item = (as_integer_array(name, arrays[name], error=FileError) for name in _IDS)

@@ -84,6 +84,7 @@ class Interactions:
         item = as_integer_array("item", item, error=InputError).astype(np.int64)
         if not len(user):
             raise DatasetError(f"{name or 'interactions'} must hold at least one pair, got none")
+        _check_length("item", item, "user", len(user))
         rows = cls(
             user=user,
             item=item,

@@ -207,14 +207,20 @@ def _read_parquet(path: Path, chosen: dict[str, str | int]) -> _Table:
                 raise InputError(f"{role} must be the name of a column, got {column!r}")
             _check_present(path, role, column, present)
         table = parquet.read_table(path, columns=list(chosen.values()))
-    except (OSError, arrow.ArrowException) as problem:
+        return _Table(
+            path, {role: _present(path, role, table[name]) for role, name in chosen.items()}
+        )
+    except (OSError, UnicodeError, arrow.ArrowException) as problem:
         raise FileError(f"cannot read {str(path)!r}: {problem}") from problem
-    columns = {role: table.column(column) for role, column in chosen.items()}
-    for role, values in columns.items():
-        if values.null_count:
-            row = int(np.argmax(values.is_null().to_numpy()))
-            raise FileError(f"{str(path)!r}, row {row}: the {role} must not be missing")
-    return _Table(path, {role: values.to_numpy() for role, values in columns.items()})
+
+
+def _present(path: Path, role: str, values: Any) -> npt.NDArray[Any]:
+    """Return a column of Parquet in which no value is missing."""
+    if values.null_count:
+        row = int(np.argmax(values.is_null().to_numpy()))
+        raise FileError(f"{str(path)!r}, row {row}: the {role} must not be missing")
+    array: npt.NDArray[Any] = values.to_numpy()
+    return array
 
 
 # -- converting -------------------------------------------------------------------------------
