@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -40,8 +42,10 @@ _SAMPLERS_REFUSED = (
 
 #: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
 _STIRLING_FROM = 16.0
-#: How far from the last rank the bounds of the hypergeometric law can be felt.
+#: Bins this wide are looked at in a few places, even where the law is not smooth.
 _KINK_REACH = 64
+#: Minus the logarithm of a probability that is as good as zero.
+_NEVER = 37.0
 #: Most numbers in one block when probabilities of ranges of ranks are summed.
 _BLOCK = 4_000_000
 
@@ -133,14 +137,28 @@ class Design:
         low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
         if np.array_equal(low, high):
             return self.pmf(low[:, None], rank[None, :])
-        result = np.empty((len(low), len(rank)))
-        step = max(1, _BLOCK // max(len(rank), 1))
+        least, most = self._reachable(rank)
+        result = np.zeros((len(low), len(rank)))
         for row, (first, last) in enumerate(zip(low, high, strict=True)):
-            result[row] = sum(
-                self.pmf(np.arange(start, min(start + step, last + 1))[:, None], rank).sum(axis=0)
+            near = np.flatnonzero((last >= least) & (first <= most))
+            step = max(1, _BLOCK // max(len(near), 1))
+            result[row, near] = sum(
+                self.pmf(
+                    np.arange(start, min(start + step, last + 1))[:, None], rank[None, near]
+                ).sum(axis=0)
                 for start in range(first, last + 1, step)
             )
         return result
+
+    def _reachable(self, rank: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the greatest sampled rank that each rank has any chance to give.
+
+        By Bernstein's inequality what is left out has a probability below e^-161, or 1e-70.
+        """
+        share = (rank - 1.0) / (self.items - 1.0)
+        spread = np.sqrt(self.sampled * share * (1.0 - share))
+        middle, reach = 1.0 + self.sampled * share, 18.0 * spread + 110.0
+        return middle - reach, middle + reach
 
     def matrix(self, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
         """Return the mean of P(low <= r <= high | R) over the ranks of each bin.
@@ -154,25 +172,34 @@ class Design:
         inside = grid.low <= self.items
         result = np.zeros((len(low), len(grid)))
         result[:, inside] = mean_over(
-            lambda ranks: self.range_pmf(low, high, ranks),
+            lambda ranks: self.range_pmf(low, high, self._true_ranks(ranks)),
             grid.low[inside],
             reach[inside],
             one_by_one=self._has_kinks(grid.low[inside], reach[inside]),
         )
         return np.asarray(result * ((reach - grid.low + 1).clip(min=0) / grid.width))
 
-    def _has_kinks(self, first: IntArray, last: IntArray) -> BoolArray:
-        """Return the bins over which P(r | R) is not smooth, narrow enough to visit each rank.
+    @property
+    def _kinks(self) -> float:
+        """Return how far from the first and the last rank the bounds of the law are felt.
 
         Without replacement r - 1 <= R - 1 and n - r <= N - R. Where a share f of the items is
-        sampled, these bounds are met with probability f^(R-1) and f^(N-R): near either end, or
-        everywhere when f is large. At the upper end ranks stand alone.
+        sampled, these bounds are met with probability f^(R-1) and f^(N-R).
         """
         if self.replacement:
-            return np.zeros(len(first), dtype=bool)
+            return 0.0
+        return max(_KINK_REACH, _NEVER / -math.log(self.sampled / (self.items - 1.0)))
+
+    def _true_ranks(self, places: FloatArray) -> FloatArray:
+        """Return the places where a bin is looked at, true ranks where only they have a law."""
+        near = (places <= self._kinks) | (places > self.items - self._kinks)
+        return np.where(near, np.rint(places), places)
+
+    def _has_kinks(self, first: IntArray, last: IntArray) -> BoolArray:
+        """Return the bins over which P(r | R) is not smooth, narrow enough to visit each rank."""
         narrow = last - first < _KINK_REACH
-        dense_sample = self.sampled > 0.5 * self.items
-        return np.asarray(narrow & (dense_sample | (last > self.items - _KINK_REACH)))
+        near = (first <= self._kinks) | (last > self.items - self._kinks)
+        return np.asarray(narrow & near & (not self.replacement))
 
     def draw(
         self, ranks: npt.ArrayLike, *, rng: Seed = None, size: tuple[int, ...] = ()

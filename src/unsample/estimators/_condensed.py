@@ -15,7 +15,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample.counts import DesignCells
-from unsample.estimators._observed import Observed
+from unsample.estimators._observed import Observed, sharpest_sample
 from unsample.grid import RankGrid
 from unsample.sampling import Design
 
@@ -51,8 +51,7 @@ class Condensed:
     def of(cls, observed: Observed) -> Condensed:
         """Condense the cells and the grid of ``observed``."""
         unknown = observed.unknown_part()
-        largest = int(unknown.counts.sampled.max())
-        grid = _coarse_grid(observed.grid.items, largest)
+        grid = _coarse_grid(observed.grid.items, sharpest_sample(unknown.counts))
         known, known_shares = _known_rows(observed, grid)
         parts = [(known * observed.known_share.mean(), known_shares)]
         left = (1.0 - observed.known_share)[:, None]

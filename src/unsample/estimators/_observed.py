@@ -20,7 +20,7 @@ from unsample.errors import DesignError, InputError, RankError
 from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
-__all__ = ["SEEN", "Observed", "Pool", "group_catalogues"]
+__all__ = ["SEEN", "Observed", "Pool", "group_catalogues", "sharpest_sample"]
 
 #: What became of the items that a user had seen in training: left out of the candidates (the
 #: everyday protocol), or kept among them (that of Jin et al., AAAI 2021).
@@ -89,7 +89,7 @@ class Observed:
         counts, shares = _group_with_shares(counts, weights / totals)
         if grid is None:
             grid = RankGrid.build(
-                counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
+                counts.largest_catalogue, sampled=sharpest_sample(counts), cutoffs=cutoffs
             )
         return cls(counts, shares, grid, seen)
 
@@ -194,7 +194,7 @@ def _full(counts: RankCounts) -> BoolArray:
     return np.asarray(counts.sampled == counts.items - 1)
 
 
-def _sharpest_sample(counts: RankCounts) -> int:
+def sharpest_sample(counts: RankCounts) -> int:
     """Return the size of a sample with replacement that sees ranks as sharply as the best here.
 
     Without replacement the variance falls by the share of items not sampled. Known ranks need no
