@@ -41,6 +41,8 @@ __all__ = ["DesignCells", "RankCounts", "Targets"]
 _FORMAT = "unsample.RankCounts/1"
 _INTEGER_FIELDS = ("sampled", "items", "low", "high", "count")
 _FLOAT_FIELDS = ("weight", "weight_squared")
+#: Squares of larger weights, summed, would leave what floats can hold.
+_LARGEST_WEIGHT = 1e100
 #: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
 _CHUNK = 1 << 16
 
@@ -594,11 +596,12 @@ def _as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
         raise InputError(f"weights must be numbers: {problem}") from problem
     if array.shape != (size,):
         raise InputError(f"weights must be {size} numbers, one a rank, got shape {array.shape}")
-    bad = ~(np.isfinite(array) & (array >= 0))
+    bad = ~((array >= 0) & (array <= _LARGEST_WEIGHT))
     if bad.any():
         where = int(np.argmax(bad))
         raise InputError(
-            f"weights must be finite and not negative, got {array[where]} at position {where}"
+            f"weights must be finite and not negative, and at most {_LARGEST_WEIGHT:g}, got "
+            f"{array[where]} at position {where}"
         )
     return array
 
