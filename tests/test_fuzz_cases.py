@@ -63,6 +63,8 @@ CASES = [
     ("rank-jsonl", b'{"better": 0, "tied": 1, "items": 18446744073709551616, "sampled": 9}\n'),
     ("rank-csv", b"better,tied\n0,9223372036854775807\n"),
     ("rank-csv-polars", b"rank,count,t\n1,1E4001,."),
+    ("rank-csv-by-target", b"rank,weight,items,sampled\n1,1e200,100,9\n"),
+    ("rank-csv", b"better,tied,weight,items,sampled\n1,1,1e200,100,9\n"),
     ("method-name", b"map(strength=" + LONG + b")"),
     ("method-name", b"map(strength=1e400)"),
     ("published-number", b"HR=1e9999999"),

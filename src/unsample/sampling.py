@@ -13,9 +13,8 @@ are averaged at fractional ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt

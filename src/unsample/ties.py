@@ -35,6 +35,8 @@ TIE_RULES: tuple[TieRule, ...] = ("random", "realistic", "optimistic", "pessimis
 
 _KEYS = ("sampled", "items", "better", "tied")
 _SUMS = ("count", "weight", "weight_squared")
+#: Squares of larger weights, summed, would leave what floats can hold.
+_LARGEST_WEIGHT = 1e100
 #: Places that the random rule draws at once; a gigabyte of them.
 _MOST_PLACES = 1 << 27
 
@@ -112,6 +114,8 @@ class Comparisons:
         beaten, size = _whole("better", better), np.size(better)
         times = np.ones(size, np.int64) if count is None else _whole("count", count)
         weight = np.ones(size) if weights is None else np.asarray(weights, dtype=np.float64)
+        if not (np.abs(weight) <= _LARGEST_WEIGHT).all():
+            raise InputError(f"weights must be finite, and at most {_LARGEST_WEIGHT:g}")
         return cls(
             sampled=np.broadcast_to(_whole("sampled", sampled), size),
             items=np.broadcast_to(_whole("items", items), size),

@@ -462,12 +462,12 @@ def _compressed(
 def _run_folders(desk: _Desk) -> Iterable[Target]:
     spec = Spec(datasets=("ml-1m",), protocols=("paper",), recommenders=("ease",), repeats=2)
     (desk.folder / "run").mkdir(exist_ok=True)
-    folder = RunFolder.claim(desk.folder / "run", spec)
     (cell,) = spec.tables()
     shape = (2, len(spec.columns))
     values = {label: np.full(shape, 0.5) for label in spec.labels_of(cell)}
-    folder.save(cell, CellResult(np.ones(shape[1]), values, {"exact": np.linspace(0, 1, 5)}))
-    folder.save_ranks(cell, Ranks(np.array([1, 5]), np.array([9, 9])))
+    with RunFolder.claim(desk.folder / "run", spec) as folder:
+        folder.save(cell, CellResult(np.ones(shape[1]), values, {"exact": np.linspace(0, 1, 5)}))
+        folder.save_ranks(cell, Ranks(np.array([1, 5]), np.array([9, 9])))
     cells = folder.path / "cells"
     parts = {"run-cell": cells / f"{cell.name}.npz", "run-ranks": cells / f"ranks.{cell.name}"}
     parts["run-ranks"] = next(cells.glob("ranks.*.npz"))
@@ -475,7 +475,12 @@ def _run_folders(desk: _Desk) -> Iterable[Target]:
     for name, path in parts.items():
         yield Target(name, _replacing(path, reads[name]), [path.read_bytes()], (), repacked)
     written = folder.path / "spec.json"
-    parse = _replacing(written, lambda: RunFolder.claim(folder.path, spec, resume=True))
+
+    def claim() -> None:
+        with RunFolder.claim(folder.path, spec, resume=True):
+            pass
+
+    parse = _replacing(written, claim)
     yield Target("run-spec", parse, [written.read_bytes()], (b"digest", b'"', b"{", b"}"))
     yield from _results(desk)
     name = "recall.toml"
