@@ -84,13 +84,13 @@ CASES = [
     ("registry", b"a=1"),
     # Compressed files that end early or hold nonsense.
     ("trec-run-gz", b"\x1f\x8b"),
-    ("trec-run-gz", gzip.compress(b"q1 Q0 d1 1 0.9 me\n")[:-9] + b"\xff" * 9),
+    ("trec-run-gz", gzip.compress(b"q1 Q0 d1 1 0.9 me\n", mtime=0)[:-9] + b"\xff" * 9),
     # Text that is none, and headers that Python would warn about.
     ("rank-npz", _archive(rank=_npy([1]), user=_npy(["a"])[:-4] + b"\xff\xff\xff\x7f")),
     ("rank-npz", _archive(rank=b"\x93NUMPY\x01\x00\x08\x00'\\d'    ")),
     ("rank-npz", _npy([1, 2])),
     ("data-arrays", _archive(user=_npy([0, 1]), item=_npy(np.arange(0)))),
-    ("interactions-gz", gzip.compress(b"user,item,rating,time\n\0,2,1,1\n1,a,1,1\n")),
+    ("interactions-gz", gzip.compress(b"user,item,rating,time\n\0,2,1,1\n1,a,1,1\n", mtime=0)),
     (
         "interactions-parquet",
         _parquet({"us\xe9r": [1], "item": [2]}).replace(b"\xc3\xa9", b"\xfe\xfe"),

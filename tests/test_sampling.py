@@ -130,6 +130,28 @@ def test_bins_are_averaged_over_bounds_that_many_samples_meet(sampled):
     assert np.abs(design.matrix(r, r, grid) - expected)[:, narrow].max() < 1e-9
 
 
+@pytest.mark.parametrize("sampled", [200, 290, 297, 298])
+def test_wide_bins_hold_all_probability_where_nearly_all_items_are_drawn(sampled):
+    """Between two ranks the law has no meaning there: it summed to 0.5 in such bins."""
+    design = Design(300, sampled, replacement=False)
+    grid = RankGrid(np.array([1, 2, 20, 100, 200, 280]), 300)
+    r = np.arange(1, design.n + 1)
+    assert np.allclose(design.matrix(r, r, grid).sum(axis=0), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
+    design = Design(60_000, 40_000, replacement)
+    low = np.unique(np.geomspace(1, design.n, 60).astype(np.int64))
+    high = np.append(low[1:] - 1, design.n)
+    ranks = np.array([1.0, 2.0, 30.0, 1000.0, 29_999.0, 59_000.0, 60_000.0])
+    singles = design.pmf(np.arange(1, design.n + 1)[:, None], ranks)
+    expected = np.add.reduceat(singles, low - 1, axis=0)
+    got = design.range_pmf(low, high, ranks)
+    assert np.allclose(got, expected, rtol=1e-12, atol=1e-70)
+    assert (got == 0).mean() > 0.5
+
+
 @pytest.mark.parametrize("block", [1, 7, 40, 10**6])
 def test_ranges_add_up_in_blocks_of_any_size(block, monkeypatch):
     design = Design(500, 40)

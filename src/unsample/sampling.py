@@ -195,10 +195,18 @@ class Design:
         return np.where(near, np.rint(places), places)
 
     def _has_kinks(self, first: IntArray, last: IntArray) -> BoolArray:
-        """Return the bins over which P(r | R) is not smooth, narrow enough to visit each rank."""
+        """Return the bins over which P(r | R) is not smooth, narrow enough to visit each rank.
+
+        It is not near either end, nor across a bin wider than the standard error of a rank.
+        """
+        if self.replacement:
+            return np.zeros(len(first), dtype=bool)
         narrow = last - first < _KINK_REACH
         near = (first <= self._kinks) | (last > self.items - self._kinks)
-        return np.asarray(narrow & near & (not self.replacement))
+        share = ((first + last) / 2.0 - 1.0) / (self.items - 1.0)
+        left = 1.0 - self.sampled / (self.items - 1.0)
+        error = self.items * np.sqrt(share * (1.0 - share) * left / self.sampled)
+        return np.asarray(narrow & (near | (last - first > error)))
 
     def draw(
         self, ranks: npt.ArrayLike, *, rng: Seed = None, size: tuple[int, ...] = ()

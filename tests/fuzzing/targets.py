@@ -436,7 +436,7 @@ def _interaction_files(desk: _Desk) -> Iterable[Target]:
     words = (b"user", b"item", b"rating", b"time", b",", b"\n", b'"')
     yield Target("interactions-csv", reads("pairs.csv"), _TABLES, words)
     for ending, pack, unpack in (
-        ("gz", lambda data: gzip.compress(data, 1), gzip.decompress),
+        ("gz", lambda data: gzip.compress(data, 1, mtime=0), gzip.decompress),
         ("xz", lambda data: lzma.compress(data, preset=0), lzma.decompress),
     ):
         seeds = [pack(text) for text in _TABLES]
@@ -537,4 +537,4 @@ def _trec_files(desk: _Desk) -> Iterable[Target]:
     yield Target("trec-qrels", parse, [_QRELS], words)
     gzipped = lambda mutator, data: gzip.compress(mutator.changed(gzip.decompress(data)), 1)  # noqa: E731
     parse = desk.reader("fuzz.run.gz", lambda path: trec.targets(path, qrels, items=1000).counts)
-    yield Target("trec-run-gz", parse, [gzip.compress(_RUN, 1)], words, gzipped)
+    yield Target("trec-run-gz", parse, [gzip.compress(_RUN, 1, mtime=0)], words, gzipped)
