@@ -43,6 +43,8 @@ _SAMPLERS_REFUSED = (
 _STIRLING_FROM = 16.0
 #: Bins this wide are looked at in a few places, even where the law is not smooth.
 _KINK_REACH = 64
+#: Standard errors of a rank across which three places do not tell what the law does.
+_TOO_WIDE = 3.0
 #: Minus the logarithm of a probability that is as good as zero.
 _NEVER = 37.0
 #: Most numbers in one block when probabilities of ranges of ranks are summed.
@@ -197,7 +199,7 @@ class Design:
     def _has_kinks(self, first: IntArray, last: IntArray) -> BoolArray:
         """Return the bins over which P(r | R) is not smooth, narrow enough to visit each rank.
 
-        It is not near either end, nor across a bin wider than the standard error of a rank.
+        It is not near either end, nor across bins of several standard errors of a rank.
         """
         if self.replacement:
             return np.zeros(len(first), dtype=bool)
@@ -206,7 +208,7 @@ class Design:
         share = ((first + last) / 2.0 - 1.0) / (self.items - 1.0)
         left = 1.0 - self.sampled / (self.items - 1.0)
         error = self.items * np.sqrt(share * (1.0 - share) * left / self.sampled)
-        return np.asarray(narrow & (near | (last - first > error)))
+        return np.asarray(narrow & (near | (last - first > _TOO_WIDE * error)))
 
     def draw(
         self, ranks: npt.ArrayLike, *, rng: Seed = None, size: tuple[int, ...] = ()
