@@ -51,7 +51,9 @@ class Condensed:
     def of(cls, observed: Observed) -> Condensed:
         """Condense the cells and the grid of ``observed``."""
         unknown = observed.unknown_part()
-        grid = _coarse_grid(observed.grid.items, sharpest_sample(unknown.counts))
+        # Where all items are drawn there is no sharper sample than that.
+        sharpest = sharpest_sample(unknown.counts) or int(unknown.counts.sampled.max())
+        grid = _coarse_grid(observed.grid.items, sharpest)
         known, known_shares = _known_rows(observed, grid)
         parts = [(known * observed.known_share.mean(), known_shares)]
         left = (1.0 - observed.known_share)[:, None]

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
@@ -123,12 +124,31 @@ def _signals_held_back() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    endings = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM}
+    endings = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, endings)
+    try:
+        with _handlers_held_back(endings):
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _handlers_held_back(endings: Sequence[signal.Signals]) -> Iterator[None]:
+    """Call handlers afterwards: another thread may hear what this one has masked."""
+    heard: list[int] = []
+    own = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in endings} if own else {}
+    held = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in held:
+        signal.signal(number, lambda number, _: heard.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in held.items():
+            signal.signal(number, handler)
+        for missed in heard:
+            signal.raise_signal(missed)
 
 
 def _hear_all_but_interrupts() -> None:
