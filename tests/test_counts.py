@@ -292,3 +292,56 @@ def test_unwritable_places_are_refused(tmp_path):
         _count([1]).save(tmp_path / "no" / "such" / "folder.npz")
     with pytest.raises(FileError, match=r"\.npz or \.json"):
         _count([1]).save(tmp_path / "counts.pkl")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("replacement", [True], "true or false"),
+        ("replacement", 1, "true or false"),
+        ("weight", 1.0, "a list of weights"),
+        ("weight_squared", [[1.0]], "a list of weights"),
+        ("weight", ["heavy"], "numbers as weights"),
+    ],
+)
+def test_saved_fields_of_the_wrong_kind_are_refused(tmp_path, field, value, words):
+    path = tmp_path / "counts.json"
+    _count([1]).save(path)
+    fields = json.loads(path.read_text()) | {field: value}
+    with pytest.raises(FileError, match=words):
+        RankCounts.from_arrays(fields, "the file")
+
+
+def test_weights_may_be_as_light_and_as_heavy_as_said():
+    for weight in (1e-100, 1e100):
+        assert _count([1, 5], weights=[weight, weight]).effective == pytest.approx(2.0)
+    for weight in (0.99e-100, 1.01e100):
+        with pytest.raises(InputError, match="between 1e-100 and 1e"):
+            _count([1, 5], weights=[1.0, weight])
+
+
+def test_ranks_that_nobody_has_count_for_nothing():
+    counts = RankCounts.from_ranks([1, 2, 3], items=100, sampled=9, count=[2, 0, 1])
+    assert counts.total == 3
+    assert counts.resample(50, rng=0)[:, counts.low == 2].max() == 0
+
+
+def test_resamples_are_one_or_more_and_hold_as_many_targets():
+    with pytest.raises(InputError, match="size must be"):
+        _count([1, 2]).resample(0)
+    assert _count([1]).resample(3, rng=0).tolist() == [[1.0]] * 3
+    assert (_count([1, 2, 2, 9]).resample(20, rng=0).sum(axis=1) == 4).all()
+
+
+def test_the_first_rank_out_of_range_is_named():
+    for wrong, ranks in ((0, [1, 2, 0, 99]), (11, [1, 10, 11, 0])):
+        with pytest.raises(RankError, match=f"got {wrong}"):
+            _count(ranks)
+
+
+def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
+    one = np.array([1])
+    cells = RankCounts(9 * one, 50 * one, one, one, one, 1.0 * one, 1.0 * one)
+    assert cells.replacement
+    both = cells + _count([1])
+    assert "items=50..100" in repr(both)

@@ -69,8 +69,8 @@ ROOMS = {
 }
 #: The small, fast tests of these rooms; the doctests of the rooms themselves come on top.
 TESTS = (
-    "auto", "contract", "counts", "distribution", "estimation", "estimators", "grid", "metrics",
-    "observed", "repeats", "sampling", "simplex", "smooth", "solvers", "ties",
+    "auto", "contract", "counts", "distribution", "estimation", "estimators", "golden", "grid",
+    "metrics", "observed", "repeats", "sampling", "simplex", "smooth", "solvers", "ties",
 )  # fmt: skip
 GOAL = 0.85
 #: A mutant may take this long, and this many times what its tests took; in processor time.
