@@ -79,7 +79,7 @@ CASES = [
     for case in ("one", "kept", "several", "batch")
     for method in METHODS
     # The mapping of cutoffs knows one design, and recall alone.
-    if not (method == "recall_map")
+    if method != "recall_map"
 ]
 
 
