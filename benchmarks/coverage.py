@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
+from accuracy import Problem
 
 import unsample
-from unsample.datasets import load_ranks
 from unsample.errors import UnsampleWarning
 from unsample.sampling import draw_sampled_ranks
 
@@ -58,7 +58,7 @@ def simulate(
     dataset: str, protocol: str, recommender: str, sampled: int, seen: str | None, size: int
 ) -> list[Cell]:
     """Return the coverage of every metric over ``size`` draws of sampled ranks."""
-    truth = load_ranks(dataset, recommender, protocol=protocol)
+    truth = Problem(protocol, dataset, recommender, sampled + 1).truth()
     exact = unsample.exact(truth.ranks, items=truth.items, metrics=METRICS, resamples=0)
     rng = np.random.default_rng([sampled, size])
     limits = np.empty((size, len(METRICS), 6))
