@@ -49,8 +49,10 @@ LEFT_OUT = (
     "--ignore=tests/test_docs.py",
     "--ignore=tests/test_mutate.py",
     "--ignore=tests/test_recommenders.py",
-    "--deselect=tests/test_evaluation.py"
-    "::test_validation_chooses_the_epochs_and_then_all_pairs_are_learnt",
+    (
+        "--deselect=tests/test_evaluation.py"
+        "::test_validation_chooses_the_epochs_and_then_all_pairs_are_learnt"
+    ),
 )
 OLDEST = re.search(r"\d+\.\d+", PROJECT["project"]["requires-python"])[0]  # type: ignore[index]
 #: Old libraries call what newer ones below them deprecate: no failure of ours.
