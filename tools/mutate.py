@@ -62,8 +62,8 @@ ROOMS = {
     "metrics": ("metrics",),
     "counts": ("counts",),
     "distribution": ("distribution",),
-    "simplex": ("simplex", "solvers"),
-    "estimators": ("auto", "estimators", "observed", "repeats", "smooth"),
+    "simplex": ("simplex", "solvers", "golden"),
+    "estimators": ("golden", "auto", "estimators", "observed", "repeats", "smooth"),
     "grid": ("grid",),
     "ties": ("ties",),
 }

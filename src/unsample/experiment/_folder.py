@@ -136,7 +136,11 @@ class RunFolder:
             return None
         except NotADirectoryError as problem:
             raise FileError(f"out must be a folder, got the file {str(self.path)!r}") from problem
-        except (OSError, KeyError, RecursionError, TypeError, ValueError) as problem:
+        except OSError as problem:
+            raise FileError(
+                f"cannot read {str(path)!r}: {problem.strerror or problem}; choose another folder"
+            ) from problem
+        except (KeyError, RecursionError, TypeError, ValueError) as problem:
             raise FileError(
                 f"{str(path)!r} cannot be read, so whose run this is cannot be known; "
                 "choose another folder, or --force to start again"
