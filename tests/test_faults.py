@@ -438,6 +438,25 @@ def test_a_signal_waits_until_workers_are_told_what_to_do(monkeypatch):
     assert told == ["start", "start", "end", "end"]
 
 
+def test_interrupts_do_not_reach_workers_that_start():
+    """What multiprocessing starts beside the first of them used to unmask the signals again."""
+    script = (
+        "import multiprocessing, os, signal\n"
+        "from unsample.experiment._workers import _signals_held_back\n"
+        "if __name__ == '__main__':\n"
+        "    with _signals_held_back():\n"
+        "        process = multiprocessing.get_context('spawn').Process(target=os.getpid)\n"
+        "        process.start()\n"
+        "        masked = signal.pthread_sigmask(signal.SIG_BLOCK, [])\n"
+        "    process.join()\n"
+        "    print(signal.SIGINT in masked)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True\n"
+
+
 # -- downloads --------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import TypeAlias
 
@@ -125,6 +126,8 @@ def _signals_held_back() -> Iterator[None]:
         yield
         return
     endings = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    # Whoever starts this helper of multiprocessing has its signals unmasked: it must run already.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, endings)
     try:
         with _handlers_held_back(endings):
