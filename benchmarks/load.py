@@ -409,7 +409,7 @@ def leak_work(name: str) -> Callable[[int], object]:
             {"a": ranks[seed % 3], "b": ranks[(seed + 1) % 3]}, **design, method="mle", rng=seed
         ).to_dict(),
         "published": lambda seed: unsample.published(
-            {"HR@1": 0.1 + 0.001 * (seed % 7), "HR@10": 0.5}, **{**design, "users": 900}
+            {"HR@1": f"{(90 + seed % 7) / 900:.4f}", "HR@10": "0.5000"}, **{**design, "users": 900}
         ).to_dict(),
         "plan": lambda seed: unsample.plan(items=1000, users=500, repeats=20, rng=seed).to_dict(),
         "evaluate": lambda seed: unsample.evaluate(
