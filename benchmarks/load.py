@@ -413,7 +413,7 @@ def leak_work(name: str) -> Callable[[int], object]:
         ).to_dict(),
         "plan": lambda seed: unsample.plan(items=1000, users=500, repeats=20, rng=seed).to_dict(),
         "evaluate": lambda seed: unsample.evaluate(
-            (users, factors), targets, items=60, design="exact", metrics="Recall@10", rng=seed
+            (users, factors), targets, items=60, design="exact", metrics="Recall@10", seed=seed
         ).to_dict(),
     }
     return work[name]

@@ -566,7 +566,7 @@ def _bincount(ranks: npt.NDArray[np.integer[Any]], design: Design) -> IntArray:
         chunk = ranks[start : start + _CHUNK]
         if chunk.min() < 1 or chunk.max() > design.n:
             _refuse_rank(chunk, start, design)
-        total += np.bincount(chunk, minlength=design.n + 1)
+        total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
     return total[1:]
 
 
