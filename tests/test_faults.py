@@ -670,6 +670,8 @@ def test_characters_that_a_terminal_lacks_are_no_traceback(monkeypatch):
 def test_the_imports_can_be_interrupted_in_peace():
     script = (
         "import os, signal, sys\n"
+        # What a shell starts in the background ignores interrupts.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from unsample.cli import main\n"
         "assert 'numpy' not in sys.modules, 'importing the way in takes no time'\n"
         "def hear(event, arguments):\n"
