@@ -110,8 +110,10 @@ def test_the_engines_and_the_plain_reader_agree(write, engine):
 
 def test_large_text_files_are_streamed(write, monkeypatch):
     path = str(write("ranks.csv", {"rank": [1, 2]}))
-    monkeypatch.setattr(rankfiles, "_LARGE_TEXT", 1)
-    monkeypatch.setattr(rankfiles, "_read_bytes", lambda path: pytest.fail("read at once"))
+    monkeypatch.setattr("unsample.rankfiles._read._LARGE_TEXT", 1)
+    monkeypatch.setattr(
+        "unsample.rankfiles._read.read_bytes", lambda path: pytest.fail("read at once")
+    )
     assert rankfiles.read_counts(path, **DESIGN).total == 2
 
 

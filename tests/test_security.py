@@ -170,7 +170,7 @@ def test_metadata_of_parquet_files_is_not_run(tmp_path):
     parquet.write_table(table, tmp_path / "ranks.parquet")
     content = (tmp_path / "ranks.parquet").read_bytes()
     assert READERS["ranks"](tmp_path / "ranks.parquet").total == 2
-    table = rankfiles._parse_parquet(content, "standard input", None)
+    table = rankfiles._formats._parse_parquet(content, "standard input", None)
     assert table.columns["rank"] == [1, 2]
     assert not Bomb.went_off
 
