@@ -30,17 +30,29 @@ def _population(rng: np.random.Generator) -> np.ndarray:
     return np.ceil(ITEMS * rng.beta(0.6, 2.0, size=USERS)).astype(int).clip(1, ITEMS)
 
 
-def _simulate(method: str, size: int, items: int = ITEMS) -> dict[str, np.ndarray]:
-    """Return (value, low, high, truth) by metric, the truth being that of users like these."""
+@dataclass(frozen=True)
+class Told:
+    """What the estimator is told of the samples: the truth, or a planted error."""
+
+    items: int = ITEMS
+    #: How often every user is counted.
+    copies: int = 1
+
+
+TRUTH = Told()
+
+
+def _simulate(method: str, size: int, told: Told = TRUTH) -> dict[str, np.ndarray]:
+    """Return rows by metric: value, interval of chance, whole interval, truth of such users."""
     rng = np.random.default_rng(99)
     limit = np.ceil(ITEMS * rng.beta(0.6, 2.0, size=2_000_000)).astype(int).clip(1, ITEMS)
     truth = unsample.exact(limit, items=ITEMS, metrics=METRICS, resamples=0)
-    rows: dict[str, list[tuple[float, float, float, float]]] = {m: [] for m in METRICS}
+    rows: dict[str, list[tuple[float, ...]]] = {m: [] for m in METRICS}
     for _ in range(size):
         ranks = Design(ITEMS, SAMPLED).draw(_population(rng), rng=rng)
         result = unsample.estimate(
-            ranks,
-            items=items,
+            np.tile(ranks, told.copies),
+            items=told.items,
             sampled=SAMPLED,
             metrics=METRICS,
             method=method,
@@ -49,21 +61,36 @@ def _simulate(method: str, size: int, items: int = ITEMS) -> dict[str, np.ndarra
         )
         for m in METRICS:
             entry = result[m]
-            rows[m].append((entry.value, *entry.sampling_interval(0.95), truth[m].value))
+            chance, whole = entry.sampling_interval(0.95), entry.interval(0.95)
+            rows[m].append((entry.value, *chance, *whole, truth[m].value))
     return {m: np.array(values) for m, values in rows.items()}
 
 
-def _covers(method: str, found: dict[str, np.ndarray]) -> list[Finding]:
-    promise = "bootstrap intervals cover where the sample resolves"
+def _chance(method: str, found: dict[str, np.ndarray]) -> list[Finding]:
+    """Return how often intervals of chance hold the mean of the method's values.
+
+    They say how a method's value varies, so its bias is no part of them: NDCG@100 of ``mle`` is 4 %
+    too low here, and they hold the truth in 90 % of the simulations.
+    """
+    promise = "intervals of chance hold the mean of a method's values"
     return [
-        coverage(promise, f"{method} {metric}", rows[:, 1], rows[:, 2], rows[0, 3], 0.88)
-        for metric, rows in found.items()
+        coverage(promise, f"{method} {m}", rows[:, 1], rows[:, 2], rows[:, 0].mean(), 0.91)
+        for m, rows in found.items()
+    ]
+
+
+def _whole(method: str, found: dict[str, np.ndarray]) -> list[Finding]:
+    promise = "intervals cover the truth where the sample resolves"
+    return [
+        coverage(promise, f"{method} {m}", rows[:, 3], rows[:, 4], rows[0, 5], 0.93)
+        for m, rows in found.items()
     ]
 
 
 @pytest.mark.parametrize("method", ["mle", "beta"])
-def test_bootstrap_intervals_cover_where_the_sample_resolves(method, ledger):
-    keep(ledger(_covers(method, _simulate(method, simulations(200)))))
+def test_intervals_hold_what_they_promise_where_the_sample_resolves(method, ledger):
+    found = _simulate(method, simulations(400))
+    keep(ledger([*_chance(method, found), *_whole(method, found)]))
 
 
 def test_bias_of_mle_is_small_where_the_sample_resolves(ledger):
@@ -72,7 +99,7 @@ def test_bias_of_mle_is_small_where_the_sample_resolves(ledger):
             "the bias of mle is small where the sample resolves",
             metric,
             "relative bias",
-            abs(rows[:, 0].mean() / rows[0, 3] - 1),
+            abs(rows[:, 0].mean() / rows[0, -1] - 1),
             0.05,
             False,
             len(rows),
@@ -85,15 +112,23 @@ def test_bias_of_mle_is_small_where_the_sample_resolves(ledger):
 def test_auc_is_unbiased_even_naively(ledger):
     rows = _simulate("naive", simulations(200))["AUC"]
     promise = "AUC of the sample is that of the catalogue"
-    keep(ledger([bias(promise, "naive", rows[:, 0], rows[0, 3], allowed=1e-3)]))
+    keep(ledger([bias(promise, "naive", rows[:, 0], rows[0, -1], allowed=1e-3)]))
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_a_wrong_catalogue_size_fails_these_promises(ledger):
     """A planted error must be seen: with N off by a half, intervals no longer cover."""
-    found = _simulate("mle", simulations(60), items=int(1.5 * ITEMS))
-    findings = ledger(_covers("mle", found), planted="N half too large, bootstrap intervals")
+    found = _simulate("mle", simulations(60), Told(items=int(1.5 * ITEMS)))
+    findings = ledger(_whole("mle", found), planted="N half too large, whole intervals")
     with pytest.raises(BrokenPromiseError, match=r"Recall@100\): coverage"):
+        keep(findings)
+
+
+def test_users_counted_three_times_fail_these_promises(ledger):
+    """A planted error must be seen: intervals of chance that are too narrow by a factor of 1.7."""
+    found = _simulate("mle", simulations(60), Told(copies=3))
+    findings = ledger(_chance("mle", found), planted="users counted three times")
+    with pytest.raises(BrokenPromiseError, match=r"intervals of chance"):
         keep(findings)
 
 
