@@ -42,7 +42,9 @@ _SAMPLERS_REFUSED = (
 #: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
 _STIRLING_FROM = 16.0
 #: Bins this wide are looked at in a few places, even where the law is not smooth.
-_KINK_REACH = 64
+_WIDE = 64
+#: At least this many ranks at either end are taken to have a law that is not smooth.
+_LEAST_REACH = 64
 #: Standard errors of a rank across which three places do not tell what the law does.
 _TOO_WIDE = 3.0
 #: Minus the logarithm of a probability that is as good as zero.
@@ -189,7 +191,7 @@ class Design:
         """
         if self.replacement:
             return 0.0
-        return max(_KINK_REACH, _NEVER / -math.log(self.sampled / (self.items - 1.0)))
+        return max(_LEAST_REACH, _NEVER / -math.log(self.sampled / (self.items - 1.0)))
 
     def _true_ranks(self, places: FloatArray) -> FloatArray:
         """Return the places where a bin is looked at, true ranks where only they have a law."""
@@ -203,7 +205,7 @@ class Design:
         """
         if self.replacement:
             return np.zeros(len(first), dtype=bool)
-        narrow = last - first < _KINK_REACH
+        narrow = last - first < _WIDE
         near = (first <= self._kinks) | (last > self.items - self._kinks)
         share = ((first + last) / 2.0 - 1.0) / (self.items - 1.0)
         left = 1.0 - self.sampled / (self.items - 1.0)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,34 +14,25 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice, check_integer
 from unsample.counts import RankCounts
-from unsample.errors import DesignError, InputError, ScoreError, UnresolvedWarning
+from unsample.errors import InputError, ScoreError
 from unsample.estimation import (
-    DEFAULT_METHOD,
     DEFAULT_METRICS,
-    Estimates,
-    exact,
-    quiet_estimate,
 )
 from unsample.estimators import Estimator
-from unsample.evaluation._checkpoint import Checkpoint, State, identity
-from unsample.evaluation._designs import Adaptive, Design, Standing, as_design
-from unsample.evaluation._law import merged_sizes
+from unsample.evaluation._checkpoint import Checkpoint, identity
+from unsample.evaluation._designs import Design, as_design
+from unsample.evaluation._outcome import ADAPTIVE_METHOD, Outcome
 from unsample.evaluation._result import Evaluated
+from unsample.evaluation._run import Run
 from unsample.evaluation._scorers import Scorer, as_scorer
 from unsample.evaluation._targets import as_candidates
 from unsample.metrics import Metric
 from unsample.ranking import (
     LARGEST_ORDER,
     Candidates,
-    Counted,
-    Orders,
     Progress,
     Scan,
     Tally,
-    count_all,
-    count_all_on_device,
-    keyed_rank,
-    refuse_infinite_targets,
 )
 
 if TYPE_CHECKING:
@@ -57,10 +46,6 @@ _TIE_RULES = ("random", "optimistic", "pessimistic")
 _PROBE = (16, 32)
 #: How far scores of two calls may differ, as a part of their spread, and still be rounding.
 _ROUNDING = 1e-3
-#: How many targets may speak for the others on the top K.
-_SPEAKERS = 30
-#: Under an adaptive design the data decide, so EM may stop earlier than on fixed samples.
-ADAPTIVE_METHOD = "mle(iterations=30)"
 
 
 def evaluate(
@@ -250,7 +235,7 @@ def evaluate_scan(
     place = None
     if checkpoint is not None:
         place = Checkpoint(Path(checkpoint), _identity(scan, design, ties, seed), probe)
-    run = _Run(
+    run = Run(
         scan,
         design,
         scorer,
@@ -263,7 +248,7 @@ def evaluate_scan(
         progress,
     )
     state = run.finish()
-    outcome = _Outcome.read(run, state.tally)
+    outcome = Outcome.read(run, state.tally)
     # Without a list of seen items it is not known whether there were any to leave out.
     if scan.candidates.seen is not None:
         said = "excluded"
@@ -283,240 +268,6 @@ def evaluate_scan(
         None if weights is None else np.asarray(weights, dtype=np.float64),
         (*estimates.warnings, *_infinity_notes(state.tally, scan.candidates.users)),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """An evaluation under way: rounds of comparisons until the design has enough."""
-
-    scan: Scan
-    design: Design
-    scorer: Scorer
-    ties: str
-    batch: int
-    workers: int
-    device: str | None
-    precision: str
-    checkpoint: Checkpoint | None
-    progress: Progress | None
-
-    def finish(self) -> State:
-        """Go from the checkpoint, or from nothing, to the end."""
-        total = len(self.scan.others)
-        state = self.checkpoint.load() if self.checkpoint is not None else None
-        if state is None:
-            state = State(Tally.empty(total), np.zeros(total, dtype=np.int64))
-        with self._kept(state):
-            while True:
-                self._reach_goal(state)
-                goal = self.design.goal(self._standing(state.tally))
-                if not (goal > state.tally.scored).any():
-                    break
-                state.goal[:] = goal
-        return state
-
-    @property
-    def others(self) -> IntArray:
-        """Return how many candidates each target has beside itself."""
-        return self.scan.others
-
-    def _standing(self, tally: Tally) -> Standing:
-        lot = np.argsort(self.scan.keys, kind="stable")
-        return Standing(tally.scored, self.beaten(tally), self.others, lot)
-
-    def _reach_goal(self, state: State) -> None:
-        for asked in self._compare(state):
-            state.asked += asked
-            if self.checkpoint is not None:
-                self.checkpoint.save(state)
-            if self.progress is not None:
-                done = int(np.count_nonzero(state.tally.scored >= state.goal))
-                self.progress(done, len(state.goal), f"{int(state.tally.scored.sum()):,} scored")
-
-    def _compare(self, state: State) -> Iterator[int]:
-        if self.scorer.score_all is not None and self._all_or_nothing(state):
-            unfinished = np.flatnonzero(state.tally.scored < state.goal)
-            return self._count_all(state.tally, unfinished)
-        return self.scan.advance(state.tally, state.goal, batch=self.batch, workers=self.workers)
-
-    def _all_or_nothing(self, state: State) -> bool:
-        """Return whether every target is either done with all its candidates or untouched."""
-        untouched, done = state.tally.scored == 0, state.tally.scored == self.others
-        return bool(((state.goal == self.others) & (untouched | done)).all())
-
-    def _count_all(self, tally: Tally, rows: IntArray) -> Iterator[int]:
-        """Compare targets with all their candidates at once, from whole rows of scores."""
-        if not len(rows):
-            return
-        candidates = self.scan.candidates.take(rows)
-        for part in self._counted(candidates):
-            at = rows[part.place]
-            refuse_infinite_targets(
-                part.own, candidates.users[part.place], candidates.targets[part.place]
-            )
-            tally.better[at], tally.equal[at] = part.better, part.equal
-            tally.scored[at] = self.others[at]
-            yield len(at) * candidates.items
-
-    def _counted(self, candidates: Candidates) -> Iterator[Counted]:
-        if self.device is not None:
-            assert self.scorer.factors is not None
-            return count_all_on_device(
-                self.scorer.factors, candidates, device=self.device, precision=self.precision
-            )
-        assert self.scorer.score_all is not None
-        return count_all(self.scorer.score_all, candidates)
-
-    def beaten(self, tally: Tally) -> IntArray:
-        """Return how often each target is beaten for sure.
-
-        Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
-        """
-        rule = "optimistic" if self.design.exact and self.ties == "random" else self.ties
-        return tally.beaten(rule)
-
-    @contextmanager
-    def _kept(self, state: State) -> Iterator[None]:
-        """Save the state at the end, and also when something goes wrong on the way."""
-        try:
-            yield
-        finally:
-            if self.checkpoint is not None:
-                self.checkpoint.save(state, now=True)
-
-
-@dataclass(frozen=True, eq=False)
-class _Outcome:
-    """The rank of each target, ``low..high`` among ``sampled + 1`` items of ``others + 1``."""
-
-    design: Design
-    low: IntArray
-    high: IntArray
-    sampled: IntArray
-    others: IntArray
-
-    @classmethod
-    def read(cls, run: _Run, tally: Tally) -> _Outcome:
-        """Read ranks off what was counted."""
-        others = run.others
-        if not run.design.exact:
-            ranks = 1 + tally.beaten(run.ties)
-            return cls(run.design, ranks, ranks, tally.scored, others)
-        place = Orders(others, run.scan.keys).tie_place(np.arange(len(others)))
-        ranks = keyed_rank(tally.better, tally.equal, run.ties, place)
-        known = tally.scored == others
-        # Beaten K times, a target is beyond K; how far beyond, nobody looked.
-        low = np.where(known, ranks, 1 + run.beaten(tally))
-        return cls(run.design, low, np.where(known, ranks, others + 1), others, others)
-
-    def estimates(
-        self,
-        metrics: tuple[Metric, ...],
-        method: str | Estimator | Iterable[str | Estimator] | None,
-        weights: npt.ArrayLike | None,
-        *,
-        seen: str | None,
-        resamples: int,
-        rng: int,
-    ) -> Estimates:
-        """Return the metrics: plain ones of known ranks, estimates of sampled ones."""
-        if self.design.exact:
-            return self._plain(metrics, method, weights, resamples, rng)
-        counts = RankCounts.from_ranks(
-            self.low,
-            items=self.others + 1,
-            sampled=self.sampled,
-            weights=weights,
-            replacement=self.design.with_replacement,
-        )
-        replacement = self.design.with_replacement
-        sizes = merged_sizes(self.others + 1, self.sampled, replacement=replacement)
-        merged = RankCounts.from_ranks(
-            self.low, items=sizes, sampled=self.sampled, weights=weights, replacement=replacement
-        )
-        stop = self.design.stop if isinstance(self.design, Adaptive) else None
-        default = DEFAULT_METHOD if stop is None else ADAPTIVE_METHOD
-        found, said = quiet_estimate(
-            merged,
-            metrics=metrics,
-            method=default if method is None else method,
-            stop=stop,
-            seen=seen,
-            resamples=resamples,
-            rng=rng,
-        )
-        # Which metrics are resolved is judged here, by the sizes that samples grew to.
-        notes = [note for note in said if not issubclass(note[0], UnresolvedWarning)]
-        resolved = {metric: self._resolves(metric) for metric in metrics}
-        texts = [text for _, text in notes]
-        for category, text in notes:
-            warnings.warn(text, category, stacklevel=4)
-        if not all(resolved.values()):
-            texts.append(self._unresolved(resolved))
-            warnings.warn(texts[-1], UnresolvedWarning, stacklevel=4)
-        entries = tuple(replace(one, resolved=resolved[one.metric]) for one in found.entries)
-        return replace(found, entries=entries, counts=counts, warnings=tuple(texts))
-
-    def _plain(
-        self,
-        metrics: tuple[Metric, ...],
-        method: str | Estimator | Iterable[str | Estimator] | None,
-        weights: npt.ArrayLike | None,
-        resamples: int,
-        rng: int,
-    ) -> Estimates:
-        if method is not None:
-            raise DesignError(
-                f"method must be left out with design={self.design.name!r}, whose ranks need no "
-                f"estimating, got {method!s}"
-            )
-        # Metrics@K do not tell the ranks beyond K apart: the last one stands for all of them.
-        found = exact(
-            self.high,
-            items=self.others + 1,
-            metrics=metrics,
-            weights=weights,
-            resamples=resamples,
-            rng=rng,
-        )
-        if np.array_equal(self.low, self.high):
-            return found
-        weight = np.ones(len(self.low)) if weights is None else np.asarray(weights, dtype=float)
-        counts = RankCounts(
-            sampled=self.sampled,
-            items=self.others + 1,
-            low=self.low,
-            high=self.high,
-            count=np.ones(len(self.low), dtype=np.int64),
-            weight=weight,
-            weight_squared=weight**2,
-            replacement=False,
-        )
-        return replace(found, counts=counts, distributions={})
-
-    def _resolves(self, metric: Metric) -> bool:
-        """Return whether enough targets met enough items to tell the top K from the rest.
-
-        Enough items: on average one of those met falls into the top K (the rule of
-        `unsample.confidence`). Enough targets: all that may be in the top K, for no one left
-        alone after being beaten needs to be looked at; or at least some dozens of them, which
-        speak for those that were left behind by lot.
-        """
-        reach = metric.cutoff(int(self.others.max()) + 1) * self.sampled / self.others
-        seen = reach >= 1.0 - 1e-12
-        if np.count_nonzero(seen) >= _SPEAKERS:
-            return True
-        stop = self.design.stop if isinstance(self.design, Adaptive) else np.inf
-        return bool(seen[self.low - 1 < stop].all())
-
-    def _unresolved(self, resolved: dict[Metric, bool]) -> str:
-        names = [metric.name for metric, enough in resolved.items() if not enough]
-        are = "is" if len(names) == 1 else "are"
-        return (
-            f"{', '.join(names)} {are} not resolved: too few of the targets that may be in the "
-            "top K met as many items as it takes to meet one of it, so the value rests on the "
-            "method's assumption about the top ranks; raise the budget or the cap, or certify"
-        )
 
 
 def _probed(scan: Scan) -> FloatArray:

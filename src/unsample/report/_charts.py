@@ -32,6 +32,7 @@ __all__ = [
     "Table",
     "as_numbers",
     "number",
+    "share_of",
     "words",
 ]
 
@@ -219,6 +220,12 @@ def number(value: float | None, *, sign: bool = False, percent: bool = False) ->
     if value is None or not math.isfinite(value):
         return Cell(DASH)
     return Cell(_plain(_shown(value, sign=sign, percent=percent)), value)
+
+
+def share_of(share: float, *, sign: bool = False) -> Cell:
+    """Return a cell with a share in per cent, to three digits."""
+    text = f"{100 * share:{'+' if sign else ''}.3g} %" if share else "0 %"
+    return Cell(text.replace("-", "\N{MINUS SIGN}"), share)
 
 
 def words(text: str, key: float | None = None) -> Cell:

@@ -14,7 +14,9 @@ from unsample.metrics import MetricFamily, Recall
 from unsample.report._charts import (
     Band,
     Guide,
+    IntervalChart,
     IntervalRow,
+    IntervalView,
     LineChart,
     LineSeries,
     LineView,
@@ -22,8 +24,9 @@ from unsample.report._charts import (
     as_numbers,
 )
 from unsample.report._known import Curve, Known, families_of, ladder
+from unsample.report._page import Part
 
-__all__ = ["STYLE_ORDER", "Curves", "interval_row"]
+__all__ = ["STYLE_ORDER", "Curves", "curve_parts", "interval_chart", "interval_row"]
 
 #: With more models than this, intervals on top of each other hide more than they show.
 _FEW = 3
@@ -256,3 +259,25 @@ def _series_name(name: str, method: str, methods: int) -> str:
 
 def _style(place: int) -> int:
     return STYLE_ORDER[place % len(STYLE_ORDER)]
+
+
+def interval_chart(views: tuple[IntervalView, ...]) -> IntervalChart:
+    """Return the chart of estimates with their intervals and bounds."""
+    return IntervalChart(
+        identity="intervals",
+        title="Estimates with intervals and bounds",
+        caption="Thick: the interval. Thin: the bounds, which hold whatever P(R) is.",
+        x_label="metric on the full catalogue",
+        views=views,
+    )
+
+
+def curve_parts(results: Mapping[str, Estimates], level: float) -> tuple[Part, ...]:
+    """Return the parts of a page with metrics at every K and with P(R), where these are known."""
+    charts = Curves.of(results, level).charts()
+    if not charts:
+        return ()
+    at_k = Part("curves", "At every K", charts=charts[:1])
+    if len(charts) == 1:
+        return (at_k,)
+    return at_k, Part("ranks", "Where the targets stand", charts=charts[1:])

@@ -19,8 +19,10 @@ from unsample.evaluation import Evaluated, Evaluation
 from unsample.planning import Plan
 from unsample.publication import Published
 from unsample.report import _result_pages as _pages
+from unsample.report._comparison_page import comparison_page
 from unsample.report._html import environment
 from unsample.report._page import Page
+from unsample.report._plan_page import plan_page
 
 __all__ = ["Result", "results_html", "write_html"]
 
@@ -64,10 +66,10 @@ def write_html(result: Result, path: str | os.PathLike[str], *, title: str | Non
 _PAGES: tuple[tuple[type, Callable[[Any], Page]], ...] = (
     (Published, _pages.published_page),
     (Estimates, _pages.estimates_page),
-    (Comparison, _pages.comparison_page),
+    (Comparison, comparison_page),
     (Evaluated, _pages.evaluated_page),
     (Evaluation, _pages.evaluation_page),
-    (Plan, _pages.plan_page),
+    (Plan, plan_page),
 )
 
 

@@ -1,13 +1,4 @@
-"""`RankCounts`: how many targets were seen at each sampled rank, under each design.
-
-It is the sufficient statistic: every estimator needs these counts and nothing else of the users.
-A cell is (sampled, items, low..high): a design and a sampled rank, or a range of ranks where only
-that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Counts add, so parts
-can be built anywhere and merged.
-
-Weighted targets (several per user, each counting a share) keep the sum of weights and of squared
-weights per cell, which is what a bootstrap needs.
-"""
+"""The class `RankCounts`, cells of one design, and targets one by one."""
 
 from __future__ import annotations
 
@@ -22,31 +13,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import (
-    LARGEST_CATALOGUE,
-    FloatArray,
-    IntArray,
-    Seed,
-    as_integer_array,
-    as_rng,
-    check_integer,
-)
+from unsample._checks import FloatArray, IntArray, Seed, as_integer_array, as_rng, check_integer
 from unsample._files import read_arrays, write_atomically
+from unsample.counts._columns import (
+    FLOAT_FIELDS,
+    INTEGER_FIELDS,
+    as_column,
+    as_weights,
+    check_cells,
+    count_ranks,
+    span,
+    weight_of_user,
+)
+from unsample.counts._saved import as_fields, checked_fields
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.sampling import Design
 from unsample.ties import Comparisons
-
-__all__ = ["DesignCells", "RankCounts", "Targets"]
-
-_FORMAT = "unsample.RankCounts/1"
-_INTEGER_FIELDS = ("sampled", "items", "low", "high", "count")
-_FLOAT_FIELDS = ("weight", "weight_squared")
-#: Weights are squared and summed: within these limits that neither underflows nor overflows.
-_LIGHTEST, _HEAVIEST = 1e-100, 1e100
-_WEIGHT_RULE = f"weights must be 0 or between {_LIGHTEST:g} and {_HEAVIEST:g}"
-_WEIGHT_HINT = "multiply all of them by one number, which changes no estimate"
-#: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -104,15 +86,15 @@ class RankCounts:
     replacement: bool = True
 
     def __post_init__(self) -> None:
-        _check_cells(self)
+        check_cells(self)
         order = np.lexsort((self.high, self.low, self.items, self.sampled))
         keys = np.stack([self.sampled, self.items, self.low, self.high])[:, order]
         fresh = np.ones(len(order), dtype=bool)
         fresh[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
         starts = np.flatnonzero(fresh)
-        for name, values in zip(_INTEGER_FIELDS, keys[:, starts], strict=False):
+        for name, values in zip(INTEGER_FIELDS, keys[:, starts], strict=False):
             object.__setattr__(self, name, values)
-        for name in ("count", *_FLOAT_FIELDS):
+        for name in ("count", *FLOAT_FIELDS):
             sums = np.add.reduceat(getattr(self, name)[order], starts)
             object.__setattr__(self, name, sums)
 
@@ -142,16 +124,16 @@ class RankCounts:
         one_design = np.ndim(items) == 0 and np.ndim(sampled) == 0
         if one_design and weights is None and count is None and users is None:
             design = Design(items, sampled, replacement)  # type: ignore[arg-type]
-            return cls.from_histogram(_bincount(array, design), design)
+            return cls.from_histogram(count_ranks(array, design), design)
         columns = [
-            _as_column("sampled", sampled, array.size, minimum=1),
-            _as_column("items", items, array.size, minimum=2),
+            as_column("sampled", sampled, array.size, minimum=1),
+            as_column("items", items, array.size, minimum=2),
             array.astype(np.int64, copy=False),
         ]
-        weight = _as_weights(weights, array.size)
+        weight = as_weights(weights, array.size)
         times = np.ones(array.size, dtype=np.int64)
         if count is not None:
-            times = _as_column("count", count, array.size, minimum=0)
+            times = as_column("count", count, array.size, minimum=0)
         return cls(
             sampled=columns[0],
             items=columns[1],
@@ -159,7 +141,7 @@ class RankCounts:
             high=columns[2],
             count=times,
             weight=times * weight,
-            weight_squared=times * weight * _weight_of_user(times * weight, weight, users),
+            weight_squared=times * weight * weight_of_user(times * weight, weight, users),
             replacement=replacement,
         )
 
@@ -300,7 +282,7 @@ class RankCounts:
                 "counts must agree on replacement to be added, got one with and one without; "
                 "estimate them separately"
             )
-        fields = (*_INTEGER_FIELDS, *_FLOAT_FIELDS)
+        fields = (*INTEGER_FIELDS, *FLOAT_FIELDS)
         joined = {f: np.concatenate([getattr(part, f) for part in counts]) for f in fields}
         return cls(**joined, replacement=counts[0].replacement)
 
@@ -414,7 +396,7 @@ class RankCounts:
             )
         lower = np.concatenate([[0], ends])[start] + 1
         upper = np.append(ends, np.iinfo(np.int64).max)[start]
-        fields = {f: getattr(self, f) for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
+        fields = {f: getattr(self, f) for f in (*INTEGER_FIELDS, *FLOAT_FIELDS)}
         fields |= {"low": lower, "high": np.minimum(upper, self.sampled + 1)}
         return RankCounts(**fields, replacement=self.replacement)
 
@@ -422,20 +404,12 @@ class RankCounts:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.npz`` or ``.json``, by the ending of the name, all or nothing."""
-        target = Path(path)
+        target, fields = Path(path), as_fields(self)
         if target.suffix == ".json":
-            write_atomically(target, lambda file: file.write(json.dumps(self._as_dict()).encode()))
+            text = json.dumps({name: values.tolist() for name, values in fields.items()})
+            write_atomically(target, lambda file: file.write(text.encode()))
         elif target.suffix == ".npz":
-            arrays = {f: getattr(self, f) for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
-            write_atomically(
-                target,
-                lambda file: np.savez_compressed(
-                    file,
-                    format=np.array(_FORMAT),
-                    replacement=np.array(self.replacement),
-                    **arrays,
-                ),
-            )
+            write_atomically(target, lambda file: np.savez_compressed(file, **fields))
         else:
             raise FileError(f"path must end in .npz or .json, got {str(path)!r}")
 
@@ -467,37 +441,12 @@ class RankCounts:
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> RankCounts:
         """Take the fields that `save` wrote, checking all of them."""
-        marker = str(fields.get("format"))
-        if marker != _FORMAT:
-            raise FileError(
-                f"{source} must hold {_FORMAT}, got {marker}; write it with RankCounts.save"
-            )
-        missing = {"replacement", *_INTEGER_FIELDS, *_FLOAT_FIELDS} - set(fields)
-        if missing:
-            raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
-        arrays: dict[str, Any] = {
-            name: as_integer_array(name, fields[name], error=FileError).astype(np.int64)
-            for name in _INTEGER_FIELDS
-        }
-        try:
-            arrays |= {name: np.asarray(fields[name], dtype=np.float64) for name in _FLOAT_FIELDS}
-        except (OverflowError, TypeError, ValueError) as problem:
-            raise FileError(f"{source} must hold numbers as weights: {problem}") from problem
-        if any(arrays[name].ndim != 1 for name in _FLOAT_FIELDS):
-            raise FileError(f"{source} must hold a list of weights")
-        replacement = np.asarray(fields["replacement"])
-        if replacement.shape != () or replacement.dtype != bool:
-            raise FileError(f"{source} must say true or false for replacement, got {replacement}")
-        return cls(**arrays, replacement=bool(replacement))
-
-    def _as_dict(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"format": _FORMAT, "replacement": self.replacement}
-        return fields | {f: getattr(self, f).tolist() for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
+        return cls(**checked_fields(fields, source))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankCounts):
             return NotImplemented
-        fields = (*_INTEGER_FIELDS, *_FLOAT_FIELDS)
+        fields = (*INTEGER_FIELDS, *FLOAT_FIELDS)
         return self.replacement == other.replacement and all(
             np.array_equal(getattr(self, f), getattr(other, f)) for f in fields
         )
@@ -507,139 +456,6 @@ class RankCounts:
     def __repr__(self) -> str:
         how = "with" if self.replacement else "without"
         return (
-            f"RankCounts({self.total} targets, {len(self)} cells, items={_span(self.items)}, "
-            f"sampled={_span(self.sampled)}, {how} replacement)"
+            f"RankCounts({self.total} targets, {len(self)} cells, items={span(self.items)}, "
+            f"sampled={span(self.sampled)}, {how} replacement)"
         )
-
-
-def _check_cells(cells: RankCounts) -> None:
-    sizes = {len(getattr(cells, f)) for f in (*_INTEGER_FIELDS, *_FLOAT_FIELDS)}
-    if len(sizes) != 1:
-        raise InputError(f"the columns of rank counts must be equally long, got lengths {sizes}")
-    if sizes == {0}:
-        raise RankError("rank counts must hold at least one cell, got none")
-    _refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
-    _refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
-    if not cells.replacement:
-        too_many = cells.sampled > cells.items - 1
-        rule = "sampled must be at most items - 1 without replacement"
-        _refuse_where(too_many, rule, cells.sampled, DesignError)
-    _refuse_where(cells.low < 1, "ranks must be at least 1 (1 is the best)", cells.low, RankError)
-    _refuse_where(
-        cells.high > cells.sampled + 1,
-        "ranks must be at most sampled + 1",
-        cells.high,
-        RankError,
-        "a rank among n items needs sampled = n - 1; these may be full-catalogue ranks",
-    )
-    _refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
-    _refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
-    sums = np.stack([cells.weight, cells.weight_squared])
-    bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
-    _refuse_where(bad, "weights must be finite and not negative", cells.weight, InputError)
-    # The sum of squares of a cell, in the units of a weight.
-    typical = np.divide(
-        cells.weight_squared, cells.weight, out=np.zeros(len(bad)), where=cells.weight > 0
-    )
-    bad = _extreme(typical) | ((cells.weight > 0) & (typical == 0))
-    _refuse_where(bad, _WEIGHT_RULE, cells.weight, InputError, _WEIGHT_HINT)
-    if not cells.weight.sum() > 0:
-        raise InputError("weights must not all be zero: there is nothing to estimate from")
-
-
-def _refuse_where(
-    bad: npt.NDArray[np.bool_],
-    rule: str,
-    values: npt.NDArray[Any],
-    error: type[InputError],
-    hint: str = "",
-) -> None:
-    if bad.any():
-        example = values[np.argmax(bad)]
-        raise error(f"{rule}, got {example}" + (f"; {hint}" if hint else ""))
-
-
-def _bincount(ranks: npt.NDArray[np.integer[Any]], design: Design) -> IntArray:
-    """Count ranks 1..n in one pass through the memory, refusing those outside."""
-    total = np.zeros(design.n + 1, dtype=np.int64)
-    for start in range(0, len(ranks), _CHUNK):
-        chunk = ranks[start : start + _CHUNK]
-        if chunk.min() < 1 or chunk.max() > design.n:
-            _refuse_rank(chunk, start, design)
-        total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
-    return total[1:]
-
-
-def _refuse_rank(chunk: npt.NDArray[np.integer[Any]], start: int, design: Design) -> None:
-    where = int(np.argmax((chunk < 1) | (chunk > design.n)))
-    value = int(chunk[where])
-    hint = (
-        "ranks start at 1; add 1 if yours start at 0"
-        if value < 1
-        else "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
-    )
-    raise RankError(
-        f"ranks must be in 1..{design.n} (sampled + 1), got {value} at position {start + where}; "
-        f"{hint}"
-    )
-
-
-def _as_column(name: str, values: npt.ArrayLike, size: int, *, minimum: int) -> IntArray:
-    if np.ndim(values) == 0:
-        value = check_integer(
-            name, values, minimum=minimum, maximum=LARGEST_CATALOGUE, error=DesignError
-        )
-        return np.full(size, value, dtype=np.int64)
-    column = as_integer_array(name, values, error=DesignError).astype(np.int64)
-    if len(column) != size:
-        raise DesignError(f"{name} must be one number or {size} of them, got {len(column)}")
-    return column
-
-
-def _as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
-    if weights is None:
-        return np.ones(size)
-    try:
-        array = np.asarray(weights, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError) as problem:
-        raise InputError(f"weights must be numbers: {problem}") from problem
-    if array.shape != (size,):
-        raise InputError(f"weights must be {size} numbers, one a rank, got shape {array.shape}")
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        where = int(np.argmax(bad))
-        raise InputError(
-            f"weights must be finite and not negative, got {array[where]} at position {where}"
-        )
-    _refuse_where(_extreme(array), _WEIGHT_RULE, array, InputError, _WEIGHT_HINT)
-    return array
-
-
-def _extreme(weights: FloatArray) -> npt.NDArray[np.bool_]:
-    return (weights > 0) & ((weights < _LIGHTEST) | (weights > _HEAVIEST))
-
-
-def _weight_of_user(
-    summed: FloatArray, weight: FloatArray, users: npt.ArrayLike | None
-) -> FloatArray:
-    """Return the weight of all targets of a target's user, or its own where users are not given.
-
-    Weight times this, summed, is the sum of squares of the users' weights: what the effective
-    number of targets is made of when targets of one user are taken to be fully dependent. That is
-    the cautious side, and it adds up over cells.
-    """
-    if users is None:
-        return weight
-    labels = np.asarray(users)
-    if labels.shape != weight.shape:
-        raise InputError(
-            f"users must hold one user for each of the {len(weight)} ranks, got "
-            f"{'shape ' + str(labels.shape) if labels.ndim != 1 else len(labels)}"
-        )
-    _, where = np.unique(labels, return_inverse=True)
-    return np.asarray(np.bincount(where.reshape(-1), summed)[where.reshape(-1)])
-
-
-def _span(values: IntArray) -> str:
-    low, high = int(values.min()), int(values.max())
-    return str(low) if low == high else f"{low}..{high}"
