@@ -12,9 +12,11 @@ time ends what hangs.
 Results are appended to ``FOLDER/results.jsonl``, keyed by the mutant, the package and the tests:
 a run that was stopped goes on where it was, and nothing old is believed after a change.
 
-``tools/mutants.toml`` lists mutants that change nothing anyone could see, with the reason for
-each; they do not count. Each must still exist and must not be killed. Only the standard library
-and pytest are needed beside the package; test files that cannot be imported are named and left out.
+``tools/mutants`` lists mutants with reasons: ``equivalent`` ones change nothing anyone could see,
+do not count, and must not be killed; a ``survivor`` counts, and it is said why no test finds it.
+What is listed must exist, and a survivor that is not listed fails the run. Only the standard
+library and pytest are needed beside the package; test files that cannot be imported are named and
+left out.
 
 mutmut 3 and cosmic-ray were looked at first. mutmut leaves out properties, code outside functions
 and, up to 3.7, the methods of dataclasses, which is most of ours; cosmic-ray starts a new test run
@@ -42,7 +44,6 @@ import sys
 import tempfile
 import threading
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,11 +52,12 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import pytest
+from listed_mutants import Listed, read_listed, stale
 from mutations import Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "unsample"
-LISTED = Path(__file__).with_name("mutants.toml")
+LISTED = Path(__file__).with_name("mutants")
 #: The rooms, and the tests that were written for each: they come first.
 ROOMS = {
     "sampling": ("sampling",),
@@ -553,58 +555,6 @@ def _file_of(node: str) -> str:
     return node.partition("::")[0]
 
 
-# -- mutants known to change nothing --------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Listed:
-    """An entry of ``mutants.toml``: mutants alike in file, function and line, and why."""
-
-    file: str
-    function: str
-    original: str
-    mutated: tuple[str, ...]
-    reason: str
-
-    def holds(self, mutant: Mutant) -> bool:
-        """Return whether the entry speaks of this mutant."""
-        return (
-            mutant.file == f"src/unsample/{self.file}"
-            and mutant.function == self.function
-            and (not self.original or mutant.original == self.original)
-            and (not self.mutated or mutant.mutated in self.mutated)
-        )
-
-
-def read_listed(path: Path) -> list[Listed]:
-    """Return the entries; one without lines speaks of a whole function, made for text or speed."""
-    entries = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    listed = []
-    for entry in entries.get("equivalent", []):
-        mutated = entry.get("mutated", [])
-        listed.append(
-            Listed(
-                file=entry["file"],
-                function=entry["function"],
-                original=" ".join(entry.get("original", "").split()),
-                mutated=(mutated,) if isinstance(mutated, str) else tuple(mutated),
-                reason=entry["reason"],
-            )
-        )
-    return listed
-
-
-def stale(listed: Sequence[Listed], mutants: Sequence[Mutant]) -> list[str]:
-    """Return the listed lines that no mutant has any more."""
-    gone = []
-    for entry in listed:
-        held = [mutant for mutant in mutants if entry.holds(mutant)]
-        missing = set(entry.mutated) - {mutant.mutated for mutant in held}
-        if not held or missing:
-            gone.append(f"{entry.file} {entry.function}: {sorted(missing) or entry.original}")
-    return gone
-
-
 # -- the command ----------------------------------------------------------------------------
 
 
@@ -763,24 +713,33 @@ def report(
     for room, mutants in chosen.items():
         tally: Counter[str] = Counter(mutants=len(mutants), of=len(everything[room]))
         for mutant in mutants:
-            status = results[mutant.name].status
-            known = any(entry.holds(mutant) for entry in listed)
-            tally["equivalent" if known else status] += 1
-            place = f"{mutant.file}:{mutant.line} {mutant.function} ({mutant.operator})"
-            lines = f"{place}\n  - {mutant.original}\n  + {mutant.mutated}\n"
-            if known and status != "survived":
-                by = results[mutant.name].by
-                failures.append(f"listed as equivalent, but {status} ({by}):\n{lines}")
-            elif not known and status == "survived":
-                survivors.append(lines)
+            result = results[mutant.name]
+            entry = next((entry for entry in listed if entry.holds(mutant)), None)
+            equivalent = entry is not None and entry.equivalent
+            tally["equivalent" if equivalent else result.status] += 1
+            if equivalent and result.status != "survived":
+                found = f"{result.status} ({result.by})"
+                failures.append(f"listed as equivalent, but {found}:\n{in_words(mutant)}")
+            elif not equivalent and result.status == "survived":
+                reason = "no reason is listed" if entry is None else entry.reason
+                survivors.append((entry is None, f"{in_words(mutant)}  {reason}\n"))
         _print_row(room, tally)
         total += tally
         if mutants and score(tally) < GOAL:
             failures.append(f"{room}: score {score(tally):.1%} is below the goal of {GOAL:.0%}")
     _print_row("all", total)
-    (out / "survivors.txt").write_text("".join(survivors), encoding="utf-8")
+    (out / "survivors.txt").write_text("".join(text for _, text in survivors), encoding="utf-8")
     print(f"survivors: {out / 'survivors.txt'}")
+    unexplained = sum(bare for bare, _ in survivors)
+    if unexplained:
+        failures.append(f"{unexplained} of {len(survivors)} survivors have no listed reason")
     return failures
+
+
+def in_words(mutant: Mutant) -> str:
+    """Return where a mutant is, and the line before and after."""
+    place = f"{mutant.file}:{mutant.line} {mutant.function} ({mutant.operator})"
+    return f"{place}\n  - {mutant.original}\n  + {mutant.mutated}\n"
 
 
 def score(tally: Counter[str]) -> float:
