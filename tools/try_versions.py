@@ -336,7 +336,10 @@ def try_current(shop: Workshop, options: list[str]) -> Iterator[Outcome]:
 
 
 def try_pythons(shop: Workshop, options: list[str]) -> Iterator[Outcome]:
-    for version, path in other_pythons().items():
+    others = other_pythons()
+    if not others:
+        print("no other Python is on the path: nothing was tried")
+    for version, path in others.items():
         python = shop.environment(f"python{version}", path)
         extras = [extra for extra in EXTRAS if installs(shop, python, extra)]
         yield attempt(
