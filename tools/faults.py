@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -54,6 +55,8 @@ SCENARIOS: Mapping[str, Callable[[World], Iterator[Trial]]] = {
 
 def main() -> int:
     options = _options()
+    # In the background of a shell interrupts are ignored, and so they would be by what is tried.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = [name for name in SCENARIOS if not options.scenario or _is_meant(name, options)]
     found: dict[str, list[Trial]] = {}
     print(f"{'scenario':34} {'trials':>6} {'kills':>6} {'failures':>8} {'seconds':>8}", flush=True)
