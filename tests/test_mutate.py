@@ -9,7 +9,7 @@ TOOLS = Path(__file__).parent.parent / "tools"
 sys.path.insert(0, str(TOOLS))
 try:
     import mutate
-    from mutations import mutants_of
+    from mutation.mutations import mutants_of
 finally:
     sys.path.remove(str(TOOLS))
 

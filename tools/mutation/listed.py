@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutations import Mutant
+from mutation.mutations import Mutant
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Mutation testing: changes, the tests that reach them, trials, and those listed with a reason."""
