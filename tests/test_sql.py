@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import polars as pl
@@ -60,7 +61,7 @@ def test_ranks_in_duckdb(duck):
 
 def test_standard_sql_runs_elsewhere():
     frame = scored_rows(9).with_columns(pl.col("target").cast(pl.Int64))
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE scores (user TEXT, item INT, target INT, score REAL)")
         rows = frame.select("user", "item", "target", "score").rows()
         connection.executemany("INSERT INTO scores VALUES (?, ?, ?, ?)", rows)
