@@ -14,6 +14,7 @@ from unsample.estimators import (
     CLS,
     MLE,
     REGISTRY,
+    WMLE,
     Evaluation,
     MetricEstimator,
     Naive,
@@ -86,6 +87,19 @@ def test_wmle(setting, weight):
     weighted = histogram * reference.wmle_weights(weight, 31, 10.0)
     pi = reference.em(likelihood, weighted / weighted.sum(), 100)
     _same(_values(f"wmle(weight={weight})", setting), lambda w: pi @ w, 2e-4)
+
+
+def test_emphasis_is_among_the_sampled_ranks_alone():
+    """Its unit is free, and how much the known ranks count is not its business."""
+    known = RankCounts.from_ranks([2, 7], items=30, sampled=29, replacement=False)
+    counts = known + RankCounts.from_ranks([1, 1, 4, 6], items=30, sampled=5, replacement=False)
+    only_known = np.where(counts.sampled == 29, 1.0, 0.0)
+    observed = Observed.prepare(counts, resampled=only_known[None], grid=RankGrid.dense(30))
+    tenth, ten = (WMLE(weight="ap", c=c).solve(observed).weights for c in (0.1, 10.0))
+    assert tenth == pytest.approx(ten)
+    assert ten.sum(axis=1) == pytest.approx(1.0)
+    assert (ten[0, [1, 6]] >= 1 / 6).all()
+    assert ten[1, [1, 6]] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
