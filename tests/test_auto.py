@@ -10,6 +10,7 @@ from unsample.counts import RankCounts
 from unsample.datasets import load_ranks
 from unsample.errors import InputError
 from unsample.estimators import SEEN, Observed
+from unsample.estimators._curves import Head, average_curves
 from unsample.metrics import parse_all
 from unsample.sampling import Design, draw_sampled_ranks
 
@@ -75,6 +76,16 @@ def test_data_weigh_the_beliefs():
     assert goes_on > 60 > levels_off
     goes_on, levels_off = _shares_of_beliefs("ease", "yelp")
     assert goes_on < 40 < levels_off
+
+
+def test_beliefs_are_those_that_the_docstring_gives():
+    """Few data: every belief still counts."""
+    heads = {"excluded": (0.0, 0.15), "kept": (0.0, 0.1, 0.3, 0.6)}
+    for seen, levels in heads.items():
+        observed = _observed([1, 3, 20, 60, 200], 400, 30, seen=seen)
+        doubt = 0.5 if seen == "kept" else 0.0
+        expected = average_curves(observed, [Head(level) for level in levels], doubt=doubt)
+        assert AUTO.solve(observed).weights == pytest.approx(expected.weights, rel=1e-9)
 
 
 def test_kept_items_make_the_top_smaller():

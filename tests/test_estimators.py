@@ -1,18 +1,38 @@
 """Each estimator against a slow, dense, direct implementation of its formula."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+from scipy import optimize
 
 from tests import reference
 from unsample import estimators
 from unsample.counts import RankCounts
 from unsample.errors import DesignError, MethodError, MetricError
-from unsample.estimators import MLE, Observed, RecallMap
-from unsample.estimators.beta import fit_beta, fit_power_law
+from unsample.estimators import (
+    CLS,
+    MLE,
+    REGISTRY,
+    WMLE,
+    Evaluation,
+    MetricEstimator,
+    Naive,
+    Observed,
+    RecallMap,
+)
+from unsample.estimators._bases import BASES, base_measure
+from unsample.estimators.beta import (
+    _best_along,
+    _family_slopes,
+    _family_value,
+    fit_beta,
+    fit_power_law,
+)
 from unsample.grid import RankGrid
-from unsample.metrics import parse_all
+from unsample.metrics import Precision, Recall, parse_all
 from unsample.sampling import Design
-from unsample.simplex import Status
+from unsample.simplex import Certificate, Status
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
@@ -69,6 +89,19 @@ def test_wmle(setting, weight):
     _same(_values(f"wmle(weight={weight})", setting), lambda w: pi @ w, 2e-4)
 
 
+def test_emphasis_is_among_the_sampled_ranks_alone():
+    """Its unit is free, and how much the known ranks count is not its business."""
+    known = RankCounts.from_ranks([2, 7], items=30, sampled=29, replacement=False)
+    counts = known + RankCounts.from_ranks([1, 1, 4, 6], items=30, sampled=5, replacement=False)
+    only_known = np.where(counts.sampled == 29, 1.0, 0.0)
+    observed = Observed.prepare(counts, resampled=only_known[None], grid=RankGrid.dense(30))
+    tenth, ten = (WMLE(weight="ap", c=c).solve(observed).weights for c in (0.1, 10.0))
+    assert tenth == pytest.approx(ten)
+    assert ten.sum(axis=1) == pytest.approx(1.0)
+    assert (ten[0, [1, 6]] >= 1 / 6).all()
+    assert ten[1, [1, 6]] == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize(
     ("method", "eta", "scale"),
     [("mes(eta=0.01)", 0.01, 1), ("mes(eta=0.3, scaling=later)", 0.3, 31)],
@@ -108,6 +141,15 @@ def test_cls(setting):
     _same(_values("cls", setting), lambda w: reference.cls(likelihood, shares, w), 5e-3)
 
 
+def test_cls_names_the_mean_square_that_it_could_not_explain(setting):
+    design, histogram, likelihood = setting
+    counts = RankCounts.from_histogram(histogram, design)
+    dense = Observed.prepare(counts, grid=RankGrid.dense(400))
+    found = CLS(constraint="nonnegative").evaluate(dense, [Recall @ 40])
+    _, distance = optimize.nnls(likelihood, reference.metric_weights("Recall", 40, 400))
+    assert found.certificate.objective == pytest.approx(distance**2 / 400, rel=1e-6)
+
+
 def test_beta(setting):
     _, histogram, likelihood = setting
     pi = reference.beta(likelihood, histogram / histogram.sum())
@@ -139,6 +181,110 @@ def test_parametric_laws_are_fitted_to_the_last_digit(setting, fit):
     assert set(solution.status) == {Status.OPTIMAL}
 
 
+@pytest.mark.parametrize("fit", [fit_beta, fit_power_law])
+def test_laws_stay_where_they_fit_and_go_on_until_every_statistic_does(fit):
+    """Without replacement uniform ranks are sampled as uniform ranks: the fit starts there."""
+    design = Design(400, 30, replacement=False)
+    likelihood = reference.matrix(design)
+    place = (np.arange(1, 401) - 0.5) / 400
+    statistics = [np.log(place)] + ([np.log(1 - place)] if fit is fit_beta else [])
+    # Histograms on which one statistic is the same as on the uniform one, and the others are not.
+    means = [statistic @ likelihood / likelihood.sum(axis=0) for statistic in statistics]
+    unlike = [np.random.default_rng(2).normal(size=31)]
+    for mean in means if len(means) > 1 else ():
+        plane = np.linalg.qr(np.column_stack([np.ones(31), mean]))[0]
+        unlike.append(unlike[0] - plane @ (plane.T @ unlike[0]))
+    counts = RankCounts.from_histogram(np.ones(31, dtype=int), design)
+    resampled = np.stack([1 + 0.5 * bump / np.abs(bump).max() for bump in unlike])
+    dense = Observed.prepare(counts, resampled=resampled, grid=RankGrid.dense(400))
+    solution = fit(dense)
+    for weights, shares, value in zip(
+        solution.weights, dense.shares, solution.objective, strict=True
+    ):
+        mixture = weights @ likelihood
+        posterior = weights * (likelihood @ (shares / mixture))
+        for statistic in statistics:
+            assert posterior @ statistic == pytest.approx(weights @ statistic, abs=1e-8)
+        assert value == pytest.approx(shares @ np.log(mixture))
+    assert solution.weights[0] == pytest.approx(np.full(400, 1 / 400))
+    assert solution.objective[0] == pytest.approx(-np.log(31))
+    assert solution.iterations[0] == 0
+    assert (solution.iterations[1:] > 0).all()
+    assert (solution.gap == 0).all()
+    # No law of the batch waits for another.
+    for row, weights in enumerate(resampled, start=1):
+        alone = fit(Observed(dense.counts, weights[None] / weights.sum(), dense.grid))
+        assert alone.iterations[0] == solution.iterations[row]
+
+
+def test_a_law_that_was_cut_short_is_not_called_fitted(setting, monkeypatch):
+    design, histogram, _ = setting
+    observed = Observed.prepare(RankCounts.from_histogram(histogram, design))
+    assert fit_power_law(observed).failures == 0
+    monkeypatch.setattr("unsample.estimators.beta._MAX_ITERATIONS", 3)
+    short = fit_power_law(observed)
+    assert 1e-7 < short.residual[0] < 1
+    assert short.failures == 1
+    assert not short.certificate().usable
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4, 5], [0, 2, 5], [1], [5]])
+def test_a_line_search_halves_doubles_or_stays_row_by_row(rows):
+    """Peaks on the way of each row, or behind its start; the last row has one on either side."""
+    peaks = np.array([1.0, 0.3, 5.0, 100.0, -3.0, 1.0])[rows]
+
+    def evaluate(at):
+        place = np.where(np.array(rows) == 5, np.abs(at[:, 0]), at[:, 0])
+        return 10.0 * at, -((place - peaks) ** 2) - 1.0
+
+    start, move = np.zeros((len(rows), 1)), np.ones((len(rows), 1))
+    parameters, weights, values = _best_along(evaluate, start, move, evaluate(start)[1])
+    assert (parameters[:, 0] == np.array([1.0, 0.5, 4.0, 128.0, 0.0, 1.0])[rows]).all()
+    expected = evaluate(parameters)
+    assert weights.tolist() == expected[0].tolist()
+    assert values.tolist() == expected[1].tolist()
+
+
+def test_newton_steps_use_the_curvature_where_it_leads_upwards(setting):
+    """Otherwise the covariance of the statistics, which does so everywhere."""
+    _, histogram, likelihood = setting
+    place = (np.arange(1, 401) - 0.5) / 400
+    statistics = np.log(np.stack([place, 1 - place]))
+    shares = np.stack([histogram, histogram[::-1], histogram.max() - histogram]).astype(float)
+    shares /= shares.sum(axis=1, keepdims=True)
+
+    def value(at):
+        return _family_value(likelihood.T, shares, statistics, np.zeros(400), at)
+
+    def slopes(at):
+        return _family_slopes(likelihood.T, shares, statistics, value(at)[0])
+
+    kinds = set()
+    for at in np.random.default_rng(0).uniform(-1, 3, size=(12, 3, 2)):
+        gradient, information = slopes(at)
+        steps = 1e-4 * np.eye(2)
+        differences = [(value(at + h)[1] - value(at - h)[1]) / 2e-4 for h in steps]
+        assert gradient == pytest.approx(np.stack(differences, axis=1), abs=1e-6)
+        curvature = np.stack(
+            [(slopes(at - h)[0] - slopes(at + h)[0]) / 2e-4 for h in steps], axis=1
+        )
+        for row, mass in enumerate(value(at)[0]):
+            upwards = np.linalg.eigvalsh(curvature[row]) > 1e-5
+            kinds.add(tuple(upwards.tolist()))
+            covariance = np.cov(statistics, aweights=mass, ddof=0)
+            expected = curvature[row] if upwards.all() else covariance
+            assert information[row] == pytest.approx(expected, abs=1e-5)
+    assert kinds == {(True, True), (False, True)}
+
+
+def test_what_is_called_a_distribution_sums_to_one(counts):
+    observed = Observed.prepare(counts, resampled=counts.resample(2, rng=0))
+    for name in BASES:
+        assert base_measure(name, observed).sum(axis=1) == pytest.approx(1.0), name
+    for name in ("bv", "bv_mle", "bv_mes", "mn_mle", "mn_mes"):
+        assert estimators.parse(name).prior(observed).sum(axis=1) == pytest.approx(1.0), name
+
+
 def test_defaults_are_those_that_the_docstrings_give():
     defaults = {
         "mle": {"iterations": 100, "base": "uniform"},
@@ -164,8 +310,11 @@ def test_defaults_are_those_that_the_docstrings_give():
         "map(strength=0.01)",
         "mes(eta=0.5)",
         "bv(gamma=1)",
+        "bv_mle(gamma=0.5)",
+        "bv_mes(gamma=0.5)",
         "bv_mes(eta=0.5)",
         "mn_mes(eta=0.5)",
+        "recall_map(a=0.4)",
     ],
 )
 def test_small_parameters_are_allowed_and_none_is_not(method):
@@ -229,7 +378,24 @@ def test_recall_map_shapes():
     uniform = RecallMap(kind="beta", a=1.0).mapping(design)
     assert np.allclose(uniform, 1001 * np.arange(1, 12) / 11)
     median = RecallMap(kind="bound").mapping(design)
-    assert Design(1001, 10).pmf(np.arange(1, 4), median[2]).sum() == pytest.approx(0.5)
+    for k in range(1, 11):
+        assert design.pmf(np.arange(1, k + 1), median[k - 1]).sum() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("kind", ["linear", "bound", "beta"])
+def test_recall_maps_grow_up_to_the_last_rank(kind):
+    ranks = RecallMap(kind=kind, a=0.3).mapping(Design(1001, 10))
+    assert (np.diff(ranks) > 0).all()
+    assert ranks[-1] == pytest.approx(1001, rel=1e-12)
+
+
+def test_uniform_ranks_have_recall_and_precision_in_proportion():
+    """On its own law, a = 1, the mapping is a straight line through nothing at rank 0."""
+    counts = RankCounts.from_histogram(np.full(11, 3), Design(1001, 10))
+    cutoffs = np.array([1, 2, 50, 91, 100, 1000, 1001])
+    metrics = [family @ int(k) for family in (Recall, Precision) for k in cutoffs]
+    values = RecallMap(a=1.0).evaluate(Observed.prepare(counts), metrics).values[0]
+    assert values == pytest.approx(np.append(cutoffs / 1001, np.full(7, 1 / 1001)))
 
 
 def test_ranges_of_ranks_are_enough_where_the_formula_allows(setting):
@@ -299,6 +465,106 @@ def test_bad_methods_are_refused(method, words):
 def test_unsupported_metrics_are_refused(counts):
     with pytest.raises(MetricError, match="recall_map can give"):
         RecallMap().evaluate(Observed.prepare(counts), parse_all(["NDCG@10"]))
+
+
+@pytest.mark.parametrize("kind", [MLE, CLS, Naive])
+def test_every_kind_of_estimator_refuses_what_it_does_not_support(kind, counts):
+    @dataclass(frozen=True)
+    class Recalls(kind):
+        name = "recalls"
+
+        def supports(self, metric):
+            return metric.family is Recall
+
+    observed = Observed.prepare(counts, cutoffs=[10])
+    assert Recalls().evaluate(observed, [Recall @ 10]).values.shape == (1, 1)
+    with pytest.raises(MetricError, match=r"ones that recalls can give, got NDCG@10, AUC;"):
+        Recalls().evaluate(observed, parse_all(["NDCG@10", "Recall@10", "AUC"]))
+
+
+def _certificate(gap: float, status: Status = Status.OPTIMAL) -> Certificate:
+    return Certificate(status, 0.5, gap, 0.0, 3)
+
+
+@dataclass(frozen=True)
+class _Solver(MetricEstimator):
+    """A certificate for each design, in their order."""
+
+    certificates: tuple[Certificate, ...]
+    name = "solver"
+
+    def correct(self, cells, metrics):
+        sizes = [100, 200, 300]
+        certificate = self.certificates[sizes.index(cells.design.items)]
+        return np.zeros((len(cells.low), len(metrics))), certificate
+
+
+@pytest.mark.parametrize(
+    ("certificates", "worst", "failures"),
+    [
+        ([_certificate(1e-9), _certificate(3e-9), _certificate(2e-9)], 1, 0),
+        ([_certificate(9e-9), _certificate(1e-9), _certificate(0, Status.NOT_CONVERGED)], 2, 1),
+    ],
+)
+def test_of_several_problems_the_worst_is_certified(certificates, worst, failures, monkeypatch):
+    counts = RankCounts.from_ranks([1, 2, 3], items=[100, 200, 300], sampled=9)
+    observed = Observed.prepare(counts)
+    evaluation = _Solver(tuple(certificates)).evaluate(observed, [Recall @ 10])
+    assert (evaluation.certificate, evaluation.failures) == (certificates[worst], failures)
+    given = iter(certificates)
+    monkeypatch.setattr(
+        "unsample.estimators.cls.monotone_least_squares",
+        lambda matrix, *_, **__: (np.zeros(matrix.shape[1]), next(given)),
+    )
+    evaluation = CLS().evaluate(observed, parse_all(["Recall@1", "Recall@5", "Recall@9"]))
+    assert (evaluation.certificate, evaluation.failures) == (certificates[worst], failures)
+
+
+def test_only_what_rounding_cannot_explain_is_called_clipped():
+    values, before = np.array([[1.0, 1.0, 0.0, 0.4]]), np.array([[1.01, 1 + 1e-9, -0.2, 0.4]])
+    evaluation = Evaluation(values, _certificate(0), 0, unclipped=before)
+    assert evaluation.clipped == (True, False, True, False)
+    assert Evaluation(values, _certificate(0), 0).clipped == (False,) * 4
+
+
+@pytest.mark.parametrize("method", ["cls", "bv", "bv(gamma=0.01)"])
+def test_precision_is_clipped_where_recall_is(method):
+    cutoffs = np.array([1, 5, 20, 100])
+    metrics = [family @ int(k) for family in (Recall, Precision) for k in cutoffs]
+    counts = RankCounts.from_ranks([1] * 500, items=400, sampled=20)
+    evaluation = estimators.parse(method).evaluate(
+        Observed.prepare(counts, cutoffs=cutoffs), metrics
+    )
+    assert any(evaluation.clipped[:4])
+    recall, precision = evaluation.values.reshape(2, 4)
+    assert precision == pytest.approx(recall / cutoffs)
+
+
+def test_where_no_metric_is_asked_for_none_is_given(counts):
+    observed = Observed.prepare(counts, resampled=counts.resample(2, rng=0))
+    evaluation = MLE().evaluate(observed, ())
+    assert evaluation.values.shape == evaluation.smooth_values.shape == (3, 0)
+    assert evaluation.distribution is not None
+
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if not name.startswith("mn_")])
+def test_recall_falls_with_k_where_a_method_does_not_promise_order(name):
+    """Two targets are far from what any P(R) expects; only mn_mle and mn_mes bear it by luck."""
+    cutoffs = (1, 2, 5, 8, 20, 40, 80, 120, 150, 200, 250, 300, 400)
+    counts = RankCounts.from_ranks([9, 16], items=400, sampled=30)
+    method = estimators.parse(name)
+    observed = Observed.prepare(counts, cutoffs=cutoffs)
+    values = method.evaluate(observed, [Recall @ k for k in cutoffs]).values[0]
+    assert method.monotone == (np.diff(values) >= -1e-9).all()
+
+
+def test_sampled_ranks_that_no_rank_can_give_do_no_harm_to_systems():
+    """Of two items, drawn with replacement, all others are ahead or none is."""
+    counts = RankCounts.from_ranks([1, 1, 6], items=2, sampled=5)
+    for method in ("bv", "bv_mle", "bv_mes", "mn_mle", "mn_mes"):
+        observed = Observed.prepare(counts)
+        (value,) = estimators.parse(method).evaluate(observed, [Recall @ 1]).values[0]
+        assert value == pytest.approx(2 / 3, rel=1e-3), method
 
 
 def test_systems_too_large_are_refused():

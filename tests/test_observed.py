@@ -336,11 +336,12 @@ def test_where_all_ranks_are_known_there_is_nothing_to_fit(name):
     assert (found.certificate.objective, found.certificate.iterations, found.failures) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("design", [Design(100, 9), Design(10, 9, replacement=False)])
 @pytest.mark.parametrize("name", ["rank", "recall_map"])
-def test_methods_that_need_single_ranks_refuse_ranges(name):
-    counts = RankCounts.from_ranges([1, 3], [2, 10], [5, 5], Design(100, 9))
-    with pytest.raises(DesignError, match=r"needs single sampled ranks, got the range 1\.\.2"):
-        estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 40])
+def test_methods_that_need_single_ranks_refuse_ranges(name, design):
+    counts = RankCounts.from_ranges([1, 2, 4], [1, 3, 10], [5, 5, 5], design)
+    with pytest.raises(DesignError, match=r"needs single sampled ranks, got the range 2\.\.3"):
+        estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 7])
 
 
 @pytest.mark.parametrize("method", ["mes", "mes(base=power)", "mle(base=beta)", "bv", "beta"])

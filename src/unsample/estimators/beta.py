@@ -89,8 +89,7 @@ class RecallMap(MetricEstimator):
             ranks = _median_ranks(k, design)
         else:
             ranks = design.items * _sampled_recall(k, design.sampled, self.a) ** (1.0 / self.a)
-        ranks[-1] = design.items
-        return np.maximum.accumulate(np.clip(ranks, 0.0, design.items))
+        return np.maximum.accumulate(np.minimum(ranks, design.items))
 
     def correct(
         self, cells: DesignCells, metrics: Sequence[Metric]
@@ -139,7 +138,7 @@ def _sampled_recall(k: IntArray, sampled: int, a: float) -> FloatArray:
     x = np.arange(sampled + 1)
     # Beta(a, 1): C(s, x) B(x + a, s - x + 1) / B(a, 1), with s! and (s - x)! cancelled.
     log_terms = gammaln(x + a) - gammaln(x + 1) + gammaln(sampled + 1) - gammaln(sampled + a + 1)
-    return np.minimum(np.cumsum(a * np.exp(log_terms))[k - 1], 1.0)
+    return np.asarray(np.cumsum(a * np.exp(log_terms))[k - 1])
 
 
 def _median_ranks(k: IntArray, design: Design) -> FloatArray:

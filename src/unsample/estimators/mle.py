@@ -90,7 +90,7 @@ class WMLE(DistributionEstimator):
         unknown = ~observed.known
         before = observed.shares[:, unknown].sum(axis=1, keepdims=True)
         after = shares[:, unknown].sum(axis=1, keepdims=True)
-        shares[:, unknown] *= np.where(after > 0, before / np.maximum(after, 1e-300), 0.0)
+        shares[:, unknown] *= before / np.maximum(after, 1e-300)
         return _climb(observed, shares, self.iterations)
 
     def _weights(self, ranks: FloatArray) -> FloatArray:
