@@ -5,8 +5,8 @@ The problem, for a non-negative matrix A (ranks x cells), weights d and targets 
 .. math:: F(x) = \sum_R d_R ((A x)_R - b_R)^2 \to \min \quad \text{subject to} \quad
           x_1 \ge \dots \ge x_n \ge 0 \;\; \text{(monotone) or} \;\; x \ge 0 \;\; \text{(not)}
 
-With s the steps of x (or x itself), g half the slope of F in s, and m the slope of sum_R d_R (A x)_R
-in s, convexity gives F(s) - F(s*) <= 2 g's - 2 g's*. The best fit is no longer than its target, so
+With s the steps of x (or x itself), g half the slope of F in s and m that of sum_R d_R (A x)_R,
+convexity gives F(s) - F(s*) <= 2 g's - 2 g's*. The best fit is no longer than its target, so
 m's* <= sqrt(sum d) |b|, and -g's* is at most that times the largest -g_j / m_j. This is the gap
 reported, whatever algorithm found s; lengths are those with weights d.
 """
