@@ -122,6 +122,10 @@ def test_monotone_least_squares_keeps_order_and_its_conditions():
         assert np.sum((matrix @ x - target) ** 2) <= np.sum((matrix @ other - target) ** 2) + 1e-12
 
 
-def test_impossible_cells_are_refused():
+@pytest.mark.parametrize("possible", [0.0, 1.0])
+def test_impossible_cells_are_refused(possible):
+    likelihood = np.array([[possible] * 3, [0.0] * 3])
     with pytest.raises(InputError, match="probability zero"):
-        em(np.zeros((2, 3)), np.array([[0.5, 0.5]]), start=np.ones(3), iterations=1)
+        em(likelihood, np.array([[0.5, 0.5]]), start=np.ones(3), iterations=1)
+    with pytest.raises(InputError, match="probability zero"):
+        maximum_likelihood(likelihood, np.array([[0.5, 0.5]]))

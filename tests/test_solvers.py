@@ -1,5 +1,7 @@
 """The solvers on problems small enough for general optimisers, differences and integrals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -70,6 +72,19 @@ def test_em_ends_on_the_simplex_whatever_the_histogram_sums_to():
     assert thrice == pytest.approx(once)
 
 
+def test_em_starts_from_a_direction_of_any_length():
+    likelihood, shares = _mixture(6, 4)
+    start = np.array([1.0, 2.0, 3.0, 4.0])
+    for iterations in (0, 1, 5):
+        short, long = (
+            em(likelihood, shares, start=times * start, iterations=iterations).weights
+            for times in (1e-3, 1e3)
+        )
+        assert short == pytest.approx(long, rel=1e-12)
+        assert short.sum(axis=1) == pytest.approx(np.ones(3))
+    assert em(likelihood, shares, start=start, iterations=0).weights[2] == pytest.approx(start / 10)
+
+
 @pytest.mark.parametrize(("cells", "bins"), [(7, 4), (4, 7), (5, 5)])
 @pytest.mark.parametrize("strength", [0.0, 0.5])
 def test_maximum_likelihood_is_the_maximum(cells, bins, strength):
@@ -105,6 +120,14 @@ def test_maximum_likelihood_says_when_it_has_not_arrived():
     loose = maximum_likelihood(likelihood, shares, tolerance=1e-4)
     assert (loose.gap <= 1e-4).all()
     assert (loose.iterations < best.iterations).all()
+
+
+def test_the_first_certificate_is_that_of_the_first_row():
+    likelihood, shares = _mixture(6, 4)
+    solution = em(likelihood, shares, start=np.ones(4), iterations=5)
+    assert solution.certificate() == solution.certificate(0) != solution.certificate(1)
+    alone = em(likelihood, shares[:1], start=np.ones(4), iterations=5)
+    assert alone.certificate().objective == pytest.approx(solution.certificate().objective)
 
 
 @pytest.mark.parametrize("solve", ["likelihood", "entropy"])
@@ -184,6 +207,78 @@ def test_maximum_entropy_says_when_it_has_not_arrived():
     assert (hasty.gap > 1e-11).all()
 
 
+def _slopes_of_the_dual(solution, likelihood, targets, cell_weights, eta):
+    """Return them at the dual point that the weights came from, which the weights determine."""
+    root = np.sqrt(cell_weights)
+    exponent = eta * np.log(solution.weights)
+    slopes = []
+    for row, logs in enumerate(exponent):
+        # logs = constant - (A' root t): one unknown for each cell, and the constant.
+        design = np.column_stack([np.ones(len(logs)), -(root[row][:, None] * likelihood).T])
+        t = np.linalg.lstsq(design, logs, rcond=None)[0][1:]
+        distance = likelihood @ solution.weights[row] - targets[row]
+        slopes.append(root[row] * distance - t / 2)
+    return np.array(slopes)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_the_gap_of_entropy_is_the_length_of_the_slope_and_the_residual_its_largest(steps):
+    likelihood, targets = _mixture(6, 9)
+    # Columns that sum to one would leave a multiple of (1, ..., 1) open.
+    likelihood, targets = likelihood[:5], targets[:, :5]
+    cell_weights = np.random.default_rng(2).random((3, 5)) + 0.5
+    options = {"cell_weights": cell_weights, "eta": 1e-2}
+    solution = maximum_entropy(
+        likelihood, targets, widths=np.ones(9), max_iterations=steps, **options
+    )
+    slopes = _slopes_of_the_dual(solution, likelihood, targets, **options)
+    assert solution.residual == pytest.approx(np.abs(slopes).max(axis=1), rel=1e-6)
+    assert solution.gap == pytest.approx((slopes**2).sum(axis=1), rel=1e-6)
+
+
+def test_maximum_entropy_goes_on_until_the_gap_is_as_small_as_asked():
+    likelihood, targets = _mixture(6, 9)
+    options = {"cell_weights": targets, "widths": np.ones(9), "eta": 1e-3}
+    best = maximum_entropy(likelihood, targets, **options)
+    for steps in (1, 2):
+        gaps = maximum_entropy(likelihood, targets, max_iterations=steps, **options).gap
+        for row, gap in enumerate(gaps):
+            # A little less than these steps reach needs one more, a lot more needs none.
+            for tolerance, needed in ((0.8 * gap, steps + 1), (5 * gap, steps)):
+                solution = maximum_entropy(likelihood, targets, tolerance=tolerance, **options)
+                assert solution.gap[row] <= tolerance
+                assert solution.iterations[row] == needed
+    assert (best.iterations > 2).all()
+
+
+def test_mass_that_is_below_the_smallest_number_counts_nothing():
+    likelihood = np.array([[0.9, 0.5, 0.1], [0.1, 0.5, 0.9]])
+    eta, widths = 1e-5, np.array([2.0, 1.0, 1.0])
+    solution = maximum_entropy(
+        likelihood, np.array([[1.0, 0.0]]), cell_weights=np.ones((1, 2)), widths=widths, eta=eta
+    )
+    assert solution.weights[0].tolist() == [1, 0, 0]
+    assert solution.status == (Status.OPTIMAL,)
+    assert solution.objective[0] == pytest.approx(2 * 0.1**2 - eta * np.log(2), abs=1e-12)
+
+
+def test_maximum_entropy_arrives_where_almost_nothing_is_left_to_entropy():
+    likelihood, targets = _mixture(6, 9, rows=5)
+    eta = 1e-7
+    # Steps are short far away, and near the end gain less than rounding shows.
+    solution = maximum_entropy(
+        likelihood, targets, cell_weights=targets, widths=np.ones(9), eta=eta, tolerance=1e-15
+    )
+    assert set(solution.status) == {Status.OPTIMAL}
+    assert (solution.residual <= 1e-7).all()
+    for target, weights in zip(targets, solution.weights, strict=True):
+        root = np.sqrt(target)
+        heavy = np.vstack([root[:, None] * likelihood, np.full(9, 1e3)])
+        nearest, _ = optimize.nnls(heavy, np.append(root * target, 1e3))
+        here, there = (target @ (likelihood @ w - target) ** 2 for w in (weights, nearest))
+        assert here <= there + eta * np.log(9) + 1e-9
+
+
 # -- least squares --------------------------------------------------------------------------
 
 
@@ -222,6 +317,109 @@ def test_a_monotone_answer_may_need_the_constraint_or_not():
         [2, 2, 2]
     )
     assert monotone_least_squares(matrix, even, -even)[0] == pytest.approx([0, 0, 0])
+
+
+def test_order_is_exact_where_the_free_answer_misses_it_by_rounding():
+    x, _ = monotone_least_squares(np.eye(3), np.ones(3), np.array([1.0, 1.0 + 1e-12, 0.5]))
+    assert (np.diff(x) <= 0).all()
+    assert x == pytest.approx([1, 1, 0.5])
+
+
+@pytest.fixture(params=[True, False], ids=["monotone", "nonnegative"])
+def squares(request):
+    """A problem of least squares: matrix, weights, target, and the basis of its steps."""
+    rng = np.random.default_rng(6)
+    matrix, weights = rng.random((30, 4)), rng.random(30)
+    target = matrix @ np.array([1.0, 2.0, 0.5, -0.5]) + 0.3 * rng.normal(size=30)
+    return matrix, weights, target, np.triu(np.ones((4, 4))) if request.param else np.eye(4)
+
+
+def _solve(squares, target_scale=1.0, weight_scale=1.0, matrix_scale=1.0):
+    matrix, weights, target, lift = squares
+    return monotone_least_squares(
+        matrix_scale * matrix,
+        weight_scale * weights,
+        target_scale * target,
+        monotone=bool(lift[0, 1]),
+    )
+
+
+#: What a solver of least squares may hand back that is not the answer.
+WRONG = {
+    "nothing": np.zeros_like,
+    "too little": lambda s: 0.9 * s,
+    "too much": lambda s: 1.1 * s,
+    "far too much": lambda s: 5.0 * s + 3.0,
+    "a part": lambda s: np.where(np.arange(len(s)) == s.argmax(), 0.0, s),
+    "almost": lambda s: s + 0.02,
+}
+
+
+def _answer_with(change, monkeypatch):
+    """Make the solver behind least squares hand back something else than it found."""
+    right = optimize.nnls
+
+    def nnls(*arguments, **options):
+        s, norm = right(*arguments, **options)
+        return change(s), norm
+
+    monkeypatch.setattr(optimize, "nnls", nnls)
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_least_squares_certify_what_they_have_whoever_found_it(squares, how, monkeypatch):
+    matrix, weights, target, lift = squares
+    _, best = _solve(squares)
+    _answer_with(WRONG[how], monkeypatch)
+    x, certificate = _solve(squares)
+    assert certificate.status is Status.NOT_CONVERGED
+    assert certificate.objective == pytest.approx(weights @ (matrix @ x - target) ** 2)
+    assert certificate.objective - best.objective <= certificate.gap
+    s = np.linalg.solve(lift, x)
+    slope = lift.T @ matrix.T @ (weights * (matrix @ x - target))
+    violated = max((-slope).max(), np.abs(slope * s).max())
+    assert certificate.residual == pytest.approx(violated, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "units", [(1e-12, 1, 1), (1e6, 1, 1), (1, 1e-9, 1), (1, 1e5, 1), (1, 1, 1e-6), (1, 1, 1e4)]
+)
+@pytest.mark.parametrize("factor", [1.0, 0.9])
+def test_least_squares_know_no_units(squares, units, factor, monkeypatch):
+    _answer_with(lambda s: factor * s, monkeypatch)
+    target_unit, weight_unit, matrix_unit = units
+    loss_unit = target_unit**2 * weight_unit
+    x, plain = _solve(squares)
+    y, in_units = _solve(squares, *units)
+    assert y * matrix_unit / target_unit == pytest.approx(x, rel=1e-9, abs=1e-12)
+    assert in_units.objective / loss_unit == pytest.approx(plain.objective, rel=1e-9)
+    assert in_units.gap / loss_unit == pytest.approx(plain.gap, rel=1e-6, abs=1e-12)
+    assert in_units.status is plain.status
+    assert plain.usable == (factor == 1.0)
+
+
+def test_the_gap_of_least_squares_by_hand(monkeypatch):
+    # Of F(0) = sum d b^2 all is lost, and the straight line down from there promises twice that.
+    monkeypatch.setattr(optimize, "nnls", lambda columns, *_, **__: (np.zeros(1), 0.0))
+    weights, b = np.array([1.0, 2.0, 4.0]), 3.0
+    _, certificate = monotone_least_squares(np.full((3, 1), 0.5), weights, np.full(3, b))
+    assert certificate.objective == pytest.approx(7 * b**2)
+    assert certificate.gap == pytest.approx(2 * 7 * b**2)
+
+
+def test_least_squares_with_nothing_to_fit_and_with_cells_that_fit_nothing():
+    matrix = np.array([[0.0, 0.9, 0.0, 0.1], [0.0, 0.2, 0.0, 0.8], [0.0, 0.5, 0.0, 0.5]])
+    for monotone in (True, False):
+        x, certificate = monotone_least_squares(matrix, np.ones(3), np.zeros(3), monotone=monotone)
+        assert x.tolist() == [0, 0, 0, 0]
+        assert (certificate.status, certificate.gap) == (Status.OPTIMAL, 0)
+        expected = np.array([2.0, 2.0, 1.0, 1.0] if monotone else [0.0, 2.0, 0.0, 1.0])
+        x, certificate = monotone_least_squares(
+            matrix, np.ones(3), matrix @ expected, monotone=monotone
+        )
+        assert matrix @ x == pytest.approx(matrix @ expected)
+        assert certificate.status is Status.OPTIMAL
+        assert certificate.gap <= 1e-12
 
 
 # -- smooth curves --------------------------------------------------------------------------
@@ -311,7 +509,7 @@ def test_the_fit_is_the_maximum_and_its_evidence_the_integral(curve):
         assert fit.log_variance[row] == pytest.approx(spread, rel=1e-8)
 
 
-def test_a_fit_nearby_saves_steps_and_changes_nothing(curve, monkeypatch):
+def test_neither_a_fit_nearby_nor_blocks_change_anything(curve, monkeypatch):
     fit = curve.fit()
     common = LogDensity(**{**vars(curve), "shares": curve.shares.mean(axis=0, keepdims=True)}).fit()
     near = curve.fit(common)
@@ -323,6 +521,50 @@ def test_a_fit_nearby_saves_steps_and_changes_nothing(curve, monkeypatch):
     assert in_parts.log_variance == pytest.approx(fit.log_variance, abs=1e-12)
     assert in_parts.solution.status == fit.solution.status
     assert in_parts.solution.objective == pytest.approx(fit.solution.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 20])
+def test_a_fit_nearby_spares_rows_their_own_matrices(curve, rows, monkeypatch):
+    rng = np.random.default_rng(5)
+    mixture = curve.likelihood @ _softmax(1.5 * curve.shapes[:, 0])
+    shares = rng.multinomial(300, mixture, size=rows) / 300
+
+    def matrices(shares, near=None):
+        made = np.zeros(1, dtype=int)
+        information = LogDensity.information
+
+        def counted(problem, weights):
+            made[0] += len(weights)
+            return information(problem, weights)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LogDensity, "information", counted)
+            fit = replace(curve, shares=shares).fit(near)
+        return int(made[0]), fit
+
+    _, common = matrices(mixture[None])
+    alone, fit = matrices(shares)
+    together, near = matrices(shares, common)
+    assert near.coefficients == pytest.approx(fit.coefficients, abs=1e-5)
+    # One for a last step, and one that says there is no more to gain.
+    assert together <= 2 * rows < alone / 1.5
+
+
+@pytest.mark.parametrize("targets", [3e2, 1e6, 1e12])
+def test_a_fit_that_is_called_optimal_is(curve, targets):
+    many = replace(curve, targets=targets)
+    best = many.fit().solution
+    assert set(best.status) == {Status.OPTIMAL}
+    assert best.iterations.max() <= 15
+    assert (best.residual <= 1e-7).all()
+    called = set()
+    for steps in range(1, 9):
+        hasty = many.fit(max_iterations=steps).solution
+        left = targets * (best.objective - hasty.objective)
+        optimal = np.array([status is Status.OPTIMAL for status in hasty.status])
+        assert (left[optimal] <= 1e-5 + 1e-15 * targets).all()
+        called |= set(hasty.status)
+    assert called == {Status.OPTIMAL, Status.NOT_CONVERGED}
 
 
 def test_the_gap_of_a_fit_is_what_its_last_step_promised(curve):

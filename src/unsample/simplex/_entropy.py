@@ -56,7 +56,7 @@ def maximum_entropy(
         basis,
         core,
     )
-    step = max(1, _BATCH_NUMBERS // max(problem.likelihood.size, 1))
+    step = max(1, _BATCH_NUMBERS // problem.likelihood.size)
     parts = [
         _newton(problem.rows(slice(first, first + step)), tolerance, max_iterations)
         for first in range(0, len(targets), step)

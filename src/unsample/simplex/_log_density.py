@@ -63,7 +63,7 @@ class LogDensity:
     def fit(self, near: LogDensityFit | None = None, *, max_iterations: int = 100) -> LogDensityFit:
         """Solve it for each row; ``near`` is the fit of one histogram that all rows resemble."""
         rows = len(self.shares)
-        start = self.mean[None] if near is None else near.coefficients[:1]
+        start = self.mean[None] if near is None else near.coefficients
         start = np.repeat(start, rows, axis=0)
         step = max(1, _BLOCK_NUMBERS // (self.shapes.size + self.likelihood.size))
         parts = []

@@ -21,6 +21,8 @@ __all__ = ["em", "maximum_likelihood"]
 _TINY = 1e-300
 #: Most numbers in a batch of Newton matrices.
 _BATCH_NUMBERS = 2_000_000
+#: Share of the way to the border of the simplex that a step may go.
+_MARGIN = 0.995
 
 
 def em(
@@ -39,8 +41,7 @@ def em(
     """
     used = _informative(likelihood, shares)
     likelihood, shares = likelihood[used], shares[:, used]
-    start = np.atleast_2d(start)
-    start = start / start.sum(axis=1, keepdims=True)
+    # The first step divides by the scale of the start.
     weights = np.broadcast_to(start, (len(shares), likelihood.shape[1])).copy()
     ratio, factor = np.empty_like(shares), np.empty_like(weights)
     for _ in range(iterations):
@@ -74,7 +75,7 @@ def maximum_likelihood(
     size = min(likelihood.shape) ** 2 + likelihood.size
     step = max(1, _BATCH_NUMBERS // size)
     weights = np.empty((len(shares), bins))
-    counts = np.zeros(len(shares), dtype=np.int64)
+    counts = np.empty(len(shares), dtype=np.int64)
     for first in range(0, len(shares), step):
         rows = slice(first, first + step)
         weights[rows], counts[rows] = _interior_point(
@@ -137,8 +138,8 @@ def _newton(
 
 def _longest_step(point: FloatArray, move: FloatArray) -> FloatArray:
     """Return the largest step up to 1 that keeps the point positive, with a margin."""
-    ratio = np.where(move < 0, -point / np.minimum(move, -_TINY), np.inf)
-    return np.asarray(np.minimum(1.0, 0.995 * ratio.min(axis=1, keepdims=True)))
+    fall = (-move / point).max(axis=1, keepdims=True)
+    return np.asarray(_MARGIN / np.maximum(fall, _MARGIN))
 
 
 def _gap(
@@ -160,7 +161,7 @@ def _certified(
 ) -> Solution:
     mixture = np.maximum(weights @ likelihood.T, _TINY)
     objective = (shares * np.log(mixture)).sum(axis=1)
-    objective += np.where(tau > 0, tau * np.log(np.maximum(weights, _TINY)), 0.0).sum(axis=1)
+    objective += np.log(np.maximum(weights, _TINY)) @ tau
     gap = _gap(likelihood, shares, tau, weights)
     gradient = (shares / mixture) @ likelihood + tau / np.maximum(weights, _TINY)
     residual = np.abs(weights * (gradient - 1.0 - tau.sum())).max(axis=1)
