@@ -169,7 +169,7 @@ def test_a_smooth_law_costs_three_looks_a_bin_however_wide(looked_at):
     grid = RankGrid(low, items)
     one = np.array([1])
     Design(items, 99, replacement=False).matrix(one, one, grid)
-    # Each rank is visited only in narrow bins at the first ranks: two of these, or few more.
+    # Only the narrow bins at the first ranks are visited rank by rank: two, or a few more.
     assert sum(look.size for look in looked_at) <= 3 * len(grid) + 5 * each
 
 
