@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsample.counts import RankCounts
+from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.sampling import Design
 from unsample.ties import Comparisons
@@ -101,7 +101,15 @@ def test_the_smallest_designs_are_counted():
 def test_rows_that_stand_for_no_target_are_allowed():
     counts = _count([1, 2], count=[0, 3])
     assert counts.total == 3
-    assert (counts.resample(50, rng=0)[:, 0] == 0).all()
+    drawn = counts.resample(50, rng=0)
+    assert (drawn[:, 0] == 0).all()
+    assert (drawn[:, 1] == 3).all()
+
+
+def test_targets_are_counted_as_their_ranks_are():
+    assert Targets(np.array([1, 2, 2]), 100, 9).counts == _count([1, 2, 2])
+    columns = {"weights": [1.0, 2.0, 3.0], "users": ["a", "a", "b"], "replacement": False}
+    assert Targets(np.array([1, 2, 2]), 100, 9, **columns).counts == _count([1, 2, 2], **columns)
 
 
 def test_comparisons_are_counted_under_a_tie_rule():
@@ -157,6 +165,19 @@ def test_cells_that_cannot_be_are_refused(column, value, words):
         RankCounts(**columns, replacement=False)
 
 
+@pytest.mark.parametrize(
+    ("weight", "squared"),
+    [(0.5, 0.0), (1e-200, 0.0), (1.0, 1e-101), (1.0, 1e101), (1e-101, 1e-202), (1e101, 1e202)],
+)
+def test_cells_of_weights_too_light_or_too_heavy_are_refused(weight, squared):
+    """Also where the weights come squared and summed, as in a file."""
+    two = np.array([2, 2])
+    cells = [9 * two, 50 * two, two, two, two]
+    assert RankCounts(*cells, np.array([2.0, 0.0]), np.array([2.0, 0.0])).effective == 2.0
+    with pytest.raises(InputError, match=r"must be 0 or between 1e-100 and 1e.*multiply all"):
+        RankCounts(*cells, np.array([2.0, weight]), np.array([2.0, squared]))
+
+
 def test_columns_of_different_lengths_and_no_cells_are_refused():
     columns = dict.fromkeys(("sampled", "items", "low", "high", "count"), np.array([5, 5]))
     with pytest.raises(InputError, match="equally long"):
@@ -166,6 +187,28 @@ def test_columns_of_different_lengths_and_no_cells_are_refused():
         RankCounts(**empty, weight=np.ones(0), weight_squared=np.ones(0))
     with pytest.raises(InputError, match="at least one RankCounts"):
         RankCounts.merge([])
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_one_part_is_the_whole(replacement):
+    part = _count([1, 2, 2], replacement=replacement)
+    assert RankCounts.merge([part]) == part
+
+
+def test_every_rank_of_many_is_counted_once():
+    ranks = np.random.default_rng(0).integers(1, 11, size=200_000)
+    values, times = np.unique(ranks, return_counts=True)
+    counts = _count(ranks)
+    assert counts.low.tolist() == values.tolist()
+    assert counts.count.tolist() == times.tolist()
+
+
+@pytest.mark.parametrize("length", [0, 9, 11])
+def test_histograms_hold_a_count_for_each_rank(length):
+    design = Design(100, 9)
+    assert RankCounts.from_histogram([2, 1] + [0] * 8, design) == _count([1, 1, 2])
+    with pytest.raises(RankError, match=rf"sampled \+ 1 = 10 counts, got {length}"):
+        RankCounts.from_histogram([2, 1, *[0] * 8, 0][:length], design)
 
 
 def test_a_bad_rank_is_found_wherever_it_stands():
@@ -248,7 +291,12 @@ def test_integers_of_every_width_are_counted_alike():
         ([1], {"weights": [np.nan]}, InputError, "finite"),
         ([1], {"weights": [1.0, 2.0]}, InputError, "one a rank"),
         ([1], {"weights": [0.0]}, InputError, "all be zero"),
+        ([1], {"weights": ["heavy"]}, InputError, "weights must be numbers"),
+        ([1, 2], {"weights": [[1.0], [1.0, 2.0]]}, InputError, "weights must be numbers"),
+        ([1], {"weights": [10**400]}, InputError, "weights must be numbers"),
         ([1], {"count": [-1]}, InputError, "not be negative"),
+        ([1], {"count": -1}, InputError, "count must be an integer of at least 0"),
+        ([1], {"count": 0}, InputError, "nothing to estimate from"),
     ],
 )
 def test_bad_input_is_refused(ranks, options, error, words):
@@ -315,9 +363,10 @@ def test_saved_fields_of_the_wrong_kind_are_refused(tmp_path, field, value, word
 def test_weights_may_be_as_light_and_as_heavy_as_said():
     for weight in (1e-100, 1e100):
         assert _count([1, 5], weights=[weight, weight]).effective == pytest.approx(2.0)
-    for weight in (0.99e-100, 1.01e100):
-        with pytest.raises(InputError, match="between 1e-100 and 1e"):
-            _count([1, 5], weights=[1.0, weight])
+    for weight in (1e-310, 1e-160, 0.99e-100, 1.01e100, 1e155, 1e300):
+        for users in (None, ["a", "a"]):
+            with pytest.raises(InputError, match="between 1e-100 and 1e"):
+                _count([1, 5], weights=[1.0, weight], users=users)
 
 
 def test_ranks_that_nobody_has_count_for_nothing():
@@ -329,8 +378,17 @@ def test_ranks_that_nobody_has_count_for_nothing():
 def test_resamples_are_one_or_more_and_hold_as_many_targets():
     with pytest.raises(InputError, match="size must be"):
         _count([1, 2]).resample(0)
+    assert _count([1]).resample(1, rng=0).tolist() == [[1.0]]
     assert _count([1]).resample(3, rng=0).tolist() == [[1.0]] * 3
     assert (_count([1, 2, 2, 9]).resample(20, rng=0).sum(axis=1) == 4).all()
+
+
+def test_resamples_of_what_is_worth_less_than_a_target_are_not_empty():
+    """A cell's squares count what its users have in other cells: it may be worth a tenth."""
+    one = np.array([1])
+    part = RankCounts(9 * one, 50 * one, one, one, one, 1.0 * one, 10.0 * one)
+    assert part.effective == pytest.approx(0.1)
+    assert (part.resample(20, rng=0) > 0).all()
 
 
 def test_the_first_rank_out_of_range_is_named():

@@ -57,6 +57,18 @@ def test_the_first_bin_may_be_wide():
     ranks = np.arange(1, 11)
     assert even.cdf(ranks) == pytest.approx(ranks / 10)
     assert even.quantile(ranks / 10).tolist() == ranks.tolist()
+    steep = RankDistribution(RankGrid(np.array([1, 5]), 10), np.array([0.88, 0.12]))
+    assert steep.cdf(ranks) == pytest.approx(np.cumsum(steep.dense()))
+    assert RankDistribution(RankGrid(np.array([1]), 4), np.ones(1)).cdf(3) == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("total", [1 - 1e-9, 1 - 1e-11, 1 + 1e-11])
+def test_all_levels_are_reached_where_masses_sum_to_one_but_for_rounding(total):
+    grid = RankGrid(np.array([1, 2, 5]), 10)
+    distribution = RankDistribution(grid, total * np.array([0.3, 0.2, 0.5]))
+    assert distribution.quantile([0.3 * total, 1.0]).tolist() == [1, 10]
+    nothing_last = RankDistribution(grid, total * np.array([0.3, 0.7, 0.0]))
+    assert 4 <= nothing_last.quantile(1.0) <= 10
 
 
 def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():
@@ -87,6 +99,11 @@ def test_only_catalogues_that_fit_are_written_out():
     one_more = RankGrid.build(10**8 + 1, sampled=9)
     with pytest.raises(InputError, match="at most 100000000"):
         RankDistribution(one_more, one_more.width / (10**8 + 1)).dense()
+
+
+def test_the_last_rank_is_a_rank():
+    last = RankDistribution.from_ranks([10, 10, 3], items=10)
+    assert last.pmf([3, 10]) == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_refusals():

@@ -24,8 +24,8 @@ def test_bins_cover_every_rank_once_and_isolate_cutoffs(items, sampled, cutoffs)
 
 
 @pytest.mark.parametrize("items", [100, 5000, 10**6])
-@pytest.mark.parametrize("sampled", [0, 9, 999])
-@pytest.mark.parametrize("options", [{}, {"single": 10, "ratio": 0.3}, {"blur": 0.01}])
+@pytest.mark.parametrize("sampled", [0, 1, 9, 999])
+@pytest.mark.parametrize("options", [{}, {"single": 10, "ratio": 0.5}, {"blur": 0.01}])
 def test_bins_are_as_wide_as_rank_and_sample_allow(items, sampled, options):
     grid = RankGrid.build(items, sampled=sampled, **options)
     single = min(options.get("single", 64), items)
@@ -42,8 +42,9 @@ def test_bins_are_as_wide_as_rank_and_sample_allow(items, sampled, options):
 
 
 def test_64_ranks_stand_alone_and_then_bins_begin():
+    """Without a sample, as is the default, nothing but the rank says how wide they are."""
     grid = RankGrid.build(1000, ratio=0.5)
-    assert grid.low[:66].tolist() == [*range(1, 66), 97]
+    assert grid.low.tolist() == [*range(1, 66), 97, 145, 217, 325, 487, 730]
 
 
 def test_every_rank_is_found_in_its_bin():
@@ -78,6 +79,15 @@ def test_functions_that_jump_are_averaged_rank_by_rank_where_asked():
     jump = lambda x: np.stack([np.where(x > 30, 1.0, 0.0), x])  # noqa: E731
     got = mean_over(jump, low, high, one_by_one=np.array([False, True, True]))
     assert got == pytest.approx(np.array([[0, 0, 30 / 41], [2.5, 12, 40]]), rel=1e-13)
+
+
+@given(low=st.integers(1, 1000), width=st.integers(1, 60), marked=st.booleans())
+def test_functions_are_asked_only_where_they_are_averaged(low, width, marked):
+    """What a function does before the first rank or after the last is of no account."""
+    first, last = np.array([low]), np.array([low + width - 1])
+    fenced = lambda x: np.where((x < first) | (x > last), np.nan, x)  # noqa: E731
+    got = mean_over(fenced, first, last, one_by_one=np.array([marked]))
+    assert got == pytest.approx((first + last) / 2.0, rel=1e-14)
 
 
 def test_bins_grow_with_the_logarithm_of_the_catalogue():

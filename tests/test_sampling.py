@@ -139,6 +139,60 @@ def test_wide_bins_hold_all_probability_where_nearly_all_items_are_drawn(sampled
     assert np.allclose(design.matrix(r, r, grid).sum(axis=0), 1.0, atol=1e-6)
 
 
+@pytest.mark.parametrize("sampled", [150, 210, 255, 298])
+@pytest.mark.parametrize("inner", [[70, 231], [100, 201], [2, 80], [221, 300]])
+def test_wide_bins_hold_all_probability_at_either_end(sampled, inner):
+    """The law is looked at in true ranks near both ends, not only where the ends meet."""
+    design = Design(300, sampled, replacement=False)
+    r = np.arange(1, design.n + 1)
+    matrix = design.matrix(r, r, RankGrid(np.array([1, *inner]), 300))
+    assert np.allclose(matrix.sum(axis=0), 1.0, rtol=0, atol=1e-12)
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """Return a list that gets the sampled ranks and ranks of every look at the law."""
+    looks = []
+    pmf = Design.pmf
+
+    def counted(design, sampled_rank, rank):
+        looks.append(np.broadcast(sampled_rank, rank))
+        return pmf(design, sampled_rank, rank)
+
+    monkeypatch.setattr(Design, "pmf", counted)
+    return looks
+
+
+def test_a_smooth_law_costs_three_looks_a_bin_however_wide(looked_at):
+    items, each = 100_000, 50
+    low = np.concatenate([np.arange(1, items // 2, each), [items // 2, items - 100]])
+    grid = RankGrid(low, items)
+    one = np.array([1])
+    Design(items, 99, replacement=False).matrix(one, one, grid)
+    # Only the narrow bins at the first ranks are visited rank by rank: two, or a few more.
+    assert sum(look.size for look in looked_at) <= 3 * len(grid) + 5 * each
+
+
+def test_only_sampled_ranks_in_reach_of_a_rank_are_looked_at(looked_at):
+    design = Design(60_000, 40_000)
+    low = np.arange(1, design.n + 1, 40)
+    high = np.minimum(low + 39, design.n)
+    for rank, spread in ((1, 0), (30_000, 100), (59_999, 1), (60_000, 0)):
+        looked_at.clear()
+        total = design.range_pmf(low, high, np.array([float(rank)])).sum()
+        assert total == pytest.approx(1.0, rel=1e-12)
+        # Twenty standard deviations and some hundred ranks to either side, and whole ranges.
+        assert sum(look.size for look in looked_at) <= 40 * spread + 400
+
+
+@pytest.mark.parametrize("rank", [1, 2, 5, 9, 10])
+def test_many_draws_from_few_items_lose_no_probability(rank):
+    design = Design(10, 10**5)
+    low = np.arange(1, design.n + 1, 100)
+    ranges = design.range_pmf(low, np.minimum(low + 99, design.n), np.array([float(rank)]))
+    assert ranges.sum() == pytest.approx(1.0, rel=1e-11)
+
+
 @pytest.mark.parametrize("replacement", [True, False])
 def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
     design = Design(60_000, 40_000, replacement)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from unsample.counts import RankCounts
 from unsample.errors import InputError, RankError
 from unsample.ties import TIE_RULES, Comparisons, check_ties, rank_with_ties
 
@@ -21,8 +22,7 @@ def test_ranks_under_each_rule():
     assert rank_with_ties(better, equal, "pessimistic", rng).tolist() == [1, 4, 6]
     assert rank_with_ties(better, equal, "realistic", rng).tolist() == [1.0, 4.0, 5.0]
     drawn = np.array([rank_with_ties(better, equal, "random", rng) for _ in range(3000)])
-    assert set(drawn[:, 0]) == {1}
-    assert set(drawn[:, 1]) == {4}
+    assert [set(column) for column in drawn.T] == [{1}, {4}, {4, 5, 6}]
     assert np.allclose(np.bincount(drawn[:, 2])[4:] / 3000, 1 / 3, atol=0.04)
 
 
@@ -67,6 +67,22 @@ def test_no_rows_are_fine():
 def test_negative_numbers_are_refused(name):
     columns = {"better": [0, 1], "tied": [0, 1], "count": [1, 1]} | {name: [1, -2]}
     with pytest.raises(RankError, match=f"{name} must not be negative, got -2"):
+        _of(**columns)
+
+
+def test_weights_are_finite_and_their_squares_stay_so():
+    assert np.isfinite(_of([2], [0], weights=[1e100]).weight_squared).all()
+    for wrong in (1.01e100, -1.01e100, np.inf, np.nan):
+        with pytest.raises(InputError, match=r"weights must be finite, and at most 1e\+100"):
+            _of([2, 2], [0, 1], weights=[1.0, wrong])
+
+
+@pytest.mark.parametrize("name", ["better", "tied", "count", "items", "sampled"])
+def test_numbers_are_at_most_what_a_catalogue_may_hold(name):
+    columns = {"better": [0, 1], "tied": [0, 1], "items": [9, 9]} | {name: [2, 10**12]}
+    assert getattr(_of(**columns), name).max() == 10**12
+    columns[name] = [2, 10**12 + 1]
+    with pytest.raises(RankError, match=f"{name} must be at most 1000000000000, got 1000000000001"):
         _of(**columns)
 
 
@@ -126,3 +142,21 @@ def test_random_ranks_follow_from_the_seed_alone():
     one, two, other = (comparisons.ranked("random", seed) for seed in (3, 3, 4))
     assert all(np.array_equal(one[name], two[name]) for name in one)
     assert not all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_ranks_are_drawn_with_the_seed_that_counts_are():
+    """No seed given is the same seed here and there."""
+    comparisons = _of([0], [4], count=[3000])
+    counts = RankCounts.from_comparisons(comparisons)
+    assert comparisons.ranked()["count"].tolist() == counts.count.tolist()
+    assert counts != RankCounts.from_comparisons(comparisons, rng=1)
+
+
+def test_more_random_places_than_fit_are_refused(monkeypatch):
+    """Five targets with seven ties need five draws, a hundred with five ties need five, too."""
+    monkeypatch.setattr("unsample.ties._MOST_PLACES", 10)
+    assert _of([0, 1], [7, 5], count=[5, 100]).ranked()["count"].sum() == 105
+    more = _of([0, 1], [7, 6], count=[5, 100])
+    with pytest.raises(RankError, match=r"optimistic or pessimistic where more than 10 .* got 11"):
+        more.ranked()
+    assert more.ranked("pessimistic")["rank"].tolist() == [8, 8]

@@ -121,9 +121,9 @@ def _three_point_mean(
 ) -> FloatArray:
     count = (high - low + 1).astype(np.float64)
     middle = (low + high) / 2.0
-    # A single rank would need an imaginary offset; its weight is zero, so any offset will do.
+    # A single rank would need an imaginary offset: it is looked at in its own place only.
     offset = np.sqrt(np.maximum(3.0 * count * count - 7.0, 1.0) / 20.0)
-    weight = np.where(count > 1, (count * count - 1.0) / (24.0 * offset * offset), 0.0)
+    weight = (count * count - 1.0) / (24.0 * offset * offset)
     outer = function(np.where(count > 1, middle - offset, middle))
     outer = outer + function(np.where(count > 1, middle + offset, middle))
     return weight * outer + (1.0 - 2.0 * weight) * function(middle)

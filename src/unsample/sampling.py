@@ -297,7 +297,7 @@ def _h(count: FloatArray | np.float64) -> FloatArray:
         1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square * (1 / 1188)))
     )
     stirling = 0.5 * np.log(2.0 * np.pi * large) + inverse * series
-    return np.where(c <= 0, 0.0, np.where(c < _STIRLING_FROM, exact, stirling))
+    return np.where(c < _STIRLING_FROM, exact, stirling)
 
 
 def _one_hot_ranges(low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:

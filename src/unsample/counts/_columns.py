@@ -155,7 +155,7 @@ def weight_of_user(
             f"{'shape ' + str(labels.shape) if labels.ndim != 1 else len(labels)}"
         )
     _, where = np.unique(labels, return_inverse=True)
-    return np.asarray(np.bincount(where.reshape(-1), summed)[where.reshape(-1)])
+    return np.asarray(np.bincount(where, summed)[where])
 
 
 def span(values: IntArray) -> str:
