@@ -115,7 +115,9 @@ def test_pools_of_ranges_expect_the_sum_of_their_ranks():
     assert list(zip(pool.low, pool.high, strict=True)) == ranges
     assert pool.shares == pytest.approx(np.array([[0, 0.75, 0, 0.25, 0]]))
     singles = Design(20, 5).pmf(np.arange(1, 7)[:, None], np.arange(1, 21))
-    assert pool.matrix == pytest.approx(np.array([singles[a - 1 : b].sum(axis=0) for a, b in ranges]))
+    assert pool.matrix == pytest.approx(
+        np.array([singles[a - 1 : b].sum(axis=0) for a, b in ranges])
+    )
 
 
 @pytest.mark.parametrize(
