@@ -340,8 +340,9 @@ def test_catalogues_are_told_apart_as_far_as_the_sample_can():
         [(1, 1), (2, 4), (4, 10)],
         [(1, 3), (2, 2), (4, 10)],
         [(1, 2), (1, 5), (6, 10)],
+        [(1, 4), (3, 10)],
     ],
-    ids=["apart", "one", "touching", "inside", "together"],
+    ids=["apart", "one", "touching", "inside", "together", "all over"],
 )
 def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(
     ranges, all_ranks, monkeypatch
