@@ -9,7 +9,7 @@ from unsample import estimators
 from unsample.counts import RankCounts
 from unsample.datasets import load_ranks
 from unsample.errors import InputError
-from unsample.estimators import SEEN, Observed
+from unsample.estimators import SEEN, Observed, _curves
 from unsample.estimators._curves import Head, average_curves
 from unsample.metrics import parse_all
 from unsample.sampling import Design, draw_sampled_ranks
@@ -60,7 +60,23 @@ def test_it_says_what_it_chose_and_what_it_assumed():
     assert evaluation.explanation.endswith("seen in training were excluded")
     smooth = estimators.parse("smooth").evaluate(_observed([1, 5, 9], 100, 9), METRICS)
     assert "mean looseness" in smooth.explanation
+    # It has one belief, so there is nothing to weigh.
+    assert "above rank" not in smooth.explanation
     assert estimators.parse("mle").evaluate(_observed([1, 5, 9], 100, 9), METRICS).explanation == ""
+
+
+def test_a_curve_levels_off_at_the_first_rank_if_not_below():
+    """Two draws for each three items: a seventh of the blind rank would be none at all."""
+    evaluation = AUTO.evaluate(_observed(np.arange(1, 301), 300, 200), METRICS)
+    assert "levels off near rank 1 " in evaluation.explanation
+    assert "above rank 1," in evaluation.explanation
+
+
+@pytest.mark.parametrize("looseness", [0.03, 0.3, 10.0])
+def test_the_mean_of_one_looseness_is_that(looseness, monkeypatch):
+    monkeypatch.setattr(_curves, "_LOOSENESS", (looseness,))
+    evaluation = AUTO.evaluate(_observed(np.arange(1, 101), 300, 20), METRICS)
+    assert f"(mean looseness {looseness:.2g})" in evaluation.explanation
 
 
 def _shares_of_beliefs(recommender: str, dataset: str) -> list[int]:

@@ -6,10 +6,10 @@ import pytest
 from unsample import estimators
 from unsample.counts import DesignCells, RankCounts
 from unsample.distribution import bin_weights
-from unsample.errors import DesignError, InputError
+from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import REGISTRY, Observed
 from unsample.estimators import _condensed as condensed
-from unsample.estimators._observed import _complete, group_catalogues
+from unsample.estimators._observed import _complete, fill_gaps, group_catalogues
 from unsample.grid import RankGrid
 from unsample.metrics import AUC, NDCG, Recall
 from unsample.sampling import Design
@@ -59,6 +59,18 @@ def test_empty_histograms_and_unknown_protocols_are_refused():
         Observed.prepare(counts, seen="keep")
 
 
+def test_ranks_that_no_global_rank_gives_are_refused_by_name():
+    """Of 3 items, 1000 draws give the target rank 1, about 501, or 1001; rank 2 is out of reach."""
+    design = Design(3, 1000)
+    counts = RankCounts.from_ranges([1, 2, 501], [1, 2, 501], [5, 1, 4], design)
+    # One histogram that holds it is enough.
+    observed = Observed.prepare(counts, resampled=np.array([[5.0, 0.0, 5.0]]))
+    with pytest.raises(RankError, match=r"got 2 among 1001 where 1000 of 3 items are sampled"):
+        _ = observed.likelihood
+    nobody = RankCounts.from_ranges([1, 2, 501], [1, 2, 501], [5, 0, 4], design)
+    assert Observed.prepare(nobody).likelihood.shape == (3, 3)
+
+
 @pytest.mark.parametrize(
     ("sampled", "replacement", "equal_to"),
     [(99, True, 99), (500, False, 1001), (900, False, 9081), (999, False, 0)],
@@ -96,6 +108,18 @@ def test_pools_compare_a_histogram_with_its_expectation():
     assert large.matrix.sum(axis=0) == pytest.approx(np.ones(30))
 
 
+def test_pools_of_ranges_expect_the_sum_of_their_ranks():
+    counts = RankCounts.from_ranges([2, 5], [3, 5], [3, 1], Design(20, 5))
+    (pool,) = Observed.prepare(counts, grid=RankGrid.dense(20)).pools("mes")
+    ranges = [(1, 1), (2, 3), (4, 4), (5, 5), (6, 6)]
+    assert list(zip(pool.low, pool.high, strict=True)) == ranges
+    assert pool.shares == pytest.approx(np.array([[0, 0.75, 0, 0.25, 0]]))
+    singles = Design(20, 5).pmf(np.arange(1, 7)[:, None], np.arange(1, 21))
+    assert pool.matrix == pytest.approx(
+        np.array([singles[a - 1 : b].sum(axis=0) for a, b in ranges])
+    )
+
+
 @pytest.mark.parametrize(
     ("ranges", "expected"),
     [
@@ -116,9 +140,31 @@ def test_systems_have_a_size_and_ranges_an_order():
     with pytest.raises(DesignError, match="at most 5000, got n = 5001"):
         _complete(two, two, 5001, "bv")
     assert _complete(one, np.array([9]), 9000, "bv")[1].tolist() == [9, 9000]
-    for high in ([3, 4], [2, 4]):
+    for ranges in ([(1, 3), (2, 4)], [(1, 2), (2, 4)], [(1, 1), (2, 4), (3, 5)]):
+        low, high = np.array(ranges).T
         with pytest.raises(DesignError, match="must not overlap for bv"):
-            _complete(np.array([1, 2]), np.array(high), 6, "bv")
+            _complete(low, high, 6, "bv")
+
+
+def test_ranges_that_overlap_leave_gaps_too():
+    low, high = np.array([(2, 6), (2, 3), (4, 4), (8, 9)]).T
+    filled = [(1, 1), (2, 6), (2, 3), (4, 4), (7, 7), (8, 9), (10, 10)]
+    assert list(zip(*fill_gaps(low, high, 10), strict=True)) == filled
+
+
+@pytest.mark.parametrize("method", ["mle", "wmle", "mes", "bv", "beta", "smooth", "auto"])
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_ranges_without_targets_need_not_be_named(method, empty):
+    """A file of ranges may leave out those that nobody is in: that says the same."""
+    low, high, count = np.array([1, 3, 6]), np.array([2, 5, 10]), np.array([50, 60, 40])
+    count[empty] = 0
+    named, unnamed = (
+        Observed.prepare(RankCounts.from_ranges(low[k], high[k], count[k], Design(40, 9)))
+        for k in (count >= 0, count > 0)
+    )
+    metrics = [Recall @ 10, AUC()]
+    found = [estimators.parse(method).evaluate(each, metrics).values for each in (named, unnamed)]
+    assert found[1] == pytest.approx(found[0], rel=1e-6, abs=1e-9)
 
 
 # -- catalogues of many sizes ---------------------------------------------------------------
@@ -151,6 +197,30 @@ def test_sizes_that_the_sample_can_tell_apart_are_not_grouped():
     # Forty-nine of a thousand are sparse, fifty-three are not.
     assert len(np.unique(group_catalogues(_many_sizes(sizes, 49, replacement=False)).items)) <= 2
     assert len(np.unique(group_catalogues(_many_sizes(sizes, 53, replacement=False)).items)) == 40
+
+
+def test_designs_are_many_not_cells():
+    ranks = np.tile(np.arange(1, 22), 2)
+    counts = RankCounts.from_ranks(ranks, items=np.repeat([1000, 1001], 21), sampled=20)
+    assert len(counts) == 42
+    assert group_catalogues(counts) == counts
+
+
+def test_a_group_has_the_mean_size_of_its_targets_and_leaves_dense_samples_alone():
+    # A hundred of a thousand items see the catalogue's end; ten do not.
+    dense = RankCounts.from_ranks([3], items=1010, sampled=100, replacement=False)
+    sizes = np.arange(1000, 1040)
+    often = np.where(sizes < 1020, 1, 9)
+    sparse = RankCounts.from_ranks(
+        np.ones(40, dtype=int), items=sizes, sampled=10, count=often, replacement=False
+    )
+    grouped = group_catalogues(dense + sparse)
+    assert grouped.items[grouped.sampled == 100].tolist() == [1010]
+    found = grouped.sampled == 10
+    assert found.sum() <= 2
+    # Every group is rounded to a whole size.
+    mean = np.average(grouped.items[found], weights=grouped.weight[found])
+    assert mean == pytest.approx(np.average(sizes, weights=often), abs=0.5)
 
 
 def test_shares_follow_their_cells_into_groups():
@@ -222,6 +292,16 @@ def test_ranges_as_they_came_are_kept():
     assert condensed._places(*overlapping, _cells(Design(50, 9), [2])).tolist() == [1]
 
 
+def test_a_single_rank_is_not_taken_for_a_range_that_starts_there():
+    """One catalogue tells ranks, another of the same sample size only ranges."""
+    single, wide = _cells(Design(50, 9), [1, 2, 6]), _cells(Design(60, 9), [2], [4])
+    low, high = condensed._ranges([single, wide], 10)
+    for cells in (single, wide):
+        at = condensed._places(low, high, cells)
+        assert low[at].tolist() == cells.low.tolist()
+        assert high[at].tolist() == cells.high.tolist()
+
+
 def test_single_ranks_find_their_range():
     low, high = np.array([1, 2, 5]), np.array([1, 4, 10])
     cells = _cells(Design(50, 9), [1, 2, 4, 5, 10])
@@ -245,16 +325,31 @@ def test_catalogues_are_told_apart_as_far_as_the_sample_can():
     # Without replacement a large part of the catalogue is drawn: the bounds matter.
     assert len(typical([1000, 1004], [1.0, 1.0], 500, replacement=False)) == 2
     assert len(typical([1000, 1004], [1.0, 1.0], 20, replacement=False)) == 1
+    # However little a sample sees, sizes a fifth apart are never one.
+    assert len(typical([1000, 1200], [1.0, 1.0], 1)) == 2
+    # Nor are a catalogue that stands for itself and a group that goes by a number like its size.
+    assert len(typical([200, 2981], [1.0, 1.0], 9, replacement=False)) == 2
 
 
-@pytest.mark.parametrize("cut", ["all", "most", "large"])
-def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(cut, monkeypatch):
-    if cut == "large":
-        monkeypatch.setattr(condensed, "_ALL_RANKS", 5)
+@pytest.mark.parametrize("all_ranks", [2000, 5])
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        [(1, 1), (2, 4), (5, 10)],
+        [(1, 10)],
+        [(1, 1), (2, 4), (4, 10)],
+        [(1, 3), (2, 2), (4, 10)],
+        [(1, 2), (1, 5), (6, 10)],
+        [(1, 4), (3, 10)],
+    ],
+    ids=["apart", "one", "touching", "inside", "together", "all over"],
+)
+def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(
+    ranges, all_ranks, monkeypatch
+):
+    monkeypatch.setattr(condensed, "_ALL_RANKS", all_ranks)
     design = Design(40, 9)
-    low, high = np.array([1, 2, 5]), np.array([1, 4, 10])
-    if cut == "most":
-        low, high = np.array([1, 3, 8]), np.array([2, 5, 10])
+    low, high = np.array(ranges).T
     grid = RankGrid(np.array([1, 2, 3, *range(6, 50, 5)]), 50)
     got = condensed._range_matrix(design, low, high, grid)
     ranks = np.minimum(np.arange(1, 51), 40)
@@ -282,6 +377,20 @@ def test_condensed_cells_are_the_data(partly_known):
     weights = np.full((2, len(found.grid)), 1.0 / len(found.grid))
     expected = found.expected_unknown(weights)
     assert (weights * expected).sum(axis=1) == pytest.approx(1.0 - observed.known_share)
+
+
+def test_the_coarse_grid_is_as_fine_as_the_sample_is_sharp():
+    """Half of a catalogue, drawn without replacement, sees ranks as twice as many draws do."""
+    half = RankCounts.from_ranks([1, 400], items=1000, sampled=500, replacement=False)
+    found = condensed.Condensed.of(Observed.prepare(half)).grid
+    assert np.array_equal(found.low, condensed._coarse_grid(1000, 1001).low)
+    # Of full catalogues of which only ranges are known, the largest decides.
+    full = [
+        RankCounts.from_ranges([1, 31], [30, n], [5, 5], Design(n, n - 1, replacement=False))
+        for n in (300, 1000)
+    ]
+    found = condensed.Condensed.of(Observed.prepare(full[0] + full[1])).grid
+    assert np.array_equal(found.low, condensed._coarse_grid(1000, 999).low)
 
 
 def test_several_sample_sizes_share_the_expectation():

@@ -1,5 +1,7 @@
 """Smooth curves: the solver, the estimator against a dense reference, and what it is good for."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import integrate, special
@@ -8,11 +10,13 @@ from tests import reference
 from unsample import estimators
 from unsample.counts import RankCounts
 from unsample.errors import MethodError
-from unsample.estimators import Observed
+from unsample.estimators import Observed, _curves
 from unsample.estimators._condensed import Condensed, _ranges
+from unsample.estimators._curves import Head, average_curves
+from unsample.grid import RankGrid
 from unsample.metrics import parse_all
 from unsample.sampling import Design
-from unsample.simplex import LogDensity, Status
+from unsample.simplex import LogDensity, Solution, Status
 
 METRICS = parse_all(["Recall@5", "Recall@40", "NDCG@10", "AP@10"])
 
@@ -160,6 +164,32 @@ def test_against_a_dense_reference(method, seen, levels, doubt, replacement):
     assert _values(method, drawn, design, seen=seen) == pytest.approx(expected, rel=0.01)
 
 
+def test_three_targets_against_a_dense_reference():
+    """So few that the hedge reaches its limit: where nothing is known it takes no more off."""
+    design = Design(400, 30)
+    drawn = design.draw(_beta_ranks(400, 3), rng=1)
+    histogram = np.bincount(drawn, minlength=32)[1:]
+    mass = reference.averaged_curves(reference.matrix(design), histogram, {0.0: 1.0}, 0.0)
+    expected = [mass @ reference.metric_weights(m.family.name, m.k, 400) for m in METRICS]
+    assert _values("smooth", drawn, design) == pytest.approx(expected, rel=0.01)
+
+
+def test_bins_are_cut_where_the_curve_has_its_mass():
+    """Of two bins, or of one for each rank: the share above a rank is the same."""
+    design = Design(2000, 20)
+    drawn = design.draw(_binormal_ranks(2000, 1500, 1.0, 1.0), rng=0)
+    counts = RankCounts.from_ranks(drawn, items=2000, sampled=20)
+
+    def distribution(grid):
+        observed = Observed.prepare(counts, grid=grid)
+        return estimators.parse("smooth").evaluate(observed, ()).distribution
+
+    dense = distribution(RankGrid.dense(2000))
+    for k in (301, 450, 702):
+        two = distribution(RankGrid(np.array([1, k + 1]), 2000))
+        assert two.cdf(k) == pytest.approx(dense.cdf(k), rel=1e-5)
+
+
 def test_binormal_ranks_are_continued_beyond_what_the_sample_sees():
     """On the law it is made for, errors are a few per cent at K = N/2000, where MLE's are many."""
     design = Design(20_000, 99)
@@ -193,6 +223,30 @@ def test_one_rank_for_all_is_found_where_the_sample_sees_it():
     assert distribution.cdf(200) < 0.1
 
 
+def test_a_curve_may_be_steeper_than_its_exponential_can_be_written():
+    """Seven draws for each item, and a hundred thousand targets, see one rank of 300."""
+    design = Design(300, 2000)
+    drawn = design.draw(np.full(100_000, 280), rng=0)
+    counts = RankCounts.from_ranks(drawn, items=300, sampled=2000)
+    distribution = estimators.parse("smooth").fit(counts)
+    assert [distribution.quantile(q) for q in (0.05, 0.5, 0.95)] == pytest.approx([280] * 3, abs=2)
+
+
+def test_rows_of_a_batch_may_differ_by_any_amount_of_evidence():
+    """Two bends that cancel: the common curve is stiff, and no row can be."""
+    design = Design(2000, 50)
+    ranks = _binormal_ranks(2000, 20_000, 1.5, 1.0)
+    expected = design.pmf(np.arange(1, 52)[:, None], ranks).mean(axis=1)
+    counts = RankCounts.from_histogram(np.rint(1e5 * expected).astype(int), design)
+    bend = 0.3 * np.sin(np.linspace(0.0, 3 * np.pi, 51))[counts.low - 1]
+    rows = np.stack([counts.weight * (1.0 + bend), counts.weight * (1.0 - bend)])
+    observed = Observed.prepare(counts, resampled=rows)
+    weights = average_curves(observed, [Head(0.0)], doubt=0.0).weights
+    assert weights.sum(axis=1) == pytest.approx(np.ones(3))
+    # Each row explains its own histogram; two rows differ by twenty times as much.
+    assert np.abs(weights @ observed.likelihood.T - observed.shares).sum(axis=1).max() < 0.01
+
+
 def test_more_targets_make_it_surer():
     """The spread over bootstrap samples falls like one over the root of the number of targets."""
     design = Design(4000, 99)
@@ -204,6 +258,70 @@ def test_more_targets_make_it_surer():
         values = estimators.parse("smooth").evaluate(observed, parse_all(["Recall@100"])).values
         spreads.append(values[1:].std())
     assert 2.5 < spreads[0] / spreads[1] < 6.5
+
+
+# -- averaging -------------------------------------------------------------------------------
+
+
+def test_a_prior_counts_as_evidence_does():
+    design = Design(2000, 50)
+    drawn = design.draw(_binormal_ranks(2000, 1500, 1.5, 1.0), rng=0)
+    observed = Observed.prepare(RankCounts.from_ranks(drawn, items=2000, sampled=50))
+    goes_on, levels_off = (
+        average_curves(observed, [Head(level)], doubt=0.0).weights[0] for level in (0.0, 0.15)
+    )
+
+    def odds(prior):
+        heads = [Head(0.0, prior), Head(0.15, 1.0 - prior)]
+        both = average_curves(observed, heads, doubt=0.0).weights[0]
+        apart = goes_on - levels_off
+        share = (both - levels_off) @ apart / (apart @ apart)
+        return share / (1.0 - share)
+
+    # Curves that are left out as implausible counted for a millionth.
+    assert odds(0.9) / odds(0.5) == pytest.approx(9.0, rel=1e-4)
+
+
+def test_the_worst_curve_that_counts_certifies_a_row():
+    optimal, failed = Status.OPTIMAL, Status.NOT_CONVERGED
+
+    def curve(gap, status, mark):
+        marks = np.full(2, mark)
+        return SimpleNamespace(
+            fit=SimpleNamespace(
+                solution=Solution(
+                    np.ones((2, 1)), marks, np.array(gap), marks / 10, marks.astype(int), status
+                )
+            )
+        )
+
+    curves = [
+        curve([1e-12, 1e-9], (optimal, optimal), 10.0),
+        curve([1e-8, 0.5], (optimal, failed), 20.0),
+        curve([0.7, 1e-8], (failed, optimal), 30.0),
+    ]
+    share = np.array([[0.6, 0.4, 1e-9], [0.6, 1e-9, 0.4]])
+    found = _curves._certified(curves, share, np.ones((2, 1)))
+    assert found.gap.tolist() == [1e-8, 1e-8]
+    assert found.status == (optimal, optimal)
+    assert found.objective.tolist() == [20.0, 30.0]
+    assert found.residual.tolist() == [2.0, 3.0]
+    assert found.iterations.tolist() == [20, 30]
+    # Where all count, a failure shows.
+    assert _curves._certified(curves, np.full((2, 3), 1 / 3), np.ones((2, 1))).failures == 2
+
+
+def test_curves_are_left_out_by_how_far_they_are_below_the_best():
+    evidence = [-500.0, -501.0, -507.0, -530.0, -900.0]
+    curves = [SimpleNamespace(log_evidence=np.array([value])) for value in evidence]
+    assert _curves._plausible(curves) == curves[:3]
+
+
+@pytest.mark.parametrize("method", ["smooth", "auto"])
+def test_the_certificate_counts_the_steps_from_the_start(method, counts):
+    certificate = estimators.parse(method).evaluate(Observed.prepare(counts), ()).certificate
+    assert certificate.usable
+    assert certificate.iterations > 1
 
 
 # -- base measures ---------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray
 from unsample.counts import DesignCells
-from unsample.estimators._observed import Observed, sharpest_sample
+from unsample.estimators._observed import Observed, fill_gaps, sharpest_sample
 from unsample.grid import RankGrid
 from unsample.sampling import Design
 
@@ -79,10 +79,11 @@ def _coarse_grid(items: int, sampled: int) -> RankGrid:
 
     # The standard error of the probit is 1.25/sqrt(n) in the middle, and larger elsewhere.
     step = min(_WIDEST_BIN, _SHARE_OF_STANDARD_ERROR * 1.25 / math.sqrt(sampled))
+    # From the middle of the first rank to that of the last: no start can fall outside 1..N.
     top = -float(ndtri(0.5 / items))
     share = ndtr(np.arange(-top, top, step))
     starts = np.floor(items * share).astype(np.int64) + 1
-    return RankGrid(np.union1d([1], starts[starts <= items]), items)
+    return RankGrid(np.unique(starts), items)
 
 
 def _known_rows(observed: Observed, grid: RankGrid) -> tuple[FloatArray, FloatArray]:
@@ -90,7 +91,7 @@ def _known_rows(observed: Observed, grid: RankGrid) -> tuple[FloatArray, FloatAr
     bins = grid.locate(observed.counts.low[observed.known])
     used, where = np.unique(bins, return_inverse=True)
     shares = np.zeros((len(observed.shares), len(used)))
-    np.add.at(shares.T, where.reshape(-1), observed.shares[:, observed.known].T)
+    np.add.at(shares.T, where, observed.shares[:, observed.known].T)
     return np.eye(len(grid))[used], shares
 
 
@@ -130,12 +131,12 @@ def _typical_designs(designs: list[Design], weights: list[float]) -> list[tuple[
 
 
 def _ranges(members: list[DesignCells], n: int) -> tuple[IntArray, IntArray]:
-    """Return ranges of sampled ranks: half a standard error wide, or as wide as they came."""
+    """Return ranges that cover 1..n: half a standard error wide, or as they came, gaps filled."""
     low = np.concatenate([cells.low for cells in members])
     high = np.concatenate([cells.high for cells in members])
     if (low < high).any():
         ranges = np.unique(np.stack([low, high]), axis=1)
-        return ranges[0], ranges[1]
+        return fill_gaps(ranges[0], ranges[1], n)
     angle = np.arange(0.0, math.pi / 2, _SHARE_OF_STANDARD_ERROR * 0.5 / math.sqrt(n))
     starts = np.floor(n * np.sin(angle) ** 2).astype(np.int64) + 1
     starts = np.union1d(np.arange(1, min(_FIRST_SINGLE, n) + 1), starts[starts <= n])
@@ -143,17 +144,20 @@ def _ranges(members: list[DesignCells], n: int) -> tuple[IntArray, IntArray]:
 
 
 def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
-    if (cells.low == cells.high).all() and (low[1:] > high[:-1]).all():
+    if (low[1:] > high[:-1]).all():
         return np.searchsorted(low, cells.low, side="right") - 1
     keys = {key: at for at, key in enumerate(zip(low.tolist(), high.tolist(), strict=True))}
     return np.array([keys[k] for k in zip(cells.low.tolist(), cells.high.tolist(), strict=True)])
 
 
 def _range_matrix(design: Design, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
-    """Return P(low <= r <= high | bin); ranks beyond this catalogue act as its last one."""
-    if design.n <= _ALL_RANKS and (low[1:] == high[:-1] + 1).all() and high[-1] == design.n:
+    """Return P(low <= r <= high | bin), for ranges that cover 1..n.
+
+    Ranks beyond this catalogue act as its last one.
+    """
+    if design.n <= _ALL_RANKS and (low[1:] > high[:-1]).all():
         ranks = np.arange(1, design.n + 1)
-        result = np.add.reduceat(design.matrix(ranks, ranks, grid), low - low[0], axis=0)
+        result = np.add.reduceat(design.matrix(ranks, ranks, grid), low - 1, axis=0)
     else:
         result = design.matrix(low, high, grid)
     reach = np.minimum(grid.high, design.items) - grid.low + 1

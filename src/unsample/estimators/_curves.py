@@ -148,7 +148,6 @@ class _Curve:
         """
         doubt = np.minimum(self.fit.log_variance + unseen, _MOST_DOUBT)
         hedged = self.fit.solution.weights * np.exp(-_HEDGE * doubt)
-        hedged /= hedged.sum(axis=1, keepdims=True)
         expected = hedged * condensed.expected_unknown(hedged)
         expected /= expected.sum(axis=1, keepdims=True)
         return self._refined(expected, condensed.grid, observed.grid)

@@ -20,7 +20,7 @@ from unsample.errors import DesignError, InputError, RankError
 from unsample.grid import RankGrid
 from unsample.metrics import Metric
 
-__all__ = ["SEEN", "Observed", "Pool", "group_catalogues", "sharpest_sample"]
+__all__ = ["SEEN", "Observed", "Pool", "fill_gaps", "group_catalogues", "sharpest_sample"]
 
 #: What became of the items that a user had seen in training: left out of the candidates (the
 #: everyday protocol), or kept among them (that of Jin et al., AAAI 2021).
@@ -305,7 +305,15 @@ def _complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntAr
     if (low == high).all():
         ranks = np.arange(1, n + 1)
         return ranks, ranks
-    gap_low = np.concatenate([[1], high + 1])
+    return fill_gaps(low, high, n)
+
+
+def fill_gaps(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Return these sorted ranges, and those between them that they leave out of 1..n.
+
+    Ranks at which no target was seen are part of what could have been seen.
+    """
+    gap_low = np.concatenate([[1], np.maximum.accumulate(high) + 1])
     gap_high = np.concatenate([low - 1, [n]])
     gaps = gap_low <= gap_high
     order = np.argsort(np.concatenate([low, gap_low[gaps]]), kind="stable")
