@@ -93,7 +93,9 @@ def _ask_index(path: Path) -> list[str]:
     if done.returncode:
         return [f"the index could not be asked: {(done.stderr.splitlines() or ['no reason'])[-1]}"]
     problems = []
-    for entry in json.loads(done.stdout)["install"]:
+    entries = json.loads(done.stdout)["install"]
+    print(f"index: asked for the hashes and withdrawals of {len(entries)} versions")
+    for entry in entries:
         name = f"{entry['metadata']['name']} {entry['metadata']['version']}"
         if entry.get("is_yanked"):
             problems.append(f"{name} was withdrawn")
@@ -106,11 +108,23 @@ def _vulnerabilities(path: Path) -> list[str]:
     if importlib.util.find_spec("pip_audit") is None:
         print("vulnerabilities: not looked up (pip install pip-audit)")
         return []
-    command = [sys.executable, "-m", "pip_audit", "--no-deps", "-r", str(path)]
+    command = [sys.executable, "-m", "pip_audit", "--no-deps", "--disable-pip"]
+    command += ["--format", "json", "-r", str(path)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
-    print(done.stdout)
-    last = (done.stderr.splitlines() or [""])[-1]
-    return [f"pip-audit: {last}"] if done.returncode else []
+    try:
+        entries = json.loads(done.stdout)["dependencies"]
+    except (ValueError, KeyError):
+        return [f"pip-audit: {(done.stderr.splitlines() or ['no answer'])[-1]}"]
+    skipped = [entry["name"] for entry in entries if "skip_reason" in entry]
+    print(f"vulnerabilities: {len(entries) - len(skipped)} looked up, {len(skipped)} could not be")
+    problems = [
+        f"{entry['name']} {entry['version']}: {vulnerability['id']}"
+        for entry in entries
+        for vulnerability in entry.get("vulns", [])
+    ]
+    if len(skipped) == len(entries):
+        problems.append("vulnerabilities: the database could not be asked")
+    return problems
 
 
 if __name__ == "__main__":
