@@ -53,6 +53,15 @@ def _alike(rank: int, users: int, replacement: bool = True) -> RankCounts:
     )
 
 
+def _multiplied(design: Design, times: int) -> RankCounts:
+    """Return the noise of 20,000 users as if it were the law of many more, which no P(R) fits."""
+    rng = np.random.default_rng(0)
+    full = np.ceil(design.items * rng.beta(0.5, 2.0, 20_000)).astype(np.int64)
+    drawn = design.draw(full.clip(1, design.items), rng=rng)
+    histogram = np.bincount(drawn, minlength=design.n + 1)[1:]
+    return RankCounts.from_histogram(times * histogram, design)
+
+
 def _expected_histogram(design: Design, users: int) -> RankCounts:
     """Return so many users in the numbers that uniform global ranks lead one to expect."""
     every = np.arange(1, design.items + 1)
@@ -82,6 +91,8 @@ EDGES = {
     "one user at the end": lambda: _alike(100, 1),
     "10^9 users": lambda: _expected_histogram(Design(1000, 99), BILLION),
     "10^9 users, all first": lambda: _alike(1, BILLION),
+    "10^7 users that a P(R) fits by a hair": lambda: _multiplied(Design(1000, 49), 1000),
+    "10^17 users that no P(R) fits": lambda: _multiplied(Design(3000, 19), 10**13),
     "all first": lambda: _alike(1, 1000),
     "all second": lambda: _alike(2, 1000),
     "all in the middle": lambda: _alike(50, 1000, replacement=False),
@@ -107,6 +118,8 @@ QUICK = {
     "N = 10^9 without replacement",
     "one user at the top",
     "10^9 users",
+    "10^7 users that a P(R) fits by a hair",
+    "10^17 users that no P(R) fits",
     "all first",
     "all last",
     "unlikely ranks",

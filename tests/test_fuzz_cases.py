@@ -63,6 +63,13 @@ CASES = [
     ("rank-csv", b"better,tied\n0,9223372036854775807\n"),
     ("rank-csv-polars", b"rank,count,t\n1,1E4001,."),
     ("rank-csv-by-target", b"rank,weight,items,sampled\n1,1e200,100,9\n"),
+    (
+        "saved-counts-json",
+        (
+            b'{"format":"unsample.RankCounts/1","replacement":true,"sampled":[9,9],"items":[5,6],'
+            b'"low":[1,2],"high":[1,2],"count":[1,1],"weight":[1e-320,5],"weight_squared":[1,5]}'
+        ),
+    ),
     ("rank-csv", b"better,tied,weight,items,sampled\n1,1,1e200,100,9\n"),
     ("method-name", b"map(strength=" + LONG + b")"),
     ("method-name", b"map(strength=1e400)"),

@@ -29,6 +29,8 @@ _BLUR = 0.8
 #: Beyond so many sizes of catalogues, those within this factor of each other are one.
 _MANY_SIZES = 32
 _SAME_SIZE = 0.04
+#: Limits from more targets than this would be finer than linear programs are solved.
+_MOST_TARGETS = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +73,14 @@ class Evidence:
         less than binomial ones, it holds as well.
         """
         part = alpha / (2 * max(len(self.features), 1))
+        targets = min(self.targets, _MOST_TARGETS)
         least, most = self.features.min(axis=1), self.features.max(axis=1)
         span = np.maximum(most - least, 1e-300)
         low = ((self.low - least) / span).clip(0.0, 1.0)
         high = ((self.high - least) / span).clip(0.0, 1.0)
         indicator = np.isin(self.features, (0.0, 1.0)).all(axis=1)
-        exact = _clopper_pearson(low, high, self.targets, part)
-        bounded = _hoeffding(low, high, self.targets, part)
+        exact = _clopper_pearson(low, high, targets, part)
+        bounded = _hoeffding(low, high, targets, part)
         lower, upper = (
             least + span * np.where(indicator, one, other)
             for one, other in zip(exact, bounded, strict=True)

@@ -38,6 +38,8 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 )
 #: Constraints that can be met but for this are met: the tolerance of the solver.
 _FEASIBLE = 1e-7
+#: By how much limits are widened where a program is feasible by no more than that.
+_HAIR = 1e-6
 
 
 class InfeasibleError(Exception):
@@ -146,6 +148,21 @@ class Program:
 
 
 def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) -> Any:
+    result = _first_answer(weights, constraints, limits)
+    if result.status == _OPTIMAL:
+        return result
+    # Near the border solvers give up, or find it infeasible for some weights and not for others.
+    if _least_violation(constraints, limits) > _FEASIBLE:
+        raise InfeasibleError
+    # A region that is wider by a hair errs on the cautious side.
+    result = _first_answer(weights, constraints, limits + _HAIR)
+    if result.status == _OPTIMAL:
+        return result
+    raise SolverError(f"the linear program of a bound was not solved: {result.message}")
+
+
+def _first_answer(weights: FloatArray, constraints: Any, limits: FloatArray) -> Any:
+    """Return the first result that says something, or the last one."""
     from scipy.optimize import linprog
 
     sum_to_one = np.ones((1, len(weights)))
@@ -158,14 +175,9 @@ def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) ->
             b_eq=[1.0],
             **attempt,
         )
-        if result.status == _OPTIMAL:
-            return result
-        if result.status == _INFEASIBLE:
-            raise InfeasibleError
-    # Solvers give up on programs that are infeasible by little.
-    if _least_violation(constraints, limits) > _FEASIBLE:
-        raise InfeasibleError
-    raise SolverError(f"the linear program of a bound was not solved: {result.message}")
+        if result.status in (_OPTIMAL, _INFEASIBLE):
+            break
+    return result
 
 
 def _least_violation(constraints: Any, limits: FloatArray) -> float:

@@ -56,9 +56,10 @@ def check_cells(cells: RankCounts) -> None:
     bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
     _refuse_where(bad, "weights must be finite and not negative", cells.weight, InputError)
     # The sum of squares of a cell, in the units of a weight.
-    typical = np.divide(
-        cells.weight_squared, cells.weight, out=np.zeros(len(bad)), where=cells.weight > 0
-    )
+    with np.errstate(over="ignore"):  # infinite is extreme
+        typical = np.divide(
+            cells.weight_squared, cells.weight, out=np.zeros(len(bad)), where=cells.weight > 0
+        )
     bad = _extreme(typical) | ((cells.weight > 0) & (typical == 0))
     _refuse_where(bad, _WEIGHT_RULE, cells.weight, InputError, _WEIGHT_HINT)
     if not cells.weight.sum() > 0:

@@ -34,6 +34,8 @@ _HEDGE = 1.5
 _MOST_DOUBT = 2.0
 #: Curves whose log evidence is this far below the best are left out.
 _IMPLAUSIBLE = 14.0
+#: More targets than this say nothing new about a curve: what is left is that P(R) is none.
+_MOST_TARGETS = 1e8
 _TINY = 1e-300
 #: Curves that count for less than this do not count in certificates.
 _NEGLIGIBLE = 1e-6
@@ -59,15 +61,16 @@ def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -
     """
     condensed = Condensed.of(observed)
     blind = _blind_rank(observed)
+    targets = min(observed.targets, _MOST_TARGETS)
     curves = _plausible(
         [
             curve
             for head in heads
-            for curve in _common_curves(condensed, head, head.level * blind, observed.targets)
+            for curve in _common_curves(condensed, head, head.level * blind, targets)
         ]
     )
     if len(observed.shares) > 1:
-        curves = [curve.refit(condensed, observed.targets) for curve in curves]
+        curves = [curve.refit(condensed, targets) for curve in curves]
     evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
     share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
