@@ -46,6 +46,12 @@ def _simulation(guess: Guess, users: int = 1000, repeats: int = 100) -> Simulati
 # -- the guess ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("items", "k"), [(2, 1), (3, 2), (17, 10), (50, 10), (10**6, 10)])
+def test_the_default_guess_is_possible_in_every_catalogue(items, k):
+    found = Guess.power_law(items, k, None).distribution.expect(f"Recall@{k}")
+    assert max(0.1, k / items) <= found + 1e-9 < 1.0
+
+
 @pytest.mark.parametrize(
     ("items", "k", "recall"), [(100, 5, 0.3), (3706, 10, 0.1), (10**7, 50, 0.02)]
 )
@@ -268,6 +274,7 @@ def test_results_print_and_travel(small):
         ({"budget": math.inf}, InputError, "budget must be"),
         ({"recall": 0.0001}, InputError, "recall must be in 0.01"),
         ({"recall": 1.0}, InputError, "recall must be"),
+        ({"k": 1000}, InputError, "k must be below items = 1000 where no pilot"),
         ({"repeats": 1}, InputError, "repeats must be"),
         ({"pilot": []}, RankError, "pilot must hold at least one rank"),
         ({"pilot": [0, 5]}, InputError, "ranks must hold values in 1..1000"),

@@ -36,8 +36,12 @@ def plan_command(
         ),
     ] = None,
     recall: Annotated[
-        float, typer.Option(metavar="SHARE", help="A guess of Recall@K among all items.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="A guess of Recall@K among all items. [default: 0.1; more in small catalogues]",
+        ),
+    ] = None,
     pilot: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Sampled ranks to learn P(R) from instead."),

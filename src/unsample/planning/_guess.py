@@ -22,6 +22,8 @@ _SINGLE_RANKS = 24
 #: The steepest power law that is tried.
 _STEEPEST = 4.0
 _BISECTIONS = 60
+#: The guess of Recall@K where nothing is known.
+_DEFAULT_RECALL = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +34,18 @@ class Guess:
     source: str
 
     @classmethod
-    def power_law(cls, items: int, k: int, recall: float) -> Guess:
-        """Return P(R) proportional to R^-a, with the a that makes Recall@k as given."""
+    def power_law(cls, items: int, k: int, recall: float | None) -> Guess:
+        """Return P(R) proportional to R^-a, with the a that makes Recall@k as given.
+
+        Without a recall it is 0.1, or what two lists of K find by luck where that is more.
+        """
+        if k >= items:
+            raise InputError(
+                f"k must be below items = {items} where no pilot is given, got {k}: Recall@{k} is "
+                "1 whatever P(R) is, so it cannot be guessed from that"
+            )
+        if recall is None:
+            recall = max(_DEFAULT_RECALL, 1.0 - (1.0 - k / items) ** 2)
         check_real("recall", recall, low=0.0, high=1.0, open_low=True, open_high=True)
         grid = planning_grid(items, k)
         flattest, steepest = (_recall(grid, k, a) for a in (0.0, _STEEPEST))
@@ -49,7 +61,7 @@ class Guess:
             below = _recall(grid, k, exponent) < recall
             low, high = (exponent, high) if below else (low, exponent)
         mass = _power_mass(grid, high)
-        text = f"P(R) falls as R^-{high:.2f}, so that Recall@{k} is {recall:g}"
+        text = f"P(R) falls as R^-{high:.2f}, so that Recall@{k} is {recall:.4g}"
         return cls(RankDistribution(grid, mass), text)
 
     @classmethod

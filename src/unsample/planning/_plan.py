@@ -178,7 +178,7 @@ def plan(
     metric: str = "NDCG",
     precision: float = 0.05,
     budget: float | None = None,
-    recall: float = 0.1,
+    recall: float | None = None,
     pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
     repeats: int = 200,
     rng: Seed = 0,
@@ -202,7 +202,8 @@ def plan(
         How many items may be scored in total. Without it, the designs are compared at the cost at
         which the first of them reaches the precision.
     recall
-        A guess of Recall@k on the full catalogue; P(R) is then the power law that has it.
+        A guess of Recall@k on the full catalogue; P(R) is then the power law that has it. By
+        default 0.1, or 1 - (1 - k/items)^2 where that is more, as in small catalogues.
     pilot
         What is known of P(R) instead: `RankCounts` of sampled ranks, a `RankDistribution`, or
         ranks among all items.

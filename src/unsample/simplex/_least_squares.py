@@ -27,7 +27,7 @@ def monotone_least_squares(
     target: FloatArray,
     *,
     monotone: bool = True,
-    tolerance: float = 1e-8,
+    tolerance: float = 1e-6,
 ) -> tuple[FloatArray, Certificate]:
     """Solve the problem above; a non-increasing x is a sum of non-negative steps.
 
