@@ -18,9 +18,9 @@ from scipy.sparse import csr_array
 
 from tests.test_contract import VARIANTS
 from tests.test_evaluate import World
-from unsample import estimators, metrics
+from unsample import estimate, estimators, metrics
 from unsample.counts import RankCounts
-from unsample.errors import MetricError, ScoreError
+from unsample.errors import MetricError, RankError, ScoreError
 from unsample.estimators import Observed
 from unsample.evaluation import Adaptive
 from unsample.grid import RankGrid
@@ -356,6 +356,50 @@ def test_as_a_prior_fades_the_error_goes_to_nothing(family, strengths):
     errors = [_distance_from_the_truth(family.format(one), design) for one in strengths]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 2e-4
+
+
+# -- whole answers --------------------------------------------------------------------------------
+
+
+@st.composite
+def histograms(draw):
+    """Return counts of up to 10^12 targets, smooth and ragged ones, that a P(R) fits or not."""
+    design = draw(designs(largest_sample=60))
+    seed, power = draw(st.integers(0, 999)), draw(st.integers(0, 9))
+    rng = np.random.default_rng(seed)
+    shape = draw(st.sampled_from([(0.5, 2.0), (0.2, 5.0), (1.0, 1.0), None]))
+    if shape is None:
+        drawn = rng.integers(1, design.n + 1, 40)
+    else:
+        share = rng.beta(*shape, draw(st.sampled_from([1, 50, 2000])))
+        drawn = design.draw(np.ceil(design.items * share).clip(1).astype(np.int64), rng=rng)
+    histogram = np.bincount(drawn, minlength=design.n + 1)[1:]
+    return RankCounts.from_histogram(10**power * histogram, design)
+
+
+@thorough(40)
+@given(
+    counts=histograms(),
+    method=st.sampled_from(["auto", "mle", "beta", "naive"]),
+    seen=st.sampled_from([None, "excluded", "kept"]),
+)
+def test_any_counts_have_intervals_within_bounds_within_the_range(counts, method, seen):
+    items = counts.largest_catalogue
+    names = [f"Recall@{min(10, items)}", f"NDCG@{items // 2}", f"AP@{items}"]
+    try:
+        result = estimate(counts, metrics=names, method=method, seen=seen, resamples=5)
+    except RankError as refusal:
+        assert "ranks must be possible under the design" in str(refusal)  # noqa: PT017
+        return
+    for entry in result.entries:
+        if result.certainty is None:  # all ranks are known: nothing is hidden
+            break
+        (low, high), (least, most) = entry.interval(), entry.bounds()
+        assert -1e-9 <= least <= low + 1e-6
+        assert low <= high + 1e-9
+        assert high - 1e-6 <= most <= 1.0 + 1e-9
+    assert all(-1e-12 <= entry.value <= 1.0 + 1e-12 for entry in result.entries)
+    assert str(result)
 
 
 # -- names ----------------------------------------------------------------------------------------

@@ -1,3 +1,5 @@
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -5,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import reference
-from unsample.errors import DesignError
+from unsample import sampling
+from unsample.errors import DesignError, RankError
 from unsample.grid import RankGrid
 from unsample.sampling import Design, _h, draw_sampled_ranks
 
@@ -309,3 +312,33 @@ def test_blind_rank_is_where_one_sampled_item_falls():
 def test_impossible_designs_are_refused(arguments, words):
     with pytest.raises(DesignError, match=words):
         Design(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "message"),
+    [
+        ([0, 1], r"ranks must be in 1\.\.items \(1 is the best\), got 0"),
+        ([[5], [11]], r"ranks must be in 1\.\.items \(1 is the best\), got 11"),
+        ([1.5], "ranks must be whole numbers"),
+        ([math.nan], "ranks must be whole numbers"),
+    ],
+)
+def test_only_ranks_of_the_catalogue_can_be_drawn_for(ranks, message):
+    with pytest.raises(RankError, match=message):
+        Design(10, 3).draw(ranks, rng=0)
+
+
+def test_items_drawn_one_by_one_follow_the_law(monkeypatch):
+    design, ranks = Design(40, 15, replacement=False), np.array([1, 9, 40])
+    monkeypatch.setattr(sampling, "_MOST_TO_DRAW_FROM", 10)
+    drawn = design.draw(ranks, rng=0, size=(20_000,))
+    for column, rank in zip(drawn.T, ranks, strict=True):
+        found = np.bincount(column, minlength=design.n + 1)[1:] / len(column)
+        law = design.pmf(np.arange(1, design.n + 1), rank)
+        assert found == pytest.approx(law, abs=5 * 0.5 / math.sqrt(len(column)))
+
+
+def test_catalogues_of_any_size_can_be_drawn_from_without_replacement():
+    design = Design(10**12, 50, replacement=False)
+    drawn = design.draw([1, 5 * 10**11, 10**12], rng=0, size=(400,))
+    assert drawn.mean(axis=0) == pytest.approx([1, 26, 51], abs=1.0)

@@ -25,10 +25,11 @@ from unsample._checks import (
     FloatArray,
     IntArray,
     Seed,
+    as_integer_array,
     as_rng,
     check_integer,
 )
-from unsample.errors import DesignError
+from unsample.errors import DesignError, RankError
 from unsample.grid import RankGrid, mean_over
 
 __all__ = ["Design", "draw_sampled_ranks"]
@@ -49,6 +50,8 @@ _LEAST_REACH = 64
 _TOO_WIDE = 3.0
 #: Minus the logarithm of a probability that is as good as zero.
 _NEVER = 37.0
+#: The hypergeometric law of numpy takes fewer items of either kind than this.
+_MOST_TO_DRAW_FROM = 1_000_000_000
 #: Most numbers in one block when probabilities of ranges of ranks are summed.
 _BLOCK = 4_000_000
 
@@ -237,14 +240,35 @@ def draw_sampled_ranks(
 ) -> IntArray:
     """Draw sampled ranks of targets at global ``ranks``; ``items`` may differ by target."""
     generator = as_rng(rng)
-    better = np.asarray(ranks, dtype=np.int64) - 1
+    given = np.asarray(ranks)
+    better = as_integer_array("ranks", given.ravel()).astype(np.int64).reshape(given.shape) - 1
     others = np.asarray(items, dtype=np.int64) - 1
+    outside = (better < 0) | (better > others)
+    if outside.any():
+        found = int((better + 1)[outside][0])
+        raise RankError(f"ranks must be in 1..items (1 is the best), got {found}")
     shape = (*size, *better.shape)
     if replacement:
         drawn = generator.binomial(sampled, better / others, size=shape)
-    else:
+    elif (others < _MOST_TO_DRAW_FROM).all():
         drawn = generator.hypergeometric(better, others - better, sampled, size=shape)
+    else:
+        drawn = _draw_one_by_one(generator, better, others, sampled, shape)
     return np.asarray(drawn + 1, dtype=np.int64)
+
+
+def _draw_one_by_one(
+    generator: np.random.Generator,
+    better: IntArray,
+    others: IntArray,
+    sampled: int,
+    shape: tuple[int, ...],
+) -> IntArray:
+    """Return how many better items are drawn, item by item, from catalogues of any size."""
+    drawn = np.zeros(shape, dtype=np.int64)
+    for before in range(sampled):
+        drawn += generator.random(shape) < (better - drawn) / (others - before)
+    return drawn
 
 
 def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float) -> FloatArray:
