@@ -6,6 +6,7 @@ import json
 import runpy
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -635,6 +636,7 @@ def test_the_command_keeps_to_a_budget(run):
         (("--design", "adaptive", "--sampled", 9), "sampled must be left out"),
         (("--design", "exact", "--budget", 9), "budget must be left out with exact"),
         (("--design", "certified", "--budget", 2), "budget must be at least 10"),
+        (("--design", "adaptive", "--checkpoint", "x.npz"), "left out with bundled ranks"),
     ],
 )
 def test_the_command_refuses_what_does_not_fit_together(run, arguments, words):
@@ -643,6 +645,32 @@ def test_the_command_refuses_what_does_not_fit_together(run, arguments, words):
     )
     assert code == 2
     assert words in err
+
+
+def test_the_command_goes_on_from_a_checkpoint(run, world, monkeypatch, tmp_path):
+    asked = []
+
+    def scores(users, items):
+        asked.append(items.size)
+        return world.scores(users, items)
+
+    split = SimpleNamespace(
+        target_user=world.targets[0],
+        target_item=world.targets[1],
+        train=SimpleNamespace(items=world.items),
+    )
+    trained = lambda *_: (scores, split, world.seen)  # noqa: E731
+    monkeypatch.setattr("unsample.evaluation._side_by_side._trained", trained)
+    arguments = ["evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--json"]
+    arguments += ["--design", "certified", "--checkpoint", tmp_path / "state.npz"]
+    first, spent = run(*arguments), sum(asked)
+    second = run(*arguments)
+    assert first == second
+    assert first[0] == 0
+    assert sum(asked) - spent < spent / 20  # the probe alone
+    code, _, err = run(*arguments[:-1], tmp_path / "no" / "such.npz")
+    assert code != 0
+    assert "such.npz" in err
 
 
 # -- the example ---------------------------------------------------------------------------------

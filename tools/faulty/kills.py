@@ -90,7 +90,7 @@ def subject_named(name: str, world: World) -> Subject:
         _reproduce("reproduce", workers=1),
         _reproduce("reproduce with workers", workers=2),
         _page("evaluate", _BUNDLED, {}),
-        _page("evaluate trained", _TRAINED, toy),
+        _page("evaluate trained", _TRAINED, toy, {"state.npz": _as_arrays}),
         Subject(
             "evaluate with checkpoint",
             lambda at: [str(at / "state.npz")],
@@ -108,13 +108,17 @@ def _reproduce(name: str, workers: int) -> Subject:
     return Subject(name, lambda at: [*words, str(at)], changing={"timing.json": json.loads})
 
 
-def _page(name: str, words: str, plan: dict[str, Any]) -> Subject:
-    return Subject(
-        name,
-        lambda at: [*words.split(), "--html", str(at / "page.html")],
-        plan,
-        before={"page.html": _OLD_PAGE},
-    )
+def _page(
+    name: str,
+    words: str,
+    plan: dict[str, Any],
+    changing: Mapping[str, Callable[[bytes], object]] | None = None,
+) -> Subject:
+    def arguments(at: Path) -> list[str]:
+        kept = [word for file in changing or {} for word in ("--checkpoint", str(at / file))]
+        return [*words.split(), *kept, "--html", str(at / "page.html")]
+
+    return Subject(name, arguments, plan, before={"page.html": _OLD_PAGE}, changing=changing or {})
 
 
 def _fetch(name: str, plan: dict[str, Any], growing: dict[str, bytes]) -> Subject:

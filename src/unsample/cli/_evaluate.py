@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,7 @@ from unsample.cli._options import (
     Metrics,
     Resamples,
     WithoutReplacement,
+    checked_place,
     page_written,
     print_warnings,
 )
@@ -34,6 +36,9 @@ from unsample.evaluation import (
 )
 
 __all__ = ["evaluate_command"]
+
+#: Designs that score a part of the items, look, and go on.
+_IN_ROUNDS = ("adaptive", "certified")
 
 
 def evaluate_command(
@@ -74,6 +79,16 @@ def evaluate_command(
     ] = None,
     resamples: Resamples = 400,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of sampling and bootstrap.")] = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="FILE",
+            callback=checked_place,
+            readable=False,
+            help="Keep what is scored in this file, and go on from it (adaptive, certified).",
+        ),
+    ] = None,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,11 +113,19 @@ def evaluate_command(
         )
     if budget is not None and design == "exact":
         raise DesignError(f"budget must be left out with exact, which ranks all, got {budget}")
+    if checkpoint is not None and (bundled or design not in _IN_ROUNDS):
+        what = "bundled ranks" if bundled else f"the design {design}"
+        raise DesignError(
+            f"checkpoint must be left out with {what}, got {str(checkpoint)!r}: it keeps what "
+            f"{' and '.join(_IN_ROUNDS)} designs have scored of a trained recommender"
+        )
     with progress_bar(f"evaluating {recommender} on {dataset}") as progress:
-        if design in ("adaptive", "certified"):
+        if design in _IN_ROUNDS:
             source = "bundled" if bundled else "trained"
             evaluate_it = (
-                evaluate_bundled if bundled else partial(evaluate_trained, progress=progress)
+                evaluate_bundled
+                if bundled
+                else partial(evaluate_trained, checkpoint=checkpoint, progress=progress)
             )
             found = evaluate_it(
                 dataset,

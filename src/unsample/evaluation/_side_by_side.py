@@ -180,9 +180,13 @@ def evaluate_trained(
     method: str | Estimator | Iterable[str | Estimator] | None = None,
     resamples: int = 400,
     seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Evaluated:
-    """Train a recommender on a data set, and evaluate it by a design."""
+    """Train a recommender on a data set, and evaluate it by a design.
+
+    With a ``checkpoint`` it is trained again, and the evaluation goes on where it was.
+    """
     model, split, seen = _trained(dataset, recommender, protocol, progress)
     return evaluate(
         model,
@@ -195,6 +199,7 @@ def evaluate_trained(
         method=method,
         resamples=resamples,
         seed=seed,
+        checkpoint=checkpoint,
         progress=progress,
     )
 
