@@ -338,7 +338,8 @@ def test_items_drawn_one_by_one_follow_the_law(monkeypatch):
         assert found == pytest.approx(law, abs=5 * 0.5 / math.sqrt(len(column)))
 
 
-def test_catalogues_of_any_size_can_be_drawn_from_without_replacement():
-    design = Design(10**12, 50, replacement=False)
-    drawn = design.draw([1, 5 * 10**11, 10**12], rng=0, size=(400,))
+@pytest.mark.parametrize("items", [10**9, 10**9 + 1, 10**12])
+def test_catalogues_of_any_size_can_be_drawn_from_without_replacement(items):
+    design = Design(items, 50, replacement=False)
+    drawn = design.draw([1, items // 2, items], rng=0, size=(400,))
     assert drawn.mean(axis=0) == pytest.approx([1, 26, 51], abs=1.0)
