@@ -29,8 +29,8 @@ _BLUR = 0.8
 #: Beyond so many sizes of catalogues, those within this factor of each other are one.
 _MANY_SIZES = 32
 _SAME_SIZE = 0.04
-#: Limits from more targets than this would be finer than linear programs are solved.
-_MOST_TARGETS = 1e12
+#: Limits from more targets are as fine as linear programs are solved, and as scipy can find them.
+_MOST_TARGETS = 1e10
 
 
 @dataclass(frozen=True, eq=False)
