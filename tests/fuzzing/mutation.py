@@ -162,7 +162,8 @@ def repacked(mutator: Mutator, archive: bytes) -> bytes:
     method = random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
     with zipfile.ZipFile(packed, "w", method) as target:
         for member, content in members:
-            if member not in names:  # writing a name twice would warn
-                target.writestr(zipfile.ZipInfo(member or "-"), content, compress_type=method)
-            names.add(member)
+            written = member or "-"
+            if written not in names:  # writing a name twice would warn
+                target.writestr(zipfile.ZipInfo(written), content, compress_type=method)
+            names.add(written)
     return packed.getvalue()
