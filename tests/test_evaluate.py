@@ -659,8 +659,8 @@ def test_the_command_goes_on_from_a_checkpoint(run, world, monkeypatch, tmp_path
         target_item=world.targets[1],
         train=SimpleNamespace(items=world.items),
     )
-    trained = lambda *_: (scores, split, world.seen)  # noqa: E731
-    monkeypatch.setattr("unsample.evaluation._side_by_side._trained", trained)
+    trained = (scores, split, world.seen)
+    monkeypatch.setattr("unsample.evaluation._side_by_side._trained", lambda *_: trained)
     arguments = ["evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--json"]
     arguments += ["--design", "certified", "--checkpoint", tmp_path / "state.npz"]
     first, spent = run(*arguments), sum(asked)

@@ -389,7 +389,8 @@ def test_any_counts_have_intervals_within_bounds_within_the_range(counts, method
     try:
         result = estimate(counts, metrics=names, method=method, seen=seen, resamples=5)
     except RankError as refusal:
-        assert "ranks must be possible under the design" in str(refusal)  # noqa: PT017
+        if "ranks must be possible under the design" not in str(refusal):
+            raise
         return
     for entry in result.entries:
         if result.certainty is None:  # all ranks are known: nothing is hidden

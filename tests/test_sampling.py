@@ -328,6 +328,13 @@ def test_only_ranks_of_the_catalogue_can_be_drawn_for(ranks, message):
         Design(10, 3).draw(ranks, rng=0)
 
 
+def test_each_target_has_the_ranks_of_its_own_catalogue():
+    with pytest.raises(RankError, match="got 9"):
+        draw_sampled_ranks([9, 9], items=[10, 8], sampled=3)
+    with pytest.raises(RankError, match="got 9"):
+        draw_sampled_ranks(9, items=[10, 8], sampled=3)
+
+
 def test_items_drawn_one_by_one_follow_the_law(monkeypatch):
     design, ranks = Design(40, 15, replacement=False), np.array([1, 9, 40])
     monkeypatch.setattr(sampling, "_MOST_TO_DRAW_FROM", 10)

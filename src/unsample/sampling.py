@@ -245,7 +245,7 @@ def draw_sampled_ranks(
     others = np.asarray(items, dtype=np.int64) - 1
     outside = (better < 0) | (better > others)
     if outside.any():
-        found = int((better + 1)[outside][0])
+        found = int(np.broadcast_to(better + 1, outside.shape)[outside][0])
         raise RankError(f"ranks must be in 1..items (1 is the best), got {found}")
     shape = (*size, *better.shape)
     if replacement:

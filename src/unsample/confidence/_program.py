@@ -158,6 +158,8 @@ def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) ->
     result = _first_answer(weights, constraints, limits + _HAIR)
     if result.status == _OPTIMAL:
         return result
+    if result.status == _INFEASIBLE:
+        raise InfeasibleError
     raise SolverError(f"the linear program of a bound was not solved: {result.message}")
 
 

@@ -31,6 +31,7 @@ _CHUNK = 1 << 16
 
 
 def check_cells(cells: RankCounts) -> None:
+    """Refuse columns that no evaluation could give, naming the rule and a value."""
     sizes = {len(getattr(cells, f)) for f in (*INTEGER_FIELDS, *FLOAT_FIELDS)}
     if len(sizes) != 1:
         raise InputError(f"the columns of rank counts must be equally long, got lengths {sizes}")
@@ -104,6 +105,7 @@ def _refuse_rank(chunk: npt.NDArray[np.integer[Any]], start: int, design: Design
 
 
 def as_column(name: str, values: npt.ArrayLike, size: int, *, minimum: int) -> IntArray:
+    """Return one number for each target, from one for all or from as many as there are."""
     if np.ndim(values) == 0:
         value = check_integer(
             name, values, minimum=minimum, maximum=LARGEST_CATALOGUE, error=DesignError
@@ -116,6 +118,7 @@ def as_column(name: str, values: npt.ArrayLike, size: int, *, minimum: int) -> I
 
 
 def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
+    """Return a weight for each target; without weights all count the same."""
     if weights is None:
         return np.ones(size)
     try:
@@ -160,5 +163,6 @@ def weight_of_user(
 
 
 def span(values: IntArray) -> str:
+    """Return the values in words: one number, or the least and the greatest."""
     low, high = int(values.min()), int(values.max())
     return str(low) if low == high else f"{low}..{high}"
