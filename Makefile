@@ -37,7 +37,7 @@ $(DEV): $(READY)
 
 demo: $(READY)
 	$(BIN)/unsample estimate examples/ranks.csv --items 3706 --sampled 99 \
-		--seen excluded -m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method auto
+		--candidates unseen -m Recall@10 -m NDCG@10 -m Recall@50 --method naive --method auto
 	$(BIN)/unsample reproduce --dataset ml-1m --out out/demo
 
 test: $(DEV)

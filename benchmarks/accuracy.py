@@ -25,16 +25,16 @@ from pathlib import Path
 import numpy as np
 import other_ranks
 
-from unsample.datasets import bundled_ranks, load_ranks
 from unsample.estimators import Observed, parse
 from unsample.estimators._curves import Head, average_curves
-from unsample.experiment._cells import Ranks, count_repeats, exact_values
+from unsample.lab.datasets import bundled_ranks, load_ranks
+from unsample.lab.experiment._cells import Ranks, count_repeats, exact_values
+from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
-from unsample.sampling import draw_sampled_ranks
 
 PAPER = ("mle", "wmle", "mes", "bv", "bv(gamma=0.01)", "cls")
 METHODS = (*PAPER, "smooth", "auto")
-SEEN = {"everyday": "excluded", "paper": "kept"}
+CANDIDATES = {"everyday": "unseen", "paper": "all"}
 SIZES = (50, 100, 200, 500)
 CUTOFFS = (5, 10, 20, 50, 100)
 METRICS = parse_all([f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in CUTOFFS])
@@ -72,7 +72,7 @@ class Problem:
         )
         counts, histograms = count_repeats(drawn, truth.items, self.n - 1)
         observed = Observed.prepare(
-            counts, resampled=histograms, cutoffs=CUTOFFS, seen=SEEN[self.protocol]
+            counts, resampled=histograms, cutoffs=CUTOFFS, candidates=CANDIDATES[self.protocol]
         )
         # Row 0 is all repeats together, which no evaluation has.
         batch = replace(observed, shares=observed.shares[1:])
@@ -246,7 +246,11 @@ def draw(cells: list[Cell], path: Path) -> None:
             ]
             axis.plot(*zip(*points, strict=True), marker="o", markersize=3, label=method)
         axis.axvline(1.0, color="grey", linestyle=":", linewidth=1)
-        axis.set(xscale="log", yscale="log", title=f"{protocol} protocol (seen={SEEN[protocol]})")
+        axis.set(
+            xscale="log",
+            yscale="log",
+            title=f"{protocol} protocol (candidates={CANDIDATES[protocol]})",
+        )
         axis.set_xlabel("K / blind rank: right of the line the sample resolves K")
         axis.grid(alpha=0.3)
     axes[0, 0].set_ylabel("relative RMSE (geometric mean)")
@@ -349,7 +353,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/accuracy"))
-    parser.add_argument("--protocol", choices=SEEN, nargs="+", default=list(SEEN))
+    parser.add_argument("--protocol", choices=CANDIDATES, nargs="+", default=list(CANDIDATES))
     parser.add_argument("--ranks", choices=("bundled", "other"), default="bundled")
     parser.add_argument("--validate", action="store_true")
     chosen = parser.parse_args()

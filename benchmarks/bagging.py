@@ -12,9 +12,9 @@ import warnings
 import numpy as np
 
 import unsample
-from unsample.datasets import load_ranks
 from unsample.errors import UnsampleWarning
-from unsample.sampling import draw_sampled_ranks
+from unsample.lab.datasets import load_ranks
+from unsample.law import draw_sampled_ranks
 
 REPEATS, RESAMPLES, SAMPLED = 20, 100, 99
 METRICS = ["NDCG@10", "NDCG@50", "Recall@100"]

@@ -22,13 +22,13 @@ from accuracy import Problem
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.sampling import draw_sampled_ranks
+from unsample.law import draw_sampled_ranks
 
 RECOMMENDERS = ("ease", "itemknn", "als", "multivae", "neumf")
 METRICS = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (5, 10, 20, 50, 100)]
 BOUNDS_EVERY = 10
 #: What may be said truthfully about the candidates of each protocol.
-TRUE_STATEMENTS = {"everyday": (None, "excluded"), "paper": (None, "kept")}
+TRUE_STATEMENTS = {"everyday": (None, "unseen"), "paper": (None, "all")}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Cell:
     protocol: str
     recommender: str
     sampled: int
-    seen: str
+    candidates: str
     metric: str
     exact: float
     simulations: int
@@ -55,7 +55,7 @@ class Cell:
 
 
 def simulate(
-    dataset: str, protocol: str, recommender: str, sampled: int, seen: str | None, size: int
+    dataset: str, protocol: str, recommender: str, sampled: int, candidates: str | None, size: int
 ) -> list[Cell]:
     """Return the coverage of every metric over ``size`` draws of sampled ranks."""
     truth = Problem(protocol, dataset, recommender, sampled + 1).truth()
@@ -72,7 +72,7 @@ def simulate(
                 sampled=sampled,
                 metrics=METRICS,
                 method="naive",
-                seen=seen,
+                candidates=candidates,
                 resamples=0,
             )
         for column, entry in enumerate(result.entries):
@@ -90,7 +90,7 @@ def simulate(
         for kind in range(3):
             low, high = ends[:: BOUNDS_EVERY if kind == 2 else 1, 2 * kind : 2 * kind + 2].T
             covered.append(float(((low <= value) & (value <= high)).mean()))
-        said = seen or "not said"
+        said = candidates or "not said"
         means = np.nanmean(ends, axis=0).tolist()
         cells.append(
             Cell(
@@ -103,11 +103,11 @@ def simulate(
 def settings(args: argparse.Namespace) -> list[tuple[str, str, str, int, str | None, int]]:
     """Return the arguments of every simulation to run."""
     return [
-        (dataset, protocol, recommender, sampled, seen, args.simulations)
+        (dataset, protocol, recommender, sampled, candidates, args.simulations)
         for dataset, protocol, recommender, sampled in itertools.product(
             args.datasets, TRUE_STATEMENTS, args.recommenders, args.sampled
         )
-        for seen in TRUE_STATEMENTS[protocol]
+        for candidates in TRUE_STATEMENTS[protocol]
         if args.both_statements or seen is None
     ]
 
@@ -117,12 +117,12 @@ def summary(cells: list[Cell]) -> str:
     lines = [
         "data set      protocol  sampled  seen      cells  least coverage  width / exact (median)"
     ]
-    key = lambda cell: (cell.dataset, cell.protocol, cell.sampled, cell.seen)  # noqa: E731
+    key = lambda cell: (cell.dataset, cell.protocol, cell.sampled, cell.candidates)  # noqa: E731
     for group, members in itertools.groupby(sorted(cells, key=key), key):
         chosen = list(members)
         worst = min(cell.covered for cell in chosen)
         width = np.median([(cell.high - cell.low) / cell.exact for cell in chosen])
-        dataset, protocol, sampled, seen = group
+        dataset, protocol, sampled, candidates = group
         lines.append(
             f"{dataset:<13} {protocol:<9} {sampled:>7}  {seen:<9} {len(chosen):>4}  "
             f"{worst:>14.3f}  {width:>10.2f}"

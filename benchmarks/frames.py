@@ -32,13 +32,13 @@ REPEATS = 3
 
 
 def our_ranks(path: str, engine: str) -> Callable[[], Any]:
-    from unsample.rankfiles import read_counts
+    from unsample.tables.rankfiles import read_counts
 
     return partial(read_counts, path, items=ITEMS, sampled=SAMPLED, engine=engine)
 
 
 def our_scores(path: str, engine: str) -> Callable[[], Any]:
-    from unsample.rankfiles import read_counts
+    from unsample.tables.rankfiles import read_counts
 
     return partial(read_counts, path, items=ITEMS, engine=engine)
 

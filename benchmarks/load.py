@@ -72,9 +72,9 @@ def true_ranks(users: int, seed: int = 0) -> np.ndarray:
 
 
 def drawn_ranks(users: int, seed: int = 0) -> np.ndarray:
-    from unsample.sampling import Design
+    from unsample.law import Law
 
-    return Design(ITEMS, SAMPLED).draw(true_ranks(users, seed), rng=seed)
+    return Law(ITEMS, SAMPLED).draw(true_ranks(users, seed), rng=seed)
 
 
 # -- rows ----------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def bench_rows() -> None:
 
 def count_parts(parts: str) -> dict[str, float]:
     """Count 10^7 ranks at a time, as the workers of an engine would, and add the parts up."""
-    from unsample.counts import RankCounts
+    from unsample.evidence import RankCounts
 
     ranks = drawn_ranks(10**7).astype(np.int16)
     before = time.process_time()
@@ -128,7 +128,7 @@ def count_parts(parts: str) -> dict[str, float]:
 def count_weighted() -> dict[str, float]:
     """Estimate from 10^9 targets, and from a thousandth of them: the values must agree."""
     import unsample
-    from unsample.counts import RankCounts
+    from unsample.evidence import RankCounts
 
     ranks = drawn_ranks(10**4)
     before = time.process_time()
@@ -170,7 +170,7 @@ def bench_doors() -> None:
 
 
 def read_door(door: str, rows: str, folder: str) -> dict[str, float]:
-    from unsample import rankfiles
+    from unsample.tables import rankfiles
 
     kind = {"npz": "npz", "jsonl": "jsonl", "parquet": "parquet"}.get(door, "csv")
     path = write_ranks(Path(folder) / f"{rows}.{kind}", int(rows))
@@ -247,10 +247,10 @@ def bench_models() -> None:
 
 def sweep(models: int) -> dict[str, np.ndarray]:
     """Return ranks of the models of a search for settings: most of them worse than the best."""
-    from unsample.sampling import Design
+    from unsample.law import Law
 
     rng = np.random.default_rng(0)
-    full, design = true_ranks(USERS), Design(ITEMS, SAMPLED)
+    full, design = true_ranks(USERS), Law(ITEMS, SAMPLED)
     stretched = (np.ceil(full * (1 + place / models)).clip(1, ITEMS) for place in range(models))
     return {
         f"run-{place:05d}": design.draw(ranks.astype(np.int64), rng=rng)
@@ -260,7 +260,7 @@ def sweep(models: int) -> dict[str, np.ndarray]:
 
 def compare_models(models: str) -> dict[str, float]:
     import unsample
-    from unsample.comparison import _compare
+    from unsample.answers.comparison import _compare
 
     ranks = sweep(int(models))
     spent = {"estimates": 0.0}

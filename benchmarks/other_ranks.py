@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from unsample._files import write_atomically
-from unsample.datasets import Interactions, Split, standard_split
-from unsample.ranking import exact_ranks
-from unsample.recommenders import create
+from unsample.designs.ranking import exact_ranks
+from unsample.lab.datasets import Interactions, Split, standard_split
+from unsample.lab.recommenders import create
 
 DATASETS = ("ml-1m", "pinterest-20", "citeulike-a", "yelp")
 NAMES = ("popularity", "svd", "walk", "half-ease")
@@ -73,7 +73,7 @@ def ranks_of(dataset: str, device: str) -> dict[str, np.ndarray]:
     order = np.random.default_rng(SEED + 1).permutation(len(users))
     arrays = {"items": np.array(items)}
     for name, score, known in scorers(split, device):
-        everyday = exact_ranks(score, users, targets, items=items, seen=known.matrix(), rng=SEED)
+        everyday = exact_ranks(score, users, targets, items=items, exclude=known.matrix(), rng=SEED)
         paper = exact_ranks(score, users, targets, items=items, rng=SEED)
         arrays[f"{name}.everyday"] = everyday.ranks[order].astype(np.uint16)
         arrays[f"{name}.everyday.items"] = everyday.items[order].astype(np.uint16)

@@ -13,8 +13,8 @@ import time
 import numpy as np
 from scipy.sparse import csr_array
 
-from unsample.evaluation import Adaptive, evaluate
-from unsample.ranking import FactorScores
+from unsample.answers.evaluation import Adaptive, evaluate
+from unsample.designs.ranking import FactorScores
 
 
 class Recorded:
@@ -59,7 +59,7 @@ def main(users=100_000, items=1_000_000, dim=128):
     matrix.eliminate_zeros()
     for name, excluded in (("all items", None), ("seen excluded", matrix)):
         design = Adaptive(start=64, cap=1024)
-        options = {"items": items, "design": design, "seen": excluded, "resamples": 0}
+        options = {"items": items, "design": design, "exclude": excluded, "resamples": 0}
         recorded = Recorded(factors)
         evaluate(recorded, targets, **options)
         # Scored once to find the pairs, then each side alone, three times, the best of each.

@@ -24,11 +24,11 @@ from references import (
 )
 
 import unsample
-from unsample.counts import RankCounts
+from unsample.designs.ranking import FactorScores, exact_ranks, sampled_ranks
 from unsample.estimators import MES, MLE, Observed
+from unsample.evidence import RankCounts
+from unsample.law import Law
 from unsample.metrics import parse_all
-from unsample.ranking import FactorScores, exact_ranks, sampled_ranks
-from unsample.sampling import Design
 
 K_VALUES = (1, 5, 10, 20, 50, 100)
 
@@ -46,9 +46,9 @@ def report(name: str, figure: str, target: str, reached: bool) -> None:
     print(f"{'ok  ' if reached else 'MISS'} {name:<66} {figure:<24} target {target}", flush=True)
 
 
-def histograms(items: int, sampled: int, users: int, repeats: int) -> tuple[Design, np.ndarray]:
+def histograms(items: int, sampled: int, users: int, repeats: int) -> tuple[Law, np.ndarray]:
     rng = np.random.default_rng(0)
-    design = Design(items, sampled)
+    design = Law(items, sampled)
     ranks = np.ceil(items * rng.beta(0.4, 2.5, size=users)).astype(np.int64).clip(1, items)
     drawn = design.draw(ranks, rng=rng, size=(repeats,))
     return design, np.stack([np.bincount(row - 1, minlength=sampled + 1) for row in drawn])
@@ -144,7 +144,7 @@ def bench_estimate() -> None:
     """The whole of `estimate` with its bootstrap, for scale (no reference)."""
     rng = np.random.default_rng(0)
     full = np.ceil(25_815 * rng.beta(0.4, 2.5, size=25_677)).astype(int)
-    ranks = Design(25_815, 99).draw(full, rng=1)
+    ranks = Law(25_815, 99).draw(full, rng=1)
     metrics = [f"{m}@{k}" for m in ("Recall", "NDCG", "AP") for k in K_VALUES]
     for method in unsample.estimators.REGISTRY:
         wanted = [m for m in parse_all(metrics) if unsample.estimators.parse(method).supports(m)]
@@ -185,7 +185,7 @@ def bench_intervals() -> None:
     """An estimate with 1,000 resamples, intervals and bounds of 15 metrics, in seconds."""
     rng = np.random.default_rng(0)
     ranks = np.ceil(25_815 * rng.beta(0.4, 2.5, size=25_677)).astype(np.int64).clip(1, 25_815)
-    drawn = Design(25_815, 99).draw(ranks, rng=rng)
+    drawn = Law(25_815, 99).draw(ranks, rng=rng)
     metrics = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (5, 10, 20, 50, 100)]
     for method in ("mle", "auto"):
 

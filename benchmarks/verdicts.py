@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 import unsample
-from unsample.datasets import load_ranks
-from unsample.sampling import draw_sampled_ranks
+from unsample.lab.datasets import load_ranks
+from unsample.law import draw_sampled_ranks
 
 RECOMMENDERS = ("ease", "itemknn", "als", "multivae", "neumf")
 METRICS = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (5, 10, 20, 50, 100)]
-SEEN = {"everyday": (None, "excluded"), "paper": (None, "kept")}
+CANDIDATES = {"everyday": (None, "unseen"), "paper": (None, "all")}
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Tally:
     wrong_if_alike: int
 
 
-def tally(dataset: str, protocol: str, sampled: int, seen: str | None, repeats: int) -> Tally:
+def tally(dataset: str, protocol: str, sampled: int, candidates: str | None, repeats: int) -> Tally:
     """Return how the verdicts of ``repeats`` draws fared."""
     loaded = {name: load_ranks(dataset, name, protocol=protocol) for name in RECOMMENDERS}
     exact = {
@@ -56,7 +56,7 @@ def tally(dataset: str, protocol: str, sampled: int, seen: str | None, repeats: 
             sampled=sampled,
             metrics=METRICS,
             method="auto",
-            seen=seen,
+            candidates=candidates,
         )
         for one in result.differences:
             truth = exact[one.a][one.metric].value - exact[one.b][one.metric].value
@@ -69,7 +69,7 @@ def tally(dataset: str, protocol: str, sampled: int, seen: str | None, repeats: 
                 alike is not None,
                 alike not in (None, better),
             ]
-    return Tally((dataset, protocol, sampled, seen), *seen_so_far.tolist())
+    return Tally((dataset, protocol, sampled, candidates), *seen_so_far.tolist())
 
 
 def main() -> None:
@@ -81,17 +81,17 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     args = parser.parse_args()
     work = [
-        (dataset, protocol, sampled, seen, args.repeats)
-        for dataset, protocol, sampled in itertools.product(args.datasets, SEEN, args.sampled)
-        for seen in SEEN[protocol]
+        (dataset, protocol, sampled, candidates, args.repeats)
+        for dataset, protocol, sampled in itertools.product(args.datasets, CANDIDATES, args.sampled)
+        for candidates in CANDIDATES[protocol]
     ]
     print("data set      protocol  sampled  seen       pairs   called  right     if alike  right")
     with ProcessPoolExecutor(args.workers) as pool:
         tallies = list(pool.map(tally, *zip(*work, strict=True)))
     for one in tallies:
-        dataset, protocol, sampled, seen = one.setting
+        dataset, protocol, sampled, candidates = one.setting
         print(
-            f"{dataset:<13} {protocol:<9} {sampled:>7}  {seen or 'not said':<9} {one.pairs:>6}  "
+            f"{dataset:<13} {protocol:<9} {sampled:>7}  {candidates or '-':<9} {one.pairs:>6}  "
             f"{one.called / one.pairs:>6.1%}  {_right(one.called, one.wrong)}  "
             f"{one.called_if_alike / one.pairs:>10.1%}  "
             f"{_right(one.called_if_alike, one.wrong_if_alike)}"

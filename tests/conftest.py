@@ -10,8 +10,8 @@ import pytest
 
 from tests.promises import Report, ledger
 from unsample.cli import main
-from unsample.counts import RankCounts
-from unsample.sampling import Design
+from unsample.evidence import RankCounts
+from unsample.law import Law
 
 __all__ = ["ledger"]
 
@@ -23,8 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def design() -> Design:
-    return Design(items=400, sampled=30)
+def design() -> Law:
+    return Law(items=400, sampled=30)
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ def full_ranks() -> np.ndarray:
 
 
 @pytest.fixture(scope="session")
-def counts(design: Design, full_ranks: np.ndarray) -> RankCounts:
+def counts(design: Law, full_ranks: np.ndarray) -> RankCounts:
     ranks = design.draw(full_ranks, rng=5)
     return RankCounts.from_ranks(ranks, items=design.items, sampled=design.sampled)
 

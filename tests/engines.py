@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unsample.counts import RankCounts
+from unsample.evidence import RankCounts
 
 
 def need(module: str, extra: str) -> None:

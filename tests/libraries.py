@@ -11,7 +11,7 @@ import pytest
 
 import unsample
 from unsample.adapters import REGISTRY
-from unsample.evaluation import Evaluated
+from unsample.answers.evaluation import Evaluated
 
 
 def need_library(name: str, module: str | None = None) -> None:
@@ -67,7 +67,7 @@ def evaluate(
         task.scorer,
         task.targets,
         items=task.items,
-        seen=task.seen,
+        exclude=task.exclude,
         weights=task.weights,
         design=design,
         metrics=list(metrics),

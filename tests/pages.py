@@ -11,8 +11,8 @@ import numpy as np
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.evaluation import RankedTargets, evaluate_ranks
-from unsample.report import results_html
+from unsample.lab.side_by_side import RankedTargets, evaluate_ranks
+from unsample.pages import results_html
 
 ITEMS, SAMPLED = 400, 30
 METRICS = ("Recall@5", "Recall@50", "NDCG@50")
@@ -26,7 +26,7 @@ def full_ranks(shape: float = 0.5) -> np.ndarray:
 
 
 def sampled_ranks(shape: float = 0.5) -> np.ndarray:
-    return unsample.Design(ITEMS, SAMPLED).draw(full_ranks(shape), rng=5)
+    return unsample.law.Law(ITEMS, SAMPLED).draw(full_ranks(shape), rng=5)
 
 
 def _estimate(shape: float = 0.5, **options: Any) -> unsample.Estimates:
@@ -78,7 +78,7 @@ def _evaluation() -> Any:
 
 _MAKERS: dict[str, Callable[[], Any]] = {
     "estimate": lambda: _estimate(method="auto"),
-    "methods": lambda: _estimate(method=["naive", "mle", "bv(gamma=0.01)"], seen="excluded"),
+    "methods": lambda: _estimate(method=["naive", "mle", "bv(gamma=0.01)"], candidates="unseen"),
     "exact": lambda: unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS, resamples=20),
     "groups": lambda: {EVIL: _estimate(method="mle"), "b": _estimate(1.0, method="mle")},
     "compare": _comparison,

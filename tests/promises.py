@@ -118,7 +118,7 @@ class Report:
         self.rows.sort(key=lambda row: (row["planted"], row["promise"], row["setting"]))
         for row in self.rows:
             fields = {key: value for key, value in row.items() if key != "planted"}
-            row["kept"] = Finding(**fields).kept
+            row["all"] = Finding(**fields).kept
         self.folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"share": SHARE, "findings": self.rows}, indent=1, allow_nan=False)
         for name, content in (("report.json", text), ("report.md", markdown(self.rows))):
@@ -138,13 +138,13 @@ def markdown(rows: Sequence[dict]) -> str:
     for promise in dict.fromkeys(row["promise"] for row in true):
         mine = [row for row in true if row["promise"] == promise]
         worst = min(mine, key=_room)
-        kept = sum(row["kept"] for row in mine)
+        kept = sum(row["all"] for row in mine)
         lines.append(f"| {promise} | {len(mine)} | {kept} | {_words(worst)} |")
     lines += ["", "## Planted errors", "", "| error | figures that refuse it | the clearest |"]
     lines.append("| --- | --- | --- |")
     for error in dict.fromkeys(row["planted"] for row in planted):
         mine = [row for row in planted if row["planted"] == error]
-        refuse = sum(not row["kept"] for row in mine)
+        refuse = sum(not row["all"] for row in mine)
         lines.append(f"| {error} | {refuse} of {len(mine)} | {_words(min(mine, key=_room))} |")
     lines += ["", "## All figures", "", "| promise | figure |", "| --- | --- |"]
     lines += [f"| {row['promise']} | {_words(row)} |" for row in true]

@@ -8,10 +8,10 @@ import mpmath
 import numpy as np
 from scipy import optimize, special, stats
 
-from unsample.sampling import Design
+from unsample.law import Law
 
 
-def pmf(design: Design, r: int, rank: int) -> mpmath.mpf:
+def pmf(design: Law, r: int, rank: int) -> mpmath.mpf:
     """P(r | R) in 60 digits."""
     mpmath.mp.dps = 60
     x, better, others = r - 1, rank - 1, design.items - 1
@@ -25,7 +25,7 @@ def pmf(design: Design, r: int, rank: int) -> mpmath.mpf:
     return hits / mpmath.binomial(others, design.sampled)
 
 
-def matrix(design: Design) -> np.ndarray:
+def matrix(design: Law) -> np.ndarray:
     """A[R, r] = P(r | R) by scipy.stats, every rank of the catalogue."""
     r = np.arange(1, design.n + 1)
     ranks = np.arange(1, design.items + 1)[:, None]

@@ -12,7 +12,6 @@ from unsample import adapters
 from unsample.adapters import REGISTRY, ModelScores, Task, ranx, trec
 from unsample.adapters._lists import ListedItems, rank_in_lists
 from unsample.adapters._names import numbers_of
-from unsample.counts import Targets
 from unsample.errors import (
     DesignError,
     FileError,
@@ -20,6 +19,7 @@ from unsample.errors import (
     MissingExtraError,
     ScoreError,
 )
+from unsample.evidence import Targets
 
 RUN = {
     "q1": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1},

@@ -9,8 +9,8 @@ from scipy import sparse
 import unsample
 from tests.libraries import evaluate, held_out, need_library
 from unsample.adapters import ModelScores, cornac, implicit, pykeen
+from unsample.designs.ranking import FactorScores
 from unsample.errors import DesignError, InputError
-from unsample.ranking import FactorScores
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own warnings
 

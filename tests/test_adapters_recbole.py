@@ -78,7 +78,7 @@ def test_a_task_gives_the_metrics_of_full_evaluation(kitchen, name):
         found = evaluate(task, design, METRICS)
         for metric, theirs in zip(METRICS, ("hit@10", "ndcg@10", "mrr@10"), strict=True):
             assert found[metric].value == pytest.approx(results[theirs], abs=6e-5)  # they round
-    assert (task.seen is None) == (name == "SASRec")
+    assert (task.exclude is None) == (name == "SASRec")
     assert task.item_ids[0].startswith("i")
     assert task.user_ids[0].startswith("u")
 
@@ -95,7 +95,7 @@ def test_uniform_samples_are_ranked_each_among_its_own(kitchen, split):
     assert (np.asarray(found[0].sampled) == 50).all()
     assert len(found[0].ranks) == len(exact)
     # What a user knows was not drawn: N is what a full ranking leaves.
-    seen = np.diff(task.seen.indptr)[task.targets[0]]
+    seen = np.diff(task.exclude.indptr)[task.targets[0]]
     others = np.bincount(task.targets[0])[task.targets[0]] - 1
     assert np.array_equal(found[0].items, task.items - seen - others)
     if split is SEVERAL:

@@ -5,8 +5,8 @@ import pytest
 
 from tests.libraries import evaluate, held_out, need_library
 from unsample.adapters import ModelScores, rectools
+from unsample.designs.ranking import FactorScores
 from unsample.errors import InputError
-from unsample.ranking import FactorScores
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own warnings
 

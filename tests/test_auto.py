@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from unsample import estimators
-from unsample.counts import RankCounts
-from unsample.datasets import load_ranks
 from unsample.errors import InputError
-from unsample.estimators import SEEN, Observed, _curves
+from unsample.estimators import CANDIDATES, Observed, _curves
 from unsample.estimators._curves import Head, average_curves
+from unsample.evidence import RankCounts
+from unsample.lab.datasets import load_ranks
+from unsample.law import Law, draw_sampled_ranks
 from unsample.metrics import parse_all
-from unsample.sampling import Design, draw_sampled_ranks
 
 METRICS = parse_all(["Recall@10", "NDCG@10", "AP@10"])
 AUTO = estimators.parse("auto")
@@ -57,7 +57,7 @@ def test_it_says_what_it_chose_and_what_it_assumed():
     assert "goes on" in evaluation.explanation
     assert "levels off near rank 26" in evaluation.explanation
     assert "above rank 171" in evaluation.explanation
-    assert evaluation.explanation.endswith("seen in training were excluded")
+    assert evaluation.explanation.endswith("seen in training were no candidates")
     smooth = estimators.parse("smooth").evaluate(_observed([1, 5, 9], 100, 9), METRICS)
     assert "mean looseness" in smooth.explanation
     # It has one belief, so there is nothing to weigh.
@@ -96,10 +96,10 @@ def test_data_weigh_the_beliefs():
 
 def test_beliefs_are_those_that_the_docstring_gives():
     """Few data: every belief still counts."""
-    heads = {"excluded": (0.0, 0.15), "kept": (0.0, 0.1, 0.3, 0.6)}
-    for seen, levels in heads.items():
-        observed = _observed([1, 3, 20, 60, 200], 400, 30, seen=seen)
-        doubt = 0.5 if seen == "kept" else 0.0
+    heads = {"unseen": (0.0, 0.15), "all": (0.0, 0.1, 0.3, 0.6)}
+    for candidates, levels in heads.items():
+        observed = _observed([1, 3, 20, 60, 200], 400, 30, candidates=candidates)
+        doubt = 0.5 if candidates == "all" else 0.0
         expected = average_curves(observed, [Head(level) for level in levels], doubt=doubt)
         assert AUTO.solve(observed).weights == pytest.approx(expected.weights, rel=1e-9)
 
@@ -108,21 +108,21 @@ def test_kept_items_make_the_top_smaller():
     """Where seen items fill the top, less is expected there from the same sampled ranks."""
     bundled = load_ranks("citeulike-a", "multivae", protocol="paper")
     kept, excluded = (
-        AUTO.evaluate(_observed(bundled.ranks, bundled.items, 99, seen=seen), METRICS)
-        for seen in ("kept", "excluded")
+        AUTO.evaluate(_observed(bundled.ranks, bundled.items, 99, candidates=candidates), METRICS)
+        for candidates in ("all", "unseen")
     )
     assert (kept.values < excluded.values).all()
-    assert kept.explanation.endswith("kept")
+    assert kept.explanation.endswith("candidates too")
     truth = [m.weights(bundled.ranks, int(bundled.items.max())).mean() for m in METRICS]
     assert (np.abs(kept.values[0] - truth) < np.abs(excluded.values[0] - truth)).all()
 
 
 def test_what_became_of_seen_items_is_checked():
-    assert SEEN == ("excluded", "kept")
+    assert CANDIDATES == ("unseen", "all")
     counts = RankCounts.from_ranks([1, 2], items=10, sampled=3)
-    with pytest.raises(InputError, match=r"seen must be one of excluded, kept.*did you mean"):
-        Observed.prepare(counts, seen="exclude")
-    assert Observed.prepare(counts, seen="kept").unknown_part().seen == "kept"
+    with pytest.raises(InputError, match=r"candidates must be one of unseen, all"):
+        Observed.prepare(counts, candidates="exclude")
+    assert Observed.prepare(counts, candidates="all").unknown_part().candidates == "all"
 
 
 @pytest.mark.parametrize("method", ["mle", "mes", "bv", "smooth"])
@@ -130,15 +130,17 @@ def test_only_auto_asks_what_became_of_seen_items(method):
     """The others estimate P(R) among the candidates there were, whatever these were."""
     ranks = np.arange(1, 200)
     values = [
-        estimators.parse(method).evaluate(_observed(ranks, 1000, 50, seen=seen), METRICS).values
-        for seen in SEEN
+        estimators.parse(method)
+        .evaluate(_observed(ranks, 1000, 50, candidates=candidates), METRICS)
+        .values
+        for candidates in CANDIDATES
     ]
     assert np.array_equal(*values)
 
 
 def test_batches_of_unlike_histograms_are_fitted_each_on_its_own():
     """Rows need not be resamples of one data set: each gets its own smoothing."""
-    design = Design(2000, 50)
+    design = Law(2000, 50)
     rng = np.random.default_rng(0)
     drawn = [
         design.draw(np.ceil(2000 * rng.beta(a, b, size=1500)).astype(int).clip(1), rng=rng)
@@ -165,6 +167,6 @@ def test_many_samples_leave_little_to_assume():
     ranks = np.ceil(2000 * rng.beta(0.5, 2.0, size=5000)).astype(int).clip(1)
     truth = (ranks <= 50).mean()
     metrics = parse_all(["Recall@50"])
-    for seen in SEEN:
-        observed = _observed(ranks, 2000, 1000, seen=seen)
+    for candidates in CANDIDATES:
+        observed = _observed(ranks, 2000, 1000, candidates=candidates)
         assert AUTO.evaluate(observed, metrics).values[0, 0] == pytest.approx(truth, rel=0.03)

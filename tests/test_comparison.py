@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import unsample
-from unsample.comparison import CORRECTIONS
-from unsample.counts import RankCounts
+from unsample.answers.comparison import CORRECTIONS
 from unsample.errors import DesignError, InputError
-from unsample.sampling import Design
+from unsample.evidence import RankCounts
+from unsample.law import Law
 
 ITEMS, SAMPLED, USERS = 400, 60, 1500
 METRICS = ["Recall@40", "NDCG@100"]
@@ -28,7 +28,7 @@ def full():
 
 @pytest.fixture(scope="module")
 def ranks(full):
-    design = Design(ITEMS, SAMPLED)
+    design = Law(ITEMS, SAMPLED)
     return {name: design.draw(one, rng=3) for name, one in full.items()}
 
 
@@ -241,20 +241,20 @@ def test_ranks_that_are_all_alike_are_no_proof_without_chance():
 
 
 def _beats(winner, loser):
-    from unsample.comparison import Difference
+    from unsample.answers.comparison import Difference
 
     return Difference("Recall@1", winner, loser, 1, 1, 1, 1, 1, 1, 0.0, winner)
 
 
 def test_places_follow_the_longest_chain_of_defeats():
-    from unsample.comparison._duels import _places
+    from unsample.answers.comparison._duels import _places
 
     line = [_beats("a", "b"), _beats("b", "c"), _beats("a", "c")]
     assert _places("abcd", line) == {"a": 1, "b": 2, "c": 3, "d": 1}
 
 
 def test_circles_of_verdicts_have_an_end():
-    from unsample.comparison._duels import _places
+    from unsample.answers.comparison._duels import _places
 
     circle = [_beats("a", "b"), _beats("b", "c"), _beats("c", "a")]
     assert _places("abc", circle) == {"a": 2, "b": 2, "c": 2}
@@ -263,7 +263,7 @@ def test_circles_of_verdicts_have_an_end():
 
 
 def test_a_strict_order_of_many_models_takes_no_time():
-    from unsample.comparison._duels import _places
+    from unsample.answers.comparison._duels import _places
 
     # Every chain of defeats used to be walked: 2^300 of them here.
     names = [f"{place:03d}" for place in range(300)]

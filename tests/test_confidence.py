@@ -13,10 +13,10 @@ from unsample import metrics
 from unsample.confidence import SHAPES, Certainty, Shape, is_resolved, shape_for
 from unsample.confidence._evidence import evidence_grid, gather
 from unsample.confidence._program import Program
-from unsample.counts import RankCounts
 from unsample.errors import InputError, RefutedWarning
 from unsample.estimators import group_catalogues
-from unsample.sampling import Design
+from unsample.evidence import RankCounts
+from unsample.law import Law
 
 ITEMS, SAMPLED = 400, 30
 NAMES = ("Recall@5", "Recall@40", "NDCG@20", "AP@10", "AUC")
@@ -27,7 +27,7 @@ def counts():
     rng = np.random.default_rng(3)
     mass = (np.arange(ITEMS) + 3.0) ** -0.8
     full = 1 + rng.choice(ITEMS, size=2000, p=mass / mass.sum())
-    ranks = Design(ITEMS, SAMPLED).draw(full, rng=rng)
+    ranks = Law(ITEMS, SAMPLED).draw(full, rng=rng)
     return RankCounts.from_ranks(ranks, items=ITEMS, sampled=SAMPLED)
 
 
@@ -51,16 +51,16 @@ def test_exponents_are_the_stated_ones_at_the_top_and_loosen_further_down(shape)
 
 
 @pytest.mark.parametrize(
-    ("shape", "seen", "expected"),
+    ("shape", "candidates", "expected"),
     [
         (None, None, "depleted"),
-        (None, "excluded", "power"),
-        (None, "kept", "depleted"),
-        ("non-increasing", "kept", "non-increasing"),
+        (None, "unseen", "power"),
+        (None, "all", "depleted"),
+        ("non-increasing", "all", "non-increasing"),
     ],
 )
-def test_what_was_seen_implies_a_shape(shape, seen, expected):
-    assert shape_for(shape, seen) is SHAPES[expected]
+def test_what_was_seen_implies_a_shape(shape, candidates, expected):
+    assert shape_for(shape, candidates) is SHAPES[expected]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_was_seen_implies_a_shape(shape, seen, expected):
         (lambda: Shape(-1.0, 0.5), "fall must be"),
         (lambda: Shape(1.0, math.nan), "rise must be"),
         (lambda: shape_for("pwer", None), "did you mean power"),
-        (lambda: shape_for(None, "hidden"), "seen must be one of excluded, kept"),
+        (lambda: shape_for(None, "hidden"), "candidates must be one of unseen, all"),
     ],
 )
 def test_wrong_shapes_are_refused(make, message):
@@ -174,7 +174,7 @@ def test_data_that_fit_no_distribution_say_so():
 
 def test_groups_never_end_inside_a_range_of_ranks():
     counts = RankCounts.from_ranges(
-        [1, 2, 6, 11], [1, 5, 10, 31], [10, 20, 30, 40], Design(ITEMS, SAMPLED)
+        [1, 2, 6, 11], [1, 5, 10, 31], [10, 20, 30, 40], Law(ITEMS, SAMPLED)
     )
     (part,) = gather(counts, evidence_grid(counts, [10]), [10])
     assert set(part.ends.tolist()) <= {1, 5, 10}
@@ -267,7 +267,7 @@ def test_a_few_targets_resolve_nothing():
 
 
 def _adaptive_counts(full, rng, *, stop=1, budget=None, **parameters):
-    from unsample.evaluation import Adaptive, draw_by_design
+    from unsample.answers.evaluation import Adaptive, draw_by_design
 
     design = Adaptive(stop=stop, budget=budget, **parameters)
     design = design.fit_to([metrics.parse("Recall@10")], np.full(len(full), ITEMS - 1))
@@ -317,7 +317,7 @@ def test_adaptive_intervals_cover_and_are_narrower_at_the_same_cost():
     for _ in range(10):
         counts = _adaptive_counts(full, rng, start=8, growth=2.0)
         cost = round(float((counts.sampled * counts.count).sum() / counts.total))
-        drawn = Design(ITEMS, cost).draw(full, rng=rng)
+        drawn = Law(ITEMS, cost).draw(full, rng=rng)
         fixed = RankCounts.from_ranks(drawn, items=ITEMS, sampled=cost)
         for name, one, stop in (("adaptive", counts, 1), ("fixed", fixed, None)):
             low, high = Certainty.of(one, [5], SHAPES["depleted"], stop=stop).interval(metric)

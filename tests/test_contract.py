@@ -8,10 +8,10 @@ import pytest
 
 import unsample
 from unsample import estimators
-from unsample.counts import RankCounts
 from unsample.estimators import REGISTRY, DistributionEstimator, Estimator, Observed
+from unsample.evidence import RankCounts
+from unsample.law import Law
 from unsample.metrics import parse_all
-from unsample.sampling import Design
 
 NAMES = list(REGISTRY)
 VARIANTS = [
@@ -152,7 +152,7 @@ def test_targets_of_known_rank_count_exactly(name, counts, full_ranks):
     """Half the targets ranked in full, half sampled without replacement: each adds its part."""
     estimator = _estimator(name)
     known, sampled = full_ranks[:1500], full_ranks[1500:]
-    drawn = Design(400, 30, replacement=False).draw(sampled, rng=1)
+    drawn = Law(400, 30, replacement=False).draw(sampled, rng=1)
     exact = RankCounts.from_ranks(known, items=400, sampled=399, replacement=False)
     partly = RankCounts.from_ranks(drawn, items=400, sampled=30, replacement=False)
     together = _evaluate(estimator, exact + partly).values[0]
@@ -209,7 +209,7 @@ def test_distributions_have_mass_one_and_give_the_metrics(name, counts):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_candidates_that_keep_seen_items_are_estimated_too(name, counts):
     estimator = _estimator(name)
-    evaluation = _evaluate(estimator, counts, seen="kept")
+    evaluation = _evaluate(estimator, counts, candidates="all")
     assert np.isfinite(evaluation.values).all()
     assert evaluation.certificate.usable
 

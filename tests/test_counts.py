@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsample.counts import RankCounts, Targets
 from unsample.errors import DesignError, FileError, InputError, RankError
-from unsample.sampling import Design
-from unsample.ties import Comparisons
+from unsample.evidence import RankCounts, Targets
+from unsample.evidence._ties import Comparisons
+from unsample.law import Law
 
 ranks_of_ten = st.lists(st.integers(1, 10), min_size=1, max_size=60)
 
@@ -205,7 +205,7 @@ def test_every_rank_of_many_is_counted_once():
 
 @pytest.mark.parametrize("length", [0, 9, 11])
 def test_histograms_hold_a_count_for_each_rank(length):
-    design = Design(100, 9)
+    design = Law(100, 9)
     assert RankCounts.from_histogram([2, 1] + [0] * 8, design) == _count([1, 1, 2])
     with pytest.raises(RankError, match=rf"sampled \+ 1 = 10 counts, got {length}"):
         RankCounts.from_histogram([2, 1, *[0] * 8, 0][:length], design)
@@ -219,7 +219,7 @@ def test_a_bad_rank_is_found_wherever_it_stands():
 
 
 def test_published_hit_rates_are_counts_of_ranges():
-    design = Design(1000, 99)
+    design = Law(1000, 99)
     counts = RankCounts.from_ranges([1, 2, 11], [1, 10, 100], [20, 50, 30], design)
     assert counts.total == 100
     merged = _count([1, 2, 3, 10]).merge_ranks([1, 3])

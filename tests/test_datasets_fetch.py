@@ -12,10 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from unsample import datasets
 from unsample._checks import import_extra
-from unsample.datasets import _download, _registry
 from unsample.errors import ChecksumError, DownloadError, FileError, MissingExtraError
+from unsample.lab import datasets
+from unsample.lab.datasets import _download, _registry
 
 pytest.importorskip("pooch")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsample.datasets import Interactions
 from unsample.errors import DatasetError, InputError
+from unsample.lab.datasets import Interactions
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unsample import datasets
-from unsample.datasets import _formats, _registry
 from unsample.errors import ChecksumError, DatasetError, FileError
+from unsample.lab import datasets
+from unsample.lab.datasets import _formats, _registry
 
 SLICES = Path(__file__).parent / "data" / "datasets"
 
@@ -312,7 +312,7 @@ def test_info_tells_that_a_copy_is_partial(monkeypatch, tmp_path):
 
 def test_importing_the_room_needs_no_extra():
     code = (
-        "import sys, unsample.datasets;"
+        "import sys, unsample.lab.datasets;"
         "heavy = {'pooch', 'requests', 'pyarrow', 'polars', 'scipy.stats', 'torch'};"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )

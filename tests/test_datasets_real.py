@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unsample import datasets
+from unsample.lab import datasets
 
 DATA = os.environ.get("UNSAMPLE_DATA", "")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsample.datasets import Interactions, Split, leave_latest_out, leave_random_out, synthetic
 from unsample.errors import DatasetError, InputError
+from unsample.lab.datasets import Interactions, Split, leave_latest_out, leave_random_out, synthetic
 
 
 @st.composite

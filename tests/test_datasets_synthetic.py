@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unsample.datasets import leave_random_out, synthetic
 from unsample.errors import InputError
+from unsample.lab.datasets import leave_random_out, synthetic
 
 
 @settings(deadline=None)

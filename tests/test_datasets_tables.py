@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unsample.datasets import load_file
 from unsample.errors import DatasetError, FileError, InputError
+from unsample.lab.datasets import load_file
 
 
 @pytest.fixture

@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsample.distribution import RankDistribution, bin_weights
 from unsample.errors import InputError
-from unsample.grid import RankGrid
+from unsample.law import RankDistribution, RankGrid, bin_weights
 from unsample.metrics import parse
 
 

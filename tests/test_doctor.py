@@ -103,7 +103,7 @@ def test_requirements_of_the_package_are_understood():
 
 
 def test_an_estimate_that_is_wrong_is_broken(monkeypatch):
-    from unsample import estimation
+    from unsample.answers import estimation
 
     real = estimation.estimate
     monkeypatch.setattr(estimation, "estimate", lambda *_, **o: real([1], **o))

@@ -20,8 +20,9 @@ import scipy.sparse
 
 import unsample
 from unsample import estimators
+from unsample.answers.estimation import Estimate
 from unsample.confidence._program import InfeasibleError, _solve_program
-from unsample.counts import RankCounts
+from unsample.designs.ranking import sampled_ranks
 from unsample.errors import (
     ClippedWarning,
     ConvergenceWarning,
@@ -30,11 +31,10 @@ from unsample.errors import (
     SolverError,
     UnsampleWarning,
 )
-from unsample.estimation import Estimate
 from unsample.estimators import REGISTRY, Observed
+from unsample.evidence import RankCounts
+from unsample.law import Law
 from unsample.metrics import parse_all
-from unsample.ranking import sampled_ranks
-from unsample.sampling import Design
 
 METRICS = parse_all(["Recall@1", "NDCG@10", "Recall@500", "AUC"])
 BILLION = 10**9
@@ -43,7 +43,7 @@ BILLION = 10**9
 def _drawn(items: int, sampled: int, users: int = 800, replacement: bool = True) -> RankCounts:
     rng = np.random.default_rng([items, sampled])
     full = np.ceil(items * rng.beta(0.5, 2.0, size=users)).astype(np.int64).clip(1, items)
-    ranks = Design(items, sampled, replacement).draw(full, rng=rng)
+    ranks = Law(items, sampled, replacement).draw(full, rng=rng)
     return RankCounts.from_ranks(ranks, items=items, sampled=sampled, replacement=replacement)
 
 
@@ -53,7 +53,7 @@ def _alike(rank: int, users: int, replacement: bool = True) -> RankCounts:
     )
 
 
-def _multiplied(design: Design, times: int) -> RankCounts:
+def _multiplied(design: Law, times: int) -> RankCounts:
     """Return the noise of 20,000 users as if it were the law of many more, which no P(R) fits."""
     rng = np.random.default_rng(0)
     full = np.ceil(design.items * rng.beta(0.5, 2.0, 20_000)).astype(np.int64)
@@ -62,7 +62,7 @@ def _multiplied(design: Design, times: int) -> RankCounts:
     return RankCounts.from_histogram(times * histogram, design)
 
 
-def _expected_histogram(design: Design, users: int) -> RankCounts:
+def _expected_histogram(design: Law, users: int) -> RankCounts:
     """Return so many users in the numbers that uniform global ranks lead one to expect."""
     every = np.arange(1, design.items + 1)
     pmf = design.pmf(np.arange(1, design.n + 1)[:, None], every).mean(axis=1)
@@ -89,10 +89,10 @@ EDGES = {
     "one user at the top": lambda: _alike(1, 1),
     "one user in the middle": lambda: _alike(50, 1),
     "one user at the end": lambda: _alike(100, 1),
-    "10^9 users": lambda: _expected_histogram(Design(1000, 99), BILLION),
+    "10^9 users": lambda: _expected_histogram(Law(1000, 99), BILLION),
     "10^9 users, all first": lambda: _alike(1, BILLION),
-    "10^7 users that a P(R) fits by a hair": lambda: _multiplied(Design(1000, 49), 1000),
-    "10^17 users that no P(R) fits": lambda: _multiplied(Design(3000, 19), 10**13),
+    "10^7 users that a P(R) fits by a hair": lambda: _multiplied(Law(1000, 49), 1000),
+    "10^17 users that no P(R) fits": lambda: _multiplied(Law(3000, 19), 10**13),
     "all first": lambda: _alike(1, 1000),
     "all second": lambda: _alike(2, 1000),
     "all in the middle": lambda: _alike(50, 1000, replacement=False),
@@ -459,8 +459,8 @@ from unsample.estimators import REGISTRY
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 full = np.ceil(3000 * rng.beta(0.5, 2.0, size=900)).astype(int)
-ranks = unsample.Design(3000, 199).draw(full, rng=1)
-other = unsample.Design(3000, 199).draw(np.minimum(full + 40, 3000), rng=2)
+ranks = unsample.Law(3000, 199).draw(full, rng=1)
+other = unsample.Law(3000, 199).draw(np.minimum(full + 40, 3000), rng=2)
 where = {"items": 3000, "sampled": 199}
 recalls = ["Recall@10", "Recall@100"]
 found = unsample.estimate(ranks, **where, metrics=recalls, method=list(REGISTRY), resamples=8)

@@ -17,7 +17,7 @@ from unsample.errors import (
     RefutedWarning,
     UnresolvedWarning,
 )
-from unsample.sampling import Design
+from unsample.law import Law
 
 
 @pytest.fixture(scope="module")
@@ -215,31 +215,25 @@ def test_the_surface_is_what_it_was():
     assert set(unsample.__all__) == set(unsample._SURFACE)
     assert set(unsample.__all__) == {
         "Comparison",
-        "Design",
         "Estimate",
         "Estimates",
         "Plan",
         "Published",
         "RankCounts",
-        "RankDistribution",
-        "Shape",
         "adapters",
         "compare",
         "confidence",
-        "datasets",
+        "designs",
         "errors",
         "estimate",
         "estimators",
         "evaluate",
         "exact",
-        "experiment",
-        "frames",
+        "lab",
+        "law",
         "metrics",
         "plan",
         "published",
-        "ranking",
-        "recommenders",
-        "report",
     }
     for name in unsample.__all__:
         assert getattr(unsample, name) is not None
@@ -260,7 +254,7 @@ def test_estimates_agree_with_a_simulated_truth_in_the_large():
     """With many targets and a resolved K, MLE comes within a few per cent of the exact metric."""
     rng = np.random.default_rng(0)
     full = np.ceil(3706 * rng.beta(0.5, 2, size=200_000)).astype(int).clip(1)
-    sampled = Design(3706, 99).draw(full, rng=1)
+    sampled = Law(3706, 99).draw(full, rng=1)
     metrics = ["Recall@100", "NDCG@100", "AUC"]
     result = unsample.estimate(sampled, items=3706, sampled=99, metrics=metrics, resamples=20)
     truth = unsample.exact(full, items=3706, metrics=metrics, resamples=0)

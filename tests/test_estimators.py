@@ -8,7 +8,6 @@ from scipy import optimize
 
 from tests import reference
 from unsample import estimators
-from unsample.counts import RankCounts
 from unsample.errors import DesignError, MethodError, MetricError
 from unsample.estimators import (
     CLS,
@@ -22,6 +21,7 @@ from unsample.estimators import (
     RecallMap,
 )
 from unsample.estimators._bases import BASES, base_measure
+from unsample.estimators._solvers import Certificate, Status
 from unsample.estimators.beta import (
     _best_along,
     _family_slopes,
@@ -29,10 +29,9 @@ from unsample.estimators.beta import (
     fit_beta,
     fit_power_law,
 )
-from unsample.grid import RankGrid
+from unsample.evidence import RankCounts
+from unsample.law import Law, RankGrid
 from unsample.metrics import Precision, Recall, parse_all
-from unsample.sampling import Design
-from unsample.simplex import Certificate, Status
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
@@ -40,7 +39,7 @@ CUTOFFS = (1, 5, 14, 40)
 
 @pytest.fixture(scope="module", params=[True, False], ids=["binomial", "hypergeometric"])
 def setting(request):
-    design = Design(400, 30, replacement=request.param)
+    design = Law(400, 30, replacement=request.param)
     rng = np.random.default_rng(8)
     ranks = np.ceil(400 * rng.beta(0.5, 2, size=3000)).astype(int).clip(1)
     histogram = np.bincount(design.draw(ranks, rng=rng), minlength=32)[1:]
@@ -184,7 +183,7 @@ def test_parametric_laws_are_fitted_to_the_last_digit(setting, fit):
 @pytest.mark.parametrize("fit", [fit_beta, fit_power_law])
 def test_laws_stay_where_they_fit_and_go_on_until_every_statistic_does(fit):
     """Without replacement uniform ranks are sampled as uniform ranks: the fit starts there."""
-    design = Design(400, 30, replacement=False)
+    design = Law(400, 30, replacement=False)
     likelihood = reference.matrix(design)
     place = (np.arange(1, 401) - 0.5) / 400
     statistics = [np.log(place)] + ([np.log(1 - place)] if fit is fit_beta else [])
@@ -343,7 +342,7 @@ def test_map_tends_to_the_converged_mle(setting):
 def test_weak_entropy_tends_to_exact_metrics_when_nearly_all_is_sampled():
     """n = N - 1 is not set apart as known; the limit of a vanishing entropy must be exact there."""
     ranks = np.random.default_rng(0).integers(1, 61, size=4000)
-    design = Design(61, 59, replacement=False)
+    design = Law(61, 59, replacement=False)
     counts = RankCounts.from_ranks(
         design.draw(ranks, rng=0), items=61, sampled=59, replacement=False
     )
@@ -357,7 +356,7 @@ def test_weak_entropy_tends_to_exact_metrics_when_nearly_all_is_sampled():
 
 def test_recall_map_is_exact_on_its_own_law():
     """Under theta ~ Beta(a, 1) the beta mapping returns the true recall at every f(k)."""
-    design, a = Design(10_001, 50), 0.5
+    design, a = Law(10_001, 50), 0.5
     theta = (np.arange(10_000) + 0.5) / 10_000
     law = theta ** (a - 1)
     histogram = (law / law.sum()) @ reference.matrix(design)[:-1]
@@ -371,7 +370,7 @@ def test_recall_map_is_exact_on_its_own_law():
 
 
 def test_recall_map_shapes():
-    design = Design(1001, 10)
+    design = Law(1001, 10)
     linear = RecallMap(kind="linear").mapping(design)
     assert linear[0] == 1
     assert linear[5] == pytest.approx(501)
@@ -384,14 +383,14 @@ def test_recall_map_shapes():
 
 @pytest.mark.parametrize("kind", ["linear", "bound", "beta"])
 def test_recall_maps_grow_up_to_the_last_rank(kind):
-    ranks = RecallMap(kind=kind, a=0.3).mapping(Design(1001, 10))
+    ranks = RecallMap(kind=kind, a=0.3).mapping(Law(1001, 10))
     assert (np.diff(ranks) > 0).all()
     assert ranks[-1] == pytest.approx(1001, rel=1e-12)
 
 
 def test_uniform_ranks_have_recall_and_precision_in_proportion():
     """On its own law, a = 1, the mapping is a straight line through nothing at rank 0."""
-    counts = RankCounts.from_histogram(np.full(11, 3), Design(1001, 10))
+    counts = RankCounts.from_histogram(np.full(11, 3), Law(1001, 10))
     cutoffs = np.array([1, 2, 50, 91, 100, 1000, 1001])
     metrics = [family @ int(k) for family in (Recall, Precision) for k in cutoffs]
     values = RecallMap(a=1.0).evaluate(Observed.prepare(counts), metrics).values[0]
@@ -416,7 +415,7 @@ def test_ranges_of_ranks_are_enough_where_the_formula_allows(setting):
 
 
 def test_overlapping_ranges_are_refused_where_a_partition_is_needed():
-    design = Design(400, 30)
+    design = Law(400, 30)
     counts = RankCounts.from_ranges([1, 1], [1, 5], [10, 10], design)
     observed = Observed.prepare(counts)
     with pytest.raises(DesignError, match="must not overlap"):

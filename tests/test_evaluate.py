@@ -16,7 +16,16 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 import unsample
-from unsample.datasets import load_ranks, names, synthetic
+from unsample.answers.evaluation import (
+    DESIGNS,
+    Adaptive,
+    Certified,
+    Exact,
+    Fixed,
+    evaluate,
+    evaluate_known_ranks,
+)
+from unsample.designs.ranking import FactorScores, exact_ranks
 from unsample.errors import (
     BudgetError,
     CheckpointError,
@@ -26,17 +35,8 @@ from unsample.errors import (
     ScoreError,
     UnresolvedWarning,
 )
-from unsample.evaluation import (
-    DESIGNS,
-    Adaptive,
-    Certified,
-    Exact,
-    Fixed,
-    evaluate,
-    evaluate_known_ranks,
-)
-from unsample.ranking import FactorScores, exact_ranks
-from unsample.sampling import Design
+from unsample.lab.datasets import load_ranks, names, synthetic
+from unsample.law import Law
 
 # Made-up ranks have shapes that no real ones have; that intervals say so is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
@@ -62,13 +62,18 @@ class World:
         self.targets = np.arange(users), order[np.arange(users), places]
         seen = rng.random((users, items)) < share_seen
         seen[self.targets] = False
-        self.seen = csr_array(seen)
+        self.exclude = csr_array(seen)
 
     def scores(self, users, items):
         return np.einsum("id,ijd->ij", self.left[users], self.right[items])
 
     def run(self, design="adaptive", **options):
-        settings = {"items": self.items, "seen": self.seen, "metrics": METRICS, "resamples": 0}
+        settings = {
+            "items": self.items,
+            "exclude": self.exclude,
+            "metrics": METRICS,
+            "resamples": 0,
+        }
         scorer = options.pop("scorer", (self.left, self.right))
         return evaluate(scorer, self.targets, design=design, **settings | options)
 
@@ -91,12 +96,12 @@ def same(first, second):
 @pytest.mark.parametrize("levels", [None, 1])
 def test_exact_equals_the_ranks_of_the_ranking_room(levels, seen):
     world = World(levels=levels)
-    found = world.run("exact", ties="optimistic", seen=world.seen if seen else None)
+    found = world.run("exact", ties="optimistic", exclude=world.exclude if seen else None)
     ranks = exact_ranks(
         FactorScores(world.left, world.right),
         *world.targets,
         items=world.items,
-        seen=world.seen if seen else None,
+        exclude=world.exclude if seen else None,
         ties="optimistic",
     )
     assert np.array_equal(found.ranks, ranks.ranks)
@@ -198,7 +203,7 @@ def test_sampled_ranks_follow_the_law_of_their_design(replacement):
     found = evaluate_known_ranks(
         ranks, items=np.full(6000, 400), design=Fixed(30, replacement), resamples=0
     )
-    expected = 6000 * Design(400, 30, replacement).pmf(np.arange(1, 32), 25)
+    expected = 6000 * Law(400, 30, replacement).pmf(np.arange(1, 32), 25)
     times = np.bincount(found.ranks, minlength=32)[1:]
     kept = expected > 10
     statistic = ((times[kept] - expected[kept]) ** 2 / expected[kept]).sum()
@@ -283,7 +288,7 @@ def test_items_met_are_candidates_and_without_replacement_never_met_twice(world)
         return world.scores(users, items)
 
     found = world.run("adaptive", scorer=listening)
-    seen = world.seen.toarray()
+    seen = world.exclude.toarray()
     for user, items in met.items():
         others = [item for item in items if item != world.targets[1][user]]
         # The probe asks twice for the first items of some users.
@@ -352,7 +357,7 @@ def test_a_full_ranking_from_whole_rows_can_be_interrupted_too(world, tmp_path):
 def test_a_checkpoint_of_another_evaluation_is_refused(world, tmp_path):
     path = tmp_path / "state.npz"
     world.run("certified", checkpoint=path)
-    with pytest.raises(CheckpointError, match="other targets, items, seen pairs, design"):
+    with pytest.raises(CheckpointError, match="other targets, items, excluded pairs, design"):
         world.run("certified", checkpoint=path, seed=1)
     with pytest.raises(CheckpointError, match="other scores"):
         world.run("certified", checkpoint=path, scorer=(-world.left, world.right))
@@ -433,12 +438,12 @@ def test_models_of_implicit_are_scorers():
 
 
 def test_our_recommenders_are_scorers():
-    from unsample.datasets import leave_random_out
-    from unsample.recommenders import create
+    from unsample.lab.datasets import leave_random_out
+    from unsample.lab.recommenders import create
 
     split = leave_random_out(synthetic(300, 200, pairs=6000, rng=0), rng=0)
     model = create("ease").fit_split(split)
-    options = {"items": 200, "seen": split.train.matrix(), "resamples": 0}
+    options = {"items": 200, "exclude": split.train.matrix(), "resamples": 0}
     pairs = split.target_user, split.target_item
     full = evaluate(model, pairs, design="exact", **options)
     certified = evaluate(model, pairs, design="certified", **options)
@@ -457,7 +462,7 @@ def test_targets_may_be_a_dict_a_pair_or_a_matrix(world):
             (world.left, world.right),
             targets,
             items=world.items,
-            seen=world.seen,
+            exclude=world.exclude,
             design="certified",
             resamples=0,
         )
@@ -537,7 +542,7 @@ def test_infinite_scores_of_other_items_are_told_of(world):
         ({"ties": "realistic"}, InputError, "no whole number"),
         ({"ties": "fair"}, InputError, "ties must be one of"),
         ({"items": 1}, InputError, "items must be"),
-        ({"items": 901, "seen": None}, InputError, "number of rows of the item factors, 900"),
+        ({"items": 901, "exclude": None}, InputError, "number of rows of the item factors, 900"),
         ({"scorer": 5}, InputError, "scorer must be a callable"),
         ({"scorer": (np.ones((2, 2)),)}, InputError, "pair of factor matrices"),
         ({"seed": -1}, InputError, "seed must be"),
@@ -565,7 +570,7 @@ def test_bad_designs_are_refused(parameters, words):
 
 def test_bad_targets_are_refused(world):
     def run(targets, seen=None):
-        evaluate((world.left, world.right), targets, items=world.items, seen=seen)
+        evaluate((world.left, world.right), targets, items=world.items, exclude=seen)
 
     with pytest.raises(InputError, match=r"targets must be in 0..899"):
         run(([0], [900]))
@@ -573,7 +578,7 @@ def test_bad_targets_are_refused(world):
         run("everything")
     with pytest.raises(InputError, match="at least one target"):
         run(([], []))
-    seen = world.seen.tolil()
+    seen = world.exclude.tolil()
     seen[5, world.targets[1][5]] = True
     with pytest.raises(InputError, match=r"got 1 that are, the first item \d+ of user 5"):
         run(world.targets, seen.tocsr())
@@ -659,8 +664,8 @@ def test_the_command_goes_on_from_a_checkpoint(run, world, monkeypatch, tmp_path
         target_item=world.targets[1],
         train=SimpleNamespace(items=world.items),
     )
-    trained = (scores, split, world.seen)
-    monkeypatch.setattr("unsample.evaluation._side_by_side._trained", lambda *_: trained)
+    trained = (scores, split, world.exclude)
+    monkeypatch.setattr("unsample.lab.side_by_side._trained", lambda *_: trained)
     arguments = ["evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--json"]
     arguments += ["--design", "certified", "--checkpoint", tmp_path / "state.npz"]
     first, spent = run(*arguments), sum(asked)

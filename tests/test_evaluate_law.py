@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unsample.datasets import load_ranks
-from unsample.evaluation import (
+from unsample.answers.evaluation import (
     Adaptive,
     Certified,
     Fixed,
@@ -14,9 +13,10 @@ from unsample.evaluation import (
     evaluate_known_ranks,
     merged_sizes,
 )
-from unsample.experiment import Spec
-from unsample.experiment._adaptive import adaptive_winner_rows, compute_adaptive_cell
-from unsample.experiment._cells import Ranks, exact_values
+from unsample.lab.datasets import load_ranks
+from unsample.lab.experiment import Spec
+from unsample.lab.experiment._adaptive import adaptive_winner_rows, compute_adaptive_cell
+from unsample.lab.experiment._cells import Ranks, exact_values
 from unsample.metrics import parse
 
 # Made-up ranks have shapes that no real ones have; that intervals say so is tested elsewhere.

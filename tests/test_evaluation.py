@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import unsample
-from unsample import datasets, evaluation
-from unsample.datasets import Interactions, Split, bundled_ranks, load_ranks, names, synthetic
 from unsample.errors import DatasetError, InputError, RecommenderError
-from unsample.recommenders import REGISTRY
+from unsample.lab import datasets, side_by_side
+from unsample.lab.datasets import Interactions, Split, bundled_ranks, load_ranks, names, synthetic
+from unsample.lab.recommenders import REGISTRY
 
 FIVE = ("ease", "multivae", "neumf", "itemknn", "als")
 CELLS = [(d, r, p) for d in names() for r in FIVE for p in ("everyday", "paper")]
@@ -39,7 +39,7 @@ def test_bundled_ranks_are_ranks(dataset, recommender, protocol):
 
 
 def test_bundled_ranks_are_small():
-    folder = load_ranks.__globals__["files"]("unsample.datasets.bundled")
+    folder = load_ranks.__globals__["files"]("unsample.lab.datasets.bundled")
     assert sum(len(path.read_bytes()) for path in folder.iterdir() if path.is_file()) < 4_000_000
 
 
@@ -70,8 +70,8 @@ def test_unknown_bundled_ranks_are_refused(arguments, words):
 
 
 def test_bundled_evaluation_shows_the_bias_and_removes_most_of_it():
-    targets = evaluation.rank_bundled("ml-1m", "ease", sampled=99, rng=3)
-    result = evaluation.evaluate_ranks(targets, metrics=["Recall@10", "Recall@50"])
+    targets = side_by_side.rank_bundled("ml-1m", "ease", sampled=99, rng=3)
+    result = side_by_side.evaluate_ranks(targets, metrics=["Recall@10", "Recall@50"])
     rows = {(row["metric"], row["method"]): row for row in result.rows()}
     assert rows["Recall@50", "naive"]["relative_error"] > 1
     assert abs(rows["Recall@50", "auto"]["relative_error"]) < 0.1
@@ -84,7 +84,7 @@ def test_bundled_evaluation_shows_the_bias_and_removes_most_of_it():
 def _fake_split(monkeypatch, validation: bool = False) -> Split:
     pairs = synthetic(300, 200, pairs=6000, rng=0)
     split = datasets.leave_random_out(pairs, rng=0, validation=validation)
-    monkeypatch.setattr(evaluation._side_by_side, "standard_split", lambda name, **options: split)
+    monkeypatch.setattr(side_by_side, "standard_split", lambda name, **options: split)
     return split
 
 
@@ -92,7 +92,7 @@ def _fake_split(monkeypatch, validation: bool = False) -> Split:
 @pytest.mark.parametrize("recommender", ["popularity", "ease", "als"])
 def test_training_ranking_and_sampling_fit_together(monkeypatch, protocol, recommender):
     split = _fake_split(monkeypatch)
-    targets = evaluation.rank_trained("synthetic", recommender, protocol=protocol, sampled=20)
+    targets = side_by_side.rank_trained("synthetic", recommender, protocol=protocol, sampled=20)
     assert len(targets.ranks) == len(split.target_user)
     assert (targets.ranks <= targets.items).all()
     assert targets.sampled_ranks is not None
@@ -100,7 +100,7 @@ def test_training_ranking_and_sampling_fit_together(monkeypatch, protocol, recom
     # The mean sampled rank is unbiased for the mean relative rank.
     theta = ((targets.ranks - 1) / (targets.items - 1)).mean()
     assert ((targets.sampled_ranks - 1) / 20).mean() == pytest.approx(theta, abs=0.05)
-    result = evaluation.evaluate_ranks(targets, metrics=["AUC"], method=["naive", "mle"])
+    result = side_by_side.evaluate_ranks(targets, metrics=["AUC"], method=["naive", "mle"])
     assert all(abs(row["error"]) < 0.03 for row in result.rows())
 
 
@@ -125,9 +125,9 @@ def test_splits_give_their_parts_as_interactions():
 
 def test_bad_names_are_refused():
     with pytest.raises(RecommenderError, match="did you mean ease"):
-        evaluation.rank_trained("ml-1m", "eese")
+        side_by_side.rank_trained("ml-1m", "eese")
     with pytest.raises(InputError, match="protocol"):
-        evaluation.rank_trained("ml-1m", "ease", protocol="theirs")
+        side_by_side.rank_trained("ml-1m", "ease", protocol="theirs")
 
 
 # -- the command --------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import zipfile
 import numpy as np
 import pytest
 
-from unsample.datasets import load_ranks
 from unsample.errors import (
     DatasetError,
     FileError,
@@ -16,7 +15,8 @@ from unsample.errors import (
     RecommenderError,
     UnresolvedWarning,
 )
-from unsample.experiment import (
+from unsample.lab.datasets import load_ranks
+from unsample.lab.experiment import (
     CLAIMS,
     ESTIMATORS,
     RECOMMENDERS,
@@ -31,8 +31,8 @@ from unsample.experiment import (
     load_results,
     run,
 )
-from unsample.experiment._cells import Ranks, compute_cell, count_repeats
-from unsample.experiment._results import write_rows
+from unsample.lab.experiment._cells import Ranks, compute_cell, count_repeats
+from unsample.lab.experiment._results import write_rows
 from unsample.metrics import parse_all
 
 DATASETS = ("ml-1m", "citeulike-a", "pinterest-20", "yelp")
@@ -174,7 +174,7 @@ def test_counting_repeats_keeps_each_histogram():
 
 def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
     from unsample import estimate
-    from unsample.sampling import draw_sampled_ranks
+    from unsample.law import draw_sampled_ranks
 
     cell = Cell("ml-1m", "everyday", "als", 99)
     bundled = load_ranks("ml-1m", "als", protocol="everyday")
@@ -495,7 +495,7 @@ def command():
     import typer
     from typer.testing import CliRunner
 
-    from unsample.cli._reproduce import reproduce_command
+    from unsample.lab.cli._reproduce import reproduce_command
 
     app = typer.Typer()
     app.command()(reproduce_command)

@@ -19,7 +19,6 @@ import pytest
 import typer
 
 from tests.test_datasets_fetch import CONTENT, register, site  # noqa: F401 - fixtures
-from unsample import datasets
 from unsample._files import (
     check_writable,
     is_temporary,
@@ -29,8 +28,8 @@ from unsample._files import (
     remove_leftovers,
     write_atomically,
 )
+from unsample.answers.evaluation import evaluate
 from unsample.cli import _main
-from unsample.datasets import _store
 from unsample.errors import (
     CheckpointError,
     ChecksumError,
@@ -38,12 +37,13 @@ from unsample.errors import (
     UnsampleWarning,
     WorkerError,
 )
-from unsample.evaluation import evaluate
-from unsample.experiment import Spec
-from unsample.experiment import run as reproduce
-from unsample.experiment._folder import RunFolder
-from unsample.experiment._spec import Cell
-from unsample.experiment._workers import compute_all
+from unsample.lab import datasets
+from unsample.lab.datasets import _store
+from unsample.lab.experiment import Spec
+from unsample.lab.experiment import run as reproduce
+from unsample.lab.experiment._folder import RunFolder
+from unsample.lab.experiment._spec import Cell
+from unsample.lab.experiment._workers import compute_all
 
 ROOT = Path(__file__).parent.parent
 HALF_WRITTEN = ".page.html.0123456789abcdef.part"
@@ -358,7 +358,7 @@ def test_a_run_killed_while_it_threw_another_away_goes_on(finished, tmp_path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("unsample.experiment._folder.write_json", killed)
+        patch.setattr("unsample.lab.experiment._folder.write_json", killed)
         with pytest.raises(KeyboardInterrupt), RunFolder.claim(tmp_path, other, force=True):
             pass
     with RunFolder.claim(tmp_path, TINY):
@@ -442,7 +442,7 @@ def test_interrupts_do_not_reach_workers_that_start():
     """What multiprocessing starts beside the first of them used to unmask the signals again."""
     script = (
         "import multiprocessing, os, signal\n"
-        "from unsample.experiment._workers import _signals_held_back\n"
+        "from unsample.lab.experiment._workers import _signals_held_back\n"
         "if __name__ == '__main__':\n"
         "    with _signals_held_back():\n"
         "        process = multiprocessing.get_context('spawn').Process(target=os.getpid)\n"
@@ -640,7 +640,7 @@ def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch,
     def full(path, write):
         raise FileError(f"cannot write {str(path)!r}: No space left on device")
 
-    monkeypatch.setattr("unsample.report._result_html.write_atomically", full)
+    monkeypatch.setattr("unsample.pages._result_html.write_atomically", full)
     code, out, errors = run(*PLAN, "--html", tmp_path / "page.html")
     assert code == 2
     assert "scored items a user" in out

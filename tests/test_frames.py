@@ -20,11 +20,11 @@ from tests.engines import (
     run_documented,
     scored_rows,
 )
-from unsample.counts import RankCounts
+from unsample.designs.ranking import ranks_against
 from unsample.errors import DesignError, InputError, RankError, ScoreError
-from unsample.frames import is_frame
-from unsample.ranking import ranks_against
-from unsample.ties import Comparisons
+from unsample.evidence import RankCounts
+from unsample.evidence._ties import Comparisons
+from unsample.tables.frames import is_frame
 
 CASES = cases()
 #: A Dask query takes seconds to plan, however small the table: one of each kind is fast enough.
@@ -322,7 +322,7 @@ def test_the_documented_lines_run(engine, tmp_path):
 def test_counting_loads_no_engine_before_a_frame_comes():
     code = (
         "import sys, unsample; unsample.RankCounts.from_ranks([1], items=50, sampled=9);"
-        "from unsample import rankfiles;"
+        "from unsample.tables import rankfiles;"
         "engines = {'narwhals', 'polars', 'pandas', 'pyarrow', 'duckdb', 'pyspark'};"
         "loaded = engines & {*sys.modules};"
         "sys.exit(str(loaded) if loaded else 0)"

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from tests.engines import cells, need, scored_rows
-from unsample import rankfiles
-from unsample.counts import RankCounts
 from unsample.errors import FileError, InputError, MissingExtraError, RankError, UnsampleError
+from unsample.evidence import RankCounts
+from unsample.tables import rankfiles
 
 DESIGN = {"items": 50, "sampled": 9}
 WRITERS = {
@@ -110,9 +110,9 @@ def test_the_engines_and_the_plain_reader_agree(write, engine):
 
 def test_large_text_files_are_streamed(write, monkeypatch):
     path = str(write("ranks.csv", {"rank": [1, 2]}))
-    monkeypatch.setattr("unsample.rankfiles._read._LARGE_TEXT", 1)
+    monkeypatch.setattr("unsample.tables.rankfiles._read._LARGE_TEXT", 1)
     monkeypatch.setattr(
-        "unsample.rankfiles._read.read_bytes", lambda path: pytest.fail("read at once")
+        "unsample.tables.rankfiles._read.read_bytes", lambda path: pytest.fail("read at once")
     )
     assert rankfiles.read_counts(path, **DESIGN).total == 2
 

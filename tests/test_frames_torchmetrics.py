@@ -9,9 +9,9 @@ import pytest
 
 import unsample
 from tests.engines import need
-from unsample.counts import RankCounts
+from unsample.designs.ranking import ranks_against
 from unsample.errors import InputError, RankError, ScoreError
-from unsample.ranking import ranks_against
+from unsample.evidence import RankCounts
 
 empty_is_fine = pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
 

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from tests.fuzzing.judge import Limits, minimised, under
 from tests.fuzzing.targets import _parquet, all_targets
-from unsample import estimators, metrics, recommenders
+from unsample import estimators, metrics
 from unsample._checks import check_integer, check_real
-from unsample.counts import RankCounts
-from unsample.datasets import Interactions
 from unsample.errors import FileError, InputError, MethodError, UnsampleError
+from unsample.evidence import RankCounts
+from unsample.lab import recommenders
+from unsample.lab.datasets import Interactions
 
 #: Inputs of a target in every test run; `tools/fuzz.py` gives each ten thousand or more.
 FEW = {"rank-csv-duckdb": 4, "rank-jsonl-duckdb": 4, "rank-parquet": 8}

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unsample.counts import RankCounts
 from unsample.estimators import REGISTRY, Observed, parse
+from unsample.evidence import RankCounts
+from unsample.law import Law
 from unsample.metrics import parse_all
-from unsample.sampling import Design
 
 GOLDEN = Path(__file__).with_name("golden.json")
 METRICS = parse_all(["Recall@1", "NDCG@5", "AP@20", "Recall@100", "MRR", "AUC"])
@@ -32,19 +32,19 @@ def _histogram(sampled, targets, spread, dip=0):
     """Return counts of sampled ranks whose global ranks are like those of a recommender."""
     place = (np.arange(targets) + 0.5) / targets
     ranks = np.clip(np.exp(spread * -np.log1p(-place)) + dip, 1, ITEMS)
-    expected = Design(ITEMS, sampled).pmf(np.arange(1, sampled + 2)[:, None], ranks).sum(axis=1)
+    expected = Law(ITEMS, sampled).pmf(np.arange(1, sampled + 2)[:, None], ranks).sum(axis=1)
     return np.rint(expected + 0.3 * np.sin(np.arange(sampled + 1)))
 
 
 def _one_design():
-    return RankCounts.from_histogram(_histogram(40, 900, 1.6), Design(ITEMS, 40))
+    return RankCounts.from_histogram(_histogram(40, 900, 1.6), Law(ITEMS, 40))
 
 
 def _several_designs():
     """Return ranks of two sample sizes and two catalogues, some of them known."""
     parts = [
         RankCounts.from_histogram(
-            _histogram(sampled, targets, 1.3), Design(items, sampled, replacement=False)
+            _histogram(sampled, targets, 1.3), Law(items, sampled, replacement=False)
         )
         for items, sampled, targets in ((ITEMS, 40, 500), (ITEMS, 15, 200), (900, 40, 120))
     ]
@@ -58,8 +58,8 @@ def _observed(case):
     if case == "several":
         return Observed.prepare(_several_designs(), cutoffs=cutoffs)
     if case == "kept":
-        counts = RankCounts.from_histogram(_histogram(40, 900, 1.4, dip=25), Design(ITEMS, 40))
-        return Observed.prepare(counts, cutoffs=cutoffs, seen="kept")
+        counts = RankCounts.from_histogram(_histogram(40, 900, 1.4, dip=25), Law(ITEMS, 40))
+        return Observed.prepare(counts, cutoffs=cutoffs, candidates="all")
     counts = _one_design()
     if case == "one":
         return Observed.prepare(counts, cutoffs=cutoffs)

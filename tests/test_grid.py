@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unsample.errors import DesignError
-from unsample.grid import RankGrid, mean_over
+from unsample.law import RankGrid, mean_over
 
 
 @given(

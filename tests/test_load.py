@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import unsample
-from unsample.comparison import Comparison, Difference, Standing
-from unsample.comparison._duels import _count_wins, _Entrant, corrected
-from unsample.comparison._models import Model
-from unsample.counts import RankCounts
-from unsample.datasets import load_ranks
+from unsample.answers.comparison import Comparison, Difference, Standing
+from unsample.answers.comparison._duels import _count_wins, _Entrant, corrected
+from unsample.answers.comparison._models import Model
 from unsample.errors import InputError, UnresolvedWarning
-from unsample.sampling import Design
+from unsample.evidence import RankCounts
+from unsample.lab.datasets import load_ranks
+from unsample.law import Law
 
 ITEMS, SAMPLED, METRIC = 2000, 99, "Recall@50"
 DESIGN = {"items": ITEMS, "sampled": SAMPLED}
@@ -31,7 +31,7 @@ DESIGN = {"items": ITEMS, "sampled": SAMPLED}
 def draw(seed, users=200, steepness=2.5):
     rng = np.random.default_rng(seed)
     full = np.ceil(ITEMS * rng.beta(0.4, steepness, users)).astype(int).clip(1, ITEMS)
-    return Design(ITEMS, SAMPLED).draw(full, rng=rng)
+    return Law(ITEMS, SAMPLED).draw(full, rng=rng)
 
 
 def everything(seed):

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 import unsample
 from tests import reference
 from unsample import metrics
-from unsample.distribution import RankDistribution, bin_weights
 from unsample.errors import MetricError
-from unsample.grid import RankGrid
+from unsample.law import RankDistribution, RankGrid, bin_weights
 
 FAMILIES = list(metrics.REGISTRY.values())
 

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from unsample import estimators
-from unsample.counts import DesignCells, RankCounts
-from unsample.distribution import bin_weights
 from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import REGISTRY, Observed
 from unsample.estimators import _condensed as condensed
 from unsample.estimators._observed import _complete, fill_gaps, group_catalogues
-from unsample.grid import RankGrid
+from unsample.evidence import DesignCells, RankCounts
+from unsample.law import Law, RankGrid, bin_weights
 from unsample.metrics import AUC, NDCG, Recall
-from unsample.sampling import Design
 
 
 @pytest.fixture
@@ -55,13 +53,13 @@ def test_empty_histograms_and_unknown_protocols_are_refused():
     counts = RankCounts.from_ranks([1, 2], items=50, sampled=5)
     with pytest.raises(InputError, match="got an empty one"):
         Observed.prepare(counts, resampled=np.array([[1.0, 1.0], [0.0, 0.0]]))
-    with pytest.raises(InputError, match="did you mean kept"):
-        Observed.prepare(counts, seen="keep")
+    with pytest.raises(InputError, match="must be one of unseen, all"):
+        Observed.prepare(counts, candidates="keep")
 
 
 def test_ranks_that_no_global_rank_gives_are_refused_by_name():
     """Of 3 items, 1000 draws give the target rank 1, about 501, or 1001; rank 2 is out of reach."""
-    design = Design(3, 1000)
+    design = Law(3, 1000)
     counts = RankCounts.from_ranges([1, 2, 501], [1, 2, 501], [5, 1, 4], design)
     # One histogram that holds it is enough.
     observed = Observed.prepare(counts, resampled=np.array([[5.0, 0.0, 5.0]]))
@@ -102,19 +100,19 @@ def test_pools_compare_a_histogram_with_its_expectation():
     assert large.low.tolist() == r.tolist()
     assert large.shares == pytest.approx(np.array([[0.5, 0, 0.25, 0, 0]]))
     # Beyond the catalogue of 20, a rank acts as its last one, where every draw beats the target.
-    by_20 = Design(20, 4).pmf(r[:, None], np.minimum(ranks, 20))
-    by_30 = Design(30, 4).pmf(r[:, None], ranks)
+    by_20 = Law(20, 4).pmf(r[:, None], np.minimum(ranks, 20))
+    by_30 = Law(30, 4).pmf(r[:, None], ranks)
     assert large.matrix == pytest.approx((by_20 + 2 * by_30) / 3, abs=1e-12)
     assert large.matrix.sum(axis=0) == pytest.approx(np.ones(30))
 
 
 def test_pools_of_ranges_expect_the_sum_of_their_ranks():
-    counts = RankCounts.from_ranges([2, 5], [3, 5], [3, 1], Design(20, 5))
+    counts = RankCounts.from_ranges([2, 5], [3, 5], [3, 1], Law(20, 5))
     (pool,) = Observed.prepare(counts, grid=RankGrid.dense(20)).pools("mes")
     ranges = [(1, 1), (2, 3), (4, 4), (5, 5), (6, 6)]
     assert list(zip(pool.low, pool.high, strict=True)) == ranges
     assert pool.shares == pytest.approx(np.array([[0, 0.75, 0, 0.25, 0]]))
-    singles = Design(20, 5).pmf(np.arange(1, 7)[:, None], np.arange(1, 21))
+    singles = Law(20, 5).pmf(np.arange(1, 7)[:, None], np.arange(1, 21))
     assert pool.matrix == pytest.approx(
         np.array([singles[a - 1 : b].sum(axis=0) for a, b in ranges])
     )
@@ -159,7 +157,7 @@ def test_ranges_without_targets_need_not_be_named(method, empty):
     low, high, count = np.array([1, 3, 6]), np.array([2, 5, 10]), np.array([50, 60, 40])
     count[empty] = 0
     named, unnamed = (
-        Observed.prepare(RankCounts.from_ranges(low[k], high[k], count[k], Design(40, 9)))
+        Observed.prepare(RankCounts.from_ranges(low[k], high[k], count[k], Law(40, 9)))
         for k in (count >= 0, count > 0)
     )
     metrics = [Recall @ 10, AUC()]
@@ -249,7 +247,7 @@ def _cells(design, low, high=None):
 
 @pytest.mark.parametrize("n", [3, 10, 31, 100, 3000])
 def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
-    low, high = condensed._ranges([_cells(Design(10**6, n - 1), [1, n])], n)
+    low, high = condensed._ranges([_cells(Law(10**6, n - 1), [1, n])], n)
     assert low[0] == 1
     assert high[-1] == n
     assert (low[1:] == high[:-1] + 1).all()
@@ -280,21 +278,21 @@ def test_coarse_bins_are_even_along_the_probit(items, sampled):
 
 
 def test_ranges_as_they_came_are_kept():
-    cells = [_cells(Design(50, 9), [1, 4], [3, 10]), _cells(Design(60, 9), [1, 4], [3, 10])]
+    cells = [_cells(Law(50, 9), [1, 4], [3, 10]), _cells(Law(60, 9), [1, 4], [3, 10])]
     low, high = condensed._ranges(cells, 10)
     assert (low.tolist(), high.tolist()) == ([1, 4], [3, 10])
     assert condensed._places(low, high, cells[0]).tolist() == [0, 1]
     # A single rank inside a range is a cell of its own.
-    mixed = _cells(Design(50, 9), [1, 2], [3, 2])
+    mixed = _cells(Law(50, 9), [1, 2], [3, 2])
     low, high = condensed._ranges([mixed], 10)
     assert condensed._places(low, high, mixed).tolist() == [0, 1]
     overlapping = np.array([1, 2]), np.array([3, 2])
-    assert condensed._places(*overlapping, _cells(Design(50, 9), [2])).tolist() == [1]
+    assert condensed._places(*overlapping, _cells(Law(50, 9), [2])).tolist() == [1]
 
 
 def test_a_single_rank_is_not_taken_for_a_range_that_starts_there():
     """One catalogue tells ranks, another of the same sample size only ranges."""
-    single, wide = _cells(Design(50, 9), [1, 2, 6]), _cells(Design(60, 9), [2], [4])
+    single, wide = _cells(Law(50, 9), [1, 2, 6]), _cells(Law(60, 9), [2], [4])
     low, high = condensed._ranges([single, wide], 10)
     for cells in (single, wide):
         at = condensed._places(low, high, cells)
@@ -304,13 +302,13 @@ def test_a_single_rank_is_not_taken_for_a_range_that_starts_there():
 
 def test_single_ranks_find_their_range():
     low, high = np.array([1, 2, 5]), np.array([1, 4, 10])
-    cells = _cells(Design(50, 9), [1, 2, 4, 5, 10])
+    cells = _cells(Law(50, 9), [1, 2, 4, 5, 10])
     assert condensed._places(low, high, cells).tolist() == [0, 1, 1, 2, 2]
 
 
 def test_catalogues_are_told_apart_as_far_as_the_sample_can():
     def typical(sizes, weights, sampled, *, replacement=True):
-        designs = [Design(size, sampled, replacement) for size in sizes]
+        designs = [Law(size, sampled, replacement) for size in sizes]
         found = condensed._typical_designs(designs, weights)
         return [(d.items, d.sampled, d.replacement, round(w, 9)) for d, w in found]
 
@@ -348,7 +346,7 @@ def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(
     ranges, all_ranks, monkeypatch
 ):
     monkeypatch.setattr(condensed, "_ALL_RANKS", all_ranks)
-    design = Design(40, 9)
+    design = Law(40, 9)
     low, high = np.array(ranges).T
     grid = RankGrid(np.array([1, 2, 3, *range(6, 50, 5)]), 50)
     got = condensed._range_matrix(design, low, high, grid)
@@ -386,7 +384,7 @@ def test_the_coarse_grid_is_as_fine_as_the_sample_is_sharp():
     assert np.array_equal(found.low, condensed._coarse_grid(1000, 1001).low)
     # Of full catalogues of which only ranges are known, the largest decides.
     full = [
-        RankCounts.from_ranges([1, 31], [30, n], [5, 5], Design(n, n - 1, replacement=False))
+        RankCounts.from_ranges([1, 31], [30, n], [5, 5], Law(n, n - 1, replacement=False))
         for n in (300, 1000)
     ]
     found = condensed.Condensed.of(Observed.prepare(full[0] + full[1])).grid
@@ -409,7 +407,7 @@ def test_catalogues_weigh_by_their_targets_not_by_their_cells():
     # At the very top both catalogues expect rank 1; at rank 60 the smaller expects the last.
     at = found.grid.locate(np.array([60]))[0]
     ranks = np.arange(found.grid.low[at], found.grid.high[at] + 1)
-    small, large = Design(60, 4), Design(600, 4)
+    small, large = Law(60, 4), Law(600, 4)
     r = np.arange(1, 6)[:, None]
     expected = 0.8 * small.pmf(r, np.minimum(ranks, 60)) + 0.2 * large.pmf(r, ranks)
     assert found.likelihood[:, at] == pytest.approx(expected.mean(axis=1), abs=1e-6)
@@ -445,7 +443,7 @@ def test_where_all_ranks_are_known_there_is_nothing_to_fit(name):
     assert (found.certificate.objective, found.certificate.iterations, found.failures) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("design", [Design(100, 9), Design(10, 9, replacement=False)])
+@pytest.mark.parametrize("design", [Law(100, 9), Law(10, 9, replacement=False)])
 @pytest.mark.parametrize("name", ["rank", "recall_map"])
 def test_methods_that_need_single_ranks_refuse_ranges(name, design):
     counts = RankCounts.from_ranges([1, 2, 4], [1, 3, 10], [5, 5, 5], design)
@@ -463,5 +461,5 @@ def test_units_of_the_base_measure_do_not_matter(method, counts):
         entropy = -np.sum(pi * np.log(pi))
         r = np.arange(1, 32)
         shares = np.bincount(counts.low, counts.weight, minlength=32)[1:] / counts.weight.sum()
-        distance = shares @ (Design(400, 30).pmf(r[:, None], np.arange(1, 401)) @ pi - shares) ** 2
+        distance = shares @ (Law(400, 30).pmf(r[:, None], np.arange(1, 401)) @ pi - shares) ** 2
         assert found.certificate.objective == pytest.approx(distance - 0.001 * entropy, rel=1e-4)

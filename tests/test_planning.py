@@ -9,21 +9,20 @@ import pytest
 import unsample
 from tests.promises import Finding, keep
 from unsample import metrics
-from unsample.counts import RankCounts
-from unsample.distribution import RankDistribution
-from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
-from unsample.estimators.mle import MLE
-from unsample.planning import DESIGNS, plan
-from unsample.planning._designs import (
+from unsample.answers.planning import DESIGNS, plan
+from unsample.answers.planning._designs import (
     SampledDesign,
     adaptive_design,
     certified_cost,
     fixed_design,
 )
-from unsample.planning._guess import Guess
-from unsample.planning._simulate import Simulation
-from unsample.publication import published
-from unsample.sampling import Design
+from unsample.answers.planning._guess import Guess
+from unsample.answers.planning._simulate import Simulation
+from unsample.answers.publication import published
+from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
+from unsample.estimators.mle import MLE
+from unsample.evidence import RankCounts
+from unsample.law import Law, RankDistribution
 
 ITEMS, K = 1000, 10
 NDCG = metrics.parse("NDCG@10")
@@ -35,7 +34,7 @@ def guess() -> Guess:
 
 
 @pytest.fixture(scope="module")
-def small() -> unsample.planning.Plan:
+def small() -> unsample.answers.planning.Plan:
     return plan(items=ITEMS, users=5000, budget=500_000, repeats=60)
 
 
@@ -71,7 +70,7 @@ def test_ranks_drawn_follow_the_guess(guess):
 def test_pilots_of_every_kind_agree():
     rng = np.random.default_rng(2)
     full = np.ceil(ITEMS * rng.beta(0.4, 2.0, size=20_000)).astype(int).clip(1, ITEMS)
-    drawn = Design(ITEMS, 300).draw(full, rng=rng)
+    drawn = Law(ITEMS, 300).draw(full, rng=rng)
     pilots = (
         full,
         RankDistribution.from_ranks(full, items=ITEMS),
@@ -137,7 +136,7 @@ def test_one_stage_is_a_sample_without_replacement():
     assert (seen.sampled == 99).all()
     for rank in (1, 30, 400, 1000):
         drawn = np.bincount(seen.rank[ranks == rank], minlength=101)[1:] / 20_000
-        expected = Design(ITEMS, 99, replacement=False).pmf(np.arange(1, 101), rank)
+        expected = Law(ITEMS, 99, replacement=False).pmf(np.arange(1, 101), rank)
         assert np.abs(drawn - expected).max() < 0.015
 
 
@@ -149,10 +148,10 @@ def test_targets_are_done_after_the_first_stage_with_enough_beats():
     assert (seen.rank[seen.sampled < 80] > 2).all()
     assert (seen.sampled[ranks == 1] == 80).all()
     for rank in (40, 700):
-        few = Design(ITEMS, 20, replacement=False).pmf([1, 2], rank).sum()
+        few = Law(ITEMS, 20, replacement=False).pmf([1, 2], rank).sum()
         assert (seen.sampled[ranks == rank] > 20).mean() == pytest.approx(few, abs=0.015)
         # The share of items above the target is right on average at the first stage alone.
-        later = Design(ITEMS, 40, replacement=False).pmf([1, 2], rank).sum()
+        later = Law(ITEMS, 40, replacement=False).pmf([1, 2], rank).sum()
         assert (seen.sampled[ranks == rank] > 40).mean() == pytest.approx(later, abs=0.015)
 
 
@@ -289,7 +288,7 @@ def test_bad_input_is_refused_with_a_reason(options, error, message):
 
 def test_plots_draw_on_the_axes_given(small, tmp_path):
     figure = pytest.importorskip("matplotlib.figure")
-    from unsample.report import plot_metric_curve, plot_plan, write_plot
+    from unsample.pages import plot_metric_curve, plot_plan, write_plot
 
     axes = figure.Figure().subplots()
     assert plot_plan(small, ax=axes) is axes
@@ -338,7 +337,7 @@ def test_the_command_refuses_in_one_line(run):
 @pytest.mark.parametrize("recommender", ["ease", "neumf", "itemknn"])
 def test_the_error_expected_is_the_error_met(recommender, ledger):
     """A plan from exact ranks as pilot, against real evaluations of other users like these."""
-    bundled = unsample.datasets.load_ranks("ml-1m", recommender, protocol="paper")
+    bundled = unsample.lab.datasets.load_ranks("ml-1m", recommender, protocol="paper")
     result = plan(
         items=3706, users=2000, k=50, metric="Recall", budget=2000 * 100, pilot=bundled.ranks
     )
@@ -347,7 +346,7 @@ def test_the_error_expected_is_the_error_met(recommender, ledger):
     errors = []
     for _ in range(200):
         ranks = rng.choice(bundled.ranks, size=2000)
-        drawn = Design(3706, 99, replacement=False).draw(ranks, rng=rng)
+        drawn = Law(3706, 99, replacement=False).draw(ranks, rng=rng)
         found = unsample.estimate(
             drawn,
             items=3706,

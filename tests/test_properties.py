@@ -19,15 +19,14 @@ from scipy.sparse import csr_array
 from tests.test_contract import VARIANTS
 from tests.test_evaluate import World
 from unsample import estimate, estimators, metrics
-from unsample.counts import RankCounts
+from unsample.answers.evaluation import Adaptive
+from unsample.designs.ranking import exact_ranks, sampled_ranks
 from unsample.errors import MetricError, RankError, ScoreError
 from unsample.estimators import Observed
-from unsample.evaluation import Adaptive
-from unsample.grid import RankGrid
+from unsample.evidence import RankCounts
+from unsample.evidence._ties import TIE_RULES, Comparisons, rank_with_ties
+from unsample.law import Law, RankGrid
 from unsample.metrics import parse, parse_all
-from unsample.ranking import exact_ranks, sampled_ranks
-from unsample.sampling import Design
-from unsample.ties import TIE_RULES, Comparisons, rank_with_ties
 
 # Made-up ranks have shapes that no real ones have, and make linear methods leave their range.
 pytestmark = pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
@@ -49,7 +48,7 @@ catalogues = st.integers(2, 60) | st.sampled_from([10**4, 10**6, 10**9, 10**12])
 def designs(draw, largest_sample=120, sizes=catalogues):
     items, replacement = draw(sizes), draw(st.booleans())
     most = largest_sample if replacement else min(largest_sample, items - 1)
-    return Design(items, draw(st.integers(1, most)), replacement)
+    return Law(items, draw(st.integers(1, most)), replacement)
 
 
 @st.composite
@@ -62,7 +61,7 @@ def designs_and_two_ranks(draw):
     return design, *sorted((draw(anywhere), draw(anywhere)))
 
 
-def _all_ranks(design: Design) -> np.ndarray:
+def _all_ranks(design: Law) -> np.ndarray:
     return np.arange(1, design.n + 1)
 
 
@@ -236,15 +235,18 @@ LOOKED_AT = ["NDCG@10", "AP@10", "Precision@10", "AUC@10", "NDCG", "AP", "AUC"]
 
 @pytest.mark.parametrize("name", VARIANTS)
 @thorough(8)
-@given(counts=histograms(), seen=st.sampled_from(["excluded", "kept"]))
-def test_every_estimate_is_in_range_and_recall_grows_with_k(name, counts, seen):
+@given(counts=histograms(), candidates=st.sampled_from(["unseen", "all"]))
+def test_every_estimate_is_in_range_and_recall_grows_with_k(name, counts, candidates):
     estimator = estimators.parse(name)
     items = counts.largest_catalogue
     recalls = parse_all([f"Recall@{k}" for k in CUTOFFS])
     others = [metric for metric in parse_all(LOOKED_AT) if estimator.supports(metric)]
     batch = counts.resample(2, rng=0)
     observed = Observed.prepare(
-        counts, resampled=batch, cutoffs=[m.cutoff(items) for m in (*recalls, *others)], seen=seen
+        counts,
+        resampled=batch,
+        cutoffs=[m.cutoff(items) for m in (*recalls, *others)],
+        candidates=candidates,
     )
     evaluation = estimator.evaluate(observed, (*recalls, *others))
     assert np.isfinite(evaluation.values).all()
@@ -308,7 +310,7 @@ LIMIT_RANKS = np.array([5, 1, 0, 2, 3, 0, 1, 4, 0, 2, 1, 1]) / 20
 LIMIT_METRICS = parse_all(["Recall@1", "Recall@4", "NDCG@6", "AUC"])
 
 
-def _distance_from_the_truth(method: str, design: Design) -> float:
+def _distance_from_the_truth(method: str, design: Law) -> float:
     """Return the largest error from a histogram without noise: the expected one."""
     ranks = np.arange(1, design.n + 1)
     expected = 1e6 * design.pmf(ranks[:, None], np.arange(1, 13)) @ LIMIT_RANKS
@@ -338,7 +340,7 @@ def test_samples_that_see_every_rank_sharply_are_all_but_exact(method, tolerance
     put half of the targets at K beyond it; ``wmle``, whose weights stay; ``beta``, whose family
     need not hold the truth.
     """
-    assert _distance_from_the_truth(method, Design(12, 1000)) < tolerance
+    assert _distance_from_the_truth(method, Law(12, 1000)) < tolerance
 
 
 @pytest.mark.parametrize(
@@ -352,7 +354,7 @@ def test_samples_that_see_every_rank_sharply_are_all_but_exact(method, tolerance
 )
 def test_as_a_prior_fades_the_error_goes_to_nothing(family, strengths):
     """All but one item sampled, without replacement: what is left of the error is the prior's."""
-    design = Design(12, 10, replacement=False)
+    design = Law(12, 10, replacement=False)
     errors = [_distance_from_the_truth(family.format(one), design) for one in strengths]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 2e-4
@@ -381,13 +383,13 @@ def histograms(draw):
 @given(
     counts=histograms(),
     method=st.sampled_from(["auto", "mle", "beta", "naive"]),
-    seen=st.sampled_from([None, "excluded", "kept"]),
+    candidates=st.sampled_from([None, "unseen", "all"]),
 )
-def test_any_counts_have_intervals_within_bounds_within_the_range(counts, method, seen):
+def test_any_counts_have_intervals_within_bounds_within_the_range(counts, method, candidates):
     items = counts.largest_catalogue
     names = [f"Recall@{min(10, items)}", f"NDCG@{items // 2}", f"AP@{items}"]
     try:
-        result = estimate(counts, metrics=names, method=method, seen=seen, resamples=5)
+        result = estimate(counts, metrics=names, method=method, candidates=candidates, resamples=5)
     except RankError as refusal:
         if "ranks must be possible under the design" not in str(refusal):
             raise
@@ -491,7 +493,7 @@ def test_ranks_are_those_counted_by_hand_to_the_last_bit_of_a_score(world, ties,
         np.arange(len(target)),
         target,
         items=scores.shape[1],
-        seen=csr_array(seen),
+        exclude=csr_array(seen),
         ties=ties,
         chunk=chunk,
     )

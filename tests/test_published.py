@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
+from unsample.answers.publication import published
+from unsample.answers.publication._fit import fit_to_means, tilt
 from unsample.confidence import Evidence
-from unsample.counts import RankCounts
 from unsample.errors import ContradictionError, InputError, MetricError, RefutedWarning
-from unsample.publication import published
-from unsample.publication._fit import fit_to_means, tilt
-from unsample.sampling import Design, draw_sampled_ranks
+from unsample.evidence import RankCounts
+from unsample.law import Law, draw_sampled_ranks
 
 PAPER = {"HR@1": "0.180", "HR@10": "0.690", "NDCG@10": "0.402"}
 SETUP = {"items": 3706, "sampled": 99, "users": 6040}
@@ -37,7 +37,7 @@ def test_hit_rates_alone_are_mle_on_ranges():
     setup = {"items": 3706, "sampled": 99, "users": 400}
     setup |= {"metrics": ["Recall@50", "NDCG@20", "AUC"], "method": "mle"}
     ours = published(paper, **setup)
-    counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Design(3706, 99))
+    counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Law(3706, 99))
     theirs = unsample.estimate(counts, metrics=setup["metrics"], method="mle", resamples=0)
     for name in ours:
         assert ours[name].value == pytest.approx(theirs[name].value, rel=3e-3)
@@ -47,7 +47,7 @@ def test_its_errors_are_those_of_the_delta_method_on_ranges():
     paper = {"HR@1": "0.25", "HR@5": "0.50", "HR@10": "0.75"}
     setup = {"items": 3706, "sampled": 99, "users": 400, "method": "mle"}
     ours = published(paper, **setup, metrics="Recall@50")
-    counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Design(3706, 99))
+    counts = RankCounts.from_ranges([1, 2, 6, 11], [1, 5, 10, 100], [100] * 4, Law(3706, 99))
     theirs = unsample.estimate(counts, metrics="Recall@50", method="mle", errors="delta")
     mine, other = ours["Recall@50"].error, theirs["Recall@50"].error
     assert mine.population == pytest.approx(other.population, rel=0.02)
@@ -79,7 +79,7 @@ def test_a_tilt_is_the_nearest_histogram_with_the_means(seed):
 
 
 def test_every_step_brings_histogram_and_model_closer():
-    design = Design(500, 19)
+    design = Law(500, 19)
     grid_ranks = np.arange(1, 501)
     likelihood = design.pmf(np.arange(1, 21)[:, None], grid_ranks[None, :])
     features = np.array([np.arange(1, 21) <= 1, np.arange(1, 21) <= 5, 1 / np.arange(1, 21)], float)
@@ -99,7 +99,7 @@ def test_every_step_brings_histogram_and_model_closer():
 @pytest.mark.parametrize("protocol", ["everyday", "paper"])
 @pytest.mark.parametrize(("dataset", "recommender"), [("ml-1m", "ease"), ("citeulike-a", "neumf")])
 def test_four_numbers_tell_nearly_what_all_ranks_tell(dataset, recommender, protocol):
-    bundled = unsample.datasets.load_ranks(dataset, recommender, protocol=protocol)
+    bundled = unsample.lab.datasets.load_ranks(dataset, recommender, protocol=protocol)
     items = round(float(bundled.items.mean()))
     ranks = draw_sampled_ranks(bundled.ranks, items=bundled.items, sampled=99, rng=4)
     smallest = -(-items // 99)
@@ -262,7 +262,7 @@ def test_the_limits_of_a_contradiction_are_sharp(sign, gain):
         ({"HR@10": 0.5}, {"users": 0}, InputError, "users must be an integer of at least 1"),
         ({"HR@10": 0.5}, {"sampled": 0}, InputError, "sampled must be"),
         ({"HR@10": 0.5}, {"decimals": -1}, InputError, "decimals must be"),
-        ({"HR@10": 0.5}, {"seen": "maybe"}, InputError, "seen must be one of"),
+        ({"HR@10": 0.5}, {"candidates": "maybe"}, InputError, "candidates must be one of"),
         ({"HR@10": "0.690"}, {"users": 7}, ContradictionError, "0.5714 and 0.7143"),
         ({"HR@10": 0.5}, {"replacement": False, "items": 50}, InputError, "at most items - 1"),
     ],
@@ -350,11 +350,11 @@ def test_the_command_refuses_in_one_line(run, numbers, message):
 
 def _coverage(items_factor: float, simulations: int, protocol: str) -> float:
     """Return the least coverage over metrics of 95 % intervals from four printed numbers."""
-    seen = {"everyday": "excluded", "paper": "kept"}[protocol]
+    candidates = {"everyday": "unseen", "paper": "all"}[protocol]
     names = [f"{family}@{k}" for family in ("Recall", "NDCG", "AP") for k in (5, 10, 50, 100)]
     worst = 1.0
     for dataset, recommender in (("ml-1m", "ease"), ("ml-1m", "neumf"), ("citeulike-a", "als")):
-        bundled = unsample.datasets.load_ranks(dataset, recommender, protocol=protocol)
+        bundled = unsample.lab.datasets.load_ranks(dataset, recommender, protocol=protocol)
         users, items = len(bundled), float(bundled.items.mean())
         truth = unsample.exact(bundled.ranks, items=bundled.items, metrics=names, resamples=0)
         rng = np.random.default_rng(21)
@@ -370,7 +370,7 @@ def _coverage(items_factor: float, simulations: int, protocol: str) -> float:
                 sampled=99,
                 users=users,
                 metrics=names,
-                seen=seen,
+                candidates=candidates,
             )
             limits = np.array([result[name].interval() for name in names])
             exact = np.array([truth[name].value for name in names])

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unsample import rankfiles
-from unsample.counts import RankCounts
 from unsample.errors import UnsampleError
+from unsample.evidence import RankCounts
+from unsample.tables import rankfiles
 
 RANKS = [1, 1, 2, 5, 9, 10]
 DESIGN = ["--items", "100", "--sampled", "9"]

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 from scipy.stats import chi2
 
-from unsample.errors import DesignError, InputError, ScoreError
-from unsample.ranking import (
+from unsample.designs.ranking import (
     TIE_RULES,
     FactorScores,
     exact_ranks,
     ranks_against,
     sampled_ranks,
 )
-from unsample.sampling import Design
+from unsample.errors import DesignError, InputError, ScoreError
+from unsample.law import Law
 
 
 def candidates_of(scores, user, target, seen):
@@ -60,7 +60,7 @@ def test_exact_ranks_equal_the_slow_reference_under_every_tie_rule(world, ties, 
         users,
         targets,
         items=scores.shape[1],
-        seen=None if seen is None else csr_array(seen),
+        exclude=None if seen is None else csr_array(seen),
         ties=ties,
         chunk=chunk,
     )
@@ -172,18 +172,18 @@ def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
         items=items,
         sampled=sampled,
         replacement=replacement,
-        seen=seen,
+        exclude=seen,
         repeats=repeats,
         rng=5,
         workers=2,
     )
     exact = exact_ranks(
-        scores.__getitem__, np.arange(users), targets, items=items, seen=seen, ties="optimistic"
+        scores.__getitem__, np.arange(users), targets, items=items, exclude=seen, ties="optimistic"
     )
     assert np.array_equal(drawn.items, exact.items)
     values = []
     for user in range(users):
-        design = Design(int(exact.items[user]), sampled, replacement)
+        design = Law(int(exact.items[user]), sampled, replacement)
         places = exact.ranks[user] + np.arange(exact.ties[user] + 1)
         law = design.pmf(np.arange(1, design.n + 1)[:, None], places).mean(axis=1)
         counts = np.bincount(drawn.ranks[:, user], minlength=design.n + 1)[1:]
@@ -303,9 +303,9 @@ def call(score_all=THREE.__getitem__, users=(0,), targets=(0,), items=3, **optio
         ({"users": [0.5]}, InputError, "whole numbers"),
         ({"ties": "optimist"}, InputError, "did you mean optimistic"),
         ({"items": 4}, ScoreError, r"shape \(1, 4\) for 1 users, got \(1, 3\)"),
-        ({"seen": np.eye(3)}, InputError, "scipy sparse matrix"),
-        ({"seen": csr_array((3, 4))}, InputError, "3 columns, one an item, got 4"),
-        ({"seen": csr_array((2, 3)), "users": [2]}, InputError, "2 rows of seen"),
+        ({"exclude": np.eye(3)}, InputError, "scipy sparse matrix"),
+        ({"exclude": csr_array((3, 4))}, InputError, "3 columns, one an item, got 4"),
+        ({"exclude": csr_array((2, 3)), "users": [2]}, InputError, "2 rows of exclude"),
         ({"chunk": 0}, InputError, "chunk must be an integer of at least 1"),
         ({"score_all": lambda users: [["a", "b", "c"]]}, ScoreError, "real numbers"),
     ],
@@ -332,7 +332,7 @@ def test_drawing_more_than_there_is_names_the_user():
             items=3,
             sampled=2,
             replacement=False,
-            seen=seen,
+            exclude=seen,
         )
 
 
@@ -354,7 +354,7 @@ def test_negatives_must_be_a_matrix_of_items():
 
 def test_seen_pairs_given_twice_or_as_zeros_count_once_or_not():
     seen = csr_array(([1.0, 1.0, 0.0], ([0, 0, 0], [1, 1, 2])), shape=(1, 4))
-    result = call(np.array([[0.0, 1.0, 2.0, 3.0]]).__getitem__, items=4, seen=seen)
+    result = call(np.array([[0.0, 1.0, 2.0, 3.0]]).__getitem__, items=4, exclude=seen)
     assert (result.ranks[0], result.items[0]) == (3, 3)
 
 

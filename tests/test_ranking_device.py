@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from unsample.designs.ranking import PRECISIONS, FactorScores, device_ranks, exact_ranks
 from unsample.errors import InputError, ScoreError
-from unsample.ranking import PRECISIONS, FactorScores, device_ranks, exact_ranks
 
 torch = pytest.importorskip("torch")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
@@ -41,7 +41,7 @@ def test_ranks_equal_those_of_numpy_ties_and_seen_included(device, engine, preci
         pytest.skip("tf32 is a number format of CUDA devices")
     factors, targets, seen = world(bias=bias)
     for excluded in (None, seen):
-        options = {"seen": excluded, "ties": ties, "rng": 3}
+        options = {"exclude": excluded, "ties": ties, "rng": 3}
         expected = exact_ranks(factors, *targets, items=700, **options)
         found = device_ranks(
             factors, *targets, device=device, engine=engine, precision=precision, **options
@@ -99,7 +99,7 @@ def test_factors_that_diverged_are_refused():
 
 def stand_in(monkeypatch):
     """Put plain products in the place of the kernels, to follow what is done with their counts."""
-    from unsample.ranking import _device, _fused
+    from unsample.designs.ranking import _device, _fused
 
     def own_scores(users, items, targets, *, launch):
         return (users.float() * items[targets].float()).sum(1)
@@ -128,9 +128,14 @@ def test_counts_of_the_kernels_become_ranks(monkeypatch, precision, dim):
     stand_in(monkeypatch)
     factors, targets, seen = world(dim=dim)
     for excluded in (None, seen):
-        expected = exact_ranks(factors, *targets, items=700, seen=excluded, ties="optimistic")
+        expected = exact_ranks(factors, *targets, items=700, exclude=excluded, ties="optimistic")
         found = device_ranks(
-            factors, *targets, device="cpu", precision=precision, seen=excluded, ties="optimistic"
+            factors,
+            *targets,
+            device="cpu",
+            precision=precision,
+            exclude=excluded,
+            ties="optimistic",
         )
         assert np.array_equal(found.ranks, expected.ranks)
         assert np.array_equal(found.ties, expected.ties)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, hypergeom
 
-from unsample.ranking import Orders
-from unsample.ranking._orders import target_keys
+from unsample.designs.ranking import Orders
+from unsample.designs.ranking._orders import target_keys
 
 
 def orders(sizes, seed=0):

@@ -8,13 +8,13 @@ import json
 import numpy as np
 import pytest
 
-import unsample.recommenders as room
-from unsample.datasets import Interactions
+import unsample.lab.recommenders as room
+from unsample.designs.ranking import exact_ranks
 from unsample.errors import FileError, InputError, MissingExtraError, RecommenderError
-from unsample.ranking import exact_ranks
-from unsample.recommenders import ALS, EASE, REGISTRY, ItemKNN, MultiVAE, NeuMF, create, load
-from unsample.recommenders._base import BaseRecommender
-from unsample.recommenders._ease import _invert
+from unsample.lab.datasets import Interactions
+from unsample.lab.recommenders import ALS, EASE, REGISTRY, ItemKNN, MultiVAE, NeuMF, create, load
+from unsample.lab.recommenders._base import BaseRecommender
+from unsample.lab.recommenders._ease import _invert
 
 USERS, ITEMS, BLOCKS = 60, 40, 4
 
@@ -152,12 +152,14 @@ class TestContract:
         recommender = create(name, SMALL[name])
         with pytest.raises(InputError, match="at least one pair, got none"):
             recommender.fit(Interactions(none, none, 3, 3))
-        with pytest.raises(InputError, match=r"must be unsample\.datasets.Interactions, got list"):
+        with pytest.raises(
+            InputError, match=r"must be unsample\.lab\.datasets.Interactions, got list"
+        ):
             recommender.fit([(0, 1)])
 
     def test_scores_can_be_ranked(self, name, fitted, world):
         ranks = exact_ranks(
-            fitted[name].score_all, [0, 1], [0, 1], items=ITEMS, seen=world.matrix()
+            fitted[name].score_all, [0, 1], [0, 1], items=ITEMS, exclude=world.matrix()
         )
         assert ((ranks.ranks >= 1) & (ranks.ranks <= ranks.items)).all()
 
@@ -238,7 +240,7 @@ def test_early_stopping_keeps_the_best_epoch(name, world):
         validation.user,
         validation.item,
         items=ITEMS,
-        seen=train.matrix(),
+        exclude=train.matrix(),
         ties="realistic",
     ).ranks
     # The item nobody has is put last only after learning, which moves single ranks by one.
@@ -253,7 +255,7 @@ def test_validation_must_match(world):
 
 
 def test_neumf_draws_no_item_the_user_has(world):
-    from unsample.recommenders._neumf import _Pairs
+    from unsample.lab.recommenders._neumf import _Pairs
 
     matrix = world.matrix()
     dense = matrix.toarray()

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unsample.datasets import Interactions
+from unsample.designs.ranking import exact_ranks, ranks_against
+from unsample.lab.datasets import Interactions
+from unsample.lab.recommenders import create
 from unsample.metrics import NDCG
-from unsample.ranking import exact_ranks, ranks_against
-from unsample.recommenders import create
 
 pytestmark = pytest.mark.realdata
 
@@ -37,7 +37,7 @@ def test_defaults_reach_their_floor(name, ml_1m):
     train = Interactions(user, item, users, items)
     model = create(name).fit(train)
     ranks = exact_ranks(
-        model.score_all, np.arange(users), targets, items=items, seen=train.matrix()
+        model.score_all, np.arange(users), targets, items=items, exclude=train.matrix()
     ).ranks
     assert (NDCG @ 10).weights(ranks, items).mean() >= FLOORS[name]
     if name == "neumf":

@@ -10,10 +10,10 @@ from scipy.optimize import nnls
 
 from tests import reference
 from unsample import estimators
-from unsample.counts import RankCounts
 from unsample.estimators import Observed
+from unsample.evidence import RankCounts
+from unsample.law import Law
 from unsample.metrics import parse_all
-from unsample.sampling import Design
 
 REPEATS = 100
 METRICS = parse_all(["Recall@10", "NDCG@10", "AP@10"])
@@ -22,7 +22,7 @@ METRICS = parse_all(["Recall@10", "NDCG@10", "AP@10"])
 @pytest.fixture(scope="module")
 def repeats():
     rng = np.random.default_rng(17)
-    design = Design(3706, 99)
+    design = Law(3706, 99)
     ranks = np.ceil(3706 * rng.beta(0.55, 2.2, size=6040)).astype(int).clip(1, 3706)
     drawn = design.draw(ranks, rng=rng, size=(REPEATS,))
     histograms = np.stack([np.bincount(row - 1, minlength=100) for row in drawn])

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unsample import report
 from unsample.errors import FileError, MissingExtraError
-from unsample.report import _agreement, _svg, _tables, _write
+from unsample.lab import report
+from unsample.lab.report import _agreement, _svg, _tables, _write
 
 pytest.importorskip("jinja2")
 
@@ -484,9 +484,9 @@ def test_estimators_with_their_methods_are_settings_too(results):
 
 
 def test_write_report_puts_page_and_tables_beside_the_results(results, tmp_path, monkeypatch):
-    room = types.ModuleType("unsample.experiment")
+    room = types.ModuleType("unsample.lab.experiment")
     room.load_results = lambda folder: results
-    monkeypatch.setitem(sys.modules, "unsample.experiment", room)
+    monkeypatch.setitem(sys.modules, "unsample.lab.experiment", room)
     path = report.write_report(tmp_path)
     assert path == tmp_path / "report.html"
     assert path.read_text(encoding="utf-8") == report.reproduction_html(results)

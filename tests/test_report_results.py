@@ -15,10 +15,10 @@ import pytest
 
 import unsample
 from tests import pages
-from unsample import report
+from unsample import pages as report
 from unsample.errors import FileError, InputError, MissingExtraError, RefutedWarning
 from unsample.metrics import NDCG, Recall
-from unsample.report._known import Known, ladder
+from unsample.pages._known import Known, ladder
 
 pytest.importorskip("jinja2")
 VOID = {"meta", "input", "link", "br", "hr", "img"}

@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import reference
-from unsample import sampling
 from unsample.errors import DesignError, RankError
-from unsample.grid import RankGrid
-from unsample.sampling import Design, _h, draw_sampled_ranks
+from unsample.law import Law, RankGrid, draw_sampled_ranks
+from unsample.law import _law as sampling
+from unsample.law._law import _h
 
 SIZES = (2, 3, 10, 3706, 10**6, 10**9)
 SAMPLES = (1, 2, 99, 999, 10**5 - 1)
 
 
-def _telling_ranks(design: Design) -> list[int]:
+def _telling_ranks(design: Law) -> list[int]:
     n = design.items
     middle = {n // 2, n // 1000, n // design.sampled, n - n // design.sampled}
     return sorted(r for r in {1, 2, n - 1, n} | middle if 1 <= r <= n)
 
 
-def _telling_sampled_ranks(design: Design, rank: int) -> list[int]:
+def _telling_sampled_ranks(design: Law, rank: int) -> list[int]:
     mean = design.sampled * (rank - 1) / (design.items - 1)
     spread = np.sqrt(mean + 1)
     near = {int(mean + shift * spread) + 1 for shift in (-5, 0, 3, 8)}
@@ -30,7 +30,7 @@ def _telling_sampled_ranks(design: Design, rank: int) -> list[int]:
 
 
 DESIGNS = [
-    Design(items, sampled, replacement)
+    Law(items, sampled, replacement)
     for items in SIZES
     for sampled in SAMPLES
     for replacement in (True, False)
@@ -59,7 +59,7 @@ def test_pmf_has_ten_digits_everywhere(design):
 def test_pmf_is_a_distribution_that_moves_down_with_the_rank(items, sampled, replacement, data):
     if not replacement:
         sampled = min(sampled, items - 1)
-    design = Design(items, sampled, replacement)
+    design = Law(items, sampled, replacement)
     rank = data.draw(st.integers(1, items - 1))
     r = np.arange(1, design.n + 1)
     here, below = design.pmf(r, rank), design.pmf(r, rank + 1)
@@ -69,14 +69,14 @@ def test_pmf_is_a_distribution_that_moves_down_with_the_rank(items, sampled, rep
 
 def test_end_points_are_certain():
     for replacement in (True, False):
-        design = Design(1000, 50, replacement)
+        design = Law(1000, 50, replacement)
         assert design.pmf(1, 1) == 1.0
         assert design.pmf(design.n, 1000) == 1.0
         assert design.pmf(0, 5) == design.pmf(design.n + 1, 5) == design.pmf(1, 1001) == 0.0
 
 
 def test_full_design_reads_the_rank_off():
-    design = Design(7, 6, replacement=False)
+    design = Law(7, 6, replacement=False)
     assert design.full
     r = np.arange(1, 8)
     assert np.allclose(design.pmf(r[:, None], r), np.eye(7), atol=1e-12)
@@ -95,25 +95,25 @@ def test_the_small_part_of_a_factorial_has_all_digits(count):
 
 def test_ranks_that_cannot_be_have_probability_zero():
     for replacement in (True, False):
-        design = Design(100, 9, replacement)
+        design = Law(100, 9, replacement)
         assert np.isneginf(design.log_pmf([0, 11, 5, 5], [50, 50, 0, 101])).all()
         assert np.isfinite(design.log_pmf([1, 10, 1, 10], [50, 50, 1, 100])).all()
         assert np.isneginf(design.log_pmf([1, 2, 10], [100, 1, 1])).all()
     # Without replacement no more items can beat the target in the sample than do at all.
-    alone = Design(100, 9, replacement=False)
+    alone = Law(100, 9, replacement=False)
     assert np.isneginf(alone.log_pmf([5, 6], [4, 98])).all()
     assert np.isfinite(alone.log_pmf([4, 8], [4, 98])).all()
 
 
 def test_only_a_sample_of_all_others_without_replacement_is_full():
-    assert Design(7, 6, replacement=False).full
-    assert not Design(7, 5, replacement=False).full
-    assert not Design(7, 6).full
-    assert Design(7, 8).n == 9
+    assert Law(7, 6, replacement=False).full
+    assert not Law(7, 5, replacement=False).full
+    assert not Law(7, 6).full
+    assert Law(7, 8).n == 9
 
 
 def test_a_full_design_puts_each_bin_where_its_ranks_are():
-    design = Design(20, 19, replacement=False)
+    design = Law(20, 19, replacement=False)
     grid = RankGrid(np.array([1, 2, 5, 11]), 20)
     low, high = np.array([1, 2, 8, 20]), np.array([1, 7, 19, 20])
     expected = [[1, 0, 0, 0], [0, 1, 0.5, 0], [0, 0, 0.5, 0.9], [0, 0, 0, 0.1]]
@@ -123,7 +123,7 @@ def test_a_full_design_puts_each_bin_where_its_ranks_are():
 @pytest.mark.parametrize("sampled", [60, 160, 250, 290, 298])
 def test_bins_are_averaged_over_bounds_that_many_samples_meet(sampled):
     """Without replacement P(r | R) has kinks where r = R and where the sample runs out."""
-    design = Design(300, sampled, replacement=False)
+    design = Law(300, sampled, replacement=False)
     grid = RankGrid(np.array([1, 2, 3, 10, 50, 100, 180, 220, 250, 290, 299]), 300)
     ranks = np.arange(1, 301)
     r = np.arange(1, design.n + 1)
@@ -136,7 +136,7 @@ def test_bins_are_averaged_over_bounds_that_many_samples_meet(sampled):
 @pytest.mark.parametrize("sampled", [200, 290, 297, 298])
 def test_wide_bins_hold_all_probability_where_nearly_all_items_are_drawn(sampled):
     """Between two ranks the law has no meaning there: it summed to 0.5 in such bins."""
-    design = Design(300, sampled, replacement=False)
+    design = Law(300, sampled, replacement=False)
     grid = RankGrid(np.array([1, 2, 20, 100, 200, 280]), 300)
     r = np.arange(1, design.n + 1)
     assert np.allclose(design.matrix(r, r, grid).sum(axis=0), 1.0, atol=1e-6)
@@ -146,7 +146,7 @@ def test_wide_bins_hold_all_probability_where_nearly_all_items_are_drawn(sampled
 @pytest.mark.parametrize("inner", [[70, 231], [100, 201], [2, 80], [221, 300]])
 def test_wide_bins_hold_all_probability_at_either_end(sampled, inner):
     """The law is looked at in true ranks near both ends, not only where the ends meet."""
-    design = Design(300, sampled, replacement=False)
+    design = Law(300, sampled, replacement=False)
     r = np.arange(1, design.n + 1)
     matrix = design.matrix(r, r, RankGrid(np.array([1, *inner]), 300))
     assert np.allclose(matrix.sum(axis=0), 1.0, rtol=0, atol=1e-12)
@@ -156,13 +156,13 @@ def test_wide_bins_hold_all_probability_at_either_end(sampled, inner):
 def looked_at(monkeypatch):
     """Return a list that gets the sampled ranks and ranks of every look at the law."""
     looks = []
-    pmf = Design.pmf
+    pmf = Law.pmf
 
     def counted(design, sampled_rank, rank):
         looks.append(np.broadcast(sampled_rank, rank))
         return pmf(design, sampled_rank, rank)
 
-    monkeypatch.setattr(Design, "pmf", counted)
+    monkeypatch.setattr(Law, "pmf", counted)
     return looks
 
 
@@ -171,13 +171,13 @@ def test_a_smooth_law_costs_three_looks_a_bin_however_wide(looked_at):
     low = np.concatenate([np.arange(1, items // 2, each), [items // 2, items - 100]])
     grid = RankGrid(low, items)
     one = np.array([1])
-    Design(items, 99, replacement=False).matrix(one, one, grid)
+    Law(items, 99, replacement=False).matrix(one, one, grid)
     # Only the narrow bins at the first ranks are visited rank by rank: two, or a few more.
     assert sum(look.size for look in looked_at) <= 3 * len(grid) + 5 * each
 
 
 def test_only_sampled_ranks_in_reach_of_a_rank_are_looked_at(looked_at):
-    design = Design(60_000, 40_000)
+    design = Law(60_000, 40_000)
     low = np.arange(1, design.n + 1, 40)
     high = np.minimum(low + 39, design.n)
     for rank, spread in ((1, 0), (30_000, 100), (59_999, 1), (60_000, 0)):
@@ -190,7 +190,7 @@ def test_only_sampled_ranks_in_reach_of_a_rank_are_looked_at(looked_at):
 
 @pytest.mark.parametrize("rank", [1, 2, 5, 9, 10])
 def test_many_draws_from_few_items_lose_no_probability(rank):
-    design = Design(10, 10**5)
+    design = Law(10, 10**5)
     low = np.arange(1, design.n + 1, 100)
     ranges = design.range_pmf(low, np.minimum(low + 99, design.n), np.array([float(rank)]))
     assert ranges.sum() == pytest.approx(1.0, rel=1e-11)
@@ -198,7 +198,7 @@ def test_many_draws_from_few_items_lose_no_probability(rank):
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
-    design = Design(60_000, 40_000, replacement)
+    design = Law(60_000, 40_000, replacement)
     low = np.unique(np.geomspace(1, design.n, 60).astype(np.int64))
     high = np.append(low[1:] - 1, design.n)
     ranks = np.array([1.0, 2.0, 30.0, 1000.0, 29_999.0, 59_000.0, 60_000.0])
@@ -211,23 +211,23 @@ def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
 
 @pytest.mark.parametrize("block", [1, 7, 40, 10**6])
 def test_ranges_add_up_in_blocks_of_any_size(block, monkeypatch):
-    design = Design(500, 40)
+    design = Law(500, 40)
     low, high = np.array([1, 4, 30]), np.array([3, 29, 41])
     ranks = np.array([1.0, 17.0, 250.5, 500.0])
-    monkeypatch.setattr("unsample.sampling._BLOCK", block)
+    monkeypatch.setattr("unsample.law._law._BLOCK", block)
     singles = design.pmf(np.arange(1, 42)[:, None], ranks)
     expected = np.add.reduceat(singles, low - 1, axis=0)
     assert np.allclose(design.range_pmf(low, high, ranks), expected, rtol=1e-12)
 
 
 def test_no_ranks_have_no_probabilities():
-    assert Design(500, 40).range_pmf(np.array([1]), np.array([3]), np.array([])).shape == (1, 0)
+    assert Law(500, 40).range_pmf(np.array([1]), np.array([3]), np.array([])).shape == (1, 0)
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_fractional_ranks_lie_between_whole_ones(replacement):
     """Bins are averaged at fractional ranks: there the law is the smooth one through the others."""
-    design = Design(400, 30, replacement)
+    design = Law(400, 30, replacement)
     r = np.arange(1, design.n + 1)[:, None]
     whole = np.arange(100.0, 104.0)
     cubic = np.array([-1, 9, 9, -1]) / 16
@@ -236,7 +236,7 @@ def test_fractional_ranks_lie_between_whole_ones(replacement):
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_bins_average_the_law_over_their_ranks(replacement):
-    design = Design(2000, 99, replacement)
+    design = Law(2000, 99, replacement)
     grid = RankGrid.build(2000, sampled=99, cutoffs=[10, 150])
     dense = reference.matrix(design)
     r = np.arange(1, design.n + 1)
@@ -246,7 +246,7 @@ def test_bins_average_the_law_over_their_ranks(replacement):
 
 
 def test_ranges_add_up():
-    design = Design(500, 20)
+    design = Law(500, 20)
     low, high = np.array([1, 2, 6]), np.array([1, 5, 21])
     ranks = np.array([1.0, 17.0, 500.0])
     singles = design.pmf(np.arange(1, 22)[:, None], ranks)
@@ -257,14 +257,14 @@ def test_ranges_add_up():
 def test_a_grid_beyond_the_catalogue_counts_as_impossible():
     grid = RankGrid.build(100, single=10, ratio=0.3)
     r = np.arange(1, 12)
-    matrix = Design(60, 10).matrix(r, r, grid)
+    matrix = Law(60, 10).matrix(r, r, grid)
     inside = np.minimum(grid.high, 60) - grid.low + 1
     assert np.allclose(matrix.sum(axis=0), inside.clip(min=0) / grid.width)
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_draws_follow_the_law(replacement):
-    design = Design(300, 40, replacement)
+    design = Law(300, 40, replacement)
     draws = design.draw(np.full(200_000, 60), rng=3)
     observed = np.bincount(draws, minlength=design.n + 1)[1:]
     expected = 200_000 * design.pmf(np.arange(1, design.n + 1), 60)
@@ -285,16 +285,16 @@ def test_draws_may_lead_with_any_shape_and_differ_in_catalogue():
 
 
 def test_numbers_are_kept_as_python_has_them():
-    design = Design(np.int64(10), 3.0, np.True_)
+    design = Law(np.int64(10), 3.0, np.True_)
     assert (type(design.items), type(design.sampled)) == (int, int)
     assert design.replacement is True
-    assert design == Design(10, 3)
-    assert hash(design) == hash(Design(10, 3))
-    assert Design(2, 1, replacement=False).full
+    assert design == Law(10, 3)
+    assert hash(design) == hash(Law(10, 3))
+    assert Law(2, 1, replacement=False).full
 
 
 def test_blind_rank_is_where_one_sampled_item_falls():
-    assert Design(3706, 99).blind_rank == pytest.approx(3705 / 99)
+    assert Law(3706, 99).blind_rank == pytest.approx(3705 / 99)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_blind_rank_is_where_one_sampled_item_falls():
 )
 def test_impossible_designs_are_refused(arguments, words):
     with pytest.raises(DesignError, match=words):
-        Design(**arguments)
+        Law(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_impossible_designs_are_refused(arguments, words):
 )
 def test_only_ranks_of_the_catalogue_can_be_drawn_for(ranks, message):
     with pytest.raises(RankError, match=message):
-        Design(10, 3).draw(ranks, rng=0)
+        Law(10, 3).draw(ranks, rng=0)
 
 
 def test_each_target_has_the_ranks_of_its_own_catalogue():
@@ -336,7 +336,7 @@ def test_each_target_has_the_ranks_of_its_own_catalogue():
 
 
 def test_items_drawn_one_by_one_follow_the_law(monkeypatch):
-    design, ranks = Design(40, 15, replacement=False), np.array([1, 9, 40])
+    design, ranks = Law(40, 15, replacement=False), np.array([1, 9, 40])
     monkeypatch.setattr(sampling, "_MOST_TO_DRAW_FROM", 10)
     drawn = design.draw(ranks, rng=0, size=(20_000,))
     for column, rank in zip(drawn.T, ranks, strict=True):
@@ -347,6 +347,6 @@ def test_items_drawn_one_by_one_follow_the_law(monkeypatch):
 
 @pytest.mark.parametrize("items", [10**9, 10**9 + 1, 10**12])
 def test_catalogues_of_any_size_can_be_drawn_from_without_replacement(items):
-    design = Design(items, 50, replacement=False)
+    design = Law(items, 50, replacement=False)
     drawn = design.draw([1, items // 2, items], rng=0, size=(400,))
     assert drawn.mean(axis=0) == pytest.approx([1, 26, 51], abs=1.0)

@@ -6,8 +6,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from unsample.datasets import load_ranks
-from unsample.sampling import draw_sampled_ranks
+from unsample.lab.datasets import load_ranks
+from unsample.law import draw_sampled_ranks
 
 SCHEMAS = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))
@@ -18,7 +18,7 @@ SMALL = ("--items", "400", "--sampled", "30", "-m", "Recall@50")
 CALLS = {
     "estimate": [
         ("estimate", "a.csv", *SMALL, "--resamples", "10"),
-        ("estimate", "a.csv", *SMALL, "--seen", "kept", "--method", "naive", "--method", "bv"),
+        ("estimate", "a.csv", *SMALL, "--candidates", "all", "--method", "naive", "--method", "bv"),
         ("estimate", "a.csv", *SMALL, "--resamples", "0"),
     ],
     "estimate-by": [("estimate", "both.csv", *SMALL, "--by", "model", "--resamples", "0")],
@@ -108,7 +108,8 @@ def test_output_is_what_the_schema_says(run, folder, name, arguments, monkeypatc
     if name == "datasets-fetch":
         pytest.importorskip("pooch")
         monkeypatch.setattr(
-            "unsample.datasets.fetch", lambda *_, progress=None: {"users.dat": folder / "users.dat"}
+            "unsample.lab.datasets.fetch",
+            lambda *_, progress=None: {"users.dat": folder / "users.dat"},
         )
     code, out, err = run(*arguments, "--json", "--quiet")
     assert (code, err) == (0, "")

@@ -25,14 +25,16 @@ from hypothesis import strategies as st
 
 import unsample
 from tests.pages import ITEMS, SAMPLED, sampled_ranks
-from unsample import rankfiles, recommenders, report
+from unsample import pages as report
 from unsample._files import read_arrays, write_atomically
-from unsample._text import printable
 from unsample.adapters import trec
-from unsample.counts import RankCounts
-from unsample.datasets import _download, _registry, _store, load_file
 from unsample.errors import ChecksumError, DownloadError, FileError, UnsampleError
-from unsample.experiment import _results
+from unsample.evidence import RankCounts
+from unsample.lab import recommenders
+from unsample.lab.datasets import _download, _registry, _store, load_file
+from unsample.lab.experiment import _results
+from unsample.pages._text import printable
+from unsample.tables import rankfiles
 
 SOURCE = Path(unsample.__file__).parent
 
@@ -117,7 +119,7 @@ def test_the_scan_finds_what_is_planted(planted):
 def test_templates_mark_nothing_safe_but_their_own_style_and_script():
     marked = [
         match
-        for path in (SOURCE / "report" / "templates").iterdir()
+        for path in (SOURCE / "pages" / "templates").iterdir()
         for match in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}", path.read_text(encoding="utf-8"))
     ]
     assert sorted(marked) == ["{{ script | safe }}", "{{ style | safe }}"]
@@ -386,9 +388,9 @@ def test_a_bomb_of_many_members_is_not_unpacked(tmp_path):
 
 
 def test_every_public_file_has_a_checksum_and_an_encrypted_address():
-    text = (SOURCE / "datasets" / "registry.toml").read_text(encoding="utf-8")
+    text = (SOURCE / "lab" / "datasets" / "registry.toml").read_text(encoding="utf-8")
     records = _registry.read_registry(text, "registry.toml")
-    assert tuple(records) == unsample.datasets.names()
+    assert tuple(records) == unsample.lab.datasets.names()
 
 
 @pytest.mark.parametrize(
@@ -402,7 +404,7 @@ def test_every_public_file_has_a_checksum_and_an_encrypted_address():
     ],
 )
 def test_a_registry_without_them_is_refused(change, message):
-    text = (SOURCE / "datasets" / "registry.toml").read_text(encoding="utf-8")
+    text = (SOURCE / "lab" / "datasets" / "registry.toml").read_text(encoding="utf-8")
     assert change[0] in text
     with pytest.raises(FileError, match=message):
         _registry.read_registry(text.replace(*change), "registry.toml")
@@ -588,7 +590,7 @@ def test_groups_titles_and_notebooks_are_escaped():
 
 
 def test_latex_sets_names_as_they_are():
-    from unsample.report import _latex
+    from unsample.lab.report import _latex
 
     row = _latex._row(["[1em]", "*", r"\input{/etc/passwd}", "a & b % c # $x$ ^ ~ _ {"])
     assert row.startswith("{[}1em{]} & {*} & ")

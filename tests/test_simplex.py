@@ -4,20 +4,19 @@ from scipy import optimize
 
 from tests import reference
 from unsample.errors import InputError
-from unsample.grid import RankGrid
-from unsample.sampling import Design
-from unsample.simplex import (
+from unsample.estimators._solvers import (
     Status,
     em,
     maximum_entropy,
     maximum_likelihood,
     monotone_least_squares,
 )
+from unsample.law import Law, RankGrid
 
 
 @pytest.fixture(scope="module")
 def problem():
-    design = Design(400, 30)
+    design = Law(400, 30)
     rng = np.random.default_rng(4)
     ranks = np.ceil(400 * rng.beta(0.5, 2, size=(3, 2000))).astype(int).clip(1)
     drawn = design.draw(ranks, rng=rng)

@@ -8,20 +8,19 @@ from scipy import integrate, special
 
 from tests import reference
 from unsample import estimators
-from unsample.counts import RankCounts
 from unsample.errors import MethodError
 from unsample.estimators import Observed, _curves
 from unsample.estimators._condensed import Condensed, _ranges
 from unsample.estimators._curves import Head, average_curves
-from unsample.grid import RankGrid
+from unsample.estimators._solvers import LogDensity, Solution, Status
+from unsample.evidence import RankCounts
+from unsample.law import Law, RankGrid
 from unsample.metrics import parse_all
-from unsample.sampling import Design
-from unsample.simplex import LogDensity, Solution, Status
 
 METRICS = parse_all(["Recall@5", "Recall@40", "NDCG@10", "AP@10"])
 
 
-def _histogram(design: Design, ranks: np.ndarray, seed: int = 0) -> np.ndarray:
+def _histogram(design: Law, ranks: np.ndarray, seed: int = 0) -> np.ndarray:
     return np.bincount(design.draw(ranks, rng=seed), minlength=design.n + 1)[1:]
 
 
@@ -35,7 +34,7 @@ def _binormal_ranks(items: int, size: int, mean: float, sd: float, seed: int = 3
     return np.ceil(items * special.ndtr(-z)).astype(int).clip(1, items)
 
 
-def _values(method: str, ranks, design: Design, metrics=METRICS, **options) -> np.ndarray:
+def _values(method: str, ranks, design: Law, metrics=METRICS, **options) -> np.ndarray:
     counts = RankCounts.from_ranks(
         ranks, items=design.items, sampled=design.sampled, replacement=design.replacement
     )
@@ -52,7 +51,7 @@ def _exact(ranks, items: int, metrics=METRICS) -> np.ndarray:
 
 
 def _small_problem(rows: int = 1) -> LogDensity:
-    design = Design(60, 8)
+    design = Law(60, 8)
     histogram = _histogram(design, _beta_ranks(60, 300))
     rng = np.random.default_rng(1)
     shares = rng.multinomial(300, histogram / 300, size=rows) / 300
@@ -127,7 +126,7 @@ def test_rows_fitted_from_their_common_fit_reach_the_same_place():
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
-    design = Design(1200, 150, replacement=replacement)
+    design = Law(1200, 150, replacement=replacement)
     drawn = design.draw(_beta_ranks(1200, 4000), rng=0)
     counts = RankCounts.from_ranks(drawn, items=1200, sampled=150, replacement=replacement)
     observed = Observed.prepare(counts)
@@ -148,25 +147,27 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
 
 @pytest.mark.parametrize("replacement", [True, False], ids=["binomial", "hypergeometric"])
 @pytest.mark.parametrize(
-    ("method", "seen", "levels", "doubt"),
+    ("method", "candidates", "levels", "doubt"),
     [
-        ("smooth", "excluded", {0.0: 1.0}, 0.0),
-        ("auto", "excluded", {0.0: 0.5, 0.15: 0.5}, 0.0),
-        ("auto", "kept", {0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5),
+        ("smooth", "unseen", {0.0: 1.0}, 0.0),
+        ("auto", "unseen", {0.0: 0.5, 0.15: 0.5}, 0.0),
+        ("auto", "all", {0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5),
     ],
 )
-def test_against_a_dense_reference(method, seen, levels, doubt, replacement):
-    design = Design(400, 30, replacement=replacement)
+def test_against_a_dense_reference(method, candidates, levels, doubt, replacement):
+    design = Law(400, 30, replacement=replacement)
     drawn = design.draw(_beta_ranks(400, 3000), rng=1)
     histogram = np.bincount(drawn, minlength=32)[1:]
     mass = reference.averaged_curves(reference.matrix(design), histogram, levels, doubt)
     expected = [mass @ reference.metric_weights(m.family.name, m.k, 400) for m in METRICS]
-    assert _values(method, drawn, design, seen=seen) == pytest.approx(expected, rel=0.01)
+    assert _values(method, drawn, design, candidates=candidates) == pytest.approx(
+        expected, rel=0.01
+    )
 
 
 def test_three_targets_against_a_dense_reference():
     """So few that the hedge reaches its limit: where nothing is known it takes no more off."""
-    design = Design(400, 30)
+    design = Law(400, 30)
     drawn = design.draw(_beta_ranks(400, 3), rng=1)
     histogram = np.bincount(drawn, minlength=32)[1:]
     mass = reference.averaged_curves(reference.matrix(design), histogram, {0.0: 1.0}, 0.0)
@@ -176,7 +177,7 @@ def test_three_targets_against_a_dense_reference():
 
 def test_bins_are_cut_where_the_curve_has_its_mass():
     """Of two bins, or of one for each rank: the share above a rank is the same."""
-    design = Design(2000, 20)
+    design = Law(2000, 20)
     drawn = design.draw(_binormal_ranks(2000, 1500, 1.0, 1.0), rng=0)
     counts = RankCounts.from_ranks(drawn, items=2000, sampled=20)
 
@@ -192,7 +193,7 @@ def test_bins_are_cut_where_the_curve_has_its_mass():
 
 def test_binormal_ranks_are_continued_beyond_what_the_sample_sees():
     """On the law it is made for, errors are a few per cent at K = N/2000, where MLE's are many."""
-    design = Design(20_000, 99)
+    design = Law(20_000, 99)
     ranks = _binormal_ranks(20_000, 20_000, mean=1.6, sd=1.1)
     metrics = parse_all(["Recall@10", "NDCG@10", "AP@10"])
     truth = _exact(ranks, 20_000, metrics)
@@ -204,7 +205,7 @@ def test_binormal_ranks_are_continued_beyond_what_the_sample_sees():
 
 def test_a_heap_of_unscored_items_does_no_harm():
     """A third of the targets tied at random places in the lower half, as item-based models do."""
-    design = Design(10_000, 99)
+    design = Law(10_000, 99)
     ranks = _binormal_ranks(10_000, 12_000, mean=1.8, sd=1.0)
     ranks[::3] = np.random.default_rng(5).integers(5_000, 10_001, size=len(ranks[::3]))
     metrics = parse_all(["Recall@20", "NDCG@20"])
@@ -214,7 +215,7 @@ def test_a_heap_of_unscored_items_does_no_harm():
 
 
 def test_one_rank_for_all_is_found_where_the_sample_sees_it():
-    design = Design(1000, 200)
+    design = Law(1000, 200)
     ranks = np.full(4000, 300)
     distribution = estimators.parse("smooth").fit(
         RankCounts.from_ranks(design.draw(ranks, rng=0), items=1000, sampled=200)
@@ -225,7 +226,7 @@ def test_one_rank_for_all_is_found_where_the_sample_sees_it():
 
 def test_a_curve_may_be_steeper_than_its_exponential_can_be_written():
     """Seven draws for each item, and a hundred thousand targets, see one rank of 300."""
-    design = Design(300, 2000)
+    design = Law(300, 2000)
     drawn = design.draw(np.full(100_000, 280), rng=0)
     counts = RankCounts.from_ranks(drawn, items=300, sampled=2000)
     distribution = estimators.parse("smooth").fit(counts)
@@ -234,7 +235,7 @@ def test_a_curve_may_be_steeper_than_its_exponential_can_be_written():
 
 def test_rows_of_a_batch_may_differ_by_any_amount_of_evidence():
     """Two bends that cancel: the common curve is stiff, and no row can be."""
-    design = Design(2000, 50)
+    design = Law(2000, 50)
     ranks = _binormal_ranks(2000, 20_000, 1.5, 1.0)
     expected = design.pmf(np.arange(1, 52)[:, None], ranks).mean(axis=1)
     counts = RankCounts.from_histogram(np.rint(1e5 * expected).astype(int), design)
@@ -249,7 +250,7 @@ def test_rows_of_a_batch_may_differ_by_any_amount_of_evidence():
 
 def test_more_targets_make_it_surer():
     """The spread over bootstrap samples falls like one over the root of the number of targets."""
-    design = Design(4000, 99)
+    design = Law(4000, 99)
     spreads = []
     for size in (1500, 24_000):
         drawn = design.draw(_binormal_ranks(4000, size, 1.5, 1.0), rng=2)
@@ -264,7 +265,7 @@ def test_more_targets_make_it_surer():
 
 
 def test_a_prior_counts_as_evidence_does():
-    design = Design(2000, 50)
+    design = Law(2000, 50)
     drawn = design.draw(_binormal_ranks(2000, 1500, 1.5, 1.0), rng=0)
     observed = Observed.prepare(RankCounts.from_ranks(drawn, items=2000, sampled=50))
     goes_on, levels_off = (
@@ -328,7 +329,7 @@ def test_the_certificate_counts_the_steps_from_the_start(method, counts):
 
 
 def test_bases_against_references():
-    design = Design(400, 30)
+    design = Law(400, 30)
     histogram = _histogram(design, _beta_ranks(400, 3000))
     likelihood, shares = reference.matrix(design), histogram / histogram.sum()
     starts = {
@@ -349,7 +350,7 @@ def test_bases_against_references():
 
 
 def test_a_strong_entropy_returns_the_base():
-    design = Design(400, 30)
+    design = Law(400, 30)
     counts = RankCounts.from_histogram(_histogram(design, _beta_ranks(400, 3000)), design)
     distribution = estimators.parse("mes(eta=1e6, base=reciprocal)").fit(counts, cutoffs=[10])
     harmonic = (1 / np.arange(1, 401)).cumsum()
@@ -358,7 +359,7 @@ def test_a_strong_entropy_returns_the_base():
 
 def test_the_base_decides_where_the_sample_is_blind():
     """With 10 sampled of 10,000, ranks 1 and 3 look alike: their ratio is the base's."""
-    design = Design(10_000, 10)
+    design = Law(10_000, 10)
     counts = RankCounts.from_ranks(
         design.draw(_beta_ranks(10_000, 2000), rng=0), items=10_000, sampled=10
     )
@@ -384,11 +385,11 @@ def test_mass_at_both_ends_is_kept():
 
 
 @pytest.mark.parametrize("method", ["smooth", "auto"])
-@pytest.mark.parametrize("seen", ["excluded", "kept"])
-def test_one_sampled_item_still_tells_the_auc(method, seen):
+@pytest.mark.parametrize("candidates", ["unseen", "all"])
+def test_one_sampled_item_still_tells_the_auc(method, candidates):
     """With n = 2 the share of targets that win is the AUC, and no hedge may bend that."""
     counts = RankCounts.from_ranks([1] * 600 + [2] * 400, items=300, sampled=1)
-    observed = Observed.prepare(counts, seen=seen)
+    observed = Observed.prepare(counts, candidates=candidates)
     values = estimators.parse(method).evaluate(observed, parse_all(["AUC"])).values
     assert values[0, 0] == pytest.approx(0.6, abs=0.05)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from unsample.simplex import (
+from unsample.estimators._solvers import (
     LogDensity,
     Status,
     em,
@@ -143,7 +143,7 @@ def test_rows_do_not_know_of_each_other(solve, monkeypatch):
     together = run(shares)
     place = "_mixture" if solve == "likelihood" else "_entropy"
     for numbers in (1, 300):
-        monkeypatch.setattr(f"unsample.simplex.{place}._BATCH_NUMBERS", numbers)
+        monkeypatch.setattr(f"unsample.estimators._solvers.{place}._BATCH_NUMBERS", numbers)
         in_parts = run(shares)
         assert np.allclose(in_parts.weights, together.weights, rtol=1e-6, atol=1e-9)
         assert in_parts.status == together.status
@@ -515,7 +515,7 @@ def test_neither_a_fit_nearby_nor_blocks_change_anything(curve, monkeypatch):
     near = curve.fit(common)
     assert near.coefficients == pytest.approx(fit.coefficients, abs=1e-5)
     assert near.log_evidence == pytest.approx(fit.log_evidence, abs=1e-4)
-    monkeypatch.setattr("unsample.simplex._log_density._BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("unsample.estimators._solvers._log_density._BLOCK_NUMBERS", 1)
     in_parts = curve.fit()
     assert in_parts.coefficients == pytest.approx(fit.coefficients, abs=1e-12)
     assert in_parts.log_variance == pytest.approx(fit.log_variance, abs=1e-12)

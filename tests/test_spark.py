@@ -9,13 +9,13 @@ import pytest
 import scipy.sparse
 
 from tests.engines import cases, cells, documented, need, run_documented, scored_rows
-from unsample import frames, rankfiles
 from unsample.adapters import spark
 from unsample.adapters._comparers import FullComparer, SampledComparer
-from unsample.counts import RankCounts
+from unsample.designs.ranking import FactorScores, exact_ranks
 from unsample.errors import DesignError, FileError, InputError, RankError, ScoreError
-from unsample.ranking import FactorScores, exact_ranks
-from unsample.sampling import Design
+from unsample.evidence import RankCounts
+from unsample.law import Law
+from unsample.tables import frames, rankfiles
 
 pytestmark = [
     # Said by Spark of the pandas that is installed; nothing here goes through pandas.
@@ -147,18 +147,18 @@ def targets(session, pairs):
 
 @pytest.mark.parametrize("ties", ["random", "pessimistic"])
 def test_exact_evaluation_is_the_local_one(targets, pairs, model, seen, ties):
-    counts = spark.exact_counts(targets, model, items=ITEMS, seen=seen, ties=ties, rng=6)
+    counts = spark.exact_counts(targets, model, items=ITEMS, exclude=seen, ties=ties, rng=6)
     local = FullComparer(model, ITEMS, seen).compare(*pairs, None)
     assert counts == RankCounts.from_comparisons(local, ties=ties, rng=6, replacement=False)
     if ties == "pessimistic":
-        ranked = exact_ranks(model, *pairs, items=ITEMS, seen=seen, ties=ties)
+        ranked = exact_ranks(model, *pairs, items=ITEMS, exclude=seen, ties=ties)
         assert counts == RankCounts.from_ranks(
             ranked.ranks, items=ranked.items, sampled=ranked.items - 1, replacement=False
         )
 
 
 def test_sampled_evaluation_depends_on_no_partition(targets, pairs, model, seen):
-    options = {"items": ITEMS, "sampled": 9, "seen": seen, "rng": 7}
+    options = {"items": ITEMS, "sampled": 9, "exclude": seen, "rng": 7}
     whole = spark.sampled_counts(targets, model.score, **options)
     cut = spark.sampled_counts(targets.coalesce(1), model.score, **options)
     local = SampledComparer(model.score, ITEMS, 9, True, 7, seen).compare(*pairs, None)
@@ -202,7 +202,7 @@ def test_drawn_items_are_candidates_and_follow_the_design(pairs):
     times = np.bincount(items[:, 1:].ravel(), minlength=ITEMS)
     # Each of the others is drawn 36000 / 59 times; six standard deviations.
     assert np.abs(np.delete(times, target) - 36_000 / 59).max() < 6 * np.sqrt(36_000 / 59)
-    expected = 4000 * Design(ITEMS, 9).pmf(np.arange(1, 11), 20)
+    expected = 4000 * Law(ITEMS, 9).pmf(np.arange(1, 11), 20)
     observed = np.zeros(10)
     observed[cells_.better] = cells_.count
     assert np.abs(observed - expected).max() < 6 * np.sqrt(expected.max())

@@ -10,9 +10,9 @@ import pytest
 
 from tests.engines import cells, need, scored_rows
 from unsample.cli._sql import sql_command
-from unsample.counts import RankCounts
 from unsample.errors import InputError, RankError
-from unsample.frames import DIALECTS, counts_query
+from unsample.evidence import RankCounts
+from unsample.tables.frames import DIALECTS, counts_query
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from unsample.counts import RankCounts
 from unsample.errors import InputError, RankError
-from unsample.ties import TIE_RULES, Comparisons, check_ties, rank_with_ties
+from unsample.evidence import RankCounts
+from unsample.evidence._ties import TIE_RULES, Comparisons, check_ties, rank_with_ties
 
 
 def _of(better, tied, **options):
@@ -154,7 +154,7 @@ def test_ranks_are_drawn_with_the_seed_that_counts_are():
 
 def test_more_random_places_than_fit_are_refused(monkeypatch):
     """Five targets with seven ties need five draws, a hundred with five ties need five, too."""
-    monkeypatch.setattr("unsample.ties._MOST_PLACES", 10)
+    monkeypatch.setattr("unsample.evidence._ties._MOST_PLACES", 10)
     assert _of([0, 1], [7, 5], count=[5, 100]).ranked()["count"].sum() == 105
     more = _of([0, 1], [7, 6], count=[5, 100])
     with pytest.raises(RankError, match=r"optimistic or pessimistic where more than 10 .* got 11"):

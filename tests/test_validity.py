@@ -14,11 +14,11 @@ from benchmarks import verdicts
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
-from unsample.datasets import load_ranks
+from unsample.designs.ranking import sampled_ranks
 from unsample.errors import UnsampleWarning
+from unsample.lab.datasets import load_ranks
+from unsample.law import Law, draw_sampled_ranks
 from unsample.metrics import parse_all
-from unsample.ranking import sampled_ranks
-from unsample.sampling import Design, draw_sampled_ranks
 
 pytestmark = pytest.mark.validity
 
@@ -49,7 +49,7 @@ def _simulate(method: str, size: int, told: Told = TRUTH) -> dict[str, np.ndarra
     truth = unsample.exact(limit, items=ITEMS, metrics=METRICS, resamples=0)
     rows: dict[str, list[tuple[float, ...]]] = {m: [] for m in METRICS}
     for _ in range(size):
-        ranks = Design(ITEMS, SAMPLED).draw(_population(rng), rng=rng)
+        ranks = Law(ITEMS, SAMPLED).draw(_population(rng), rng=rng)
         result = unsample.estimate(
             np.tile(ranks, told.copies),
             items=told.items,
@@ -223,12 +223,12 @@ def test_from_tied_scores_to_metrics_nothing_is_biased(sampled, ledger):
 
 
 def _theta_off_by_one(monkeypatch):
-    right = Design.log_pmf
+    right = Law.log_pmf
 
     def wrong(self, sampled_rank, rank):
         return right(self, sampled_rank, np.minimum(np.asarray(rank, float) + 1.0, self.items))
 
-    monkeypatch.setattr(Design, "log_pmf", wrong)
+    monkeypatch.setattr(Law, "log_pmf", wrong)
     return HONEST
 
 
@@ -259,7 +259,7 @@ def _cell_findings(promise: str, found: list[cells.Cell], *kinds: str) -> list[F
         Finding(
             promise,
             f"{cell.dataset} {cell.protocol} {cell.recommender}, {cell.sampled} sampled, seen "
-            f"{cell.seen}, {cell.metric}",
+            f"{cell.candidates}, {cell.metric}",
             "coverage" if kind == "covered" else kind.replace("covered_", "coverage of "),
             getattr(cell, kind),
             0.93,
@@ -294,10 +294,10 @@ def test_intervals_cover_the_truth_of_real_recommenders(
         itertools.product(("ml-1m", "citeulike-a", "pinterest-20", "yelp"), ("multivae", "neumf"))
     ),
 )
-@pytest.mark.parametrize(("protocol", "seen"), [("everyday", "excluded"), ("paper", "kept")])
-def test_what_is_truly_said_keeps_the_promise(dataset, recommender, protocol, seen, ledger):
+@pytest.mark.parametrize(("protocol", "candidates"), [("everyday", "unseen"), ("paper", "all")])
+def test_what_is_truly_said_keeps_the_promise(dataset, recommender, protocol, candidates, ledger):
     """Rank sets whose intervals were not looked at when shapes were chosen; their slopes were."""
-    found = cells.simulate(dataset, protocol, recommender, 99, seen, simulations(50))
+    found = cells.simulate(dataset, protocol, recommender, 99, candidates, simulations(50))
     promise = "intervals cover when it is truly said what became of seen items"
     keep(ledger(_cell_findings(promise, found, "covered")))
 
@@ -338,9 +338,9 @@ def test_a_wrong_model_fails_the_promise_of_intervals(ledger):
 @pytest.mark.parametrize("dataset", ["ml-1m", "citeulike-a"])
 def test_verdicts_are_right(dataset, protocol, sampled, ledger):
     """What `compare` calls is right; what chance alone would call is not, where K is blind."""
-    for seen in verdicts.SEEN[protocol]:
-        tally = verdicts.tally(dataset, protocol, sampled, seen, simulations(5))
-        setting = f"{dataset} {protocol}, {sampled} sampled, seen {seen or 'not said'}"
+    for candidates in verdicts.CANDIDATES[protocol]:
+        tally = verdicts.tally(dataset, protocol, sampled, candidates, simulations(5))
+        setting = f"{dataset} {protocol}, {sampled} sampled, seen {candidates or 'not said'}"
         called = max(tally.called, 1)
         keep(
             ledger(

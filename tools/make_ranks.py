@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from unsample._files import write_atomically
-from unsample.datasets import Split, standard_split
-from unsample.ranking import exact_ranks, ranks_against
-from unsample.recommenders import create
+from unsample.designs.ranking import exact_ranks, ranks_against
+from unsample.lab.datasets import Split, standard_split
+from unsample.lab.recommenders import create
 
 DATASETS = ("ml-1m", "pinterest-20", "citeulike-a", "yelp")
 RECOMMENDERS = ("ease", "multivae", "neumf", "itemknn", "als")
@@ -30,7 +30,7 @@ CHOSEN_BY_DEFAULT = "ml-1m"
 MOST_EPOCHS = {"multivae": {"epochs": 40, "patience": 5}, "neumf": {"epochs": 30, "patience": 3}}
 LEARNS_ON_DEVICE = ("ease", "multivae", "neumf")
 SEED = 0
-BUNDLED = Path(__file__).parent.parent / "src" / "unsample" / "datasets" / "bundled"
+BUNDLED = Path(__file__).parent.parent / "src" / "unsample" / "lab" / "datasets" / "bundled"
 
 
 def main() -> None:
@@ -70,7 +70,7 @@ def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None
     seconds = time.perf_counter() - start
     users, targets, items = split.target_user, split.target_item, split.train.items
     seen = split.history().matrix()
-    everyday = exact_ranks(model.score_all, users, targets, items=items, seen=seen, rng=SEED)
+    everyday = exact_ranks(model.score_all, users, targets, items=items, exclude=seen, rng=SEED)
     paper = exact_ranks(model.score_all, users, targets, items=items, rng=SEED)
     hyperparameters = (
         model.hyperparameters | {"device": "cpu"} if "device" in chosen else (model.hyperparameters)

@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 import unsample
-from unsample.datasets import load_ranks
 from unsample.errors import UnsampleWarning
-from unsample.report import plot_metric_curve, plot_plan
-from unsample.sampling import draw_sampled_ranks
+from unsample.lab.datasets import load_ranks
+from unsample.law import draw_sampled_ranks
+from unsample.pages import plot_metric_curve, plot_plan
 
 RECOMMENDERS = {
     "ease": "EASE",
@@ -29,12 +29,12 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 METADATA = {"Date": None, "Creator": "unsample"}
 
 
-def estimate_drawn(dataset: str, sampled: int, protocol: str, seen: str | None) -> tuple:
+def estimate_drawn(dataset: str, sampled: int, protocol: str, candidates: str | None) -> tuple:
     """Return an estimate from sampled ranks of EASE, and the full ranks behind it."""
     truth = load_ranks(dataset, "ease", protocol=protocol)
     rng = np.random.default_rng(0)
     drawn = draw_sampled_ranks(truth.ranks, items=truth.items, sampled=sampled, rng=rng)
-    return quiet_estimate(drawn, truth.items, sampled, seen), truth.ranks
+    return quiet_estimate(drawn, truth.items, sampled, candidates), truth.ranks
 
 
 def draw_one_target(ax: Axes, *, items: int = 3706, rank: int = 81, sampled: int = 99) -> None:
@@ -67,7 +67,7 @@ def draw_hit_rates(ax: Axes, sampled: int = 99) -> None:
     for position, name in enumerate(RECOMMENDERS):
         truth = load_ranks("ml-1m", name)
         drawn = draw_sampled_ranks(truth.ranks, items=truth.items, sampled=sampled, rng=0)
-        result = quiet_estimate(drawn, truth.items, sampled, "excluded")["Recall@10"]
+        result = quiet_estimate(drawn, truth.items, sampled, "unseen")["Recall@10"]
         low, high = result.interval()
         exact = float(np.mean(truth.ranks <= 10))
         naive = float(np.mean(drawn <= 10))
@@ -104,25 +104,27 @@ def problem() -> None:
 
 
 def quiet_estimate(
-    drawn: np.ndarray, items: np.ndarray, sampled: int, seen: str | None
+    drawn: np.ndarray, items: np.ndarray, sampled: int, candidates: str | None
 ) -> unsample.Estimates:
     """Return an estimate whose warnings are kept in it alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
-        return unsample.estimate(drawn, items=items, sampled=sampled, seen=seen, resamples=0)
+        return unsample.estimate(
+            drawn, items=items, sampled=sampled, candidates=candidates, resamples=0
+        )
 
 
 def what_can_be_known() -> None:
     """Draw intervals and bounds for 99 and 499 negatives, seen items said and not said."""
     panels = [
         ("99 negatives, nothing said", 99, "everyday", None),
-        ("99 negatives, seen items excluded", 99, "everyday", "excluded"),
-        ("499 negatives, seen items excluded", 499, "everyday", "excluded"),
-        ("99 negatives, seen items kept", 99, "paper", "kept"),
+        ("99 negatives, seen items excluded", 99, "everyday", "unseen"),
+        ("499 negatives, seen items excluded", 499, "everyday", "unseen"),
+        ("99 negatives, seen items kept", 99, "paper", "all"),
     ]
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
-    for ax, (title, sampled, protocol, seen) in zip(axes.flat, panels, strict=True):
-        result, full_ranks = estimate_drawn("ml-1m", sampled, protocol, seen)
+    for ax, (title, sampled, protocol, candidates) in zip(axes.flat, panels, strict=True):
+        result, full_ranks = estimate_drawn("ml-1m", sampled, protocol, candidates)
         plot_metric_curve(result, full_ranks=full_ranks, ax=ax)
         ax.set_title(f"EASE on ml-1m, {title}", fontsize=10)
     figure.savefig(FOLDER / "what-can-be-known.svg", metadata=METADATA)
@@ -138,7 +140,7 @@ def from_printed_numbers() -> None:
     """Draw what four printed numbers tell about the whole curve."""
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
     result = unsample.published(
-        printed, items=3541, sampled=99, users=6040, seen="excluded", method="mle"
+        printed, items=3541, sampled=99, users=6040, candidates="unseen", method="mle"
     )
     full_ranks = np.minimum(load_ranks("ml-1m", "ease").ranks, 3541)
     ax = plot_metric_curve(result, largest=1000, full_ranks=full_ranks)

@@ -8,7 +8,7 @@ from unsample.adapters import cornac as adapter
 
 def their_objects():
     """Split the data and fit a model with Cornac, as you would without unsample."""
-    data = unsample.datasets.synthetic(400, 1000, rng=0)
+    data = unsample.lab.datasets.synthetic(400, 1000, rng=0)
     ratings = [(f"u{u}", f"i{i}", 1.0) for u, i in zip(data.user, data.item, strict=True)]
     method = cornac.eval_methods.RatioSplit(ratings, test_size=0.1, rating_threshold=1.0, seed=1)
     model = cornac.models.BPR(k=16, max_iter=50, seed=1)
@@ -23,7 +23,7 @@ def full_catalogue(model, method):
         task.scorer,
         task.targets,
         items=task.items,
-        seen=task.seen,
+        exclude=task.exclude,
         weights=task.weights,
         design="certified",
     )

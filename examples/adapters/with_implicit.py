@@ -9,8 +9,8 @@ from unsample.adapters import implicit
 
 def their_objects():
     """Fit a model of implicit, as you would without unsample."""
-    data = unsample.datasets.synthetic(400, 1000, rng=0)
-    split = unsample.datasets.leave_random_out(data, rng=0)
+    data = unsample.lab.datasets.synthetic(400, 1000, rng=0)
+    split = unsample.lab.datasets.leave_random_out(data, rng=0)
     train = sparse.csr_matrix(split.train.matrix(), dtype="float32")
     pairs = split.target_user, split.target_item
     test = sparse.csr_matrix(([1.0] * len(pairs[0]), pairs), shape=train.shape)
@@ -23,7 +23,7 @@ def full_catalogue(model, train, test):
     """Ask the model about few items, and know its metrics among all of them."""
     task = implicit.task(model, train, test)
     return unsample.evaluate(
-        task.scorer, task.targets, items=task.items, seen=task.seen, design="certified"
+        task.scorer, task.targets, items=task.items, exclude=task.exclude, design="certified"
     )
 
 

@@ -16,8 +16,8 @@ SAMPLED = 99
 def their_objects():
     """Train a pipeline and score 99 drawn items beside each test item, all with LensKit."""
     rng = np.random.default_rng(0)
-    data = unsample.datasets.synthetic(400, 1000, rng=0)
-    split = unsample.datasets.leave_random_out(data, rng=0)
+    data = unsample.lab.datasets.synthetic(400, 1000, rng=0)
+    split = unsample.lab.datasets.leave_random_out(data, rng=0)
     train = from_interactions_df(
         pd.DataFrame({"user_id": split.train.user, "item_id": split.train.item})
     )
@@ -41,7 +41,7 @@ def full_catalogue(train, test, scored):
     stats = train.user_stats()["item_count"]
     items = {user: train.item_count - count for user, count in stats.items()}
     found = adapter.targets(scored, test, items=items, sampled=SAMPLED)
-    return unsample.estimate(found.counts, metrics=["Recall@50", "NDCG@50"], seen="excluded")
+    return unsample.estimate(found.counts, metrics=["Recall@50", "NDCG@50"], candidates="unseen")
 
 
 def ask_the_pipeline(pipeline, train, test):
@@ -51,7 +51,7 @@ def ask_the_pipeline(pipeline, train, test):
         task.scorer,
         task.targets,
         items=task.items,
-        seen=task.seen,
+        exclude=task.exclude,
         design="certified",
         metrics=["Recall@50", "NDCG@50"],
     )

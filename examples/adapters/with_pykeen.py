@@ -16,7 +16,7 @@ from unsample.adapters import pykeen
 def their_objects():
     """Train a model and evaluate it against 50 negatives with PyKEEN, as you would anyway."""
     random.seed(0)  # PyKEEN draws its negatives with this generator
-    likes = unsample.datasets.synthetic(200, 300, rng=0)
+    likes = unsample.lab.datasets.synthetic(200, 300, rng=0)
     heads, relations, tails = likes.user, np.zeros_like(likes.user), 200 + likes.item
     triples = torch.as_tensor(np.stack([heads, relations, tails], axis=1))
     train, test = CoreTriplesFactory(triples, 500, 1).split([0.9, 0.1], random_state=0)
@@ -36,7 +36,9 @@ def their_objects():
 def full_catalogue(evaluator, train):
     """Tell Hits@K and MRR among all entities from the ranks among 50 negatives."""
     found = pykeen.targets(evaluator, known=train, side="tail")
-    return unsample.estimate(found.counts, metrics=["Hits@10", "Hits@50", "MRR"], seen="excluded")
+    return unsample.estimate(
+        found.counts, metrics=["Hits@10", "Hits@50", "MRR"], candidates="unseen"
+    )
 
 
 def ask_the_model(model, test, train):
@@ -46,7 +48,7 @@ def ask_the_model(model, test, train):
         task.scorer,
         task.targets,
         items=task.items,
-        seen=task.seen,
+        exclude=task.exclude,
         design="certified",
         metrics=["Hits@10", "Hits@50"],
     )

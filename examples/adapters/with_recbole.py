@@ -15,7 +15,7 @@ from unsample.adapters import recbole
 
 def their_objects(folder):
     """Train a model and evaluate it with RecBole against 100 items, as papers do."""
-    data = unsample.datasets.synthetic(400, 1000, rng=0)
+    data = unsample.lab.datasets.synthetic(400, 1000, rng=0)
     rows = [f"u{u}\ti{i}" for u, i in zip(data.user, data.item, strict=True)]
     Path(folder, "toy").mkdir()
     Path(folder, "toy", "toy.inter").write_text("\n".join(["user_id:token\titem_id:token", *rows]))
@@ -44,7 +44,7 @@ def their_objects(folder):
 def full_catalogue(model, test):
     """Tell the metrics among all items from ranks among 100 drawn ones."""
     found = recbole.targets(model, test)
-    return unsample.estimate(found.counts, metrics=["Recall@50", "NDCG@50"], seen="excluded")
+    return unsample.estimate(found.counts, metrics=["Recall@50", "NDCG@50"], candidates="unseen")
 
 
 def from_printed_metrics(results, test):

@@ -11,8 +11,8 @@ from unsample.adapters import rectools
 
 def their_objects():
     """Fit a model of RecTools, as you would without unsample."""
-    data = unsample.datasets.synthetic(400, 1000, rng=0)
-    split = unsample.datasets.leave_random_out(data, rng=0)
+    data = unsample.lab.datasets.synthetic(400, 1000, rng=0)
+    split = unsample.lab.datasets.leave_random_out(data, rng=0)
     train = pd.DataFrame({"user_id": split.train.user, "item_id": split.train.item})
     dataset = Dataset.construct(train.assign(weight=1, datetime="2026-01-01"))
     test = pd.DataFrame({"user_id": split.target_user, "item_id": split.target_item})
@@ -25,7 +25,7 @@ def full_catalogue(model, dataset, test):
     """Ask the model about few items, and know its metrics among all of them."""
     task = rectools.task(model, dataset, test)
     return unsample.evaluate(
-        task.scorer, task.targets, items=task.items, seen=task.seen, design="certified"
+        task.scorer, task.targets, items=task.items, exclude=task.exclude, design="certified"
     )
 
 

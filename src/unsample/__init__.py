@@ -17,86 +17,59 @@ __version__ = "0.1.0"
 
 #: Name -> the module that holds it (None: the name is a module itself).
 _SURFACE = {
-    "Comparison": "comparison",
-    "Design": "sampling",
-    "Estimate": "estimation",
-    "Estimates": "estimation",
-    "Plan": "planning",
-    "Published": "publication",
-    "RankCounts": "counts",
-    "RankDistribution": "distribution",
-    "Shape": "confidence",
+    "Comparison": "answers.comparison",
+    "Estimate": "answers.estimation",
+    "Estimates": "answers.estimation",
+    "Plan": "answers.planning",
+    "Published": "answers.publication",
+    "RankCounts": "evidence",
     "adapters": None,
-    "compare": "comparison",
+    "compare": "answers.comparison",
     "confidence": None,
-    "datasets": None,
-    "estimate": "estimation",
-    "estimators": None,
+    "designs": None,
     "errors": None,
-    "evaluate": "evaluation",
-    "exact": "estimation",
-    "experiment": None,
-    "frames": None,
+    "estimate": "answers.estimation",
+    "estimators": None,
+    "evaluate": "answers.evaluation",
+    "exact": "answers.estimation",
+    "lab": None,
+    "law": None,
     "metrics": None,
-    "plan": "planning",
-    "published": "publication",
-    "ranking": None,
-    "recommenders": None,
-    "report": None,
+    "plan": "answers.planning",
+    "published": "answers.publication",
 }
 
 __all__ = [
     "Comparison",
-    "Design",
     "Estimate",
     "Estimates",
     "Plan",
     "Published",
     "RankCounts",
-    "RankDistribution",
-    "Shape",
     "adapters",
     "compare",
     "confidence",
-    "datasets",
+    "designs",
     "errors",
     "estimate",
     "estimators",
     "evaluate",
     "exact",
-    "experiment",
-    "frames",
+    "lab",
+    "law",
     "metrics",
     "plan",
     "published",
-    "ranking",
-    "recommenders",
-    "report",
 ]
 
 if TYPE_CHECKING:
-    from unsample import (
-        adapters,
-        confidence,
-        datasets,
-        errors,
-        estimators,
-        experiment,
-        frames,
-        metrics,
-        ranking,
-        recommenders,
-        report,
-    )
-    from unsample.comparison import Comparison, compare
-    from unsample.confidence import Shape
-    from unsample.counts import RankCounts
-    from unsample.distribution import RankDistribution
-    from unsample.estimation import Estimate, Estimates, estimate, exact
-    from unsample.evaluation import evaluate
-    from unsample.planning import Plan, plan
-    from unsample.publication import Published, published
-    from unsample.sampling import Design
+    from unsample import adapters, confidence, designs, errors, estimators, lab, law, metrics
+    from unsample.answers.comparison import Comparison, compare
+    from unsample.answers.estimation import Estimate, Estimates, estimate, exact
+    from unsample.answers.evaluation import evaluate
+    from unsample.answers.planning import Plan, plan
+    from unsample.answers.publication import Published, published
+    from unsample.evidence import RankCounts
 
 
 def __getattr__(name: str) -> Any:

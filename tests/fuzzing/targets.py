@@ -21,22 +21,24 @@ from unittest import mock
 import numpy as np
 
 from tests.fuzzing.mutation import Mutator, repacked
-from unsample import estimators, metrics, rankfiles, recommenders
+from unsample import estimators, metrics
 from unsample.adapters import trec
+from unsample.answers.publication._numbers import read_numbers
 from unsample.cli._columns import parse_columns
 from unsample.cli._compare import _models
 from unsample.cli._published import _split
-from unsample.counts import RankCounts
-from unsample.datasets import Interactions, _download, _formats, _registry, load_file
-from unsample.evaluation._checkpoint import Checkpoint, State
-from unsample.experiment import _papers, load_results
-from unsample.experiment._cells import CellResult, Ranks
-from unsample.experiment._folder import RunFolder
-from unsample.experiment._results import SCHEMA, write_json, write_rows
-from unsample.experiment._spec import Spec
-from unsample.frames import _engines, counts_query
-from unsample.publication._numbers import read_numbers
-from unsample.ranking import Tally
+from unsample.designs.ranking import Tally
+from unsample.designs.running._checkpoint import Checkpoint, State
+from unsample.evidence import RankCounts
+from unsample.lab import recommenders
+from unsample.lab.datasets import Interactions, _download, _formats, _registry, load_file
+from unsample.lab.experiment import _papers, load_results
+from unsample.lab.experiment._cells import CellResult, Ranks
+from unsample.lab.experiment._folder import RunFolder
+from unsample.lab.experiment._results import SCHEMA, write_json, write_rows
+from unsample.lab.experiment._spec import Spec
+from unsample.tables import rankfiles
+from unsample.tables.frames import _engines, counts_query
 
 __all__ = ["Target", "all_targets"]
 

@@ -85,7 +85,7 @@ def _write_in_place() -> None:
 
 
 def _register(registry: dict[str, Any], timeout: int) -> None:
-    from unsample.datasets import _download, _registry
+    from unsample.lab.datasets import _download, _registry
 
     _registry._tables = lambda: registry  # noqa: SLF001
     _download._SCHEMES = ("https", "http")  # noqa: SLF001
@@ -133,7 +133,7 @@ def _watch(kill_at: int | None, torn: bool, report: str | None) -> None:
 def _evaluate(path: Path) -> None:
     import numpy as np
 
-    from unsample.evaluation import _checkpoint, evaluate
+    from unsample.answers.evaluation import _checkpoint, evaluate
 
     begin = _checkpoint.Checkpoint.__init__
     begin.__defaults__ = (0.02, *begin.__defaults__[1:])  # write far more often than usual

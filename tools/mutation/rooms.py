@@ -14,14 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "unsample"
 #: The rooms, and the tests that were written for each: they come first.
 ROOMS = {
-    "sampling": ("sampling",),
+    "law": ("sampling", "grid", "distribution"),
     "metrics": ("metrics",),
-    "counts": ("counts",),
-    "distribution": ("distribution",),
-    "simplex": ("simplex", "solvers", "golden"),
+    "evidence": ("counts", "ties"),
+    "estimators/_solvers": ("simplex", "solvers", "golden"),
     "estimators": ("golden", "auto", "estimators", "observed", "repeats", "smooth"),
-    "grid": ("grid",),
-    "ties": ("ties",),
 }
 #: The small, fast tests of these rooms; the doctests of the rooms themselves come on top.
 TESTS = (

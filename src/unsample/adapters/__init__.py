@@ -1,6 +1,6 @@
 """One file for each foreign library or engine; none is imported before it is asked for.
 
-Each turns a library's own objects into ranks (`unsample.counts.Targets`, `RankCounts`) or into a
+Each turns a library's own objects into ranks (`unsample.evidence.Targets`, `RankCounts`) or into a
 `Task` for `unsample.evaluate`; no foreign type leaks inward. `REGISTRY` says what each offers and
 how to install its library.
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, check_integer
+from unsample.designs.ranking import Score, ScoreAll, exact_ranks
+from unsample.designs.ranking._scores import as_scores
 from unsample.errors import DesignError, InputError
-from unsample.ranking import Score, ScoreAll, exact_ranks
-from unsample.ranking._scores import as_scores
-from unsample.ties import Comparisons
+from unsample.evidence._ties import Comparisons
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -35,7 +35,7 @@ class FullComparer:
 
     score_all: ScoreAll
     items: int
-    seen: scipy.sparse.csr_array | None
+    exclude: scipy.sparse.csr_array | None
 
     def compare(
         self, users: IntArray, targets: IntArray, weights: FloatArray | None
@@ -43,7 +43,12 @@ class FullComparer:
         """Return the comparisons of these targets with all their candidates."""
         # The best rank among ties tells how many beat a target, and no rule is applied yet.
         found = exact_ranks(
-            self.score_all, users, targets, items=self.items, seen=self.seen, ties="optimistic"
+            self.score_all,
+            users,
+            targets,
+            items=self.items,
+            exclude=self.exclude,
+            ties="optimistic",
         )
         return Comparisons.of_targets(
             found.ranks - 1,
@@ -67,7 +72,7 @@ class SampledComparer:
     sampled: int
     replacement: bool
     seed: int
-    seen: scipy.sparse.csr_array | None
+    exclude: scipy.sparse.csr_array | None
 
     def __post_init__(self) -> None:
         check_integer("items", self.items, minimum=2, error=DesignError)
@@ -101,10 +106,10 @@ class SampledComparer:
 
     def _excluded(self, user: int, target: int) -> npt.NDArray[np.int64]:
         """Return what may not be drawn, in order: the target, and what the user has seen."""
-        if self.seen is None:
+        if self.exclude is None:
             return np.array([target])
-        start, stop = self.seen.indptr[user : user + 2]
-        return np.union1d(self.seen.indices[start:stop], [target]).astype(np.int64)
+        start, stop = self.exclude.indptr[user : user + 2]
+        return np.union1d(self.exclude.indices[start:stop], [target]).astype(np.int64)
 
     def _draw(self, user: int, target: int, excluded: IntArray) -> IntArray:
         others = self.items - len(excluded)

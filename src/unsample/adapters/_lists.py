@@ -24,9 +24,9 @@ from unsample._checks import (
     check_integer,
 )
 from unsample.adapters._names import as_names, check_alike
-from unsample.counts import Targets
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.ties import check_ties, rank_with_ties
+from unsample.evidence import Targets
+from unsample.evidence._ties import check_ties, rank_with_ties
 
 __all__ = ["EACH", "ListedItems", "rank_in_lists", "whole_tie_rule"]
 

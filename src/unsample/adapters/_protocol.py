@@ -1,6 +1,6 @@
 """What every adapter says of itself, and the two things adapters give.
 
-An adapter gives `unsample.counts.Targets` (ranks that the library's own sampled evaluation made) or
+An adapter gives `unsample.evidence.Targets` (ranks that the library's own sampled evaluation made) or
 a `Task` (a model of the library as something `unsample.evaluate` can ask). Both hold arrays and
 functions of arrays: no type of the library goes further than its adapter.
 """
@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
+from unsample.designs.ranking import FactorScores, Score, ScoreAll
 from unsample.errors import MissingExtraError
-from unsample.ranking import FactorScores, Score, ScoreAll
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -116,7 +116,7 @@ class ModelScores:
 class Task:
     """A model and its test data, as `unsample.evaluate` takes them.
 
-    ``unsample.evaluate(task.scorer, task.targets, items=task.items, seen=task.seen)``
+    ``unsample.evaluate(task.scorer, task.targets, items=task.items, exclude=task.exclude)``
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Task:
         Users and their held-out items, as numbers from 0.
     items
         Number of items in the catalogue.
-    seen
+    exclude
         Users x items matrix of what is no candidate, or None.
     weights
         How much each target counts: each user counts 1 in all.
@@ -137,7 +137,7 @@ class Task:
     scorer: ModelScores | FactorScores
     targets: tuple[IntArray, IntArray]
     items: int
-    seen: scipy.sparse.csr_array | None
+    exclude: scipy.sparse.csr_array | None
     user_ids: npt.NDArray[Any]
     item_ids: npt.NDArray[Any]
 

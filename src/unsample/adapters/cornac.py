@@ -17,8 +17,8 @@ from unsample._checks import IntArray
 from unsample.adapters._pairs import distinct_pairs, seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
 from unsample.adapters._registry import REGISTRY
+from unsample.designs.ranking import FactorScores
 from unsample.errors import InputError
-from unsample.ranking import FactorScores
 
 __all__ = ["task"]
 
@@ -46,7 +46,7 @@ def task(model: Any, method: Any) -> Task:
         scorer=_scores(model, users, items),
         targets=distinct_pairs(*held_out, size=items),
         items=items,
-        seen=seen_matrix(*np.hstack(liked), shape=(users, items)),
+        exclude=seen_matrix(*np.hstack(liked), shape=(users, items)),
         user_ids=np.array(list(test.uid_map))[:users],
         item_ids=np.array(list(test.iid_map))[:items],
     )

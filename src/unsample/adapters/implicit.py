@@ -15,8 +15,8 @@ import numpy.typing as npt
 from unsample._checks import IntArray
 from unsample.adapters._pairs import distinct_pairs, pairs_of, seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
+from unsample.designs.ranking import FactorScores
 from unsample.errors import InputError
-from unsample.ranking import FactorScores
 
 __all__ = ["task"]
 
@@ -39,7 +39,7 @@ def task(model: Any, train: Any, test: Any) -> Task:
         scorer=_scores(model, seen),
         targets=distinct_pairs(held_out.row, held_out.col, size=items),
         items=items,
-        seen=seen_matrix(*seen.nonzero(), shape=seen.shape),
+        exclude=seen_matrix(*seen.nonzero(), shape=seen.shape),
         user_ids=np.arange(users),
         item_ids=np.arange(items),
     )

@@ -19,8 +19,8 @@ from unsample.adapters._names import numbers_of
 from unsample.adapters._pairs import distinct_pairs, seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
 from unsample.adapters._registry import REGISTRY
-from unsample.counts import Targets
 from unsample.errors import InputError
+from unsample.evidence import Targets
 
 __all__ = ["targets", "task"]
 
@@ -88,7 +88,7 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
         scorer=ModelScores(scores.everything, len(item_ids), scores.chosen),
         targets=distinct_pairs(users, chosen, size=len(item_ids)),
         items=len(item_ids),
-        seen=seen_matrix(seen.row, seen.col, shape=(len(user_ids), len(item_ids))),
+        exclude=seen_matrix(seen.row, seen.col, shape=(len(user_ids), len(item_ids))),
         user_ids=user_ids,
         item_ids=item_ids,
     )

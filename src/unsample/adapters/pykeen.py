@@ -18,9 +18,9 @@ from unsample.adapters._lists import whole_tie_rule
 from unsample.adapters._pairs import seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
 from unsample.adapters._registry import REGISTRY
-from unsample.counts import Targets
 from unsample.errors import DesignError, InputError
-from unsample.ties import rank_with_ties
+from unsample.evidence import Targets
+from unsample.evidence._ties import rank_with_ties
 
 __all__ = ["SIDES", "targets", "task"]
 
@@ -94,7 +94,7 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
         scorer=ModelScores(scores.everything, entities, scores.chosen),
         targets=(np.arange(len(questions)), questions.targets),
         items=entities,
-        seen=seen_matrix(row[other], found[other], shape=(len(questions), entities)),
+        exclude=seen_matrix(row[other], found[other], shape=(len(questions), entities)),
         user_ids=questions.names,
         item_ids=np.arange(entities),
     )

@@ -13,8 +13,8 @@ from typing import Any
 
 from unsample._checks import Seed, check_real
 from unsample.adapters._lists import ListedItems, rank_in_lists
-from unsample.counts import Targets
 from unsample.errors import InputError
+from unsample.evidence import Targets
 
 __all__ = ["targets"]
 

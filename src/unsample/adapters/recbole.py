@@ -19,18 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample import publication
 from unsample._checks import IntArray, Seed, as_rng, check_choice
 from unsample.adapters._lists import EACH, whole_tie_rule
 from unsample.adapters._pairs import seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
 from unsample.adapters._registry import REGISTRY
-from unsample.counts import Targets
+from unsample.answers import publication
+from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample.answers.publication import Published
 from unsample.errors import DesignError, InputError
-from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample.evidence import Targets
+from unsample.evidence._ties import rank_with_ties
 from unsample.metrics import Metric
-from unsample.publication import Published
-from unsample.ties import rank_with_ties
 
 __all__ = ["published", "targets", "task"]
 
@@ -115,7 +115,7 @@ def published(
         metrics=metrics,
         method=method,
         replacement=False,
-        seen="kept" if _is_repeatable(loader) else "excluded",
+        candidates="all" if _is_repeatable(loader) else "unseen",
         decimals=loader.config["metric_decimal_place"],
     )
 
@@ -141,7 +141,7 @@ def task(model: Any, loader: Any) -> Task:
         scorer=ModelScores(scores.everything, items, scores.chosen),
         targets=(rows.row, rows.target - 1),
         items=items,
-        seen=rows.seen,
+        exclude=rows.seen,
         user_ids=np.asarray(data.id2token(data.uid_field, rows.interaction[data.uid_field])),
         item_ids=np.asarray(data.id2token(data.iid_field, np.arange(1, items + 1))),
     )

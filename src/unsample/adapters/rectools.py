@@ -15,9 +15,9 @@ from unsample.adapters._lists import ListedItems, rank_in_lists
 from unsample.adapters._names import numbers_of
 from unsample.adapters._pairs import distinct_pairs, seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
-from unsample.counts import Targets
+from unsample.designs.ranking import FactorScores
 from unsample.errors import InputError
-from unsample.ranking import FactorScores
+from unsample.evidence import Targets
 
 __all__ = ["targets", "task"]
 
@@ -91,7 +91,7 @@ def task(model: Any, dataset: Any, interactions: Any) -> Task:
         scorer=_scores(model, dataset, user_ids, item_ids),
         targets=distinct_pairs(users, wanted, size=len(item_ids)),
         items=len(item_ids),
-        seen=seen_matrix(
+        exclude=seen_matrix(
             *dataset.get_user_item_matrix(include_weights=False).nonzero(), shape=shape
         ),
         user_ids=user_ids,

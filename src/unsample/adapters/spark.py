@@ -20,11 +20,11 @@ import numpy.typing as npt
 from unsample import errors
 from unsample._checks import Seed, check_integer, import_extra
 from unsample.adapters._comparers import Comparer, FullComparer, SampledComparer
-from unsample.counts import RankCounts
+from unsample.designs.ranking import Score, ScoreAll
 from unsample.errors import InputError, UnsampleError
-from unsample.frames import spark_session
-from unsample.ranking import Score, ScoreAll
-from unsample.ties import Comparisons
+from unsample.evidence import RankCounts
+from unsample.evidence._ties import Comparisons
+from unsample.tables.frames import spark_session
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -50,7 +50,7 @@ def exact_counts(
     score_all: ScoreAll,
     *,
     items: int,
-    seen: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
+    exclude: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
     user: str = "user",
     target: str = "target",
     weight: str | None = None,
@@ -64,11 +64,11 @@ def exact_counts(
     targets
         A Spark frame with a row for each target.
     score_all
-        Gives the scores of all items for an array of users: a `unsample.ranking.FactorScores`, a
+        Gives the scores of all items for an array of users: a `unsample.designs.ranking.FactorScores`, a
         model's ``score_all``, or any function that can be sent to the workers.
     items
         Number of items in the catalogue.
-    seen
+    exclude
         Sparse users x items matrix of pairs that are no candidates, or None.
     user, target, weight
         Columns of ``targets``: whole numbers that count users and items from 0, and how much a
@@ -77,7 +77,7 @@ def exact_counts(
         The tie rule and its seed; the counts do not depend on the partitions.
     """
     check_integer("items", items, minimum=2, error=errors.DesignError)
-    comparer = FullComparer(score_all, items, _as_rows(seen))
+    comparer = FullComparer(score_all, items, _as_rows(exclude))
     cells = _compare(targets, comparer, [user, target, weight])
     return RankCounts.from_comparisons(cells, ties=ties, rng=rng, replacement=False)
 
@@ -89,7 +89,7 @@ def sampled_counts(
     items: int,
     sampled: int,
     replacement: bool = True,
-    seen: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
+    exclude: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
     user: str = "user",
     target: str = "target",
     weight: str | None = None,
@@ -104,7 +104,7 @@ def sampled_counts(
     item that ties is placed above or below the target on its own, even if it is drawn twice.
     The other parameters are those of `exact_counts`.
     """
-    comparer = SampledComparer(score, items, sampled, replacement, rng, _as_rows(seen))
+    comparer = SampledComparer(score, items, sampled, replacement, rng, _as_rows(exclude))
     cells = _compare(targets, comparer, [user, target, weight])
     return RankCounts.from_comparisons(cells, ties=ties, rng=rng, replacement=replacement)
 

@@ -10,14 +10,14 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from unsample import estimation
 from unsample._checks import check_choice, import_extra
-from unsample.counts import RankCounts
+from unsample.answers import estimation
+from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
 from unsample.errors import RankError, ScoreError
-from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample.evidence import RankCounts
+from unsample.evidence._ties import check_ties
+from unsample.law import Law
 from unsample.metrics import Metric, parse_all
-from unsample.sampling import Design
-from unsample.ties import check_ties
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -69,7 +69,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.design = Design(items, sampled, replacement)
+        self.design = Law(items, sampled, replacement)
         self.metrics = parse_all(metrics)
         self.method = method
         self.ties = check_choice("ties", check_ties(ties), _TIES)

@@ -22,8 +22,8 @@ from unsample._checks import Seed, check_real
 from unsample._files import open_plain
 from unsample.adapters._lists import ListedItems, rank_in_lists
 from unsample.adapters._registry import REGISTRY
-from unsample.counts import Targets
 from unsample.errors import FileError, InputError
+from unsample.evidence import Targets
 
 __all__ = ["targets"]
 

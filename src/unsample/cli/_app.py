@@ -9,19 +9,19 @@ from typing import Annotated
 import typer
 
 from unsample import __version__
-from unsample._text import printable
-from unsample.cli import _datasets
 from unsample.cli._compare import compare_command
 from unsample.cli._doctor import doctor_command
 from unsample.cli._estimate import estimate_command
-from unsample.cli._evaluate import evaluate_command
 from unsample.cli._main import silence_output
 from unsample.cli._manner import colours, complain, listening, say, tracebacks_wanted, with_manner
 from unsample.cli._plan import plan_command
 from unsample.cli._published import published_command
-from unsample.cli._reproduce import reproduce_command
 from unsample.cli._sql import sql_command
 from unsample.errors import OutputError, UnsampleError
+from unsample.lab.cli import _datasets
+from unsample.lab.cli._evaluate import evaluate_command
+from unsample.lab.cli._reproduce import reproduce_command
+from unsample.pages._text import printable
 
 __all__ = ["app", "run"]
 

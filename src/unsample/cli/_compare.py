@@ -6,24 +6,24 @@ from typing import Annotated
 
 import typer
 
-from unsample import comparison
-from unsample._text import comparison_table
+from unsample.answers import comparison
+from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
 from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
+    CandidateItems,
     CatalogueSize,
     Html,
     Metrics,
     SampleSize,
-    SeenItems,
     WithoutReplacement,
     page_written,
     print_warnings,
 )
-from unsample.counts import RankCounts, Targets
 from unsample.errors import InputError
-from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS
-from unsample.rankfiles import read_targets
+from unsample.evidence import RankCounts, Targets
+from unsample.pages._text import comparison_table
+from unsample.tables.rankfiles import read_targets
 
 __all__ = ["compare_command"]
 
@@ -32,7 +32,7 @@ _EPILOG = """
 
 `unsample compare ease=ease.csv als=als.csv --items 3706 --sampled 99 -m NDCG@50`
 
-`unsample compare runs.parquet --by model --items 3706 --sampled 99 --seen excluded --json`
+`unsample compare runs.parquet --by model --items 3706 --sampled 99 --candidates unseen --json`
 
 `unsample compare ease=ease.csv als=als.csv --items 3706 --sampled 99 --html models.html`
 
@@ -54,7 +54,7 @@ def compare_command(
     metric: Metrics = None,
     method: Annotated[str, typer.Option(metavar="METHOD", help="Estimator.")] = DEFAULT_METHOD,
     without_replacement: WithoutReplacement = False,
-    seen: SeenItems = None,
+    candidates: CandidateItems = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column that names the model, in a single file."),
@@ -83,7 +83,7 @@ def compare_command(
         _models(files, by, items, sampled, not without_replacement),
         metrics=metric or DEFAULT_METRICS,
         method=method,
-        seen=seen,
+        candidates=candidates,
         level=level,
         correction=correction,
         against=against,

@@ -19,11 +19,11 @@ from typing import Annotated
 import typer
 
 from unsample import __version__
-from unsample._text import aligned
 from unsample.cli._manner import progress_bar, say
 from unsample.cli._options import AsJson
-from unsample.cli._reproduce import cores
 from unsample.errors import UnsampleError
+from unsample.lab.cli._reproduce import cores
+from unsample.pages._text import aligned
 
 __all__ = ["Finding", "doctor_command", "examine"]
 
@@ -123,7 +123,7 @@ def _package() -> Finding:
 def _self_check() -> Finding:
     """Estimate from a full sample, which must give the exact metric to the last digits."""
     try:
-        from unsample.estimation import estimate
+        from unsample.answers.estimation import estimate
 
         ranks, truth = [1, 2, 3, 40], 0.75
         result = estimate(
@@ -175,7 +175,7 @@ def _library(requirement: _Requirement, *, quick: bool) -> Finding:
 
 def _engines(*, quick: bool) -> Iterator[Finding]:
     """Look at what reads files and frames, Spark with the Java that it needs."""
-    from unsample.frames import ENGINES
+    from unsample.tables.frames import ENGINES
 
     for name in ENGINES:
         module = "pyspark" if name == "spark" else name
@@ -204,7 +204,7 @@ def _java(*, quick: bool) -> Finding:
 
 def _data() -> Iterator[Finding]:
     """Look for the data sets and the ranks that ship."""
-    from unsample import datasets
+    from unsample.lab import datasets
 
     bundled = datasets.bundled_ranks()
     for name in datasets.names():

@@ -8,28 +8,28 @@ from typing import Annotated
 
 import typer
 
-from unsample import estimation
-from unsample._text import estimates_table
+from unsample.answers import estimation
+from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS, Estimates
 from unsample.cli._columns import Columns, parse_columns
 from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
+    CandidateItems,
     CatalogueSize,
     Html,
     Metrics,
     Resamples,
     SampleSize,
-    SeenItems,
     WithoutReplacement,
     page_written,
     print_warnings,
 )
-from unsample.counts import RankCounts
 from unsample.errors import UnsampleWarning
-from unsample.estimation import DEFAULT_METHOD, DEFAULT_METRICS, Estimates
-from unsample.frames import ENGINES, ROWS
-from unsample.rankfiles import FORMATS, read_grouped_counts
-from unsample.ties import TIE_RULES
+from unsample.evidence import RankCounts
+from unsample.evidence._ties import TIE_RULES
+from unsample.pages._text import estimates_table
+from unsample.tables.frames import ENGINES, ROWS
+from unsample.tables.rankfiles import FORMATS, read_grouped_counts
 
 __all__ = ["estimate_command"]
 
@@ -77,7 +77,7 @@ def estimate_command(
             metavar="NAME", help="How items were drawn; only uniform can be estimated from."
         ),
     ] = "uniform",
-    seen: SeenItems = None,
+    candidates: CandidateItems = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Estimate for each value of this column."),
@@ -137,7 +137,7 @@ def estimate_command(
                 metrics=metric or DEFAULT_METRICS,
                 method=method or DEFAULT_METHOD,
                 sampler=sampler,
-                seen=seen,
+                candidates=candidates,
                 resamples=resamples,
                 rng=seed,
             )

@@ -23,11 +23,11 @@ from typing import Annotated, get_type_hints
 import typer
 
 from unsample import __version__
-from unsample._text import printable
+from unsample._progress import terminal_progress
 from unsample.cli._main import interrupted, reader_gone
+from unsample.designs.ranking import Progress
 from unsample.errors import FileError, InputError, OutputError, UnsampleError
-from unsample.ranking import Progress
-from unsample.recommenders import terminal_progress
+from unsample.pages._text import printable
 
 __all__ = [
     "colours",

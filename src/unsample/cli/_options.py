@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unsample._files import check_writable
+from unsample.answers.estimation import DEFAULT_METRICS
 from unsample.cli._manner import log
 from unsample.errors import FileError
-from unsample.estimation import DEFAULT_METRICS
 
 if TYPE_CHECKING:
-    from unsample.report import Result
+    from unsample.pages import Result
 
 __all__ = [
     "AsJson",
+    "CandidateItems",
     "CatalogueSize",
     "Html",
     "Metrics",
     "Resamples",
     "SampleSize",
-    "SeenItems",
     "WithoutReplacement",
     "checked_place",
     "page_written",
@@ -75,11 +75,11 @@ Metrics = Annotated[
 Resamples = Annotated[
     int, typer.Option(metavar="B", help="Bootstrap samples behind the intervals.")
 ]
-SeenItems = Annotated[
+CandidateItems = Annotated[
     str | None,
     typer.Option(
-        "--seen",
-        metavar="excluded|kept",
+        "--candidates",
+        metavar="unseen|all",
         help="Whether items a user has seen were excluded from the candidates or kept among "
         "them. [default: not said, intervals allow for either]",
     ),
@@ -104,7 +104,7 @@ def page_written(result: Result, out: Path | None, *, title: str | None = None) 
     """
     problem = None
     if out is not None:
-        from unsample.report import write_html
+        from unsample.pages import write_html
 
         try:
             write_html(result, out, title=title)

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from unsample.answers.planning import plan
 from unsample.cli._manner import say
 from unsample.cli._options import AsJson, Html, checked_place, page_written
 from unsample.errors import InputError
-from unsample.planning import plan
-from unsample.rankfiles import read_counts
+from unsample.tables.rankfiles import read_counts
 
 __all__ = ["plan_command"]
 
@@ -87,7 +87,7 @@ def plan_command(
         rng=seed,
     )
     if plot is not None:
-        from unsample.report import write_plot
+        from unsample.pages import write_plot
 
         write_plot(result, plot)
     with page_written(result, html):

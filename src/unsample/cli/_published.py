@@ -7,20 +7,20 @@ from typing import Annotated
 
 import typer
 
-from unsample._text import estimates_table
+from unsample.answers.estimation import DEFAULT_METRICS
+from unsample.answers.publication import published
 from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
+    CandidateItems,
     Html,
     Metrics,
-    SeenItems,
     WithoutReplacement,
     page_written,
     print_warnings,
 )
 from unsample.errors import InputError, UnsampleWarning
-from unsample.estimation import DEFAULT_METRICS
-from unsample.publication import published
+from unsample.pages._text import estimates_table
 
 __all__ = ["published_command"]
 
@@ -46,7 +46,7 @@ def published_command(
     ],
     metric: Metrics = None,
     without_replacement: WithoutReplacement = False,
-    seen: SeenItems = None,
+    candidates: CandidateItems = None,
     percent: Annotated[bool, typer.Option("--percent", help="The values are percentages.")] = False,
     decimals: Annotated[
         int | None,
@@ -73,7 +73,7 @@ def published_command(
             users=users,
             metrics=metric or DEFAULT_METRICS,
             replacement=not without_replacement,
-            seen=seen,
+            candidates=candidates,
             percent=percent,
             decimals=decimals,
         )

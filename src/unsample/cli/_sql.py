@@ -8,7 +8,7 @@ import typer
 
 from unsample.cli._columns import Columns, parse_columns
 from unsample.cli._manner import say
-from unsample.frames import DIALECTS, counts_query
+from unsample.tables.frames import DIALECTS, counts_query
 
 __all__ = ["sql_command"]
 

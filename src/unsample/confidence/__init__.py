@@ -5,11 +5,11 @@ from unsample.confidence._evidence import Evidence, evidence_grid
 from unsample.confidence._influence import SamplingError, nudged, sampling_errors
 from unsample.confidence._program import InfeasibleError
 from unsample.confidence._resolution import blind_rank, is_resolved, percentile_interval
-from unsample.confidence._shape import SEEN, SHAPES, Shape, shape_for
+from unsample.confidence._shape import CANDIDATES, SHAPES, Shape, shape_for
 from unsample.confidence._smallest_k import Resolution
 
 __all__ = [
-    "SEEN",
+    "CANDIDATES",
     "SHAPES",
     "AffineBound",
     "Certainty",

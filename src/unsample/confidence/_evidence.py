@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.counts import RankCounts
-from unsample.grid import RankGrid
-from unsample.sampling import Design
+from unsample.evidence import RankCounts
+from unsample.law import Law, RankGrid
 
 __all__ = ["Evidence", "catalogue_sizes", "evidence_grid", "gather"]
 
@@ -183,7 +182,7 @@ def _expected(counts: RankCounts, chosen: BoolArray, ends: IntArray, grid: RankG
     sizes, parts = catalogue_sizes(items, weight, merge=counts.replacement)
     matrix = np.zeros((len(low), len(grid)))
     for size, part in zip(sizes.tolist(), parts, strict=True):
-        one = Design(size, sampled, counts.replacement).matrix(low, high, grid)
+        one = Law(size, sampled, counts.replacement).matrix(low, high, grid)
         # Ranks beyond a user's own catalogue act as its last rank.
         reach = (np.minimum(grid.high, size) - grid.low + 1).clip(min=0)
         one[-1] += 1.0 - reach / grid.width

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.counts import RankCounts
 from unsample.estimators import Observed
-from unsample.simplex import em
+from unsample.estimators._solvers import em
+from unsample.evidence import RankCounts
 
 __all__ = ["SamplingError", "nudged", "sampling_errors"]
 

@@ -22,7 +22,7 @@ from unsample._checks import FloatArray
 from unsample.confidence._evidence import Evidence
 from unsample.confidence._shape import Shape
 from unsample.errors import SolverError
-from unsample.grid import RankGrid
+from unsample.law import RankGrid
 
 __all__ = ["InfeasibleError", "Lowest", "Program"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unsample._checks import FloatArray, check_level
-from unsample.counts import RankCounts
+from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
 __all__ = ["blind_rank", "is_resolved", "percentile_interval"]

@@ -21,7 +21,7 @@ import numpy as np
 from unsample._checks import FloatArray, check_choice, check_real
 from unsample.errors import InputError
 
-__all__ = ["SEEN", "SHAPES", "Shape", "shape_for"]
+__all__ = ["CANDIDATES", "SHAPES", "Shape", "shape_for"]
 
 #: Below this multiple of N/n a shape with ``dents`` lets P(R) rise as steeply as it likes.
 _DENTED = 3.0
@@ -56,11 +56,11 @@ class Shape:
 
     def exponents(self, ranks: FloatArray, blind_rank: float) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and the highest exponent allowed at each rank."""
-        seen = ranks / blind_rank
-        extra = np.sqrt(1.0 + seen) - 1.0 if self.loosens else np.zeros_like(seen)
+        reach = ranks / blind_rank
+        extra = np.sqrt(1.0 + reach) - 1.0 if self.loosens else np.zeros_like(reach)
         highest = self.rise + extra
         if self.dents:
-            highest = np.where(seen < _DENTED, math.inf, highest)
+            highest = np.where(reach < _DENTED, math.inf, highest)
         return -self.fall - extra, highest
 
     def __str__(self) -> str:
@@ -87,15 +87,15 @@ SHAPES: Mapping[str, Shape] = {
 }
 
 #: What the candidates were, and the shape that follows from it.
-SEEN: Mapping[str | None, str] = {"excluded": "power", "kept": "depleted", None: "depleted"}
+CANDIDATES: Mapping[str | None, str] = {"unseen": "power", "all": "depleted", None: "depleted"}
 
 
-def shape_for(shape: str | Shape | None, seen: str | None) -> Shape:
-    """Return the shape asked for by name, or the one that what was ``seen`` implies."""
-    if seen is not None:
-        check_choice("seen", seen, [name for name in SEEN if name is not None])
+def shape_for(shape: str | Shape | None, candidates: str | None) -> Shape:
+    """Return the shape asked for by name, or the one that what was ``candidates`` implies."""
+    if candidates is not None:
+        check_choice("candidates", candidates, [name for name in CANDIDATES if name is not None])
     if shape is None:
-        return SHAPES[SEEN[seen]]
+        return SHAPES[CANDIDATES[candidates]]
     if isinstance(shape, Shape):
         return shape
     return SHAPES[check_choice("shape", shape, SHAPES, error=InputError)]

@@ -11,7 +11,7 @@ from unsample import metrics as _metrics
 from unsample._checks import check_level, check_real
 from unsample.confidence._certainty import Certainty
 from unsample.confidence._resolution import blind_rank
-from unsample.counts import RankCounts
+from unsample.evidence import RankCounts
 
 __all__ = ["Resolution"]
 

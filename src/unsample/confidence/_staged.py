@@ -19,10 +19,9 @@ import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.confidence._evidence import Evidence, catalogue_sizes
-from unsample.counts import RankCounts
 from unsample.errors import DesignError
-from unsample.grid import RankGrid
-from unsample.sampling import Design
+from unsample.evidence import RankCounts
+from unsample.law import Law, RankGrid
 
 __all__ = ["gather_staged"]
 
@@ -66,7 +65,7 @@ class _Stages:
             wide = sizes == sizes.max()
         result = np.zeros(len(grid))
         for items, weight in zip(sizes[wide].tolist(), weights[wide], strict=True):
-            design = Design(items, min(size, items - 1), self.counts.replacement)
+            design = Law(items, min(size, items - 1), self.counts.replacement)
             one = design.matrix(np.array([low]), np.array([high]), grid)[0]
             result += weight / weights[wide].sum() * one
         return result

@@ -14,7 +14,7 @@ from unsample.estimators._base import (
     Evaluation,
     MetricEstimator,
 )
-from unsample.estimators._observed import SEEN, Observed, group_catalogues
+from unsample.estimators._observed import CANDIDATES, Observed, group_catalogues
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators.auto import Auto
 from unsample.estimators.beta import Beta, RecallMap
@@ -27,12 +27,12 @@ from unsample.estimators.smooth import Smooth
 
 __all__ = [
     "BV",
+    "CANDIDATES",
     "CLS",
     "MAP",
     "MES",
     "MLE",
     "REGISTRY",
-    "SEEN",
     "WMLE",
     "Auto",
     "BVwithMES",

@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.counts import DesignCells, RankCounts
-from unsample.distribution import RankDistribution
 from unsample.errors import DesignError, MetricError
 from unsample.estimators._observed import Observed
+from unsample.estimators._solvers import Certificate, Solution, Status
+from unsample.evidence import DesignCells, RankCounts
+from unsample.law import RankDistribution
 from unsample.metrics import Metric
-from unsample.simplex import Certificate, Solution, Status
 
 __all__ = ["DistributionEstimator", "Estimator", "Evaluation", "MetricEstimator"]
 
@@ -102,10 +102,10 @@ class DistributionEstimator(Estimator):
         """Return the mass of each bin, for each histogram."""
 
     def fit(
-        self, counts: RankCounts, *, cutoffs: Iterable[int] = (), seen: str = "excluded"
+        self, counts: RankCounts, *, cutoffs: Iterable[int] = (), candidates: str = "unseen"
     ) -> RankDistribution:
         """Return P(R) learned from the counts; the ranks ``cutoffs`` stand alone in it."""
-        observed = Observed.prepare(counts, cutoffs=cutoffs, seen=seen)
+        observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=candidates)
         distribution = self.evaluate(observed, ()).distribution
         assert distribution is not None
         return distribution

@@ -11,7 +11,7 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.estimators._observed import Observed
 from unsample.estimators.beta import fit_beta, fit_power_law
-from unsample.grid import mean_over
+from unsample.law import mean_over
 
 __all__ = ["BASES", "base_measure"]
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.counts import DesignCells
 from unsample.estimators._observed import Observed, fill_gaps, sharpest_sample
-from unsample.grid import RankGrid
-from unsample.sampling import Design
+from unsample.evidence import DesignCells
+from unsample.law import Law, RankGrid
 
 __all__ = ["Condensed"]
 
@@ -110,7 +109,7 @@ def _pool(
     return matrix, shares
 
 
-def _typical_designs(designs: list[Design], weights: list[float]) -> list[tuple[Design, float]]:
+def _typical_designs(designs: list[Law], weights: list[float]) -> list[tuple[Law, float]]:
     """Return designs with the shares of the targets they stand for.
 
     Catalogues whose sizes the sample cannot tell apart are given their mean size.
@@ -150,7 +149,7 @@ def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
     return np.array([keys[k] for k in zip(cells.low.tolist(), cells.high.tolist(), strict=True)])
 
 
-def _range_matrix(design: Design, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+def _range_matrix(design: Law, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
     """Return P(low <= r <= high | bin), for ranges that cover 1..n.
 
     Ranks beyond this catalogue act as its last one.

@@ -11,8 +11,8 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.estimators._condensed import Condensed
 from unsample.estimators._observed import Observed
-from unsample.grid import RankGrid
-from unsample.simplex import LogDensity, LogDensityFit, Solution
+from unsample.estimators._solvers import LogDensity, LogDensityFit, Solution
+from unsample.law import RankGrid
 
 __all__ = ["Head", "average_curves"]
 

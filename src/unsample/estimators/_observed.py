@@ -14,17 +14,16 @@ from functools import cached_property
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
-from unsample.counts import DesignCells, RankCounts
-from unsample.distribution import bin_weights
 from unsample.errors import DesignError, InputError, RankError
-from unsample.grid import RankGrid
+from unsample.evidence import DesignCells, RankCounts
+from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
-__all__ = ["SEEN", "Observed", "Pool", "fill_gaps", "group_catalogues", "sharpest_sample"]
+__all__ = ["CANDIDATES", "Observed", "Pool", "fill_gaps", "group_catalogues", "sharpest_sample"]
 
 #: What became of the items that a user had seen in training: left out of the candidates (the
 #: everyday protocol), or kept among them (that of Jin et al., AAAI 2021).
-SEEN = ("excluded", "kept")
+CANDIDATES = ("unseen", "all")
 
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which are an order of magnitude slower.
@@ -58,15 +57,15 @@ class Observed:
 
     ``shares`` has one row for each histogram, over the cells of ``counts``, and rows sum to one.
     ``targets`` is the number of targets behind a histogram (the effective one under weights).
-    ``seen`` says whether the candidates were without the items that a user had already seen
-    (``"excluded"``) or with them (``"kept"``, which fills the top with them); only estimators that
+    ``candidates`` says whether the candidates were without the items that a user had already seen
+    (``"unseen"``) or with them (``"all"``, which fills the top with them); only estimators that
     assume something about the top ask for it.
     """
 
     counts: RankCounts
     shares: FloatArray
     grid: RankGrid
-    seen: str = "excluded"
+    candidates: str = "unseen"
 
     @classmethod
     def prepare(
@@ -76,10 +75,10 @@ class Observed:
         resampled: FloatArray | None = None,
         cutoffs: Iterable[int] = (),
         grid: RankGrid | None = None,
-        seen: str = "excluded",
+        candidates: str = "unseen",
     ) -> Observed:
         """Prepare counts and any resamples of their cells, for metrics with these cutoffs."""
-        check_choice("seen", seen, SEEN)
+        check_choice("candidates", candidates, CANDIDATES)
         weights = counts.weight[None, :]
         if resampled is not None:
             weights = np.concatenate([weights, resampled])
@@ -91,7 +90,7 @@ class Observed:
             grid = RankGrid.build(
                 counts.largest_catalogue, sampled=sharpest_sample(counts), cutoffs=cutoffs
             )
-        return cls(counts, shares, grid, seen)
+        return cls(counts, shares, grid, candidates)
 
     @property
     def targets(self) -> float:
@@ -181,7 +180,7 @@ class Observed:
         """Yield the histograms of sampled ranks, pooled over catalogue sizes, by sample size.
 
         For estimators that compare a histogram with its expectation and need every rank 1..n of
-        it, seen or not. The expectation averages over the catalogues of the targets.
+        it, candidates or not. The expectation averages over the catalogues of the targets.
         """
         for sampled in np.unique(self.counts.sampled):
             members = [cells for cells in self.designs if cells.design.sampled == sampled]
@@ -268,8 +267,10 @@ def _positions(
 
 def _pool(observed: Observed, members: list[DesignCells], sampled: int, method: str) -> Pool:
     chosen = observed.counts.sampled == sampled
-    seen = np.unique(np.stack([observed.counts.low[chosen], observed.counts.high[chosen]]), axis=1)
-    low, high = _complete(seen[0], seen[1], sampled + 1, method)
+    present = np.unique(
+        np.stack([observed.counts.low[chosen], observed.counts.high[chosen]]), axis=1
+    )
+    low, high = _complete(present[0], present[1], sampled + 1, method)
     shares = np.zeros((len(observed.shares), len(low)))
     matrix = np.zeros((len(low), len(observed.grid)))
     total = observed.counts.weight[chosen].sum()

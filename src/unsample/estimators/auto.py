@@ -10,9 +10,12 @@ from typing import ClassVar
 from unsample.estimators._base import DistributionEstimator
 from unsample.estimators._curves import Head, average_curves
 from unsample.estimators._observed import Observed
-from unsample.simplex import Solution
+from unsample.estimators._solvers import Solution
 
 __all__ = ["Auto"]
+
+
+_WERE = {"unseen": "no candidates", "all": "candidates too"}
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,8 @@ class _Beliefs:
 #: so that levelling off, and earlier, is more likely, and the top more doubtful.
 _BELIEFS: Mapping[str, _Beliefs] = MappingProxyType(
     {
-        "excluded": _Beliefs((Head(0.0, 0.5), Head(0.15, 0.5)), doubt=0.0),
-        "kept": _Beliefs(
+        "unseen": _Beliefs((Head(0.0, 0.5), Head(0.15, 0.5)), doubt=0.0),
+        "all": _Beliefs(
             (Head(0.0, 0.25), Head(0.1, 0.25), Head(0.3, 0.25), Head(0.6, 0.25)), doubt=0.5
         ),
     }
@@ -47,7 +50,7 @@ class Auto(DistributionEstimator):
     rank h B. The sample sees little above the blind rank B, but the shape just below B tells the
     beliefs apart to some extent: each counts by its evidence. Results say how much.
 
-    With ``seen="excluded"`` h is 0 or 0.15, equally likely before the data. With ``seen="kept"``
+    With ``candidates="unseen"`` h is 0 or 0.15, equally likely before the data. With ``candidates="all"``
     training items fill the top: h is 0, 0.1, 0.3 or 0.6, equally likely, and the curve is taken to
     be known less well above B (third derivative of standard deviation 0.5), so that the hedge
     against relative errors is stronger.
@@ -61,7 +64,8 @@ class Auto(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin, averaged over beliefs and scales."""
-        beliefs = _BELIEFS[observed.seen]
+        beliefs = _BELIEFS[observed.candidates]
         solution = average_curves(observed, beliefs.heads, doubt=beliefs.doubt)
-        assumed = f"{solution.explanation}; assuming that items seen in training were"
-        return replace(solution, explanation=f"{assumed} {observed.seen}")
+        were = _WERE[observed.candidates]
+        text = f"{solution.explanation}; assuming that items seen in training were {were}"
+        return replace(solution, explanation=text)

@@ -9,14 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_choice, check_real
-from unsample.counts import DesignCells
 from unsample.errors import MethodError
 from unsample.estimators._base import DistributionEstimator, MetricEstimator, single_ranks
 from unsample.estimators._observed import Observed
-from unsample.grid import mean_over
+from unsample.estimators._solvers import Certificate, Solution, Status
+from unsample.evidence import DesignCells
+from unsample.law import Law, mean_over
 from unsample.metrics import Metric
-from unsample.sampling import Design
-from unsample.simplex import Certificate, Solution, Status
 
 __all__ = ["Beta", "RecallMap", "fit_beta", "fit_power_law"]
 
@@ -80,7 +79,7 @@ class RecallMap(MetricEstimator):
         """Return whether the metric is a multiple of recall."""
         return metric.family.name in ("Recall", "Precision")
 
-    def mapping(self, design: Design) -> FloatArray:
+    def mapping(self, design: Law) -> FloatArray:
         """Return f(1), ..., f(n) as real ranks that do not decrease."""
         k = np.arange(1, design.n + 1)
         if self.kind == "linear":
@@ -141,7 +140,7 @@ def _sampled_recall(k: IntArray, sampled: int, a: float) -> FloatArray:
     return np.asarray(np.cumsum(a * np.exp(log_terms))[k - 1])
 
 
-def _median_ranks(k: IntArray, design: Design) -> FloatArray:
+def _median_ranks(k: IntArray, design: Law) -> FloatArray:
     """Return for each k the rank R with P(r <= k | R) = 1/2 under the binomial law."""
     from scipy.special import betaincinv
 

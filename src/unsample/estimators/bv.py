@@ -17,9 +17,9 @@ from unsample._checks import FloatArray, check_integer, check_real
 from unsample.errors import MethodError
 from unsample.estimators._base import DistributionEstimator
 from unsample.estimators._observed import Observed
+from unsample.estimators._solvers import Solution
 from unsample.estimators.mes import MES
 from unsample.estimators.mle import MLE
-from unsample.simplex import Solution
 
 __all__ = ["BV", "BVwithMES", "BVwithMLE", "MNwithMES", "MNwithMLE"]
 

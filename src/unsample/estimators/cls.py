@@ -12,8 +12,8 @@ from unsample._checks import check_choice
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator, Evaluation, clipped_to_range, known_values
 from unsample.estimators._observed import Observed
+from unsample.estimators._solvers import Certificate, Status, monotone_least_squares
 from unsample.metrics import Metric
-from unsample.simplex import Certificate, Status, monotone_least_squares
 
 __all__ = ["CLS"]
 

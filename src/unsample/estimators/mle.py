@@ -12,7 +12,7 @@ from unsample.errors import MethodError
 from unsample.estimators._base import DistributionEstimator
 from unsample.estimators._bases import BASES, base_measure
 from unsample.estimators._observed import Observed
-from unsample.simplex import Solution, em, maximum_likelihood
+from unsample.estimators._solvers import Solution, em, maximum_likelihood
 
 __all__ = ["MAP", "MLE", "WMLE"]
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.counts import DesignCells
 from unsample.errors import DesignError
 from unsample.estimators._base import MetricEstimator, single_ranks
+from unsample.estimators._solvers import Certificate, Status
+from unsample.evidence import DesignCells
 from unsample.metrics import Metric
-from unsample.simplex import Certificate, Status
 
 __all__ = ["Naive", "UnbiasedRank"]
 

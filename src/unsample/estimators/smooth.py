@@ -8,7 +8,7 @@ from typing import ClassVar
 from unsample.estimators._base import DistributionEstimator
 from unsample.estimators._curves import Head, average_curves
 from unsample.estimators._observed import Observed
-from unsample.simplex import Solution
+from unsample.estimators._solvers import Solution
 
 __all__ = ["Smooth"]
 

@@ -1,0 +1,1 @@
+"""Answers: `estimate`, `exact`, `evaluate`, `compare`, `plan`, `published`, and their results."""

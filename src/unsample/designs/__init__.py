@@ -1,0 +1,1 @@
+"""How to look at items: designs, and what they need to run on a scorer."""

@@ -1,0 +1,14 @@
+"""`RankCounts`: how many targets were seen at each sampled rank, under each design.
+
+It is the sufficient statistic: every estimator needs these counts and nothing else of the users.
+A cell is (sampled, items, low..high): a design and a sampled rank, or a range of ranks where only
+that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Counts add, so parts
+can be built anywhere and merged.
+
+Weighted targets (several per user, each counting a share) keep the sum of weights and of squared
+weights per cell, which is what a bootstrap needs.
+"""
+
+from unsample.evidence._counts import DesignCells, RankCounts, Targets
+
+__all__ = ["DesignCells", "RankCounts", "Targets"]

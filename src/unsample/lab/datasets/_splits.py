@@ -1,0 +1,296 @@
+"""Splits: which interactions are held out as targets, and what is left to train on.
+
+A user gives targets only if at least one pair is left to train on, and a validation item only if
+another one is left; so the targets are the same with and without validation. All pairs of the other
+users stay in training, and `Split.users_without_target` counts them. Targets whose item is left
+without any training pair are kept, since a full ranking has to face them too, and
+`Split.unseen_targets` counts them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import IntArray, Seed, as_rng, check_integer
+from unsample.errors import DatasetError, InputError
+from unsample.lab.datasets._interactions import Interactions
+from unsample.lab.datasets._load import info, load, load_published_test
+
+if TYPE_CHECKING:
+    import os
+
+    from unsample.lab.datasets._download import Progress
+
+__all__ = [
+    "Split",
+    "leave_latest_out",
+    "leave_published_out",
+    "leave_random_out",
+    "standard_split",
+]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """Training interactions and held-out targets, one row for each target, sorted by user.
+
+    ``validation_user`` and ``validation_item`` are held out from training as well. ``negatives``
+    has a row of published negatives for each target. ``seed`` is the seed, if a number was given.
+    """
+
+    train: Interactions
+    target_user: IntArray
+    target_item: IntArray
+    validation_user: IntArray | None = None
+    validation_item: IntArray | None = None
+    negatives: IntArray | None = None
+    name: str = ""
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.target_user) != len(self.target_item):
+            raise InputError(
+                "target_user and target_item must be equally long, "
+                f"got {len(self.target_user)} and {len(self.target_item)}"
+            )
+        if (self.validation_user is None) != (self.validation_item is None):
+            raise InputError("validation_user and validation_item must be given together")
+        if self.negatives is not None and len(self.negatives) != len(self.target_user):
+            raise InputError(
+                f"negatives must have a row for each of the {len(self.target_user)} targets, "
+                f"got {len(self.negatives)}"
+            )
+
+    @property
+    def complete(self) -> bool:
+        """Return whether this is a split of a whole data set; see `note`."""
+        return self.train.complete
+
+    @property
+    def note(self) -> str:
+        """Return what is missing of the data set."""
+        return self.train.note
+
+    def validation(self) -> Interactions | None:
+        """Return the validation pairs as interactions, or None where none were held out."""
+        if self.validation_user is None or self.validation_item is None:
+            return None
+        return Interactions(
+            self.validation_user, self.validation_item, self.train.users, self.train.items
+        )
+
+    def history(self) -> Interactions:
+        """Return all that was known of the users: training and validation pairs."""
+        held = self.validation()
+        if held is None:
+            return self.train
+        return Interactions(
+            np.concatenate([self.train.user, held.user]),
+            np.concatenate([self.train.item, held.item]),
+            self.train.users,
+            self.train.items,
+        )
+
+    @property
+    def users_without_target(self) -> int:
+        """Return how many users have no target."""
+        return self.train.users - len(np.unique(self.target_user))
+
+    @property
+    def unseen_targets(self) -> int:
+        """Return how many targets are items that nobody has in training."""
+        return int((self.train.count_by_item()[self.target_item] == 0).sum())
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self.target_user):,} targets", f"{len(self.train):,} training pairs"]
+        if self.name:
+            parts.insert(0, self.name)
+        if self.validation_user is not None:
+            parts.append(f"{len(self.validation_user):,} validation pairs")
+        if self.users_without_target:
+            parts.append(f"{self.users_without_target:,} users without a target")
+        if self.unseen_targets:
+            parts.append(f"{self.unseen_targets:,} targets unseen in training")
+        if self.note:
+            parts.append(self.note if self.complete else f"INCOMPLETE: {self.note}")
+        return f"Split({', '.join(parts)})"
+
+
+def standard_split(name: str, *, rng: Seed = 0, validation: bool = True) -> Split:
+    """Split a public data set as it was published, or at random where nothing was published."""
+    if info(name).published_split:
+        return leave_published_out(name, rng=rng, validation=validation)
+    return leave_random_out(load(name), rng=rng, validation=validation)
+
+
+def leave_random_out(
+    interactions: Interactions, per_user: int = 1, *, rng: Seed, validation: bool = False
+) -> Split:
+    """Hold out ``per_user`` items of each user at random, and one more for validation if asked.
+
+    >>> from unsample.lab.datasets import synthetic
+    >>> leave_random_out(synthetic(50, 80, pairs=1000, rng=0), rng=0)
+    Split(synthetic leave-random-out, 50 targets, 950 training pairs)
+    """
+    return _leave_last_out(
+        interactions,
+        as_rng(rng).random(len(interactions)),
+        per_user,
+        validation=validation,
+        name="leave-random-out",
+        seed=_seed(rng),
+    )
+
+
+def leave_latest_out(
+    interactions: Interactions, per_user: int = 1, *, rng: Seed = 0, validation: bool = False
+) -> Split:
+    """Hold out the latest ``per_user`` items of each user, and the one before if asked.
+
+    Items of the same time are ordered at random: by id, the held-out items would lean towards the
+    items that were numbered late. ``rng`` seeds that order.
+    """
+    if interactions.time is None:
+        raise DatasetError(
+            f"{interactions.name or 'interactions'} must have times for leave_latest_out, and has "
+            "none; use leave_random_out"
+        )
+    return _leave_last_out(
+        interactions,
+        _latest_or_random(interactions, rng),
+        per_user,
+        validation=validation,
+        name="leave-latest-out",
+        seed=_seed(rng),
+    )
+
+
+def leave_published_out(
+    name: str,
+    *,
+    rng: Seed = 0,
+    validation: bool = False,
+    cache: str | os.PathLike[str] | None = None,
+    download: bool = True,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> Split:
+    """Load a public data set and hold out the published test item of each user.
+
+    The validation item, if asked for, is each user's latest remaining one (a random one where the
+    data have no times, or where times are equal). ``negatives`` are as published: for 156 users of
+    ml-1m they hold the target itself. A target that the published training file repeats is not in
+    ``train``. The other arguments are those of `load`.
+    """
+    test = load_published_test(
+        name, cache=cache, download=download, verify=verify, progress=progress
+    )
+    interactions = load(name, cache=cache, download=download, verify=verify, progress=progress)
+    known = (test.user < interactions.users) & (test.item < interactions.items)
+    user, item = test.user[known], test.item[known]
+    return _assembled(
+        interactions,
+        np.isin(interactions.pair_keys(), user * interactions.items + item),
+        _latest_or_random(interactions, rng),
+        target_user=user,
+        target_item=item,
+        negatives=None if test.negatives is None else test.negatives[known],
+        validation=validation,
+        name="leave-published-out",
+        seed=_seed(rng),
+    )
+
+
+def _leave_last_out(
+    interactions: Interactions,
+    order: npt.NDArray[Any],
+    per_user: int,
+    *,
+    validation: bool,
+    name: str,
+    seed: int | None,
+) -> Split:
+    """Hold out what comes last in ``order`` among the pairs of each user."""
+    per_user = check_integer("per_user", per_user, minimum=1)
+    held_out = interactions.count_by_user()[interactions.user] > per_user
+    held_out &= _count_after(interactions, order) < per_user
+    if not held_out.any():
+        raise DatasetError(
+            f"{interactions.name or 'interactions'} must have a user with more than {per_user} "
+            f"pairs, to hold out {per_user} and train on the rest, got none; lower per_user"
+        )
+    return _assembled(
+        interactions,
+        held_out,
+        order,
+        target_user=interactions.user[held_out],
+        target_item=interactions.item[held_out],
+        validation=validation,
+        name=name,
+        seed=seed,
+    )
+
+
+def _assembled(
+    interactions: Interactions,
+    held_out: npt.NDArray[np.bool_],
+    order: npt.NDArray[Any],
+    *,
+    target_user: IntArray,
+    target_item: IntArray,
+    negatives: IntArray | None = None,
+    validation: bool,
+    name: str,
+    seed: int | None,
+) -> Split:
+    """Train on what is not held out, less the last pair in ``order`` of each user if asked."""
+    train = interactions.select(~held_out)
+    if not len(train):
+        raise DatasetError(
+            f"{interactions.name or 'interactions'} must have pairs besides the targets, got none: "
+            f"all {len(interactions):,} are held out"
+        )
+    validation_user = validation_item = None
+    if validation:
+        last = train.count_by_user()[train.user] > 1
+        last &= _count_after(train, order[~held_out]) == 0
+        validation_user, validation_item = train.user[last], train.item[last]
+        train = train.select(~last)
+    return Split(
+        train=train,
+        target_user=target_user,
+        target_item=target_item,
+        validation_user=validation_user,
+        validation_item=validation_item,
+        negatives=negatives,
+        name=" ".join(filter(None, [interactions.name, name])),
+        seed=seed,
+    )
+
+
+def _count_after(interactions: Interactions, order: npt.NDArray[Any]) -> IntArray:
+    """Return for each pair how many pairs of its user come after it in ``order``."""
+    rows = np.lexsort((order, interactions.user))
+    end_of_user = np.cumsum(interactions.count_by_user())
+    after = np.empty(len(rows), dtype=np.int64)
+    after[rows] = end_of_user[interactions.user[rows]] - 1 - np.arange(len(rows))
+    return after
+
+
+def _latest_or_random(interactions: Interactions, rng: Seed) -> npt.NDArray[Any]:
+    """Return each pair's place in time, in random order where times are equal or not known."""
+    shuffled = as_rng(rng).random(len(interactions))
+    if interactions.time is None:
+        return shuffled
+    rows = np.lexsort((shuffled, interactions.time))
+    place = np.empty(len(rows), dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    return place
+
+
+def _seed(rng: Seed) -> int | None:
+    return int(rng) if isinstance(rng, int | np.integer) else None

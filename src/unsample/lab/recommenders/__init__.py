@@ -1,0 +1,37 @@
+"""Recommenders behind one protocol: ``fit``, ``score`` of chosen items, ``score_all``.
+
+>>> from unsample.lab.datasets import Interactions
+>>> import numpy as np
+>>> pairs = Interactions(np.array([0, 0, 1]), np.array([0, 1, 1]), users=2, items=3)
+>>> create("popularity").fit(pairs).score_all([0])
+array([[1., 2., 0.]], dtype=float32)
+
+Two rules hold for every recommender. A user without a training item gets the popularity of the
+items as scores. An item that nobody has in training is scored below all others.
+"""
+
+from unsample._progress import terminal_progress
+from unsample.lab.recommenders._als import ALS
+from unsample.lab.recommenders._base import Fitted, Recommender, Training
+from unsample.lab.recommenders._ease import EASE
+from unsample.lab.recommenders._itemknn import ItemKNN
+from unsample.lab.recommenders._multivae import MultiVAE
+from unsample.lab.recommenders._neumf import NeuMF
+from unsample.lab.recommenders._popularity import Popularity
+from unsample.lab.recommenders._registry import REGISTRY, create, load
+
+__all__ = [
+    "ALS",
+    "EASE",
+    "REGISTRY",
+    "Fitted",
+    "ItemKNN",
+    "MultiVAE",
+    "NeuMF",
+    "Popularity",
+    "Recommender",
+    "Training",
+    "create",
+    "load",
+    "terminal_progress",
+]

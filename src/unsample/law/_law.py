@@ -1,0 +1,331 @@
+"""How a global rank becomes a sampled rank: P(r | R).
+
+A target stands at rank R among N items; ``sampled`` of the N - 1 others are drawn uniformly, and
+r - 1 of the drawn items beat the target. With replacement r - 1 is binomial with success
+probability theta = (R - 1) / (N - 1); without replacement it is hypergeometric.
+
+Accuracy. Both laws are written through h(c) = log c! - c log c + c, which stays small, and through
+terms cell * log(cell / expected) whose arguments are formed from an exact integer difference.
+Nothing of the size of log N! is ever subtracted, so the relative error stays near 1e-12 where
+log-gamma formulas lose six digits (N = 10^9). Ranks need not be whole: the bins of a rank grid
+are averaged at fractional ranks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import (
+    LARGEST_CATALOGUE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Seed,
+    as_integer_array,
+    as_rng,
+    check_integer,
+)
+from unsample.errors import DesignError, RankError
+from unsample.law._grid import RankGrid, mean_over
+
+__all__ = ["Law", "draw_sampled_ranks"]
+
+_SAMPLERS_REFUSED = (
+    "only uniform sampling can be estimated from ranks: when items are drawn by popularity, a "
+    "sampled rank tells which share of the *popularity* lies above the target, not how many items "
+    "do, so no function of the ranks can recover R; sample uniformly, or rank the full catalogue"
+)
+
+#: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
+_STIRLING_FROM = 16.0
+#: Bins this wide are looked at in a few places, even where the law is not smooth.
+_WIDE = 64
+#: At least this many ranks at either end are taken to have a law that is not smooth.
+_LEAST_REACH = 64
+#: Standard errors of a rank across which three places do not tell what the law does.
+_TOO_WIDE = 3.0
+#: Minus the logarithm of a probability that is as good as zero.
+_NEVER = 37.0
+#: The hypergeometric law of numpy takes fewer items of either kind than this.
+_MOST_TO_DRAW_FROM = 1_000_000_000
+#: Most numbers in one block when probabilities of ranges of ranks are summed.
+_BLOCK = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A sampled evaluation: ``sampled`` of the other ``items - 1`` items are drawn for a target.
+
+    Parameters
+    ----------
+    items
+        N, the number of candidates a full ranking would have, the target included.
+    sampled
+        How many other items are drawn; the target is ranked among n = sampled + 1.
+    replacement
+        Whether the same item may be drawn twice.
+    sampler
+        ``"uniform"``. Anything else is refused: ranks alone cannot identify R then.
+
+    >>> Law(items=3706, sampled=99).pmf(1, [1, 38, 375]).round(4)
+    array([1.    , 0.3702, 0.    ])
+    """
+
+    items: int
+    sampled: int
+    replacement: bool = True
+    sampler: str = "uniform"
+
+    def __post_init__(self) -> None:
+        items = check_integer(
+            "items",
+            self.items,
+            minimum=2,
+            maximum=LARGEST_CATALOGUE,
+            hint="items counts the whole catalogue, the target included",
+            error=DesignError,
+        )
+        sampled = check_integer(
+            "sampled",
+            self.sampled,
+            minimum=1,
+            hint="sampled counts the drawn items without the target (99, not 100)",
+            error=DesignError,
+        )
+        if self.sampler != "uniform":
+            raise DesignError(
+                f"sampler must be 'uniform', got {self.sampler!r}; {_SAMPLERS_REFUSED}"
+            )
+        if not self.replacement and sampled > items - 1:
+            raise DesignError(
+                f"sampled must be at most items - 1 = {items - 1} without replacement, got "
+                f"{sampled}; check items, or sample with replacement"
+            )
+        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "sampled", sampled)
+        object.__setattr__(self, "replacement", bool(self.replacement))
+
+    @property
+    def n(self) -> int:
+        """Return how many items a target is ranked among, itself included."""
+        return self.sampled + 1
+
+    @property
+    def full(self) -> bool:
+        """Return whether every other item is drawn, so that a sampled rank is the global rank."""
+        return not self.replacement and self.sampled == self.items - 1
+
+    @property
+    def blind_rank(self) -> float:
+        """Return the rank down to which, on average, one sampled item falls: (N - 1) / (n - 1)."""
+        return (self.items - 1) / self.sampled
+
+    def log_pmf(self, sampled_rank: npt.ArrayLike, rank: npt.ArrayLike) -> FloatArray:
+        """Return log P(r | R), broadcasting ``sampled_rank`` against ``rank``."""
+        r = np.asarray(sampled_rank, dtype=np.float64)
+        big_r = np.asarray(rank, dtype=np.float64)
+        log_law = _log_binomial if self.replacement else _log_hypergeometric
+        with np.errstate(divide="ignore", invalid="ignore"):
+            result = log_law(r - 1.0, big_r - 1.0, float(self.sampled), float(self.items - 1))
+        possible = (r >= 1) & (r <= self.n) & (big_r >= 1) & (big_r <= self.items)
+        return np.where(possible, result, -np.inf)
+
+    def pmf(self, sampled_rank: npt.ArrayLike, rank: npt.ArrayLike) -> FloatArray:
+        """Return P(r | R), broadcasting ``sampled_rank`` against ``rank``."""
+        return np.exp(self.log_pmf(sampled_rank, rank))
+
+    def range_pmf(self, low: IntArray, high: IntArray, rank: FloatArray) -> FloatArray:
+        """Return P(low <= r <= high | R): one row for each range, one column for each rank."""
+        low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
+        if np.array_equal(low, high):
+            return self.pmf(low[:, None], rank[None, :])
+        least, most = self._reachable(rank)
+        result = np.zeros((len(low), len(rank)))
+        for row, (first, last) in enumerate(zip(low, high, strict=True)):
+            near = np.flatnonzero((last >= least) & (first <= most))
+            step = max(1, _BLOCK // max(len(near), 1))
+            result[row, near] = sum(
+                self.pmf(
+                    np.arange(start, min(start + step, last + 1))[:, None], rank[None, near]
+                ).sum(axis=0)
+                for start in range(first, last + 1, step)
+            )
+        return result
+
+    def _reachable(self, rank: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the greatest sampled rank that each rank has any chance to give.
+
+        By Bernstein's inequality what is left out has a probability below e^-161, or 1e-70.
+        """
+        share = (rank - 1.0) / (self.items - 1.0)
+        spread = np.sqrt(self.sampled * share * (1.0 - share))
+        middle, reach = 1.0 + self.sampled * share, 18.0 * spread + 110.0
+        return middle - reach, middle + reach
+
+    def matrix(self, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+        """Return the mean of P(low <= r <= high | R) over the ranks of each bin.
+
+        The grid may reach beyond this design's catalogue (users with fewer candidates): ranks
+        above ``items`` are impossible here and count as zeros.
+        """
+        if self.full:
+            return _one_hot_ranges(low, high, grid)
+        reach = np.minimum(grid.high, self.items)
+        inside = grid.low <= self.items
+        result = np.zeros((len(low), len(grid)))
+        result[:, inside] = mean_over(
+            lambda ranks: self.range_pmf(low, high, self._true_ranks(ranks)),
+            grid.low[inside],
+            reach[inside],
+            one_by_one=self._has_kinks(grid.low[inside], reach[inside]),
+        )
+        return np.asarray(result * ((reach - grid.low + 1).clip(min=0) / grid.width))
+
+    @property
+    def _kinks(self) -> float:
+        """Return how far from the first and the last rank the bounds of the law are felt.
+
+        Without replacement r - 1 <= R - 1 and n - r <= N - R. Where a share f of the items is
+        sampled, these bounds are met with probability f^(R-1) and f^(N-R).
+        """
+        if self.replacement:
+            return 0.0
+        return max(_LEAST_REACH, _NEVER / -math.log(self.sampled / (self.items - 1.0)))
+
+    def _true_ranks(self, places: FloatArray) -> FloatArray:
+        """Return the places where a bin is looked at, true ranks where only they have a law."""
+        near = (places <= self._kinks) | (places > self.items - self._kinks)
+        return np.where(near, np.rint(places), places)
+
+    def _has_kinks(self, first: IntArray, last: IntArray) -> BoolArray:
+        """Return the bins over which P(r | R) is not smooth, narrow enough to visit each rank.
+
+        It is not near either end, nor across bins of several standard errors of a rank.
+        """
+        if self.replacement:
+            return np.zeros(len(first), dtype=bool)
+        narrow = last - first < _WIDE
+        near = (first <= self._kinks) | (last > self.items - self._kinks)
+        share = ((first + last) / 2.0 - 1.0) / (self.items - 1.0)
+        left = 1.0 - self.sampled / (self.items - 1.0)
+        error = self.items * np.sqrt(share * (1.0 - share) * left / self.sampled)
+        return np.asarray(narrow & (near | (last - first > _TOO_WIDE * error)))
+
+    def draw(
+        self, ranks: npt.ArrayLike, *, rng: Seed = None, size: tuple[int, ...] = ()
+    ) -> IntArray:
+        """Draw sampled ranks for targets at the given global ranks; ``size`` leads the shape."""
+        return draw_sampled_ranks(
+            ranks,
+            items=self.items,
+            sampled=self.sampled,
+            replacement=self.replacement,
+            rng=rng,
+            size=size,
+        )
+
+
+def draw_sampled_ranks(
+    ranks: npt.ArrayLike,
+    *,
+    items: npt.ArrayLike,
+    sampled: int,
+    replacement: bool = True,
+    rng: Seed = None,
+    size: tuple[int, ...] = (),
+) -> IntArray:
+    """Draw sampled ranks of targets at global ``ranks``; ``items`` may differ by target."""
+    generator = as_rng(rng)
+    given = np.asarray(ranks)
+    better = as_integer_array("ranks", given.ravel()).astype(np.int64).reshape(given.shape) - 1
+    others = np.asarray(items, dtype=np.int64) - 1
+    outside = (better < 0) | (better > others)
+    if outside.any():
+        found = int(np.broadcast_to(better + 1, outside.shape)[outside][0])
+        raise RankError(f"ranks must be in 1..items (1 is the best), got {found}")
+    shape = (*size, *better.shape)
+    if replacement:
+        drawn = generator.binomial(sampled, better / others, size=shape)
+    elif (others < _MOST_TO_DRAW_FROM).all():
+        drawn = generator.hypergeometric(better, others - better, sampled, size=shape)
+    else:
+        drawn = _draw_one_by_one(generator, better, others, sampled, shape)
+    return np.asarray(drawn + 1, dtype=np.int64)
+
+
+def _draw_one_by_one(
+    generator: np.random.Generator,
+    better: IntArray,
+    others: IntArray,
+    sampled: int,
+    shape: tuple[int, ...],
+) -> IntArray:
+    """Return how many better items are drawn, item by item, from catalogues of any size."""
+    drawn = np.zeros(shape, dtype=np.int64)
+    for before in range(sampled):
+        drawn += generator.random(shape) < (better - drawn) / (others - before)
+    return drawn
+
+
+def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float) -> FloatArray:
+    worse = others - better
+    # x minus its mean, from whole numbers: exact below 2^53.
+    difference = (x * others - draws * better) / others
+    deviance = _scaled_log(x, difference, draws * better / others)
+    deviance = deviance + _scaled_log(draws - x, -difference, draws * worse / others)
+    return _h(np.float64(draws)) - _h(x) - _h(draws - x) - deviance
+
+
+def _log_hypergeometric(
+    x: FloatArray, better: FloatArray, draws: float, others: float
+) -> FloatArray:
+    worse, left = others - better, others - draws
+    cells = (
+        (x, better * draws / others, 1.0),
+        (better - x, better * left / others, -1.0),
+        (draws - x, worse * draws / others, -1.0),
+        (worse - draws + x, worse * left / others, 1.0),
+    )
+    difference = (x * others - draws * better) / others
+    margins = _h(better) + _h(worse) + _h(np.float64(draws)) + _h(np.float64(left))
+    result = margins - _h(np.float64(others))
+    impossible = np.zeros(np.broadcast(x, better).shape, dtype=bool)
+    for cell, expected, sign in cells:
+        impossible |= cell < 0
+        kept = np.maximum(cell, 0.0)
+        result = result - _h(kept) - _scaled_log(kept, sign * difference, expected)
+    return np.where(impossible, -np.inf, result)
+
+
+def _scaled_log(cell: FloatArray, difference: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return cell * log(cell / expected), with cell = expected + difference and 0 log 0 = 0."""
+    ratio = difference / expected
+    return np.where(cell > 0, cell * np.log1p(ratio), 0.0)
+
+
+def _h(count: FloatArray | np.float64) -> FloatArray:
+    """Return log c! - c log c + c, which is 0 at c = 0 and grows like log(2 pi c) / 2."""
+    from scipy.special import gammaln
+
+    c = np.asarray(count, dtype=np.float64)
+    small = np.clip(c, 1e-300, _STIRLING_FROM)
+    exact = gammaln(small + 1.0) - small * np.log(small) + small
+    large = np.maximum(c, _STIRLING_FROM)
+    inverse = 1.0 / large
+    square = inverse * inverse
+    series = 1 / 12 - square * (
+        1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square * (1 / 1188)))
+    )
+    stirling = 0.5 * np.log(2.0 * np.pi * large) + inverse * series
+    return np.where(c < _STIRLING_FROM, exact, stirling)
+
+
+def _one_hot_ranges(low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+    """Return the share of each bin's ranks that lies in each range: P(r | R) is 1 when r = R."""
+    first = np.maximum(low[:, None], grid.low)
+    last = np.minimum(high[:, None], grid.high)
+    return np.asarray((last - first + 1).clip(min=0) / grid.width)
