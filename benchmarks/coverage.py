@@ -108,7 +108,7 @@ def settings(args: argparse.Namespace) -> list[tuple[str, str, str, int, str | N
             args.datasets, TRUE_STATEMENTS, args.recommenders, args.sampled
         )
         for candidates in TRUE_STATEMENTS[protocol]
-        if args.both_statements or seen is None
+        if args.both_statements or candidates is None
     ]
 
 
@@ -124,7 +124,7 @@ def summary(cells: list[Cell]) -> str:
         width = np.median([(cell.high - cell.low) / cell.exact for cell in chosen])
         dataset, protocol, sampled, candidates = group
         lines.append(
-            f"{dataset:<13} {protocol:<9} {sampled:>7}  {seen:<9} {len(chosen):>4}  "
+            f"{dataset:<13} {protocol:<9} {sampled:>7}  {candidates!s:<9} {len(chosen):>4}  "
             f"{worst:>14.3f}  {width:>10.2f}"
         )
     for name in ("covered", "covered_these", "covered_bounds"):
