@@ -89,6 +89,10 @@ class Metric:
         """Return the name that parses back to this metric."""
         return self.family.name if self.k is None else f"{self.family.name}@{self.k}"
 
+    def same_as(self, other: Metric) -> bool:
+        """Return whether this is the same metric, however it is spelt."""
+        return self.family is other.family and self.k == other.k
+
     def cutoff(self, items: int) -> int:
         """Return the last rank that counts in a catalogue of this size."""
         return items if self.k is None else min(self.k, items)
