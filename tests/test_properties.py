@@ -23,8 +23,7 @@ from unsample.answers.evaluation import Adaptive
 from unsample.designs.ranking import exact_ranks, sampled_ranks
 from unsample.errors import MetricError, RankError, ScoreError
 from unsample.estimators import Observed
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import TIE_RULES, Comparisons, rank_with_ties
+from unsample.evidence import TIE_RULES, Comparisons, RankCounts, rank_with_ties
 from unsample.law import Law, RankGrid
 from unsample.metrics import parse, parse_all
 

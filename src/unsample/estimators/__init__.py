@@ -15,7 +15,7 @@ from unsample.estimators._base import (
     MetricEstimator,
 )
 from unsample.estimators._base import Evaluation as Fit
-from unsample.estimators._observed import CANDIDATES, Observed, group_catalogues
+from unsample.estimators._observed import CANDIDATES, Observed
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import Certificate
 from unsample.estimators.auto import Auto
@@ -53,7 +53,6 @@ __all__ = [
     "RecallMap",
     "Smooth",
     "UnbiasedRank",
-    "group_catalogues",
     "parse",
     "parse_all",
 ]
