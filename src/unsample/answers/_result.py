@@ -285,24 +285,15 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
-        for entry in self._of_metric(name):
-            if method is None or entry.method == _method_name(method):
+        wanted = find_metric(name, self.metrics)
+        for entry in self.entries:
+            if entry.metric == wanted and method in (None, entry.method, methods):
                 return entry
         raise KeyError(
             f"no estimate of {name}"
             + (f" by {method}" if method else "")
             + f"; there are {', '.join(self)} by {', '.join(self.methods)}"
         )
-
-    def _of_metric(self, name: Any) -> list[Estimate]:
-        exactly = [entry for entry in self.entries if entry.metric.name == str(name)]
-        if exactly:
-            return exactly
-        try:
-            metric = _metrics.parse(name)
-        except MetricError:
-            return []
-        return [entry for entry in self.entries if entry.metric.same_as(metric)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(metric.name for metric in self.metrics)
@@ -333,12 +324,17 @@ class Estimates(Result, Mapping[str, Estimate]):
         }
 
 
-def _method_name(method: str) -> str:
-    """Return the name of a method as estimates have it, however it is spelt."""
+def find_metric(name: Any, metrics: Iterable[Metric]) -> Metric | None:
+    """Return the one of the metrics that has this name, or else the same one under another name."""
+    there = tuple(metrics)
+    for metric in there:
+        if metric.name == str(name):
+            return metric
     try:
-        return str(_estimators.parse(method))
-    except MethodError:
-        return method
+        wanted = _metrics.parse(name)
+    except MetricError:
+        return None
+    return next((metric for metric in there if metric.same_as(wanted)), None)
 
 
 def _one_or_range(values: npt.NDArray[np.int64]) -> int | list[int]:
