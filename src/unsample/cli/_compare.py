@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, comparison
+from unsample.answers import CORRECTIONS, DEFAULT_METHOD, DEFAULT_METRICS, compare
 from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,
@@ -63,7 +63,7 @@ def compare_command(
     ] = 0.95,
     correction: Annotated[
         str,
-        typer.Option(metavar="NAME", help=f"{', '.join(comparison.CORRECTIONS)}."),
+        typer.Option(metavar="NAME", help=f"{', '.join(CORRECTIONS)}."),
     ] = "holm",
     against: Annotated[
         str | None,
@@ -78,7 +78,7 @@ def compare_command(
     as_json: AsJson = False,
 ) -> None:
     """Compare models by their sampled ranks: which is truly better, and how sure that is."""
-    result = comparison.compare(
+    result = compare(
         _models(files, by, items, sampled, not without_replacement),
         metrics=metric or DEFAULT_METRICS,
         method=method,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unsample.answers import Estimates
-from unsample.answers.comparison import Comparison
+from unsample.answers import Comparison
 from unsample.pages import _words
 from unsample.pages._charts import (
     Cell,

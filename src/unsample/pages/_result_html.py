@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 from unsample import __version__
 from unsample._files import write_atomically
 from unsample.answers import Estimates
-from unsample.answers.comparison import Comparison
+from unsample.answers import Comparison
 from unsample.answers.evaluation import Evaluated
 from unsample.answers.planning import Plan
-from unsample.answers.publication import Published
+from unsample.answers import Published
 from unsample.errors import InputError
 from unsample.lab.side_by_side import Evaluation
 from unsample.pages import _result_pages as _pages

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates
 from unsample.answers.evaluation import Evaluated
-from unsample.answers.publication import Published
+from unsample.answers import Published
 from unsample.lab.side_by_side import Evaluation
 from unsample.pages import _words
 from unsample.pages._charts import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unsample.answers import Estimate, Estimates
-    from unsample.answers.comparison import Comparison
+    from unsample.answers import Comparison
     from unsample.lab.side_by_side import Evaluation
 
 __all__ = [
