@@ -121,7 +121,7 @@ def compare(
         estimates[model.name] = found
     if unmatched and paired is None:
         notes.append(
-            f"the models' users do not match one by one ({unmatched}), so they are compared unpaired"
+            f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
         )
     duels = Duels(loaded, estimates, not unmatched, level, against)
     differences, standings = [], []
@@ -192,8 +192,9 @@ class _Given:
         if isinstance(given, Estimates):
             return _evaluated_model(name, given)
         if is_frame(given):
-            design = {"items": self.items, "sampled": self.sampled}
-            given = read_targets(given, **design, replacement=self.replacement)[""]
+            given = read_targets(
+                given, items=self.items, sampled=self.sampled, replacement=self.replacement
+            )[""]
         labels = None
         if not isinstance(given, Targets):
             users = self._users_of(name)
@@ -278,7 +279,8 @@ def _why_unmatched(models: list[Model]) -> str:
     for model in models[1:]:
         rows, others = first.targets, model.targets
         if len(others.ranks) != len(rows.ranks):
-            return f"{len(rows.ranks):,} targets of {first.name} and {len(others.ranks):,} of {model.name}"
+            sizes = f"{len(rows.ranks):,}", f"{len(others.ranks):,}"
+            return f"{sizes[0]} targets of {first.name} and {sizes[1]} of {model.name}"
         if (others.users is None) != (rows.users is None):
             return f"users for only one of {first.name} and {model.name}"
         key, other_key = rows.key, others.key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -158,15 +158,22 @@ def estimate_counts(
     certainty = None
     if not observed.known.all():
         certainty = Certainty.of(observed.counts, cutoffs, question.shape)
-    variation = Refits(observed, question, errors, resamples, rng)
+    fits = {str(each): each.evaluate(observed, question.metrics) for each in question.methods}
+    hidden = [metric.name for metric in question.metrics if not is_resolved(metric, counts)]
     return question.answer(
         Estimates,
         counts,
-        {str(method): method.evaluate(observed, question.metrics) for method in question.methods},
+        fits,
         certainty,
-        variation,
-        resolved=lambda metric: is_resolved(metric, counts),
-        unresolved=_why_unresolved(counts),
+        Refits(observed, question, errors, resamples, rng),
+        hidden,
+        (
+            *resolution_notes(hidden, _why_unresolved(counts)),
+            *(BiasedMethodWarning(each.caution) for each in question.methods if each.caution),
+            *_convergence_notes(fits),
+            *clipping_notes(fits, question.metrics),
+            *_refutation_notes(certainty),
+        ),
     )
 
 
@@ -259,20 +266,17 @@ class Question:
         fits: Mapping[str, Fit],
         certainty: Certainty | None,
         variation: Mapping[str, Variation],
-        *,
-        resolved: Callable[[Metric], bool] = lambda metric: True,
-        unresolved: str = "",
-        refuted: Callable[[Certainty], str] | None = None,
+        unresolved: Collection[str] = (),
+        notes: tuple[UnsampleWarning, ...] = (),
         **more: Any,
     ) -> _Kind:
-        """Put what was found together, with all there is to warn of."""
-        seen = {metric.name: resolved(metric) for metric in self.metrics}
+        """Put what was found together."""
         entries = [
             Estimate(
                 metric,
                 name,
                 float(fit.values[0, place]),
-                seen[metric.name],
+                metric.name not in unresolved,
                 fit.certificate,
                 certainty,
                 fit.clipped[place],
@@ -282,22 +286,14 @@ class Question:
             for name, fit in fits.items()
             for place, metric in enumerate(self.metrics)
         ]
-        notes = (
-            *_resolution_notes([name for name, enough in seen.items() if not enough], unresolved),
-            *(BiasedMethodWarning(each.caution) for each in self.methods if each.caution),
-            *_convergence_notes(fits),
-            *_clipping_notes(fits, self.metrics),
-            *_refutation_notes(certainty, refuted or _why_refuted),
-        )
+        learned = {name: fit.distribution for name, fit in fits.items()}
         return kind(
             entries=tuple(entries),
             counts=counts,
-            distributions={
-                n: f.distribution for n, f in fits.items() if f.distribution is not None
-            },
+            distributions={name: mass for name, mass in learned.items() if mass is not None},
             notes=notes,
             candidates=self.candidates,
-            explanations={n: f.explanation for n, f in fits.items() if f.explanation},
+            explanations={name: fit.explanation for name, fit in fits.items() if fit.explanation},
             **more,
         )
 
@@ -393,7 +389,8 @@ def _why_unresolved(counts: RankCounts) -> str:
     )
 
 
-def _resolution_notes(names: list[str], why: str) -> list[UnsampleWarning]:
+def resolution_notes(names: list[str], why: str) -> list[UnsampleWarning]:
+    """Say which metrics are not resolved, and why."""
     if not names:
         return []
     are = "is" if len(names) == 1 else "are"
@@ -411,7 +408,7 @@ def _convergence_notes(fits: Mapping[str, Fit]) -> list[UnsampleWarning]:
     ]
 
 
-def _clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> list[UnsampleWarning]:
+def clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> list[UnsampleWarning]:
     """Say which values left the range of their metric, and what they were."""
     notes: list[UnsampleWarning] = []
     for name, fit in fits.items():
@@ -430,21 +427,16 @@ def _clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> lis
     return notes
 
 
-def _refutation_notes(
-    certainty: Certainty | None, why: Callable[[Certainty], str]
-) -> list[UnsampleWarning]:
+def _refutation_notes(certainty: Certainty | None) -> list[UnsampleWarning]:
     if certainty is None or certainty.fits():
         return []
-    return [RefutedWarning(why(certainty))]
-
-
-def _why_refuted(certainty: Certainty) -> str:
-    if certainty.shape_in_use() is None:
-        return (
-            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
-            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
-        )
-    return (
+    text = (
         f"the data refute the assumption {certainty.shape}; "
         "the intervals are the bounds that assume nothing"
     )
+    if certainty.shape_in_use() is None:
+        text = (
+            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
+            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
+        )
+    return [RefutedWarning(text)]

@@ -313,7 +313,7 @@ class Paper:
         return every
 
     def _least(self, rows: Sequence[int], weights: FloatArray | None) -> float | None:
-        """Return the least mean weight over histograms with these numbers; None if none has them."""
+        """Return the least mean weight over histograms with these numbers; None without any."""
         from scipy.optimize import linprog
 
         # In half units of the last digit, so that the solver's tolerance is small beside them. A
@@ -332,7 +332,7 @@ class Paper:
             method="highs",
         )
         if result.status == _OPTIMAL:
-            return float(result.fun)
+            return result.fun
         if result.status == _INFEASIBLE:
             return None
         raise SolverError(f"the linear program of a contradiction was not solved: {result.message}")
