@@ -48,7 +48,7 @@ class Model:
         """Return whether each target has a score of its own, which staged samples have not."""
         staged = self.estimates is not None and self.estimates.certainty is not None
         return self.ranks is not None and not (
-            staged and self.estimates.certainty.stop is not None  # type: ignore[union-attr]
+            staged and self.estimates.certainty.counts.stop is not None  # type: ignore[union-attr]
         )
 
 

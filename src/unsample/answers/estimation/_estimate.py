@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -34,8 +35,7 @@ from unsample.errors import (
     UnresolvedWarning,
     UnsampleWarning,
 )
-from unsample.estimators import Estimator, Evaluation, Observed
-from unsample.estimators._solvers import Certificate, Status
+from unsample.estimators import CLOSED_FORM, Estimator, Fit, Observed
 from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import Law, RankDistribution
 from unsample.metrics import Metric
@@ -174,7 +174,7 @@ def quiet_estimate(
     check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
     if stop is not None:
-        stop = check_integer("stop", stop, minimum=1)
+        counts = replace(counts, stop=check_integer("stop", stop, minimum=1))
     assumed = shape_for(shape, candidates)
     for one in methods:
         one.require(wanted)
@@ -187,7 +187,7 @@ def quiet_estimate(
         grouped, resampled=batch, cutoffs=cutoffs, candidates=candidates or EVERYDAY
     )
     evaluations = {str(one): one.evaluate(observed, wanted) for one in methods}
-    certainty = None if observed.known.all() else Certainty.of(grouped, cutoffs, assumed, stop=stop)
+    certainty = None if observed.known.all() else Certainty.of(grouped, cutoffs, assumed)
     notes: tuple[Note, ...] = (
         *_resolution_notes(wanted, counts),
         *((BiasedMethodWarning, one.caution) for one in methods if one.caution),
@@ -264,11 +264,10 @@ def exact(
         resampled=_resample(counts, resamples, rng),
         cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS],
     )
-    closed = Certificate(Status.CLOSED_FORM, 0.0, 0.0, 0.0, 0)
     entries = []
     for metric in wanted:
         values = observed.known_metric(metric)
-        entries.append(Estimate(metric, "exact", float(values[0]), True, closed, values[1:]))
+        entries.append(Estimate(metric, "exact", float(values[0]), True, CLOSED_FORM, values[1:]))
     masses = RankDistribution(observed.grid, observed.known_mass()[0])
     return Estimates(tuple(entries), counts, {"exact": masses})
 
@@ -340,7 +339,7 @@ def _resolution_notes(wanted: tuple[Metric, ...], counts: RankCounts) -> list[No
 
 
 def _solver_notes(
-    evaluations: Mapping[str, Evaluation],
+    evaluations: Mapping[str, Fit],
 ) -> list[Note]:
     notes: list[Note] = []
     for name, evaluation in evaluations.items():
@@ -356,7 +355,7 @@ def _solver_notes(
     return notes
 
 
-def clipping_notes(evaluations: Mapping[str, Evaluation], wanted: tuple[Metric, ...]) -> list[Note]:
+def clipping_notes(evaluations: Mapping[str, Fit], wanted: tuple[Metric, ...]) -> list[Note]:
     """Say which values left the range of their metric, and what they were."""
     notes: list[Note] = []
     for name, evaluation in evaluations.items():

@@ -18,7 +18,7 @@ from unsample._checks import FloatArray
 from unsample.answers._door import page_of
 from unsample.confidence import Certainty, Resolution, SamplingError, percentile_interval
 from unsample.errors import MethodError
-from unsample.estimators._solvers import Certificate
+from unsample.estimators import Certificate
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
@@ -148,7 +148,7 @@ class Estimates(Mapping[str, Estimate]):
         if self.certainty is None:
             return None
         certainty = self.certainty
-        return Certainty.of(certainty.counts, cutoffs, certainty.shape, stop=certainty.stop)
+        return Certainty.of(certainty.counts, cutoffs, certainty.shape)
 
     @property
     def assumes(self) -> str:

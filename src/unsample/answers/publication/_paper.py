@@ -12,7 +12,7 @@ import numpy as np
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray
 from unsample.answers.publication._numbers import Printed, SampledRanks
-from unsample.confidence import Certainty, Evidence, Shape, evidence_grid
+from unsample.confidence import Certainty, MeanLimits, Shape, evidence_grid
 from unsample.evidence import RankCounts
 from unsample.law import Law
 
@@ -106,7 +106,7 @@ class Paper:
         ``histogram`` is a likely one behind the numbers: it tells how much their mean varies.
         """
         grid = evidence_grid(self.counts, sorted(set(cutoffs)))
-        evidence = Evidence(
+        evidence = MeanLimits(
             sampled=self.design.sampled,
             ends=self.ranks.high[:-1],
             observed=histogram,
