@@ -13,7 +13,7 @@ import unsample
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample.answers import published
 from unsample.answers._published import fit_to_means, tilt
-from unsample.confidence import Evidence
+from unsample.confidence import MeanLimits
 from unsample.errors import ContradictionError, InputError, MetricError, RefutedWarning
 from unsample.evidence import RankCounts
 from unsample.law import Law, draw_sampled_ranks
@@ -137,7 +137,7 @@ def test_more_numbers_and_more_digits_narrow_the_limits():
 
 
 def test_known_shares_hide_nothing_and_rounding_hides_a_half_unit():
-    shares = Evidence.of_shares(
+    shares = MeanLimits.of_shares(
         9, np.array([1, 3]), np.array([0.2, 0.3, 0.5]), np.full((3, 4), 1 / 3), 50.0
     )
     assert shares.allowance(np.array([2.0, -1.0])) == 0.0
@@ -154,7 +154,7 @@ def test_the_region_of_a_mean_covers_and_is_wider_than_that_of_an_indicator():
     missed = np.zeros(2)
     for histogram in rng.multinomial(targets, truth, size=600) / targets:
         means = features @ histogram
-        evidence = Evidence(
+        evidence = MeanLimits(
             9, np.arange(1, 4), histogram, np.eye(4), float(targets), features, means, means
         )
         low, high = evidence.region(0.2)

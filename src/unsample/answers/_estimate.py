@@ -36,7 +36,7 @@ from unsample.errors import (
     UnsampleWarning,
 )
 from unsample.estimators import Estimator, Fit, Naive, Observed
-from unsample.evidence import RankCounts, Targets
+from unsample.evidence import RankCounts, Targets, group_catalogues
 from unsample.law import Law, RankDistribution
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
@@ -154,10 +154,10 @@ def estimate_counts(
     check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
     cutoffs = question.cutoffs(counts.largest_catalogue)
-    observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=question.usual_candidates)
-    certainty = None
-    if not observed.known.all():
-        certainty = Certainty.of(observed.counts, cutoffs, question.shape)
+    grouped = group_catalogues(counts)
+    observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=question.usual_candidates)
+    known = bool(counts.known.all())
+    certainty = None if known else Certainty.of(grouped, cutoffs, question.shape)
     fits = {str(each): each.evaluate(observed, question.metrics) for each in question.methods}
     hidden = [metric.name for metric in question.metrics if not is_resolved(metric, counts)]
     return question.answer(

@@ -13,7 +13,7 @@ import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_integer
-from unsample.confidence import Certainty, Evidence, Shape, evidence_grid
+from unsample.confidence import Certainty, MeanLimits, Shape, evidence_grid
 from unsample.errors import ContradictionError, InputError, MetricError, SolverError
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -269,7 +269,7 @@ class Paper:
         """
         grid = evidence_grid(self.counts, sorted(set(cutoffs)))
         kept = list(range(len(self.numbers)) if rows is None else rows)
-        evidence = Evidence(
+        evidence = MeanLimits(
             sampled=self.law.sampled,
             ends=self.high[:-1],
             observed=histogram,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, as_integer_array, check_real
 from unsample.errors import InputError, RankError
-from unsample.estimators.mle import MLE
+from unsample.estimators import MLE
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution, RankGrid, mean_over
 

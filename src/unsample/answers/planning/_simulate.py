@@ -11,8 +11,7 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray
 from unsample.answers.planning._designs import SampledDesign, Seen
 from unsample.answers.planning._guess import Guess, planning_grid
-from unsample.estimators import Observed
-from unsample.estimators.mle import MLE
+from unsample.estimators import MLE, Observed
 from unsample.evidence import RankCounts
 from unsample.law import RankGrid
 from unsample.metrics import Metric
