@@ -116,7 +116,7 @@ class Estimate:
 class Estimates(Mapping[str, Estimate]):
     """Estimates by metric name; with several methods, by ``(metric, method)``.
 
-    Any spelling of a metric finds it: ``result["HR@10"]`` is ``result["Recall@10"]``.
+    Another name of a metric finds it, too: ``result["HR@10"]`` where Recall@10 was asked for.
     """
 
     entries: tuple[Estimate, ...]
