@@ -72,12 +72,11 @@ def as_column(
     values: npt.ArrayLike,
     size: int,
     *,
-    minimum: int = 0,
     error: type[InputError] = DesignError,
 ) -> IntArray:
     """Return one number for each target, from one for all or from as many as there are."""
     if np.ndim(values) == 0:
-        value = check_integer(name, values, minimum=minimum, maximum=LARGEST_CATALOGUE, error=error)
+        value = check_integer(name, values, minimum=0, maximum=LARGEST_CATALOGUE, error=error)
         return np.full(size, value, dtype=np.int64)
     column = as_integer_array(name, values, error=error).astype(np.int64, copy=False)
     if len(column) != size:

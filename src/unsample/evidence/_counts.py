@@ -144,8 +144,8 @@ class RankCounts:
         low = array.astype(np.int64, copy=False)
         weight = as_weights(weights, array.size)
         times = as_column("count", 1 if count is None else count, array.size)
-        drawn = as_column("sampled", sampled, array.size, minimum=1)
-        sizes = as_column("items", items, array.size, minimum=2)
+        drawn = as_column("sampled", sampled, array.size)
+        sizes = as_column("items", items, array.size)
         if stop is None:
             _refuse_swapped(int(sizes.max()), int(drawn.min()))
         return cls(
