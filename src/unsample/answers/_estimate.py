@@ -37,7 +37,7 @@ from unsample.errors import (
 )
 from unsample.estimators import Estimator, Fit, Naive, Observed
 from unsample.evidence import RankCounts, Targets, group_catalogues
-from unsample.law import Law, RankDistribution
+from unsample.law import RankDistribution, check_sampler
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
@@ -77,7 +77,7 @@ def estimate(
     ranks
         The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best;
         or `RankCounts` or `Targets`, which already know ``items`` and ``sampled``; or a data frame
-        of any engine, with a column ``rank`` (or ``user``, ``score`` and ``target``).
+        of any engine, as in `unsample.tables.read_counts`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (where seen items are left out of the candidates, it differs by user).
@@ -117,8 +117,7 @@ def estimate(
     >>> round(result["Recall@50"].value, 1), result["Recall@50"].resolved
     (0.5, True)
     """
-    if sampler != "uniform":
-        Law(items=2, sampled=1, sampler=sampler)
+    check_sampler(sampler)
     result = estimate_counts(
         _as_counts(ranks, items, sampled, weights, users, replacement),
         metrics=metrics,
@@ -365,7 +364,13 @@ def _as_counts(
     if is_frame(ranks):
         if weights is not None or users is not None:
             raise InputError("weights and users must be left out with a frame; give it columns")
-        return read_counts(ranks, items=items, sampled=sampled, replacement=replacement)[""]
+        groups = read_counts(
+            ranks,
+            items=items,  # type: ignore[arg-type]  # read_counts checks it
+            sampled=sampled,  # type: ignore[arg-type]
+            replacement=replacement,
+        )
+        return groups[""]
     for name, value in (("items", items), ("sampled", sampled)):
         if value is None:
             raise DesignError(
