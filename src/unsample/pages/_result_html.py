@@ -39,14 +39,14 @@ def results_html(result: Result, *, title: str | None = None) -> str:
     The page needs no network. Its charts answer to mouse and keyboard, its tables sort, and every
     number of a chart also stands in a table.
     """
-    page = _page_of(result)
+    shown = page(result)
     if title is not None:
-        page = replace(page, title=title)
+        shown = replace(shown, title=title)
     templates = environment()
     style = "".join(templates.get_template(name).render() for name in ("style.css", "result.css"))
     script = templates.loader.get_source(templates, "result.js")[0]
     html: str = templates.get_template("result.html").render(
-        page=page,
+        page=shown,
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -74,7 +74,7 @@ _PAGES: tuple[tuple[type, Callable[[Any], Page]], ...] = (
 )
 
 
-def _page_of(result: Result) -> Page:
+def page(result: Result) -> Page:
     for kind, make in _PAGES:
         if isinstance(result, kind):
             return make(result)

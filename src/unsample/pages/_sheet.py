@@ -1,0 +1,352 @@
+"""A result as a `Sheet`: the lines, tables and notes that text, notebooks, LaTeX and Markdown show.
+
+`sheet` makes one of any result, by its type; other rooms register their own types with
+``sheet.register``. What a sheet looks like is decided in `unsample.pages._render`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+from unsample.answers.comparison import Comparison, Difference, Standing
+from unsample.answers.estimation import Estimate, Estimates
+from unsample.answers.evaluation import Evaluated
+from unsample.answers.planning import Outcome, Plan
+from unsample.answers.publication import Published
+from unsample.errors import InputError
+
+MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it is shown, and its value, by which columns are sorted."""
+
+    text: str
+    value: float | None = None
+    #: Whether it is the best of its column and metric, which papers set in bold.
+    best: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+#: What stands in a table: words, flush left, or a number, flush right.
+Cell: TypeAlias = str | Number
+Columns: TypeAlias = Mapping[str, Callable[[Row], Cell]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells below names of columns; ``identity`` is the table's name on a page."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    identity: str = ""
+
+    @classmethod
+    def of(
+        cls, rows: Iterable[Row], columns: Columns[Row], caption: str = "", identity: str = ""
+    ) -> Table:
+        """Return the table whose columns are these functions of the rows."""
+        cells = tuple(tuple(column(row) for column in columns.values()) for row in rows)
+        return cls(tuple(columns), cells, caption, identity)
+
+    @property
+    def align(self) -> tuple[str, ...]:
+        """Return ``"l"`` for each column of words and ``"r"`` for each column of numbers."""
+        first = self.rows[0] if self.rows else ("",) * len(self.columns)
+        return tuple("r" if isinstance(cell, Number) else "l" for cell in first)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a result says, in the order in which it says it."""
+
+    title: tuple[str, ...]
+    tables: tuple[Table, ...]
+    #: Paragraphs below the tables; their lines stay lines.
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    #: What a person would write into a paper; above the tables.
+    verdicts: tuple[str, ...] = ()
+
+
+@functools.singledispatch
+def sheet(result: object) -> Sheet:
+    """Return what a result says as lines, tables and notes.
+
+    It takes what `estimate`, `exact`, `evaluate`, `compare`, `published` and `plan` return, or a
+    mapping of names to estimates.
+    """
+    raise InputError(not_a_result(result))
+
+
+def not_a_result(result: object) -> str:
+    """Return the message for what no page can show."""
+    return (
+        "result must be what estimate, exact, compare, evaluate, published or plan return, or a "
+        f"mapping of names to estimates, got {type(result).__name__}"
+    )
+
+
+@sheet.register
+def _(result: Sheet) -> Sheet:
+    return result
+
+
+# --- estimates ---------------------------------------------------------------------------------
+
+
+@sheet.register
+def _(result: Estimates) -> Sheet:
+    return Sheet(
+        title=(heading(result),),
+        tables=(Table.of(result.entries, estimate_columns(result)),),
+        notes=(_limits_explained(result),),
+        warnings=result.warnings,
+    )
+
+
+@sheet.register
+def _(result: Published) -> Sheet:
+    printed = f"from {', '.join(map(str, result.numbers))}"
+    return replace(sheet.dispatch(Estimates)(result), title=(printed, heading(result)))
+
+
+@sheet.register
+def _(result: Evaluated) -> Sheet:
+    below = sheet(result.estimates)
+    return replace(below, title=(result.cost, *below.title), warnings=result.warnings)
+
+
+@sheet.register
+def _(result: Mapping) -> Sheet:  # type: ignore[type-arg]
+    groups = check_groups(result)
+    rows = [(name, entry) for name, held in groups.items() for entry in held.entries]
+    first = next(iter(groups.values()))
+    columns: dict[str, Callable[[tuple[str, Estimate]], Cell]] = {"group": lambda row: row[0]}
+    for name, column in estimate_columns(first).items():
+        columns[name] = lambda row, column=column: column(row[1])  # type: ignore[misc]
+    return Sheet(
+        title=tuple(f"{name}: {heading(held)}" for name, held in groups.items()),
+        tables=(Table.of(rows, columns),),
+        notes=(_limits_explained(first),),
+        warnings=tuple(dict.fromkeys(text for held in groups.values() for text in held.warnings)),
+    )
+
+
+def check_groups(result: Mapping[Any, Any]) -> dict[str, Estimates]:
+    """Return estimates by the name of their group, if that is what a mapping holds."""
+    if not result or not all(isinstance(held, Estimates) for held in result.values()):
+        raise InputError(not_a_result(result))
+    return {str(name): held for name, held in result.items()}
+
+
+def estimate_columns(result: Estimates) -> dict[str, Callable[[Estimate], Cell]]:
+    """Return the columns of estimates, with the truth beside them where it is known."""
+    columns: dict[str, Callable[[Estimate], Cell]] = {
+        "metric": lambda entry: entry.metric.name,
+        "method": lambda entry: entry.method,
+        "estimate": lambda entry: _fixed(entry.value),
+        "95 % interval": lambda entry: _range(*entry.interval()),
+        "bounds": lambda entry: _range(*entry.bounds()),
+        "health": health,
+    }
+    return beside_truth(columns, result, _fixed)
+
+
+def beside_truth(
+    columns: dict[str, Callable[[Estimate], Cell]],
+    result: Estimates,
+    shown: Callable[[float], Cell],
+) -> dict[str, Callable[[Estimate], Cell]]:
+    """Return the columns with the exact value and the error beside the estimate, if known."""
+    truth: Mapping[str, float] = getattr(result, "truth", None) or {}
+    if not truth:
+        return columns
+
+    def off_by(entry: Estimate) -> Cell:
+        exact = truth[entry.metric.name]
+        if not exact > 0:
+            return Number(DASH)
+        error = entry.value / exact - 1.0
+        return Number(f"{100 * error:+.0f} %", error)
+
+    beside: dict[str, Callable[[Estimate], Cell]] = {}
+    for name, column in columns.items():
+        if name == "estimate":
+            beside["exact"] = lambda entry: shown(truth[entry.metric.name])
+        beside[name] = column
+        if name == "estimate":
+            beside["off by"] = off_by
+    return beside
+
+
+def heading(result: Estimates) -> str:
+    """Return one line that says what the estimates are based on."""
+    counts = result.counts
+    items, sampled = _span(counts.items), _span(counts.sampled)
+    if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
+        return f"{counts.total:,} targets ranked among all {items} items"
+    how = "with" if counts.replacement else "without"
+    return f"{counts.total:,} targets, {sampled} of {items} items sampled {how} replacement"
+
+
+def health(entry: Estimate) -> str:
+    """Return in words whether the value may be relied on."""
+    if not entry.credible:
+        return "OUTSIDE its interval"
+    known = "resolved" if entry.resolved else "NOT RESOLVED"
+    return f"{known}, clipped" if entry.clipped else known
+
+
+def _limits_explained(result: Estimates) -> str:
+    """Return what interval and bounds mean, and what the methods chose."""
+    chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
+    if result.certainty is None:
+        text = "interval: how far the values would move with other users like these (bootstrap)"
+        return "\n".join([text, *chosen])
+    lines = [f"interval: holds the true value, bias included, assuming {result.assumes}"]
+    if result.candidates is None and result.certainty.shape.dents:
+        lines.append("          (candidates not given: allows for unseen items only, and for all)")
+    return "\n".join([*lines, "bounds:   hold it whatever P(R) is", *chosen])
+
+
+# --- comparisons -------------------------------------------------------------------------------
+
+
+@sheet.register
+def _(result: Comparison) -> Sheet:
+    shown = result.excerpt()
+    interval = f"{100 * result.level:g} % interval"
+    standings: Columns[Standing] = {
+        "metric": lambda row: row.metric,
+        "model": lambda row: row.model,
+        "estimate": lambda row: _fixed(row.value, best=_is_best(shown, row)),
+        interval: lambda row: _range(row.low, row.high),
+        "place": lambda row: Number(str(row.place), row.place),
+        "best": lambda row: chances(row.least, row.most),
+        "if alike": lambda row: chances(row.if_alike, row.if_alike),
+    }
+    differences: Columns[Difference] = {
+        "metric": lambda row: row.metric,
+        "a - b": lambda row: f"{row.a} - {row.b}",
+        "difference": lambda row: Number(f"{row.value:+.4f}", row.value),
+        "interval": lambda row: f"{row.low:+.4f} .. {row.high:+.4f}",
+        "a better": lambda row: chances(row.least, row.most),
+        "if alike": lambda row: chances(row.if_alike, row.if_alike),
+        "p": lambda row: p_value(row.p_value),
+        "winner": lambda row: row.winner or "cannot tell",
+    }
+    left_out = ()
+    if len(shown.models) < len(result.models):
+        left_out = (
+            f"... the highest estimates of {len(result.models):,} models; the JSON output and "
+            "to_frame hold all of them",
+        )
+    return Sheet(
+        title=(f"{len(result.models)} models, {comparison_heading(result)}",),
+        verdicts=result.sentences(),
+        tables=(
+            Table.of(shown.standings, standings, "Models"),
+            Table.of(shown.differences, differences, "Differences"),
+        ),
+        notes=(*left_out, _COMPARISON_EXPLAINED),
+        warnings=result.warnings,
+    )
+
+
+_COMPARISON_EXPLAINED = (
+    "best, a better: the chance, from the least to the most that agree with the data\n"
+    "if alike:       the chance if sampling misleads about all models alike"
+)
+
+
+def comparison_heading(result: Comparison) -> str:
+    """Return what the models were evaluated on, and how they were compared."""
+    how = "user by user" if result.paired else "unpaired"
+    return f"{heading(next(iter(result.estimates.values())))}, compared {how}"
+
+
+def chances(least: float, most: float) -> Number:
+    """Return a chance, or the least and the greatest one, in per cent."""
+    low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
+    return Number(f"{low} %" if low == high else f"{low} to {high} %", least)
+
+
+def p_value(value: float) -> Number:
+    """Return a p-value to three decimals."""
+    return Number("<0.001" if value < 0.001 else f"{value:.3f}", value)
+
+
+def _is_best(result: Comparison, row: Standing) -> bool:
+    return row.value == max(held.value for held in result.standings if held.metric == row.metric)
+
+
+# --- plans -------------------------------------------------------------------------------------
+
+
+@sheet.register
+def _(result: Plan) -> Sheet:
+    return Sheet(
+        title=(plan_heading(result), f"guess: {result.guess}"),
+        tables=(Table.of(result.outcomes, plan_columns(result)),),
+        notes=(
+            "error: root mean square, relative to the metric of these users ranked in full",
+            result.recommendation,
+        ),
+        warnings=tuple(getattr(result, "warnings", ())),
+    )
+
+
+def plan_heading(result: Plan) -> str:
+    """Return what the plan is for."""
+    users, items = f"{result.users:,} users", f"{result.items:,} items"
+    return f"{users}, {items}, {result.metric} about {result.value:.4f}"
+
+
+def plan_columns(result: Plan) -> Columns[Outcome]:
+    """Return the columns of designs; errors are relative to the metric."""
+    return {
+        "design": lambda row: row.design,
+        "items per user": lambda row: _whole(row.cost),
+        "of all": lambda row: _percent(row.cost / result.items),
+        "bias": lambda row: _percent(row.bias / result.value, sign="+"),
+        "sd": lambda row: _percent(row.sd / result.value),
+        "error": lambda row: _percent(row.rmse / result.value),
+        f"items for {_percent(result.precision)}": lambda row: _whole(result.needed[row.design]),
+        "setting": lambda row: row.setting,
+    }
+
+
+def _whole(value: float) -> Number:
+    return Number(f"{value:,.0f}", value)
+
+
+def _percent(share: float, sign: str = "") -> Number:
+    """Return a share in per cent, with more digits where it is small."""
+    digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
+    return Number(f"{100.0 * share:{sign}.{digits}f} %", share)
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def _fixed(value: float, *, best: bool = False) -> Number:
+    return Number(f"{value:.4f}", value, best)
+
+
+def _range(low: float, high: float) -> str:
+    return "none (nothing varies)" if math.isnan(low) else f"{low:.4f} .. {high:.4f}"
+
+
+def _span(values: Any) -> str:
+    low, high = int(values.min()), int(values.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
