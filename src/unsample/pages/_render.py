@@ -195,4 +195,3 @@ def _cells(cells: Iterable[Cell], escaped: Callable[[str], str], bold: str) -> l
     """Return escaped cells, the best of them bold."""
     texts = ((escaped(str(cell)), isinstance(cell, Number) and cell.best) for cell in cells)
     return [bold % text if best else text for text, best in texts]
-

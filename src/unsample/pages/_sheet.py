@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from unsample.answers.comparison import Comparison, Difference, Standing
 from unsample.answers.estimation import Estimate, Estimates
@@ -108,7 +108,7 @@ def _(result: Sheet) -> Sheet:
 def _(result: Estimates) -> Sheet:
     return Sheet(
         title=(heading(result),),
-        tables=(Table.of(result.entries, estimate_columns(result)),),
+        tables=(estimates_table({"": result}),),
         notes=(_limits_explained(result),),
         warnings=result.warnings,
     )
@@ -129,15 +129,10 @@ def _(result: Evaluated) -> Sheet:
 @sheet.register
 def _(result: Mapping) -> Sheet:  # type: ignore[type-arg]
     groups = check_groups(result)
-    rows = [(name, entry) for name, held in groups.items() for entry in held.entries]
-    first = next(iter(groups.values()))
-    columns: dict[str, Callable[[tuple[str, Estimate]], Cell]] = {"group": lambda row: row[0]}
-    for name, column in estimate_columns(first).items():
-        columns[name] = lambda row, column=column: column(row[1])  # type: ignore[misc]
     return Sheet(
         title=tuple(f"{name}: {heading(held)}" for name, held in groups.items()),
-        tables=(Table.of(rows, columns),),
-        notes=(_limits_explained(first),),
+        tables=(estimates_table(groups),),
+        notes=(_limits_explained(next(iter(groups.values()))),),
         warnings=tuple(dict.fromkeys(text for held in groups.values() for text in held.warnings)),
     )
 
@@ -149,44 +144,44 @@ def check_groups(result: Mapping[Any, Any]) -> dict[str, Estimates]:
     return {str(name): held for name, held in result.items()}
 
 
-def estimate_columns(result: Estimates) -> dict[str, Callable[[Estimate], Cell]]:
-    """Return the columns of estimates, with the truth beside them where it is known."""
-    columns: dict[str, Callable[[Estimate], Cell]] = {
-        "metric": lambda entry: entry.metric.name,
-        "method": lambda entry: entry.method,
-        "estimate": lambda entry: _fixed(entry.value),
-        "95 % interval": lambda entry: _range(*entry.interval()),
-        "bounds": lambda entry: _range(*entry.bounds()),
-        "health": health,
+def estimates_table(
+    results: Mapping[str, Estimates], caption: str = "", *, standard_errors: bool = False
+) -> Table:
+    """Return all estimates, by group where these have names, and the truth where it is known."""
+    columns: dict[str, Callable[[_Row], Cell]] = {
+        "group": lambda row: row.group,
+        "metric": lambda row: row.entry.metric.name,
+        "method": lambda row: row.entry.method,
+        "exact": lambda row: number(row.truth),
+        "estimate": lambda row: number(row.entry.value),
+        "off by": lambda row: _percent(_relative_error(row.entry.value, row.truth), "+"),
+        "95 % interval": lambda row: _range(*row.entry.interval()),
+        "bounds": lambda row: _range(*row.entry.bounds()),
+        "standard error": lambda row: number(row.entry.standard_error),
+        "health": lambda row: health(row.entry),
     }
-    return beside_truth(columns, result, _fixed)
+    rows = [
+        _Row(group, entry, held.truth.get(entry.metric.name, math.nan))
+        for group, held in results.items()
+        for entry in held.entries
+    ]
+    if "" in results:
+        del columns["group"]
+    if not any(held.truth for held in results.values()):
+        del columns["exact"], columns["off by"]
+    if not standard_errors:
+        del columns["standard error"]
+    return Table.of(rows, columns, caption, "estimates")
 
 
-def beside_truth(
-    columns: dict[str, Callable[[Estimate], Cell]],
-    result: Estimates,
-    shown: Callable[[float], Cell],
-) -> dict[str, Callable[[Estimate], Cell]]:
-    """Return the columns with the exact value and the error beside the estimate, if known."""
-    truth: Mapping[str, float] = getattr(result, "truth", None) or {}
-    if not truth:
-        return columns
+class _Row(NamedTuple):
+    group: str
+    entry: Estimate
+    truth: float
 
-    def off_by(entry: Estimate) -> Cell:
-        exact = truth[entry.metric.name]
-        if not exact > 0:
-            return Number(DASH)
-        error = entry.value / exact - 1.0
-        return Number(f"{100 * error:+.0f} %", error)
 
-    beside: dict[str, Callable[[Estimate], Cell]] = {}
-    for name, column in columns.items():
-        if name == "estimate":
-            beside["exact"] = lambda entry: shown(truth[entry.metric.name])
-        beside[name] = column
-        if name == "estimate":
-            beside["off by"] = off_by
-    return beside
+def _relative_error(value: float, truth: float) -> float:
+    return value / truth - 1.0 if truth > 0.0 else math.nan
 
 
 def heading(result: Estimates) -> str:
@@ -229,36 +224,36 @@ def _(result: Comparison) -> Sheet:
     standings: Columns[Standing] = {
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
-        "estimate": lambda row: _fixed(row.value, best=_is_best(shown, row)),
+        "estimate": lambda row: number(row.value, best=_is_best(shown, row)),
         interval: lambda row: _range(row.low, row.high),
         "place": lambda row: Number(str(row.place), row.place),
-        "best": lambda row: chances(row.least, row.most),
-        "if alike": lambda row: chances(row.if_alike, row.if_alike),
+        "best": lambda row: _chances(row.least, row.most),
+        "if alike": lambda row: _chances(row.if_alike, row.if_alike),
     }
     differences: Columns[Difference] = {
         "metric": lambda row: row.metric,
         "a - b": lambda row: f"{row.a} - {row.b}",
-        "difference": lambda row: Number(f"{row.value:+.4f}", row.value),
-        "interval": lambda row: f"{row.low:+.4f} .. {row.high:+.4f}",
-        "a better": lambda row: chances(row.least, row.most),
-        "if alike": lambda row: chances(row.if_alike, row.if_alike),
-        "p": lambda row: p_value(row.p_value),
+        "difference": lambda row: number(row.value, "+"),
+        "interval": lambda row: _range(row.low, row.high, "+"),
+        "a better": lambda row: _chances(row.least, row.most),
+        "if alike": lambda row: _chances(row.if_alike, row.if_alike),
+        "p": lambda row: Number(_p_value(row.p_value), row.p_value),
         "winner": lambda row: row.winner or "cannot tell",
     }
-    left_out = ()
-    if len(shown.models) < len(result.models):
-        left_out = (
-            f"... the highest estimates of {len(result.models):,} models; the JSON output and "
-            "to_frame hold all of them",
-        )
+    left_out = (
+        f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
+        "hold all of them"
+    )
+    ranks = heading(next(iter(result.estimates.values())))
+    how = "user by user" if result.paired else "unpaired"
     return Sheet(
-        title=(f"{len(result.models)} models, {comparison_heading(result)}",),
+        title=(f"{len(result.models)} models, {ranks}, compared {how}",),
         verdicts=result.sentences(),
         tables=(
-            Table.of(shown.standings, standings, "Models"),
-            Table.of(shown.differences, differences, "Differences"),
+            Table.of(shown.standings, standings, "Models", "standing-table"),
+            Table.of(shown.differences, differences, "Differences", "difference-table"),
         ),
-        notes=(*left_out, _COMPARISON_EXPLAINED),
+        notes=(left_out, _COMPARISON_EXPLAINED)[shown is result :],
         warnings=result.warnings,
     )
 
@@ -269,21 +264,13 @@ _COMPARISON_EXPLAINED = (
 )
 
 
-def comparison_heading(result: Comparison) -> str:
-    """Return what the models were evaluated on, and how they were compared."""
-    how = "user by user" if result.paired else "unpaired"
-    return f"{heading(next(iter(result.estimates.values())))}, compared {how}"
-
-
-def chances(least: float, most: float) -> Number:
-    """Return a chance, or the least and the greatest one, in per cent."""
+def _chances(least: float, most: float) -> Number:
     low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
     return Number(f"{low} %" if low == high else f"{low} to {high} %", least)
 
 
-def p_value(value: float) -> Number:
-    """Return a p-value to three decimals."""
-    return Number("<0.001" if value < 0.001 else f"{value:.3f}", value)
+def _p_value(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _is_best(result: Comparison, row: Standing) -> bool:
@@ -295,9 +282,21 @@ def _is_best(result: Comparison, row: Standing) -> bool:
 
 @sheet.register
 def _(result: Plan) -> Sheet:
+    columns: Columns[Outcome] = {
+        "design": lambda row: row.design,
+        "items per user": lambda row: _whole(row.cost),
+        "of all": lambda row: _percent(row.cost / result.items),
+        "bias": lambda row: _percent(row.bias / result.value, "+"),
+        "sd": lambda row: _percent(row.sd / result.value),
+        "error": lambda row: _percent(row.rmse / result.value),
+        f"items for {_percent(result.precision)}": lambda row: _whole(result.needed[row.design]),
+        "setting": lambda row: row.setting,
+    }
+    what = f"{result.users:,} users, {result.items:,} items"
+    caption = "Designs at the same cost; errors are relative"
     return Sheet(
-        title=(plan_heading(result), f"guess: {result.guess}"),
-        tables=(Table.of(result.outcomes, plan_columns(result)),),
+        title=(f"{what}, {result.metric} about {result.value:.4f}", f"guess: {result.guess}"),
+        tables=(Table.of(result.outcomes, columns, caption, "design-table"),),
         notes=(
             "error: root mean square, relative to the metric of these users ranked in full",
             result.recommendation,
@@ -306,32 +305,14 @@ def _(result: Plan) -> Sheet:
     )
 
 
-def plan_heading(result: Plan) -> str:
-    """Return what the plan is for."""
-    users, items = f"{result.users:,} users", f"{result.items:,} items"
-    return f"{users}, {items}, {result.metric} about {result.value:.4f}"
-
-
-def plan_columns(result: Plan) -> Columns[Outcome]:
-    """Return the columns of designs; errors are relative to the metric."""
-    return {
-        "design": lambda row: row.design,
-        "items per user": lambda row: _whole(row.cost),
-        "of all": lambda row: _percent(row.cost / result.items),
-        "bias": lambda row: _percent(row.bias / result.value, sign="+"),
-        "sd": lambda row: _percent(row.sd / result.value),
-        "error": lambda row: _percent(row.rmse / result.value),
-        f"items for {_percent(result.precision)}": lambda row: _whole(result.needed[row.design]),
-        "setting": lambda row: row.setting,
-    }
-
-
 def _whole(value: float) -> Number:
     return Number(f"{value:,.0f}", value)
 
 
 def _percent(share: float, sign: str = "") -> Number:
     """Return a share in per cent, with more digits where it is small."""
+    if math.isnan(share):
+        return Number(DASH)
     digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
     return Number(f"{100.0 * share:{sign}.{digits}f} %", share)
 
@@ -339,12 +320,19 @@ def _percent(share: float, sign: str = "") -> Number:
 # --- numbers -----------------------------------------------------------------------------------
 
 
-def _fixed(value: float, *, best: bool = False) -> Number:
-    return Number(f"{value:.4f}", value, best)
+def number(value: float, sign: str = "", *, best: bool = False) -> Number:
+    """Return a metric to four decimals, or to three digits where these would be lost."""
+    return Number(_digits(value, sign), value, best) if math.isfinite(value) else Number(DASH)
 
 
-def _range(low: float, high: float) -> str:
-    return "none (nothing varies)" if math.isnan(low) else f"{low:.4f} .. {high:.4f}"
+def _digits(value: float, sign: str) -> str:
+    return f"{value:{sign}.3g}" if 1e-6 < abs(value) < 1e-3 else f"{value:{sign}.4f}"
+
+
+def _range(low: float, high: float, sign: str = "") -> Cell:
+    if math.isnan(low):
+        return "none (nothing varies)"
+    return Number(f"{_digits(low, sign)} .. {_digits(high, sign)}", low)
 
 
 def _span(values: Any) -> str:

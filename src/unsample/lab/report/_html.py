@@ -19,7 +19,7 @@ from unsample.lab.report._tables import (
     sweep_tables,
     winner_tables,
 )
-from unsample.pages._environment import templates as environment
+from unsample.pages import templates as environment
 
 _VERDICTS = {
     True: ("holds", "✓ holds"),
