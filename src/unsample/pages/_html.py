@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 from unsample import __version__
 from unsample._checks import import_extra
 from unsample._files import write_atomically
+from unsample.answers.estimation import Estimates
+from unsample.confidence import blind_rank
 from unsample.pages._charts import spec
 from unsample.pages._pages import page
 
@@ -42,6 +45,7 @@ def as_html(result: object, *, title: str | None = None) -> str:
     script = found.loader.get_source(found, "result.js")[0]
     html: str = found.get_template("result.html").render(
         page=shown,
+        smallest_resolved=_smallest_resolved(shown.about),
         spec=spec,
         style=style,
         script=script,
@@ -58,6 +62,14 @@ def write_html(result: object, path: str | os.PathLike[str], *, title: str | Non
     content = as_html(result, title=title).encode("utf-8")
     write_atomically(Path(path), lambda file: file.write(content))
     return Path(path)
+
+
+def _smallest_resolved(result: object) -> int | None:
+    """Return the smallest K that a sample resolves, if it resolves any."""
+    if not isinstance(result, Estimates) or result.certainty is None:
+        return None
+    smallest = math.ceil(blind_rank(result.counts) - 1e-9)
+    return smallest if smallest <= result.counts.largest_catalogue else None
 
 
 def _hash(text: str) -> str:

@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from unsample.answers.comparison import Comparison
 from unsample.answers.estimation import DEFAULT_LEVEL, Estimate, Estimates
@@ -17,7 +18,6 @@ from unsample.answers.evaluation import Evaluated
 from unsample.answers.planning import Plan
 from unsample.answers.publication import Published
 from unsample.errors import InputError
-from unsample.pages import _words
 from unsample.pages._charts import (
     Chart,
     differences_chart,
@@ -73,11 +73,12 @@ class Page:
     title: str
     subtitle: str
     parts: tuple[Part, ...]
-    #: Terms and what they mean.
-    meanings: tuple[tuple[str, str], ...]
-    assumptions: tuple[str, ...]
     #: Names and values of what went in.
     settings: tuple[tuple[str, str], ...]
+    #: What the words at the end of the page speak of, and which of them (``words.html``).
+    about: Estimates | Plan
+    words: Literal["estimates", "comparison", "plan"] = "estimates"
+    level: float = DEFAULT_LEVEL
     warnings: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
     cards: tuple[Card, ...] = ()
@@ -106,9 +107,8 @@ def _(result: Estimates) -> Page:
             Part("results", "Results", (estimates_chart(result),), (table,)),
             *_curve_parts({"": result}),
         ),
-        meanings=_words.meanings(result, DEFAULT_LEVEL),
-        assumptions=_words.assumptions(result),
-        settings=_words.settings(result),
+        about=result,
+        settings=_settings(result),
     )
 
 
@@ -157,12 +157,11 @@ def _(result: Mapping) -> Page:  # type: ignore[type-arg]
             Part("results", "Results", (groups_chart(groups),), (table,)),
             *_curve_parts(groups),
         ),
-        meanings=_words.meanings(first, DEFAULT_LEVEL),
-        assumptions=_words.assumptions(first),
+        about=first,
         settings=tuple(
             (f"{name}: {label}", text)
             for name, held in groups.items()
-            for label, text in _words.settings(held)
+            for label, text in _settings(held)
         ),
     )
 
@@ -209,9 +208,10 @@ def _(result: Comparison) -> Page:
             Part("standings", "Models", (models,), (standings,)),
             *_curve_parts(curves, result.level),
         ),
-        meanings=(*_words.COMPARISON_MEANINGS, *_words.meanings(first, result.level)),
-        assumptions=_words.assumptions(first),
-        settings=(*settings.items(), *_words.settings(first)),
+        about=first,
+        words="comparison",
+        level=result.level,
+        settings=(*settings.items(), *_settings(first)),
     )
 
 
@@ -228,11 +228,8 @@ def _(result: Plan) -> Page:
             Part("designs", "Designs at the same cost", tables=said.tables),
             Part("costs", "Error against cost", charts=(plan_chart(result),)),
         ),
-        meanings=_words.PLAN_MEANINGS,
-        assumptions=(
-            f"The guess of P(R): {result.guess}. A pilot evaluation gives a better one.",
-            f"Errors of sampled designs come from {result.repeats:,} simulated evaluations.",
-        ),
+        about=result,
+        words="plan",
         settings=(
             ("Items", f"{result.items:,}"),
             ("Users", f"{result.users:,}"),
@@ -240,6 +237,16 @@ def _(result: Plan) -> Page:
             ("Error sought", f"{100 * result.precision:.4g} %"),
             ("Scored items per user", f"{result.cost:,.0f}"),
         ),
+    )
+
+
+def _settings(result: Estimates) -> tuple[tuple[str, str], ...]:
+    """Return what went in, and how the solvers ended."""
+    solvers = {entry.method: str(entry.certificate) for entry in result.entries}
+    return (
+        ("Ranks", heading(result)),
+        ("Candidates", result.candidates or "not stated"),
+        *((f"Solver of {method}", text) for method, text in solvers.items()),
     )
 
 
