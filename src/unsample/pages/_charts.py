@@ -13,9 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import DEFAULT_LEVEL, Estimate, Estimates
-from unsample.answers.planning import Plan
+from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
 from unsample.pages._sheet import MINUS, Cell, Number, Table, number
 
 _NONE = (math.nan, math.nan)

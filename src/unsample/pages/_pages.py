@@ -12,11 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import DEFAULT_LEVEL, Estimate, Estimates
-from unsample.answers.evaluation import Evaluated
-from unsample.answers.planning import Plan
-from unsample.answers.publication import Published
+from unsample.answers import (
+    DEFAULT_LEVEL,
+    Comparison,
+    Estimate,
+    Estimates,
+    Evaluation,
+    Plan,
+    Published,
+)
 from unsample.errors import InputError
 from unsample.pages._charts import (
     Chart,
@@ -132,7 +136,7 @@ def _(result: Published) -> Page:
 
 
 @page.register
-def _(result: Evaluated) -> Page:
+def _(result: Evaluation) -> Page:
     whole = page(result.estimates)
     return replace(
         whole,

@@ -16,9 +16,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer, import_extra
 from unsample._files import write_atomically
-from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import Estimates, exact
-from unsample.answers.planning import Plan
+from unsample.answers import Comparison, Estimates, Plan, exact
 from unsample.errors import FileError, InputError
 from unsample.pages._charts import (
     IntervalChart,
