@@ -137,13 +137,12 @@ def _(result: Published) -> Page:
 
 @page.register
 def _(result: Evaluation) -> Page:
-    whole = page(result.estimates)
+    whole = page.dispatch(Estimates)(result)
     return replace(
         whole,
         verb="evaluate",
-        warnings=result.warnings,
         headline=(f"{result.cost[:1].upper()}{result.cost[1:]}.",),
-        settings=(("Design", str(result.design)), ("Seed", str(result.seed)), *whole.settings),
+        settings=(("Design", str(result.design)), ("Seed", str(result.rng)), *whole.settings),
     )
 
 
@@ -239,7 +238,7 @@ def _(result: Plan) -> Page:
             ("Users", f"{result.users:,}"),
             ("Metric", result.metric.name),
             ("Error sought", f"{100 * result.precision:.4g} %"),
-            ("Scored items per user", f"{result.cost:,.0f}"),
+            ("Budget", f"{result.budget:,.0f} scores"),
         ),
     )
 

@@ -118,8 +118,7 @@ def _(result: Published) -> Sheet:
 
 @sheet.register
 def _(result: Evaluation) -> Sheet:
-    below = sheet(result.estimates)
-    return replace(below, title=(result.cost, *below.title), warnings=result.warnings)
+    return replace(sheet.dispatch(Estimates)(result), title=(result.cost, heading(result)))
 
 
 @sheet.register
@@ -278,14 +277,15 @@ def _is_best(result: Comparison, row: Any) -> bool:
 
 @sheet.register
 def _(result: Plan) -> Sheet:
+    full = float(result.items) * result.users
     columns: Columns[Any] = {
-        "design": lambda row: row.design,
-        "items per user": lambda row: _whole(row.cost),
-        "of all": lambda row: _percent(row.cost / result.items),
+        "design": lambda row: row.name,
+        "scores": lambda row: _whole(row.cost),
+        "of all": lambda row: _percent(row.cost / full),
         "bias": lambda row: _percent(row.bias / result.value, "+"),
         "sd": lambda row: _percent(row.sd / result.value),
         "error": lambda row: _percent(row.rmse / result.value),
-        f"items for {_percent(result.precision)}": lambda row: _whole(result.needed[row.design]),
+        f"scores for {_percent(result.precision)}": lambda row: _whole(result.needed[row.name]),
         "setting": lambda row: row.setting,
     }
     what = f"{result.users:,} users, {result.items:,} items"
@@ -297,7 +297,7 @@ def _(result: Plan) -> Sheet:
             "error: root mean square, relative to the metric of these users ranked in full",
             result.recommendation,
         ),
-        warnings=tuple(getattr(result, "warnings", ())),
+        warnings=result.warnings,
     )
 
 
