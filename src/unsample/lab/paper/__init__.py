@@ -4,17 +4,18 @@
 >>> len(spec.tables())
 10
 
-`run` writes a folder of tidy CSV files, and `load_results` reads it.
+`run` writes a folder of tidy CSV files, `load_results` reads it, and `write_report` puts a page and
+tables in Markdown and LaTeX beside them.
 """
 
-from unsample.lab.experiment._claims import CLAIMS, Claim, claim_rows
-from unsample.lab.experiment._papers import ESTIMATORS, RECOMMENDERS, Exhibit, deviations, exhibits
-from unsample.lab.experiment._results import SCHEMA, Reproduction, load_results
-from unsample.lab.experiment._run import run
-from unsample.lab.experiment._spec import Cell, Spec
+from unsample.lab.paper._claims import Claim, claim_rows, claims
+from unsample.lab.paper._exhibits import ESTIMATORS, RECOMMENDERS, Exhibit, deviations, exhibits
+from unsample.lab.paper._report import write_report
+from unsample.lab.paper._run import run
+from unsample.lab.paper._spec import Cell, Spec
+from unsample.lab.paper._tables import SCHEMA, Reproduction, load_results
 
 __all__ = [
-    "CLAIMS",
     "ESTIMATORS",
     "RECOMMENDERS",
     "SCHEMA",
@@ -24,8 +25,10 @@ __all__ = [
     "Reproduction",
     "Spec",
     "claim_rows",
+    "claims",
     "deviations",
     "exhibits",
     "load_results",
     "run",
+    "write_report",
 ]

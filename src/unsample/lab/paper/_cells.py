@@ -10,11 +10,9 @@ from unsample import estimators as _estimators
 from unsample._checks import FloatArray, IntArray
 from unsample.estimators import Observed
 from unsample.evidence import RankCounts
-from unsample.lab.experiment._spec import Cell, Spec
+from unsample.lab.paper._spec import Cell, Spec
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import Metric, Recall
-
-__all__ = ["CellResult", "Ranks", "compute_cell"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +43,7 @@ def compute_cell(spec: Spec, cell: Cell, ranks: Ranks) -> CellResult:
         ranks.ranks,
         items=ranks.items,
         sampled=cell.sampled,
-        rng=cell.seed_sequence(spec.seed),
+        rng=cell.seed_sequence(spec.rng),
         size=(spec.repeats,),
     )
     counts, histograms = count_repeats(drawn, ranks.items, cell.sampled)

@@ -16,8 +16,6 @@ from typing import Any
 
 from unsample.errors import FileError
 
-__all__ = ["ESTIMATORS", "RECOMMENDERS", "Exhibit", "deviations", "exhibits"]
-
 #: The estimators of the tables: their label there, and the method that reproduces it.
 ESTIMATORS: Mapping[str, str] = MappingProxyType(
     {
@@ -56,7 +54,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "sweep": (),
     }
 )
-_NOT_EXHIBITS = ("deviations.toml",)
+_DEVIATIONS = "deviations.toml"
 _REQUIRED = ("kind", "where", "caption", "deviations")
 
 
@@ -77,27 +75,24 @@ class Exhibit:
 def exhibits() -> tuple[Exhibit, ...]:
     """Return every table and figure, by the name of its file.
 
-    >>> sum(len(one.rows) for one in exhibits() if one.kind == "accuracy")
+    >>> sum(len(exhibit.rows) for exhibit in exhibits() if exhibit.kind == "accuracy")
     330
     """
-    return tuple(_exhibit(name, text) for name, text in _texts() if name not in _NOT_EXHIBITS)
+    return tuple(_exhibit(name, text) for name, text in _texts() if name != _DEVIATIONS)
 
 
 @cache
 def deviations() -> Mapping[str, str]:
     """Return what differs between the paper's text, its tables and us, by id."""
-    return MappingProxyType({key: entry["text"] for key, entry in _load("deviations.toml").items()})
+    tables = tomllib.loads(dict(_texts())[_DEVIATIONS])
+    return MappingProxyType({key: entry["text"] for key, entry in tables.items()})
 
 
 def _texts() -> Iterator[tuple[str, str]]:
-    folder = files("unsample.lab.experiment.papers")
+    folder = files("unsample.lab.paper.exhibits")
     for path in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if path.name.endswith(".toml"):
             yield path.name, path.read_text(encoding="utf-8")
-
-
-def _load(name: str) -> dict[str, Any]:
-    return tomllib.loads(dict(_texts())[name])
 
 
 def _exhibit(name: str, text: str) -> Exhibit:

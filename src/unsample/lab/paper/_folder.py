@@ -27,11 +27,9 @@ from unsample._files import (
     write_atomically,
 )
 from unsample.errors import FileError
-from unsample.lab.experiment._cells import CellResult, Ranks
-from unsample.lab.experiment._results import SCHEMA, write_json
-from unsample.lab.experiment._spec import Cell, Spec
-
-__all__ = ["RunFolder"]
+from unsample.lab.paper._cells import CellResult, Ranks
+from unsample.lab.paper._spec import Cell, Spec
+from unsample.lab.paper._tables import SCHEMA, write_json
 
 _SPEC = "spec.json"
 _WORK = "cells"
@@ -65,7 +63,10 @@ class RunFolder:
         folder._make(resume=resume)
         with lock_of(path) as free:
             if not free:
-                raise FileError(_in_use(path))
+                raise FileError(
+                    f"out must not be in use, got {str(path)!r}, in which another unsample "
+                    "reproduce is at work; wait until it ends, or choose another folder"
+                )
             with _as_file_error(path):
                 folder._refuse_others(resume=resume, force=force)
                 folder._prepare(force=force)
@@ -119,7 +120,10 @@ class RunFolder:
             return
         found = self._stored()
         if found is not None and found != self.spec.digest:
-            raise FileError(_another_run(self.path))
+            raise FileError(
+                f"out must not hold a run with other settings, got {str(self.path)!r}, which does "
+                f"(see its {_SPEC}); choose another folder, or --force to throw that run away"
+            )
         if found is None and self._holds_other_files():
             raise FileError(
                 f"out must be a new folder or one of unsample reproduce, got {str(self.path)!r}, "
@@ -200,7 +204,7 @@ def _as_result(spec: Spec, cell: Cell, arrays: dict[str, npt.NDArray[Any]]) -> C
 
 
 def _ranks_name(cell: Cell) -> str:
-    return f"ranks.{cell.dataset}.{cell.protocol}.{cell.recommender}"
+    return "ranks." + cell.name.rpartition(".")[0]
 
 
 @contextmanager
@@ -215,18 +219,4 @@ def _nothing_to_resume(path: Path) -> str:
     return (
         f"out must hold a run to resume, got {str(path)!r}, which holds none; leave out "
         "--resume to start one"
-    )
-
-
-def _in_use(path: Path) -> str:
-    return (
-        f"out must not be in use, got {str(path)!r}, in which another unsample reproduce is at "
-        "work; wait until it ends, or choose another folder"
-    )
-
-
-def _another_run(path: Path) -> str:
-    return (
-        f"out must not hold a run with other settings, got {str(path)!r}, which does (see its "
-        f"{_SPEC}); choose another folder, or --force to throw that run away"
     )

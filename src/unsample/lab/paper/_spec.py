@@ -1,8 +1,8 @@
 """What an experiment is: a frozen `Spec`, and the `Cell` values it consists of.
 
-A cell is the smallest piece of work: one recommender on one data set under one protocol, sampled
-``repeats`` times with one sample size. Its random numbers come from the seed and the cell's own
-name, so they are the same whatever else is computed, in whatever order.
+A cell is the smallest piece of work: one recommender on one data set among all or unseen items,
+sampled ``repeats`` times with one sample size. Its random numbers come from the seed and the cell's
+own name, so they are the same whatever else is computed, in whatever order.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer, suggest
 from unsample.errors import DatasetError, InputError, MethodError, RecommenderError
 from unsample.lab import recommenders as _recommenders
-from unsample.lab.datasets import PROTOCOLS, names
-from unsample.lab.experiment._papers import ESTIMATORS, RECOMMENDERS, Exhibit, exhibits
+from unsample.lab.datasets import CANDIDATES, names
+from unsample.lab.paper._exhibits import ESTIMATORS, RECOMMENDERS, Exhibit, exhibits
 from unsample.metrics import Metric
-
-__all__ = ["ACCURACY_K", "LARGEST_SAMPLE", "Cell", "Spec", "label_of"]
 
 #: The cutoff of the accuracy tables and of the sweep.
 ACCURACY_K = 10
 #: Sampled items beyond which BV, CLS and MES have systems too large to solve.
 LARGEST_SAMPLE = 4999
 #: Changes of what a run computes are counted here, so that older folders are not mixed with it.
-_FORMAT = 1
+_FORMAT = 2
+#: How candidates are called in the names of cells, from which their random numbers come.
+_NAMED = {"unseen": "everyday", "all": "paper"}
 
 
 @dataclass(frozen=True, order=True)
@@ -40,19 +40,19 @@ class Cell:
     """One recommender on one data set, sampled again and again with one sample size."""
 
     dataset: str
-    protocol: str
+    candidates: str
     recommender: str
     sampled: int
 
     @property
     def name(self) -> str:
         """Return a name that is also the name of the cell's file."""
-        return f"{self.dataset}.{self.protocol}.{self.recommender}.{self.sampled}"
+        return f"{self.dataset}.{_NAMED[self.candidates]}.{self.recommender}.{self.sampled}"
 
-    def seed_sequence(self, seed: int) -> np.random.SeedSequence:
+    def seed_sequence(self, rng: int) -> np.random.SeedSequence:
         """Return the root of this cell's random numbers."""
         digest = hashlib.sha256(self.name.encode()).digest()
-        return np.random.SeedSequence(seed, spawn_key=tuple(np.frombuffer(digest, dtype="<u4")))
+        return np.random.SeedSequence(rng, spawn_key=tuple(np.frombuffer(digest, dtype="<u4")))
 
 
 @dataclass(frozen=True)
@@ -61,27 +61,27 @@ class Spec:
 
     ``estimators`` are pairs of a label, as the tables print it, and the method behind it.
 
-    >>> Spec(datasets=("ml-1m",), recommenders=("ease",), protocols=("paper",)).tables()
-    (Cell(dataset='ml-1m', protocol='paper', recommender='ease', sampled=99),)
+    >>> Spec(datasets=("ml-1m",), recommenders=("ease",), candidates=("all",)).tables()
+    (Cell(dataset='ml-1m', candidates='all', recommender='ease', sampled=99),)
     """
 
     datasets: tuple[str, ...] = ("ml-1m", "citeulike-a", "pinterest-20", "yelp")
-    protocols: tuple[str, ...] = ("paper", "everyday")
+    candidates: tuple[str, ...] = ("all", "unseen")
     recommenders: tuple[str, ...] = tuple(RECOMMENDERS)
     estimators: tuple[tuple[str, str], ...] = tuple(ESTIMATORS.items())
     metrics: tuple[str, ...] = ("Recall", "NDCG", "AP")
     ks: tuple[int, ...] = (1, 5, 10, 20)
     sampled: int = 99
     repeats: int = 100
-    seed: int = 0
+    rng: int = 0
     #: Train the recommenders on the data instead of taking the shipped ranks.
     retrain: bool = False
 
     def __post_init__(self) -> None:
         for dataset in _some("dataset", self.datasets):
             check_choice("dataset", dataset, names(), error=DatasetError)
-        for protocol in _some("protocol", self.protocols):
-            check_choice("protocol", protocol, PROTOCOLS)
+        for candidates in _some("candidates", self.candidates):
+            check_choice("candidates", candidates, CANDIDATES)
         known = _recommenders.REGISTRY if self.retrain else RECOMMENDERS
         for recommender in _some("recommender", self.recommenders):
             check_choice("recommender", recommender, known, error=RecommenderError)
@@ -91,30 +91,30 @@ class Spec:
             _estimators.parse(method).require(self.columns)
         check_integer("sampled", self.sampled, minimum=1, maximum=LARGEST_SAMPLE)
         check_integer("repeats", self.repeats, minimum=2, hint="a spread needs at least two")
-        check_integer("seed", self.seed, minimum=0)
+        check_integer("rng", self.rng, minimum=0)
 
     @classmethod
     def choose(
         cls,
         *,
         datasets: Iterable[str] = (),
-        protocols: Iterable[str] = (),
+        candidates: Iterable[str] = (),
         recommenders: Iterable[str] = (),
         estimators: Iterable[str] = (),
         sampled: int = 99,
         repeats: int = 100,
-        seed: int = 0,
+        rng: int = 0,
         retrain: bool = False,
     ) -> Spec:
         """Return the spec of these names, in any case; none of a kind stands for all of it."""
         return cls(
             datasets=tuple(dict.fromkeys(datasets)) or cls.datasets,
-            protocols=tuple(dict.fromkeys(protocols)) or cls.protocols,
+            candidates=tuple(dict.fromkeys(candidates)) or cls.candidates,
             recommenders=tuple(dict.fromkeys(map(str.casefold, recommenders))) or cls.recommenders,
             estimators=tuple(dict.fromkeys(map(_labelled, estimators))) or cls.estimators,
             sampled=sampled,
             repeats=repeats,
-            seed=seed,
+            rng=rng,
             retrain=retrain,
         )
 
@@ -123,9 +123,9 @@ class Spec:
     def tables(self) -> tuple[Cell, ...]:
         """Return the cells of the accuracy and winner tables."""
         return tuple(
-            Cell(dataset, protocol, recommender, self.sampled)
+            Cell(dataset, candidates, recommender, self.sampled)
             for dataset in self.datasets
-            for protocol in self.protocols
+            for candidates in self.candidates
             for recommender in self.recommenders
         )
 
@@ -137,9 +137,9 @@ class Spec:
             if exhibit.kind != kind or about["dataset"] not in self.datasets:
                 continue
             cells = tuple(
-                Cell(about["dataset"], about["protocol"], recommender, sampled)
+                Cell(about["dataset"], about["candidates"], recommender, sampled)
                 for recommender in self.recommenders
-                if about["protocol"] in self.protocols
+                if about["candidates"] in self.candidates
                 and label_of(recommender) in about["recommenders"]
                 for sampled in about["sampled"]
             )

@@ -1,21 +1,130 @@
-"""The report in a few sentences: what was run, how much agrees, which claims hold."""
+"""The report of a run: one self-contained page, and its tables as Markdown and as LaTeX.
+
+Style, figures and tables are inside the page, and its content policy lets nothing else in.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from unsample.lab.report._agreement import agreements, winner_deviation
-from unsample.lab.report._results import Results, Row, values_of
-from unsample.lab.report._tables import protocol_name
-from unsample.pages._format import count, is_number
-
-__all__ = ["Summary", "rerun_command", "setting_lines", "summarise"]
+from unsample._checks import import_extra
+from unsample._files import write_atomically
+from unsample.errors import FileError
+from unsample.lab.paper._figures import (
+    distribution_figures,
+    error_figures,
+    sample_size_figures,
+    sweep_figures,
+)
+from unsample.lab.paper._report_tables import (
+    ENOUGH,
+    Row,
+    accuracy_sheet,
+    accuracy_tables,
+    agreements,
+    candidates_name,
+    count,
+    in_dataset_order,
+    is_number,
+    statistics_lines,
+    sweep_tables,
+    values_of,
+    winner_deviation,
+    winner_tables,
+    winners_sheet,
+)
+from unsample.lab.paper._tables import Reproduction, load_results
+from unsample.pages import Sheet, as_latex, as_markdown, templates
 
 #: Settings that have a section of their own.
 _ELSEWHERE = ("versions", "deviations")
+_VERDICTS = {
+    True: ("holds", "✓ holds"),
+    False: ("fails", "✗ does not hold"),
+    None: ("unknown", "– not checked"),  # noqa: RUF001
+}
+
+
+def write_report(folder: str | os.PathLike[str]) -> Path:
+    """Write the report of a results folder into it, and return the path of the HTML page.
+
+    Beside ``report.html`` stand ``accuracy.md``, ``accuracy.tex``, ``winners.md`` and
+    ``winners.tex``.
+    """
+    return write_results(load_results(folder), Path(folder))
+
+
+def write_results(results: Reproduction, folder: Path) -> Path:
+    """Write the page and the tables of loaded results into a folder that exists."""
+    if not folder.is_dir():
+        raise FileError(f"folder must be a folder that exists, got {str(folder)!r}; make it first")
+    accuracy, winners = accuracy_sheet(results.accuracy), winners_sheet(results.winners)
+    texts = {
+        "accuracy.md": as_markdown(accuracy),
+        "accuracy.tex": wide_latex(accuracy),
+        "winners.md": as_markdown(winners),
+        "winners.tex": wide_latex(winners),
+        "report.html": report_html(results),
+    }
+    for name, text in texts.items():
+        content = text.encode("utf-8", "backslashreplace")  # settings may hold half a character
+        write_atomically(folder / name, lambda file, content=content: file.write(content))
+    return folder / "report.html"
+
+
+def wide_latex(tables: Sheet) -> str:
+    """Return tables for LaTeX, each as wide as the page."""
+    text = as_latex(tables)
+    for old, new in (
+        (r"\begin{table}", r"\begin{table*}[t]"),
+        (r"\end{table}", r"\end{table*}"),
+        (r"\begin{tabular}", "\\resizebox{\\textwidth}{!}{%\n\\begin{tabular}"),
+        (r"\end{tabular}", r"\end{tabular}}"),
+    ):
+        text = text.replace(old, new)
+    return f"% Needs \\usepackage{{booktabs}} and \\usepackage{{graphicx}}.\n\n{text}"
+
+
+def report_html(results: Reproduction) -> str:
+    """Return the whole report as one HTML page; same results, same bytes."""
+    jinja2 = import_extra("jinja2", extra="report", purpose="an HTML report")
+    found = templates()
+    found.loader = jinja2.ChoiceLoader([jinja2.PackageLoader("unsample.lab.paper"), found.loader])
+    found.filters["candidates_name"] = candidates_name
+    style = "".join(found.get_template(name).render() for name in ("style.css", "report.css"))
+    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    page: str = found.get_template("report.html").render(
+        style=style,
+        style_hash=f"sha256-{digest}",
+        summary=summarise(results),
+        agreements=agreements(results.accuracy),
+        statistics=statistics_lines(results.statistics),
+        accuracy=accuracy_tables(results.accuracy),
+        winners=winner_tables(results.winners),
+        errors=error_figures(results),
+        distributions=distribution_figures(results),
+        sizes=sample_size_figures(results),
+        sweeps=sweep_figures(results),
+        sweep_tables=sweep_tables(in_dataset_order(results.sweep, results)),
+        enough=ENOUGH,
+        claims=results.claims,
+        verdicts=_VERDICTS,
+        deviations=results.settings.get("deviations") or (),
+        versions=results.settings.get("versions") or {},
+        settings=setting_lines(results.settings),
+        command=rerun_command(results.settings),
+    )
+    return page
+
+
+# -- in a few sentences -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -39,7 +148,7 @@ class Summary:
     failing: tuple[FailingClaim, ...]
 
 
-def summarise(results: Results) -> Summary:
+def summarise(results: Reproduction) -> Summary:
     """Return the headline of a reproduction."""
     return Summary(
         what=_what(results),
@@ -55,12 +164,12 @@ def rerun_command(settings: Mapping[str, Any]) -> str:
     words = ["unsample", "reproduce"]
     for option, name in (
         ("--dataset", "datasets"),
-        ("--protocol", "protocols"),
+        ("--candidates", "candidates"),
         ("--recommender", "recommenders"),
         ("--estimator", "estimators"),
         ("--sampled", "sampled"),
         ("--repeats", "repeats"),
-        ("--seed", "seed"),
+        ("--rng", "rng"),
     ):
         for value in _as_list(settings.get(name)):
             words += [option, _name(value)]
@@ -75,13 +184,13 @@ def setting_lines(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _what(results: Results) -> str:
+def _what(results: Reproduction) -> str:
     rows = results.accuracy
     if not rows:
         return "No accuracy table was run."
     settings = results.settings
     repeats = settings.get("repeats") or max(row["repeats"] for row in rows)
-    protocols = [protocol_name(name) for name in values_of(rows, "protocol")]
+    kinds = [candidates_name(name) for name in values_of(rows, "candidates")]
     sizes = [str(size) for size in values_of(rows, "sampled")]
     return (
         f"{_number_of(values_of(rows, 'recommender'), 'recommender')} on "
@@ -89,7 +198,7 @@ def _what(results: Results) -> str:
         f"{_joined(sizes)} sampled items, {count(repeats)} times over, and "
         f"{_number_of(values_of(rows, 'estimator'), 'estimator')} "
         f"({_joined(values_of(rows, 'estimator'))}) tell what the metrics on the full catalogue "
-        f"would be; by the {_joined(protocols)}."
+        f"would be; {_joined(kinds)}."
     )
 
 
