@@ -12,7 +12,7 @@ import numpy as np
 import unsample
 from unsample.errors import UnsampleWarning
 from unsample.lab.side_by_side import RankedTargets, evaluate_ranks
-from unsample.pages import results_html
+from unsample.pages import as_html
 
 ITEMS, SAMPLED = 400, 30
 METRICS = ("Recall@5", "Recall@50", "NDCG@50")
@@ -101,4 +101,4 @@ def result(kind: str) -> Any:
 @functools.cache
 def page(kind: str) -> str:
     """Return its page, made once."""
-    return results_html(result(kind))
+    return as_html(result(kind))

@@ -18,7 +18,7 @@ from tests import pages
 from unsample import pages as report
 from unsample.errors import FileError, InputError, MissingExtraError, RefutedWarning
 from unsample.metrics import NDCG, Recall
-from unsample.pages._known import Known, ladder
+from unsample.pages._curves import AtManyK, ladder
 
 pytest.importorskip("jinja2")
 VOID = {"meta", "input", "link", "br", "hr", "img"}
@@ -117,7 +117,7 @@ def test_only_the_pages_own_script_and_style_may_run(kind):
 
 
 def test_the_same_result_gives_the_same_bytes():
-    assert report.results_html(pages.result("exact")) == pages.page("exact")
+    assert report.as_html(pages.result("exact")) == pages.page("exact")
 
 
 @pytest.mark.parametrize("kind", ["groups", "compare", "evaluation"])
@@ -131,7 +131,7 @@ def test_names_cannot_break_out(kind):
 
 
 def test_titles_are_escaped_too():
-    text = report.results_html(pages.result("exact"), title="<b>bold & brave</b>")
+    text = report.as_html(pages.result("exact"), title="<b>bold & brave</b>")
     assert "<b>bold" not in text
     assert "&lt;b&gt;bold &amp; brave&lt;/b&gt;" in text
 
@@ -155,7 +155,7 @@ def test_the_page_says_what_its_words_mean_and_what_was_assumed():
         "This sample resolves K of 14 and more",
         result.assumes,
         "drawn uniformly among its candidates, with replacement",
-        "not said whether items that a user had seen were excluded or kept",
+        "not stated whether items that a user had seen were left out",
         *result.explanations.values(),
     ):
         assert part in text
@@ -167,7 +167,7 @@ def test_a_refuted_assumption_is_not_claimed():
         result = unsample.estimate(
             [50] * 500, items=1000, sampled=99, metrics="Recall@100", method="mle", resamples=0
         )
-    text = " ".join(Reader(report.results_html(result)).words)
+    text = " ".join(Reader(report.as_html(result)).words)
     assert "refute the assumption" in text
     assert "The intervals assume nothing about P(R)" in text
     assert "The intervals assume that" not in text
@@ -183,7 +183,7 @@ def test_where_no_distribution_fits_no_limits_are_drawn():
             method="mle",
             resamples=0,
         )
-    assert Known.of(result, np.array([10, 1000])).curve(Recall).interval is None
+    assert AtManyK.of(result, np.array([10, 1000])).curve(Recall).interval is None
 
 
 def test_a_comparison_leads_with_its_verdicts():
@@ -215,16 +215,15 @@ def test_the_table_holds_the_estimates():
     for row, entry in zip(rows, result.entries, strict=True):
         cells = dict(zip(names, row, strict=True))
         assert (cells["metric"][0], cells["method"][0]) == (entry.metric.name, entry.method)
-        expected = (entry.value, *entry.interval(), *entry.bounds())
-        for name, value in zip(
-            ("estimate", "low", "high", "bound low", "bound high"), expected, strict=True
-        ):
-            assert float(cells[name][1]) == value
-            assert float(cells[name][0]) == pytest.approx(value, abs=5.1e-5)
+        ends = {"95 % interval": entry.interval(), "bounds": entry.bounds()}
+        for name, shown in {"estimate": (entry.value,), **ends}.items():
+            assert float(cells[name][1]) == shown[0], "sorted by its first number"
+            printed = [float(text) for text in cells[name][0].split(" .. ")]
+            assert printed == pytest.approx(shown, abs=5.1e-5)
         if entry.credible:
-            assert ("not resolved" in cells["health"][0]) is not entry.resolved
+            assert ("NOT RESOLVED" in cells["health"][0]) is not entry.resolved
         else:
-            assert cells["health"][0] == "outside its interval"
+            assert cells["health"][0] == "OUTSIDE its interval"
 
 
 def test_curves_pass_through_the_estimates_and_their_limits():
@@ -274,7 +273,7 @@ def test_the_learned_distribution_is_one(kind):
 
 
 def test_a_range_from_the_first_rank_is_recall():
-    known = Known.of(pages.result("estimate"), np.array([7, 60, pages.ITEMS]))
+    known = AtManyK.of(pages.result("estimate"), np.array([7, 60, pages.ITEMS]))
     recall, share = known.curve(Recall), known.mean_probability()
     assert share.interval[0] * 7 == pytest.approx(recall.interval[0], abs=1e-9)
     assert share.bounds[0] * 7 == pytest.approx(recall.bounds[0], abs=1e-9)
@@ -283,7 +282,7 @@ def test_a_range_from_the_first_rank_is_recall():
 @pytest.mark.parametrize("family", [Recall, NDCG])
 def test_intervals_of_full_ranks_are_those_of_a_mean(family):
     ranks = pages.full_ranks()
-    known = Known.of(pages.result("exact"), np.array([3, 20, 100]))
+    known = AtManyK.of(pages.result("exact"), np.array([3, 20, 100]))
     curve = known.curve(family)
     for place, k in enumerate(known.ks.tolist()):
         weights = (family @ k).weights(ranks, pages.ITEMS)
@@ -305,7 +304,7 @@ def test_groups_of_different_catalogues_share_an_axis():
     options = {"sampled": pages.SAMPLED, "metrics": "Recall@50", "method": "mle", "resamples": 0}
     ranks = pages.sampled_ranks()
     groups = {str(items): unsample.estimate(ranks, items=items, **options) for items in (200, 400)}
-    drawn = Reader(report.results_html(groups)).charts
+    drawn = Reader(report.as_html(groups)).charts
     (view,) = next(one for one in drawn if one["title"].startswith("Share"))["views"]
     small, large = view["series"]
     beyond = np.array(view["x"]) > 200
@@ -380,13 +379,13 @@ def test_a_page_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
 @pytest.mark.parametrize("wrong", [3, {}, {"a": 1}, None, [1, 2]])
 def test_what_is_no_result_is_refused(wrong):
     with pytest.raises(InputError, match="result must be what estimate, exact"):
-        report.results_html(wrong)
+        report.as_html(wrong)
 
 
 def test_without_jinja_the_error_names_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'unsample\[report\]'"):
-        report.results_html(pages.result("exact"))
+        report.as_html(pages.result("exact"))
 
 
 def rank_file(path, ranks, model=None):
@@ -481,7 +480,7 @@ def test_plots_draw_the_numbers():
     with pytest.raises(InputError, match="one that was compared"):
         report.plot_comparison(result, metric="Recall@3")
     evaluated = pages.result("evaluated")
-    axes = report.plot_estimates(evaluated, ax=figure.Figure().subplots())
+    axes = report.plot_estimates(evaluated.estimates, ax=figure.Figure().subplots())
     assert axes.lines[-1].get_xdata()[0] == evaluated["NDCG@10"].value
     silent = unsample.estimate(
         pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", method="naive"

@@ -21,7 +21,7 @@ from unsample.errors import OutputError, UnsampleError
 from unsample.lab.cli import _datasets
 from unsample.lab.cli._evaluate import evaluate_command
 from unsample.lab.cli._reproduce import reproduce_command
-from unsample.pages._text import printable
+from unsample.pages import printable
 
 __all__ = ["app", "run"]
 

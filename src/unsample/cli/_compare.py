@@ -22,7 +22,7 @@ from unsample.cli._options import (
 )
 from unsample.errors import InputError
 from unsample.evidence import RankCounts, Targets
-from unsample.pages._text import comparison_table
+from unsample.pages import as_text
 from unsample.tables.rankfiles import read_targets
 
 __all__ = ["compare_command"]
@@ -93,7 +93,7 @@ def compare_command(
         if as_json:
             say(result.to_json())
             return
-        say(comparison_table(result, notes=False))
+        say(as_text(result, warnings=False))
         print_warnings(result.warnings)
 
 

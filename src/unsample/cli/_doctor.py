@@ -23,7 +23,7 @@ from unsample.cli._manner import progress_bar, say
 from unsample.cli._options import AsJson
 from unsample.errors import UnsampleError
 from unsample.lab.cli._reproduce import cores
-from unsample.pages._text import aligned
+from unsample.pages import as_text
 
 __all__ = ["Finding", "doctor_command", "examine"]
 

@@ -27,7 +27,7 @@ from unsample.cli._options import (
 from unsample.errors import UnsampleWarning
 from unsample.evidence import RankCounts
 from unsample.evidence._ties import TIE_RULES
-from unsample.pages._text import estimates_table
+from unsample.pages import as_text
 from unsample.tables.frames import ENGINES, ROWS
 from unsample.tables.rankfiles import FORMATS, read_grouped_counts
 
@@ -167,7 +167,7 @@ def _print_tables(results: dict[str, Estimates], by: str | None) -> None:
             say()
         if by is not None:
             say(f"{by} = {label}", bold=True)
-        say(estimates_table(result, notes=False))
+        say(as_text(result, warnings=False))
         say(f"resolution: {result.resolution()}")
         said.update(result.warnings)
     print_warnings(tuple(sorted(said)))

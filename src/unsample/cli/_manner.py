@@ -27,7 +27,7 @@ from unsample._progress import terminal_progress
 from unsample.cli._main import interrupted, reader_gone
 from unsample.designs.ranking import Progress
 from unsample.errors import FileError, InputError, OutputError, UnsampleError
-from unsample.pages._text import printable
+from unsample.pages import printable
 
 __all__ = [
     "colours",

@@ -20,7 +20,7 @@ from unsample.cli._options import (
     print_warnings,
 )
 from unsample.errors import InputError, UnsampleWarning
-from unsample.pages._text import estimates_table
+from unsample.pages import as_text
 
 __all__ = ["published_command"]
 
@@ -82,7 +82,7 @@ def published_command(
             say(result.to_json())
             return
         say(f"from {', '.join(map(str, result.numbers))}")
-        say(estimates_table(result, notes=False))
+        say(as_text(result, warnings=False))
         print_warnings(result.warnings)
 
 

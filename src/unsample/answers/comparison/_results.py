@@ -177,16 +177,16 @@ class Comparison:
         return frame_from_rows([vars(one) for one in self.differences], backend)
 
     def __str__(self) -> str:
-        from unsample.pages._text import comparison_table
+        from unsample.pages import as_text
 
-        return comparison_table(self)
+        return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from unsample.pages._text import comparison_html
+        from unsample.pages import as_notebook
 
-        return comparison_html(self)
+        return as_notebook(self)
 
 
 def _turned_around(one: Difference) -> Difference:

@@ -127,6 +127,8 @@ class Estimates(Mapping[str, Estimate]):
     candidates: str | None = None
     #: What a method chose and why, for methods that choose.
     explanations: Mapping[str, str] = field(default_factory=dict)
+    #: Exact values that are known beside the estimates, by metric.
+    truth: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -227,16 +229,16 @@ class Estimates(Mapping[str, Estimate]):
         return frame_from_rows([entry.to_dict() for entry in self.entries], backend)
 
     def __str__(self) -> str:
-        from unsample.pages._text import estimates_table
+        from unsample.pages import as_text
 
-        return estimates_table(self)
+        return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from unsample.pages._text import estimates_html
+        from unsample.pages import as_notebook
 
-        return estimates_html(self)
+        return as_notebook(self)
 
 
 def _one_or_range(values: npt.NDArray[np.int64]) -> int | list[int]:
