@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -18,7 +17,6 @@ from unsample._checks import FloatArray, Seed, as_rng, check_choice, check_integ
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import (
     Certainty,
-    SamplingError,
     Shape,
     blind_rank,
     is_resolved,
@@ -39,7 +37,7 @@ from unsample.errors import (
 )
 from unsample.estimators import Estimator, Fit, Naive, Observed
 from unsample.evidence import RankCounts, Targets
-from unsample.law import Law, RankDistribution, RankGrid
+from unsample.law import Law, RankDistribution
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
@@ -160,7 +158,7 @@ def estimate_counts(
     certainty = None
     if not observed.known.all():
         certainty = Certainty.of(observed.counts, cutoffs, question.shape)
-    variation = Refits.of(observed, question, errors, resamples, rng)
+    variation = Refits(observed, question, errors, resamples, rng)
     return question.answer(
         Estimates,
         counts,
@@ -205,7 +203,7 @@ def exact(
     resamples = check_integer("resamples", resamples, minimum=0)
     observed = Observed.prepare(counts, cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS])
     fits = {"exact": Exact().evaluate(observed, question.metrics)}
-    variation = Refits.of(observed, question, "bootstrap", resamples, rng)
+    variation = Refits(observed, question, "bootstrap", resamples, rng)
     return question.answer(Estimates, counts, fits, None, variation)
 
 
@@ -260,7 +258,7 @@ class Question:
         counts: RankCounts,
         fits: Mapping[str, Fit],
         certainty: Certainty | None,
-        variation: Variation,
+        variation: Mapping[str, Variation],
         *,
         resolved: Callable[[Metric], bool] = lambda metric: True,
         unresolved: str = "",
@@ -304,82 +302,54 @@ class Question:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Refits:
+class Refits(dict[str, Variation]):
     """The methods fitted again, to bootstrap samples or to counts with a target more at each rank.
 
-    It is done when it is first asked for, in one batch for all metrics of a method. A seed gives
-    the same samples whenever that is, so that threads that ask at once find the same.
+    It is done when it is first asked for, in one batch for all metrics. A seed gives the same
+    samples whenever that is, so that threads that ask at once find the same.
     """
 
-    question: Question
-    counts: RankCounts
-    grid: RankGrid
-    delta: bool
-    resamples: int
-    #: A seed, or bootstrap samples drawn already.
-    source: int | FloatArray
-
-    @classmethod
-    def of(
-        cls, observed: Observed, question: Question, errors: str, resamples: int, rng: Seed
-    ) -> Refits:
-        """Prepare the fits, and draw now what could not be drawn later as well."""
-        counts = observed.counts
+    def __init__(
+        self, observed: Observed, question: Question, errors: str, resamples: int, rng: Seed
+    ) -> None:
+        super().__init__()
+        self._question, self._counts, self._grid = question, observed.counts, observed.grid
+        self._delta = errors == "delta"
         # One target, or ranks that are all alike, resample only to themselves: an interval of
         # width zero would be a lie.
-        if counts.effective < 2 or np.count_nonzero(counts.weight) < 2:
-            resamples = 0
-        generator = as_rng(rng)
-        source: int | FloatArray = 0
-        if isinstance(rng, int | np.integer):
-            source = int(rng)
-        elif errors == "bootstrap" and resamples:
-            source = counts.resample(resamples, rng=generator)
-        return cls(question, counts, observed.grid, errors == "delta", resamples, source)
+        alike = self._counts.effective < 2 or np.count_nonzero(self._counts.weight) < 2
+        self._resamples = 0 if alike or self._delta else resamples
+        self._source: Seed | FloatArray = rng
+        as_rng(rng)
+        if self._resamples and not isinstance(rng, int | np.integer):
+            # A generator may have gone on by the time it is asked.
+            self._source = self._counts.resample(resamples, rng=rng)
 
-    def replicates(self, method: str, metric: int) -> FloatArray:
-        """Return a method's values of the metric of this number on bootstrap samples."""
-        if self.delta or self.resamples == 0:
-            return np.empty(0)
-        return np.asarray(self._fits[method][0].values[1:, metric])
-
-    def error(self, method: str, metric: int) -> SamplingError | None:
-        """Return the standard errors by the delta method, where these were chosen."""
-        return self._fits[method][1][metric] if self.delta else None
-
-    @property
-    def notes(self) -> tuple[UnsampleWarning, ...]:
-        """Return where fits did not converge, once they were made."""
-        made: dict[str, tuple[Fit, list[SamplingError]]] = self.__dict__.get("_fits", {})
-        return tuple(
-            ConvergenceWarning(f"{name} did not converge on {fit.failures} bootstrap samples")
-            for name, (fit, _) in made.items()
-            if fit.failures and fit.certificate.usable
-        )
-
-    @cached_property
-    def _fits(self) -> dict[str, tuple[Fit, list[SamplingError]]]:
+    def __missing__(self, method: str) -> Variation:
+        metrics, methods = self._question.metrics, self._question.methods
+        if not self._delta and self._resamples == 0:
+            return Variation(np.empty((0, len(metrics))))
         batch = Observed.prepare(
-            self.counts,
+            self._counts,
             resampled=self._rows(),
-            grid=self.grid,
-            candidates=self.question.usual_candidates,
+            grid=self._grid,
+            candidates=self._question.usual_candidates,
         )
-        fits = {
-            str(each): each.evaluate(batch, self.question.metrics) for each in self.question.methods
-        }
-        return {
-            name: (fit, sampling_errors(fit.smooth_values, batch) if self.delta else [])
-            for name, fit in fits.items()
-        }
+        for each in methods:
+            fit = each.evaluate(batch, metrics)
+            errors = tuple(sampling_errors(fit.smooth_values, batch)) if self._delta else ()
+            self[str(each)] = Variation(fit.values[1 : self._resamples + 1], errors)
+            if fit.failures and fit.certificate.usable:
+                text = f"{each} did not converge on {fit.failures} bootstrap samples"
+                warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        return self[method]
 
     def _rows(self) -> FloatArray:
-        if self.delta:
-            return nudged(self.counts)
-        if isinstance(self.source, int):
-            return self.counts.resample(self.resamples, rng=as_rng(self.source))
-        return self.source
+        if self._delta:
+            return nudged(self._counts)
+        if isinstance(self._source, np.ndarray):
+            return self._source
+        return self._counts.resample(self._resamples, rng=self._source)
 
 
 def _as_counts(

@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
-from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Comparison, compare
-from unsample.answers.comparison import CORRECTIONS
+from unsample.answers import (
+    CORRECTIONS,
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    Comparison,
+    compare,
+)
 from unsample.cli.options import (
     Candidates,
     Items,
