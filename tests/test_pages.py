@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import inspect
 import json
 import re
@@ -120,7 +121,7 @@ def test_the_same_result_gives_the_same_bytes():
     assert report.as_html(pages.result("exact")) == pages.page("exact")
 
 
-@pytest.mark.parametrize("kind", ["groups", "compare", "evaluation"])
+@pytest.mark.parametrize("kind", ["groups", "compare"])
 def test_names_cannot_break_out(kind):
     text = pages.page(kind)
     assert "alert('x')" not in text
@@ -136,7 +137,7 @@ def test_titles_are_escaped_too():
     assert "&lt;b&gt;bold &amp; brave&lt;/b&gt;" in text
 
 
-@pytest.mark.parametrize("kind", ["estimate", "methods", "evaluation"])
+@pytest.mark.parametrize("kind", ["estimate", "methods", "truth"])
 def test_warnings_come_before_any_number(kind):
     result = pages.result(kind)
     text = text_of(kind)
@@ -325,11 +326,74 @@ def test_differences_are_those_of_the_comparison():
     assert healths == {"sure", "unsure"}, "the example should show both"
 
 
-def test_an_evaluation_shows_the_truth_beside_the_estimate():
-    result = pages.result("evaluation")
-    (view,) = chart("evaluation", "Estimates with intervals and bounds")["views"]
-    for row, entry in zip(view["rows"], result.estimates.entries, strict=True):
-        assert row["truth"] == pytest.approx(result.exact[entry.metric].value, rel=1e-5)
+def test_the_truth_stands_beside_the_estimates():
+    result = pages.result("truth")
+    (view,) = chart("truth", "Estimates with intervals and bounds")["views"]
+    head, *rows = Reader(pages.page("truth")).tables["estimates"]
+    places = {name: place for place, (name, _) in enumerate(head)}
+    for drawn, row, entry in zip(view["rows"], rows, result.entries, strict=True):
+        exact = result.truth[entry.metric.name]
+        assert drawn["truth"] == pytest.approx(exact, rel=1e-5)
+        assert float(row[places["exact"]][1]) == exact
+        assert float(row[places["off by"]][1]) == pytest.approx(entry.value / exact - 1)
+    assert "off by" in str(result)
+
+
+# -- text, notebooks, LaTeX, Markdown -------------------------------------------------------------
+
+FORMS = {
+    "text": report.as_text,
+    "notebook": report.as_notebook,
+    "latex": report.as_latex,
+    "markdown": report.as_markdown,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", pages.KINDS)
+def test_every_form_holds_every_cell_note_and_warning(kind, form):
+    def plain(text):
+        """Return letters and digits alone: what is between them belongs to the form."""
+        return re.sub(r"\\text[a-z]+|<[a-z/]+>|[^A-Za-z0-9]", "", html.unescape(text))
+
+    shown = report.sheet(pages.result(kind))
+    whole = plain(FORMS[form](shown))
+    cells = [str(cell) for table in shown.tables for row in table.rows for cell in row]
+    notes = [line for note in shown.notes for line in note.splitlines()]
+    for text in (*shown.title, *shown.verdicts, *cells, *notes, *shown.warnings):
+        assert plain(text) in whole, text
+
+
+def test_text_is_an_aligned_table_with_a_rule():
+    title, _, head, rule, first, *_ = report.as_text(pages.result("methods")).splitlines()
+    assert title == "1,500 targets, 30 of 400 items sampled with replacement"
+    assert head.split() == "metric method estimate 95 % interval bounds health".split()
+    assert set(rule) == {"-", " "}
+    assert first.index("naive") == head.index("method")
+
+
+def test_the_best_of_a_comparison_is_bold():
+    result = pages.result("compare")
+    best = {}
+    for row in result.standings:
+        best[row.metric] = max(row.value, best.get(row.metric, 0.0))
+    for value in best.values():
+        assert rf"\textbf{{{value:.4f}}}" in report.as_latex(result)
+        assert f"**{value:.4f}**" in report.as_markdown(result)
+    assert report.as_latex(result).count(r"\textbf") == len(best)
+
+
+def test_names_cannot_break_out_of_latex_and_markdown():
+    names = ("[1em]", "*", r"\input{/etc/passwd}", "a & b % c # $x$ ^ ~ _ {", "x | y\n`z` <b>")
+    shown = report.Sheet((), (report.Table(names, (names,)),))
+    latex = report.as_latex(shown)
+    assert "{[}1em{]} & {*} & " in latex
+    assert r"\input" not in latex
+    assert not re.search(r"(?<!\\)[%#$]", latex)
+    assert latex.count("&") - latex.count(r"\&") == 2 * (len(names) - 1)
+    markdown = report.as_markdown(shown)
+    assert r"x \| y \`z\` &lt;b&gt;" in markdown
+    assert len(markdown.splitlines()) == 3
 
 
 # -- colours --------------------------------------------------------------------------------------
@@ -348,7 +412,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_colours_have_enough_contrast(theme):
-    style = re.search(r"<style>(.*?)</style>", pages.page("plan"), re.DOTALL)[1]
+    style = re.search(r"<style>(.*?)</style>", pages.page("exact"), re.DOTALL)[1]
     block = style.split("[data-theme=dark]")[1] if theme == "dark" else style
     colours = {}
     for name, value in re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", block):
