@@ -137,13 +137,14 @@ def _with_exact(
     return replace(chart, views=(replace(view, series=(*view.series, series)),))
 
 
-def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Any:
+def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Axes:
     """Draw the first view of a chart: bands below, then guides, then curves."""
-    axes, view = _axes_or_new(ax), chart.views[0]
+    axes: Axes = _axes_or_new(ax)
+    view = chart.views[0]
     for band in view.bands:
         colour = _NEUTRAL if band.role == "bounds" or band.style is None else _COLOURS[band.style]
-        filled = {"color": colour, "alpha": 0.3, "lw": 0, "label": band.name}
-        axes.fill_between(view.x, band.low, band.high, **filled)
+        shade = axes.fill_between(view.x, band.low, band.high, color=colour, alpha=0.3, lw=0)
+        shade.set_label(band.name)
     for guide in view.guides:
         line = axes.axvline if guide.axis == "x" else axes.axhline
         line(guide.at, color="0.4", lw=0.8, ls=":", label=guide.label)
@@ -163,9 +164,9 @@ def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Any:
     return axes
 
 
-def _draw_intervals(chart: IntervalChart, view: IntervalView, ax: Axes | None) -> Any:
+def _draw_intervals(chart: IntervalChart, view: IntervalView, ax: Axes | None) -> Axes:
     """Draw rows from top to bottom: thin bounds, thick intervals, a circle where it is sure."""
-    axes = _axes_or_new(ax)
+    axes: Axes = _axes_or_new(ax)
     if chart.zero:
         axes.axvline(0, color="0.4", lw=0.8)
     for place, row in enumerate(view.rows):

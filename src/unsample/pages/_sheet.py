@@ -269,7 +269,8 @@ def _p_value(value: float) -> str:
 
 
 def _is_best(result: Comparison, row: Any) -> bool:
-    return row.value == max(held.value for held in result.standings if held.metric == row.metric)
+    same = [held.value for held in result.standings if held.metric == row.metric]
+    return bool(row.value == max(same))
 
 
 # --- plans -------------------------------------------------------------------------------------
