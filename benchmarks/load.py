@@ -292,7 +292,7 @@ def page(result: Any) -> str:
 
 
 def compare_command(models: str) -> dict[str, float]:
-    from unsample.cli import main
+    from unsample.__main__ import main
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sweep.csv"

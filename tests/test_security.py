@@ -33,7 +33,7 @@ from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import _download, _registry, _store, load_file
 from unsample.lab.experiment import _results
-from unsample.pages._text import printable
+from unsample.pages import printable
 from unsample.tables import rankfiles
 
 SOURCE = Path(unsample.__file__).parent
@@ -572,9 +572,9 @@ def plain_comparison():
 @pytest.mark.parametrize("start", range(0, len(EVIL), 3))
 def test_names_change_no_page_but_their_own_words(plain_comparison, start):
     evil = _compared(list(EVIL[start : start + 3]))
-    for page in (report.results_html, lambda result: result._repr_html_()):
+    for page in (report.as_html, lambda result: result._repr_html_()):
         assert Shape(page(evil)).found == Shape(page(plain_comparison)).found
-    text = report.results_html(evil)
+    text = report.as_html(evil)
     text.encode("utf-8")
     for script in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL):
         assert "<" not in script
@@ -583,8 +583,8 @@ def test_names_change_no_page_but_their_own_words(plain_comparison, start):
 
 def test_groups_titles_and_notebooks_are_escaped():
     result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"], resamples=5)
-    plain = report.results_html({"a": result, "b": result}, title="title")
-    evil = report.results_html({EVIL[0]: result, EVIL[2]: result}, title=EVIL[1])
+    plain = report.as_html({"a": result, "b": result}, title="title")
+    evil = report.as_html({EVIL[0]: result, EVIL[2]: result}, title=EVIL[1])
     assert Shape(evil).found == Shape(plain).found
     assert Shape(result._repr_html_()).found
 

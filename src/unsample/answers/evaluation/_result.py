@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from unsample._checks import FloatArray, IntArray
@@ -92,8 +91,9 @@ class Evaluated:
         }
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p><b>Warning:</b> {escape(text)}</p>" for text in self.warnings)
-        return f"<p>{escape(self.cost)}</p>{self.estimates._repr_html_()}{notes}"
+        from unsample.pages import as_notebook
+
+        return as_notebook(self)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the result as one interactive page, and write it to ``path`` if one is given."""
@@ -116,13 +116,9 @@ class Evaluated:
             f"{self.share:.3%} of a full ranking"
         )
 
-    def table(self) -> str:
-        """Return the cost and the estimates as text, without the warnings."""
-        from unsample.pages._text import estimates_table
-
-        return f"{self.cost}\n{estimates_table(self.estimates, notes=False)}"
-
     def __str__(self) -> str:
-        return "\n".join([self.table(), *(f"\nwarning: {text}" for text in self.warnings)])
+        from unsample.pages import as_text
+
+        return as_text(self)
 
     __repr__ = __str__

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -106,50 +104,16 @@ class Plan:
         return frame_from_rows([self._row(outcome) for outcome in self.outcomes], backend)
 
     def __str__(self) -> str:
-        from unsample.pages._text import aligned
+        from unsample.pages import as_text
 
-        heading = self._heading()
-        table = aligned(*self._table())
-        return "\n".join([*heading, "", table, "", _MEANING, "", self.recommendation])
+        return as_text(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from unsample.pages._text import html_table
+        from unsample.pages import as_notebook
 
-        heading = "<br>".join(html.escape(line) for line in self._heading())
-        verdict = f"<p><b>{html.escape(self.recommendation)}</b></p>"
-        return f"<p>{heading}</p>{html_table(*self._table())}<p>{_MEANING}</p>{verdict}"
-
-    def _heading(self) -> tuple[str, str]:
-        what = f"{self.users:,} users, {self.items:,} items, {self.metric} about {self.value:.4f}"
-        return what, f"guess: {self.guess}"
-
-    def _table(self) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
-        header = (
-            "design",
-            "items a user",
-            "of all",
-            "bias",
-            "sd",
-            "error",
-            f"items for {_percent(self.precision)}",
-            "setting",
-        )
-        rows = [
-            (
-                outcome.design,
-                f"{outcome.cost:,.0f}",
-                _percent(outcome.cost / self.items),
-                _percent(outcome.bias / self.value, sign="+"),
-                self._relative(outcome.sd),
-                self._relative(outcome.rmse),
-                f"{self.needed[outcome.design]:,.0f}",
-                outcome.setting,
-            )
-            for outcome in self.outcomes
-        ]
-        return header, rows
+        return as_notebook(self)
 
     def _relative(self, error: float) -> str:
         return _percent(error / self.value)
@@ -164,7 +128,6 @@ class Plan:
         }
 
 
-_MEANING = "error: root mean square, relative to the metric of these users ranked in full"
 _VERBS = {
     "fixed": "Rank each target against",
     "adaptive": "Sample adaptively,",
