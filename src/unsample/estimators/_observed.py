@@ -16,7 +16,7 @@ import numpy as np
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import DesignCells, RankCounts
-from unsample.law import Law, RankGrid, bin_weights
+from unsample.law import Law, RankGrid
 from unsample.metrics import Metric
 
 #: What became of the items that a user had seen in training: left out of the candidates (the
@@ -173,12 +173,7 @@ class Observed:
 
     def bin_weights(self, metric: Metric) -> FloatArray:
         """Return w(R) averaged over each bin, and over the catalogues where it depends on them."""
-        if not metric.family.uses_items:
-            return bin_weights(metric, self.grid)
-        sizes, where = np.unique(self.counts.items, return_inverse=True)
-        shares = np.bincount(where.reshape(-1), self.counts.weight)
-        rows = [bin_weights(metric, self.grid, int(size)) for size in sizes]
-        return np.asarray(np.average(rows, axis=0, weights=shares))
+        return mean_weights(metric, self.grid, self.counts)
 
     @property
     def sample_sizes(self) -> list[int]:
