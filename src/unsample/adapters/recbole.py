@@ -28,8 +28,7 @@ from unsample.answers import publication
 from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
 from unsample.answers.publication import Published
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets
-from unsample.evidence._ties import rank_with_ties
+from unsample.evidence import Targets, rank_with_ties
 from unsample.metrics import Metric
 
 __all__ = ["published", "targets", "task"]

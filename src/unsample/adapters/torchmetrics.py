@@ -14,8 +14,7 @@ from unsample._checks import check_choice, import_extra
 from unsample.answers import estimation
 from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
 from unsample.errors import RankError, ScoreError
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import check_ties
+from unsample.evidence import RankCounts, check_ties
 from unsample.law import Law
 from unsample.metrics import Metric, parse_all
 

@@ -25,8 +25,7 @@ from unsample.cli._options import (
     print_warnings,
 )
 from unsample.errors import UnsampleWarning
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import TIE_RULES
+from unsample.evidence import TIE_RULES, RankCounts
 from unsample.pages._text import estimates_table
 from unsample.tables.frames import ENGINES, ROWS
 from unsample.tables.rankfiles import FORMATS, read_grouped_counts

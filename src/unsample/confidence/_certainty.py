@@ -15,8 +15,8 @@ from unsample.confidence._program import InfeasibleError, Lowest, Program
 from unsample.confidence._resolution import blind_rank
 from unsample.confidence._shape import SHAPES, Shape
 from unsample.confidence._staged import gather_staged
-from unsample.estimators import Observed, group_catalogues
-from unsample.evidence import RankCounts
+from unsample.estimators import Observed
+from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 

@@ -14,7 +14,7 @@ from unsample.estimators._base import (
     Evaluation,
     MetricEstimator,
 )
-from unsample.estimators._observed import CANDIDATES, Observed, group_catalogues
+from unsample.estimators._observed import CANDIDATES, Observed
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators.auto import Auto
 from unsample.estimators.beta import Beta, RecallMap
@@ -49,7 +49,6 @@ __all__ = [
     "RecallMap",
     "Smooth",
     "UnbiasedRank",
-    "group_catalogues",
     "parse",
     "parse_all",
 ]

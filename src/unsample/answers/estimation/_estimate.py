@@ -34,9 +34,9 @@ from unsample.errors import (
     UnresolvedWarning,
     UnsampleWarning,
 )
-from unsample.estimators import Estimator, Evaluation, Observed, group_catalogues
+from unsample.estimators import Estimator, Evaluation, Observed
 from unsample.estimators._solvers import Certificate, Status
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import Law, RankDistribution
 from unsample.metrics import Metric
 from unsample.tables.frames import is_frame

@@ -175,6 +175,7 @@ class Estimates(Mapping[str, Estimate]):
         name, method = key if isinstance(key, tuple) else (key, None)
         metric = _metrics.parse(name)
         found = [entry for entry in self.entries if entry.metric == metric]
+        found = found or [entry for entry in self.entries if entry.metric.same_as(metric)]
         if method is not None:
             wanted = str(_estimators.parse(method)) if method != "exact" else method
             found = [entry for entry in found if entry.method == wanted]
