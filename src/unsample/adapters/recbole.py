@@ -24,8 +24,7 @@ from unsample.adapters._lists import EACH, whole_tie_rule
 from unsample.adapters._pairs import seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
 from unsample.adapters._registry import REGISTRY
-from unsample.answers import publication
-from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, publication
 from unsample.answers.publication import Published
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets, rank_with_ties

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from unsample.answers import estimation
-from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS, Estimates
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
 from unsample.cli._columns import Columns, parse_columns
 from unsample.cli._manner import say
 from unsample.cli._options import (
@@ -131,7 +130,7 @@ def estimate_command(
         with warnings.catch_warnings():
             # They stand in the result, and are printed with it.
             warnings.simplefilter("ignore", UnsampleWarning)
-            return estimation.estimate(
+            return estimate(
                 counts,
                 metrics=metric or DEFAULT_METRICS,
                 method=method or DEFAULT_METHOD,

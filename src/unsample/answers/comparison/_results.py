@@ -12,7 +12,7 @@ from typing import Any
 
 from unsample import metrics as _metrics
 from unsample.answers._door import page_of
-from unsample.answers.estimation import Estimates
+from unsample.answers._result import Estimates
 from unsample.metrics import Metric
 
 __all__ = ["ALL", "BEST", "Comparison", "Difference", "Standing", "listed_briefly"]
