@@ -7,14 +7,14 @@ from unsample.answers._estimate import (
     estimate_counts,
     exact,
 )
+from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate
+from unsample.answers._plan import Plan, plan
 from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result
 from unsample.answers.comparison import Comparison, Difference, compare
-from unsample.answers.evaluation import Evaluated as Evaluation
-from unsample.answers.evaluation import evaluate
-from unsample.answers.planning import Plan, plan
 from unsample.answers.publication import Published, published
 
 __all__ = [
+    "ADAPTIVE_METHOD",
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",

@@ -33,7 +33,7 @@ from unsample.errors import InputError
 if TYPE_CHECKING:
     import scipy.sparse
 
-    Excluded: TypeAlias = scipy.sparse.sparray | scipy.sparse.spmatrix
+Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
 
 #: Targets whose excluded items are looked through at a time.
 _ROWS = 1 << 14
