@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_level, check_real
 from unsample.confidence._limits import MeanLimits, evidence_grid, gather
 from unsample.confidence._program import SHAPES, InfeasibleError, Program, Shape
-from unsample.estimators import Observed
+from unsample.estimators import Observed, mean_weights
 from unsample.evidence import RankCounts
 from unsample.law import RankGrid
 from unsample.metrics import Metric
@@ -198,11 +197,7 @@ class Certainty:
         return self._programs[key]
 
     def _weights(self, metric: Metric) -> FloatArray:
-        return np.asarray(self._observed.bin_weights(metric))
-
-    @cached_property
-    def _observed(self) -> Observed:
-        return Observed.prepare(self.counts, grid=self.grid)
+        return mean_weights(metric, self.grid, self.counts)
 
 
 @dataclass(frozen=True)

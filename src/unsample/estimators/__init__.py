@@ -9,7 +9,7 @@ in ``tests/test_contract.py`` takes it from there.
 """
 
 from unsample.estimators._base import DistributionEstimator, Estimator, Fit, MetricEstimator
-from unsample.estimators._observed import CANDIDATES, Observed
+from unsample.estimators._observed import CANDIDATES, Observed, mean_weights
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status, em
 from unsample.estimators.curves import Auto, Smooth
@@ -42,6 +42,7 @@ __all__ = [
     "Status",
     "UnbiasedRank",
     "em",
+    "mean_weights",
     "parse",
     "parse_all",
 ]

@@ -16,7 +16,7 @@ import numpy as np
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import DesignCells, RankCounts
-from unsample.law import Law, RankGrid
+from unsample.law import Law, RankGrid, bin_weights
 from unsample.metrics import Metric
 
 #: What became of the items that a user had seen in training: left out of the candidates (the
@@ -209,6 +209,16 @@ class Observed:
             matrix += part * _expected(cells.design, low, high, grid)
         matrix[matrix < _NEGLIGIBLE] = 0.0
         return Pool(low, high, matrix, shares)
+
+
+def mean_weights(metric: Metric, grid: RankGrid, counts: RankCounts) -> FloatArray:
+    """Return w(R) averaged over each bin, and over the catalogues where it depends on them."""
+    if not metric.family.uses_items:
+        return bin_weights(metric, grid)
+    sizes, where = np.unique(counts.items, return_inverse=True)
+    shares = np.bincount(where.reshape(-1), counts.weight)
+    rows = [bin_weights(metric, grid, int(size)) for size in sizes]
+    return np.asarray(np.average(rows, axis=0, weights=shares))
 
 
 @dataclass(frozen=True, eq=False)
