@@ -550,7 +550,9 @@ class _Planner:
         key = sampled * (low.max() + 1) + low
         cells, where = np.unique(key, return_inverse=True)
         rows = np.arange(len(found))[:, None] * len(cells)
-        counts = np.bincount((rows + where.reshape(key.shape)).ravel(), minlength=rows.size * len(cells))
+        counts = np.bincount(
+            (rows + where.reshape(key.shape)).ravel(), minlength=rows.size * len(cells)
+        )
         histograms = counts.reshape(len(found), len(cells)).astype(np.float64)
         size, first = np.divmod(cells, low.max() + 1)
         total = histograms.mean(axis=0)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ class Targets:
     #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
     stop: int | None = None
 
-    @property
+    @cached_property
     def counts(self) -> RankCounts:
         """Return how many targets were seen at each rank."""
         return RankCounts.from_ranks(
