@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import unsample
-from unsample.answers.comparison import CORRECTIONS
+from unsample.answers import CORRECTIONS
 from unsample.errors import DesignError, InputError
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -241,20 +241,20 @@ def test_ranks_that_are_all_alike_are_no_proof_without_chance():
 
 
 def _beats(winner, loser):
-    from unsample.answers.comparison import Difference
+    from unsample.answers import Difference
 
     return Difference("Recall@1", winner, loser, 1, 1, 1, 1, 1, 1, 0.0, winner)
 
 
 def test_places_follow_the_longest_chain_of_defeats():
-    from unsample.answers.comparison._duels import _places
+    from unsample.answers._duels import _places
 
     line = [_beats("a", "b"), _beats("b", "c"), _beats("a", "c")]
     assert _places("abcd", line) == {"a": 1, "b": 2, "c": 3, "d": 1}
 
 
 def test_circles_of_verdicts_have_an_end():
-    from unsample.answers.comparison._duels import _places
+    from unsample.answers._duels import _places
 
     circle = [_beats("a", "b"), _beats("b", "c"), _beats("c", "a")]
     assert _places("abc", circle) == {"a": 2, "b": 2, "c": 2}
@@ -263,7 +263,7 @@ def test_circles_of_verdicts_have_an_end():
 
 
 def test_a_strict_order_of_many_models_takes_no_time():
-    from unsample.answers.comparison._duels import _places
+    from unsample.answers._duels import _places
 
     # Every chain of defeats used to be walked: 2^300 of them here.
     names = [f"{place:03d}" for place in range(300)]

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import unsample
-from unsample.answers.comparison import Comparison, Difference, Standing
-from unsample.answers.comparison._duels import _count_wins, _Entrant, corrected
-from unsample.answers.comparison._models import Model
+from unsample.answers import Comparison, Difference
+from unsample.answers._comparison import Standing
+from unsample.answers._duels import Model, _count_wins, _Entrant, corrected
 from unsample.errors import InputError, UnresolvedWarning
 from unsample.evidence import RankCounts
 from unsample.lab.datasets import load_ranks

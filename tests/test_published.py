@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
-from unsample.answers.publication import published
-from unsample.answers.publication._fit import fit_to_means, tilt
+from unsample.answers import published
+from unsample.answers._published import fit_to_means, tilt
 from unsample.confidence import Evidence
 from unsample.errors import ContradictionError, InputError, MetricError, RefutedWarning
 from unsample.evidence import RankCounts

@@ -12,7 +12,7 @@ from unsample._checks import FloatArray, IntArray, check_integer
 from unsample.designs.ranking import Score, ScoreAll, exact_ranks
 from unsample.designs.ranking._scores import as_scores
 from unsample.errors import DesignError, InputError
-from unsample.evidence._ties import Comparisons
+from unsample.evidence import Comparisons
 
 if TYPE_CHECKING:
     import scipy.sparse

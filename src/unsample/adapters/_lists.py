@@ -25,8 +25,7 @@ from unsample._checks import (
 )
 from unsample.adapters._names import as_names, check_alike
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.evidence import Targets
-from unsample.evidence._ties import check_ties, rank_with_ties
+from unsample.evidence import Targets, check_ties, rank_with_ties
 
 __all__ = ["EACH", "ListedItems", "rank_in_lists", "whole_tie_rule"]
 

@@ -19,8 +19,7 @@ from unsample.adapters._pairs import seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
 from unsample.adapters._registry import REGISTRY
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets
-from unsample.evidence._ties import rank_with_ties
+from unsample.evidence import Targets, rank_with_ties
 
 __all__ = ["SIDES", "targets", "task"]
 

@@ -22,8 +22,7 @@ from unsample._checks import Seed, check_integer, import_extra
 from unsample.adapters._comparers import Comparer, FullComparer, SampledComparer
 from unsample.designs.ranking import Score, ScoreAll
 from unsample.errors import InputError, UnsampleError
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import Comparisons
+from unsample.evidence import Comparisons, RankCounts
 from unsample.tables.frames import spark_session
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from unsample import answers
 from unsample._checks import check_choice, import_extra
-from unsample.answers import estimation
-from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS
 from unsample.errors import RankError, ScoreError
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import check_ties
+from unsample.evidence import RankCounts, check_ties
 from unsample.law import Law
 from unsample.metrics import Metric, parse_all
 
@@ -103,7 +102,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         """Return the estimates by name; NaN before anything was taken in."""
         if not bool(self.histogram.any()):
             return {m.name: _torch.tensor(math.nan) for m in self.metrics}
-        result = estimation.estimate(
+        result = answers.estimate(
             self.counts(), metrics=self.metrics, method=self.method, resamples=0
         )
         return {m.name: _torch.tensor(result[m].value) for m in self.metrics}

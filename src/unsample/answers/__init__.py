@@ -1,1 +1,39 @@
 """Answers: `estimate`, `exact`, `evaluate`, `compare`, `plan`, `published`, and their results."""
+
+from unsample.answers._compare import compare
+from unsample.answers._comparison import Comparison, Difference
+from unsample.answers._duels import CORRECTIONS
+from unsample.answers._estimate import (
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    estimate,
+    estimate_counts,
+    exact,
+)
+from unsample.answers._published import Published, published
+from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result
+from unsample.answers.evaluation import Evaluated as Evaluation
+from unsample.answers.evaluation import evaluate
+from unsample.answers.planning import Plan, plan
+
+__all__ = [
+    "CORRECTIONS",
+    "DEFAULT_LEVEL",
+    "DEFAULT_METHOD",
+    "DEFAULT_METRICS",
+    "Comparison",
+    "Difference",
+    "Estimate",
+    "Estimates",
+    "Evaluation",
+    "Plan",
+    "Published",
+    "Result",
+    "compare",
+    "estimate",
+    "estimate_counts",
+    "evaluate",
+    "exact",
+    "plan",
+    "published",
+]

@@ -13,9 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import DEFAULT_LEVEL, Estimate, Estimates
-from unsample.answers.planning import Plan
+from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
 from unsample.pages._sheet import MINUS, Cell, Number, Table, number
 
 _NONE = (math.nan, math.nan)
@@ -256,29 +254,29 @@ def differences_chart(result: Comparison) -> IntervalChart:
 def plan_chart(result: Plan) -> LineChart:
     """Return the expected error of each design against its cost."""
     costs = sorted({row.cost for row in result.curves})
-    errors = {(row.design, row.cost): row.rmse / result.value for row in result.curves}
+    errors = {(row.name, row.cost): row.rmse / result.value for row in result.curves}
 
     def curve(design: str) -> FloatArray:
         found = np.array([errors.get((design, cost), np.nan) for cost in costs])
         return np.where(found > _LEAST_ERROR, found, np.nan)
 
-    designs = dict.fromkeys(row.design for row in result.curves)
+    designs = dict.fromkeys(row.name for row in result.curves)
     view = LineView(
         "designs",
         f"error relative to {result.metric}",
         tuple(costs),
-        tuple(f"{cost:,.0f} items per user" for cost in costs),
+        tuple(f"{cost:,.0f} scores" for cost in costs),
         tuple(Series(name, style(place), curve(name)) for place, name in enumerate(designs)),
         guides=(
             Guide("y", result.precision, f"error sought, {100 * result.precision:.4g} %"),
-            Guide("x", result.cost, f"{result.cost:,.0f} items per user"),
+            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
         ),
     )
     return LineChart(
         identity="error-against-cost",
         title="Error against cost",
         caption="Lower and further left is better; an error of zero leaves a logarithmic axis.",
-        x_label="scored items per user",
+        x_label="scores in total",
         views=(view,),
         log_y=True,
         percent=True,

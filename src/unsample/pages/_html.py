@@ -13,7 +13,7 @@ from typing import Any
 from unsample import __version__
 from unsample._checks import import_extra
 from unsample._files import write_atomically
-from unsample.answers.estimation import Estimates
+from unsample.answers import Estimates
 from unsample.confidence import blind_rank
 from unsample.pages._charts import spec
 from unsample.pages._pages import page

@@ -12,11 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import DEFAULT_LEVEL, Estimate, Estimates
-from unsample.answers.evaluation import Evaluated
-from unsample.answers.planning import Plan
-from unsample.answers.publication import Published
+from unsample.answers import (
+    DEFAULT_LEVEL,
+    Comparison,
+    Estimate,
+    Estimates,
+    Evaluation,
+    Plan,
+    Published,
+)
 from unsample.errors import InputError
 from unsample.pages._charts import (
     Chart,
@@ -132,14 +136,13 @@ def _(result: Published) -> Page:
 
 
 @page.register
-def _(result: Evaluated) -> Page:
-    whole = page(result.estimates)
+def _(result: Evaluation) -> Page:
+    whole = page.dispatch(Estimates)(result)
     return replace(
         whole,
         verb="evaluate",
-        warnings=result.warnings,
         headline=(f"{result.cost[:1].upper()}{result.cost[1:]}.",),
-        settings=(("Design", str(result.design)), ("Seed", str(result.seed)), *whole.settings),
+        settings=(("Design", str(result.design)), ("Seed", str(result.rng)), *whole.settings),
     )
 
 
@@ -235,7 +238,7 @@ def _(result: Plan) -> Page:
             ("Users", f"{result.users:,}"),
             ("Metric", result.metric.name),
             ("Error sought", f"{100 * result.precision:.4g} %"),
-            ("Scored items per user", f"{result.cost:,.0f}"),
+            ("Budget", f"{result.budget:,.0f} scores"),
         ),
     )
 

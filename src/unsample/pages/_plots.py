@@ -16,9 +16,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer, import_extra
 from unsample._files import write_atomically
-from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import Estimates, exact
-from unsample.answers.planning import Plan
+from unsample.answers import Comparison, Estimates, Plan, exact
 from unsample.errors import FileError, InputError
 from unsample.pages._charts import (
     IntervalChart,
@@ -96,14 +94,13 @@ def plot_comparison(
     those with the highest estimates are shown.
     """
     chart = differences_chart(result)
-    views = {view.name: view for view in chart.views}
-    name = next(iter(views)) if metric is None else _metrics.parse(metric).name
-    if name not in views:
-        raise InputError(
-            f"metric must be one that was compared ({', '.join(views)}), got {metric!r}"
-        )
-    axes = _draw_intervals(chart, views[name], ax)
-    axes.set_xlabel(f"difference of {name} with its {100 * result.level:g} % interval")
+    wanted = _metrics.parse(chart.views[0].name if metric is None else metric)
+    found = [view for view in chart.views if _metrics.parse(view.name).same_as(wanted)]
+    if not found:
+        names = ", ".join(view.name for view in chart.views)
+        raise InputError(f"metric must be one that was compared ({names}), got {metric!r}")
+    axes = _draw_intervals(chart, found[0], ax)
+    axes.set_xlabel(f"difference of {found[0].name} with its {100 * result.level:g} % interval")
     return axes
 
 

@@ -12,11 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from unsample.answers.comparison import Comparison, Difference, Standing
-from unsample.answers.estimation import Estimate, Estimates
-from unsample.answers.evaluation import Evaluated
-from unsample.answers.planning import Outcome, Plan
-from unsample.answers.publication import Published
+from unsample.answers import Comparison, Estimate, Estimates, Evaluation, Plan, Published
 from unsample.errors import InputError
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -121,9 +117,8 @@ def _(result: Published) -> Sheet:
 
 
 @sheet.register
-def _(result: Evaluated) -> Sheet:
-    below = sheet(result.estimates)
-    return replace(below, title=(result.cost, *below.title), warnings=result.warnings)
+def _(result: Evaluation) -> Sheet:
+    return replace(sheet.dispatch(Estimates)(result), title=(result.cost, heading(result)))
 
 
 @sheet.register
@@ -221,7 +216,7 @@ def _limits_explained(result: Estimates) -> str:
 def _(result: Comparison) -> Sheet:
     shown = result.excerpt()
     interval = f"{100 * result.level:g} % interval"
-    standings: Columns[Standing] = {
+    standings: Columns[Any] = {
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
         "estimate": lambda row: number(row.value, best=_is_best(shown, row)),
@@ -230,7 +225,7 @@ def _(result: Comparison) -> Sheet:
         "best": lambda row: _chances(row.least, row.most),
         "if alike": lambda row: _chances(row.if_alike, row.if_alike),
     }
-    differences: Columns[Difference] = {
+    differences: Columns[Any] = {
         "metric": lambda row: row.metric,
         "a - b": lambda row: f"{row.a} - {row.b}",
         "difference": lambda row: number(row.value, "+"),
@@ -273,7 +268,7 @@ def _p_value(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _is_best(result: Comparison, row: Standing) -> bool:
+def _is_best(result: Comparison, row: Any) -> bool:
     return row.value == max(held.value for held in result.standings if held.metric == row.metric)
 
 
@@ -282,14 +277,15 @@ def _is_best(result: Comparison, row: Standing) -> bool:
 
 @sheet.register
 def _(result: Plan) -> Sheet:
-    columns: Columns[Outcome] = {
-        "design": lambda row: row.design,
-        "items per user": lambda row: _whole(row.cost),
-        "of all": lambda row: _percent(row.cost / result.items),
+    full = float(result.items) * result.users
+    columns: Columns[Any] = {
+        "design": lambda row: row.name,
+        "scores": lambda row: _whole(row.cost),
+        "of all": lambda row: _percent(row.cost / full),
         "bias": lambda row: _percent(row.bias / result.value, "+"),
         "sd": lambda row: _percent(row.sd / result.value),
         "error": lambda row: _percent(row.rmse / result.value),
-        f"items for {_percent(result.precision)}": lambda row: _whole(result.needed[row.design]),
+        f"scores for {_percent(result.precision)}": lambda row: _whole(result.needed[row.name]),
         "setting": lambda row: row.setting,
     }
     what = f"{result.users:,} users, {result.items:,} items"
@@ -301,7 +297,7 @@ def _(result: Plan) -> Sheet:
             "error: root mean square, relative to the metric of these users ranked in full",
             result.recommendation,
         ),
-        warnings=tuple(getattr(result, "warnings", ())),
+        warnings=result.warnings,
     )
 
 

@@ -13,9 +13,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice, check_integer
-from unsample.answers.estimation import (
-    DEFAULT_METRICS,
-)
+from unsample.answers._estimate import DEFAULT_METRICS
 from unsample.answers.evaluation._outcome import ADAPTIVE_METHOD, Outcome
 from unsample.answers.evaluation._result import Evaluated
 from unsample.designs.ranking import (

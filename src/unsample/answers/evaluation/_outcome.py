@@ -10,12 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.answers.estimation import (
-    DEFAULT_METHOD,
-    Estimates,
-    exact,
-    quiet_estimate,
-)
+from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts, exact
+from unsample.answers._result import Estimates
 from unsample.designs.ranking import (
     Orders,
     Tally,
@@ -86,26 +82,23 @@ class Outcome:
         )
         stop = self.design.stop if isinstance(self.design, Adaptive) else None
         default = DEFAULT_METHOD if stop is None else ADAPTIVE_METHOD
-        found, said = quiet_estimate(
-            merged,
+        found = estimate_counts(
+            replace(merged, stop=stop),
             metrics=metrics,
             method=default if method is None else method,
-            stop=stop,
             candidates=candidates,
             resamples=resamples,
             rng=rng,
         )
         # Which metrics are resolved is judged here, by the sizes that samples grew to.
-        notes = [note for note in said if not issubclass(note[0], UnresolvedWarning)]
+        notes = [note for note in found.notes if not isinstance(note, UnresolvedWarning)]
         resolved = {metric: self._resolves(metric) for metric in metrics}
-        texts = [text for _, text in notes]
-        for category, text in notes:
-            warnings.warn(text, category, stacklevel=4)
         if not all(resolved.values()):
-            texts.append(self._unresolved(resolved))
-            warnings.warn(texts[-1], UnresolvedWarning, stacklevel=4)
+            notes.append(UnresolvedWarning(self._unresolved(resolved)))
+        for note in notes:
+            warnings.warn(note, stacklevel=4)
         entries = tuple(replace(one, resolved=resolved[one.metric]) for one in found.entries)
-        return replace(found, entries=entries, counts=counts, warnings=tuple(texts))
+        return replace(found, entries=entries, counts=counts, notes=tuple(notes))
 
     def _plain(
         self,

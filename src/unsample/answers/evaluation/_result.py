@@ -9,7 +9,7 @@ from typing import Any
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._door import page_of
-from unsample.answers.estimation import Estimate, Estimates
+from unsample.answers._result import Estimate, Estimates
 from unsample.designs.running._designs import Design
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric

@@ -389,7 +389,7 @@
       })));
     }
     parts.controls.append(
-      toggle(`logarithmic ${spec.x_label.replace("scored items per user", "cost")}`, state.logX, set((on) => { state.logX = on; })),
+      toggle(`logarithmic ${spec.x_label.replace("scores in total", "cost")}`, state.logX, set((on) => { state.logX = on; })),
       toggle("logarithmic height", state.logY, set((on) => { state.logY = on; })),
     );
     drawKeys();

@@ -8,18 +8,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample.answers.comparison._models import Model, ranks_of, user_index
-from unsample.answers.comparison._results import ALL, BEST, Difference, Standing
-from unsample.answers.estimation import Estimate, Estimates
-from unsample.confidence import AffineBound
+from unsample.answers._comparison import ALL, BEST, Difference, Standing
+from unsample.answers._result import Estimate, Estimates
+from unsample.evidence import RankCounts
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
-
-__all__ = ["CORRECTIONS", "Duels", "corrected"]
 
 #: How the chance of any wrong verdict among many is kept at 1 - level.
 CORRECTIONS = ("holm", "bonferroni", "none")
@@ -29,24 +28,57 @@ _ROUNDING = 0.01
 _DRAWS, _DRAWS_AT_ONCE = 20_000, 1_000
 #: A model so many standard errors behind the highest estimate is the best in none of the draws.
 _HOPELESS = 8.0
+#: Drawn values nearer to each other than this share of their error are equal: rounding parts them.
+_SAME_DRAW = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class KnownBound:
-    """The bound of a metric whose full ranks are known: its value."""
+class Rows:
+    """The targets of a model one by one."""
 
-    metric: Metric
-    expected: float
-    error: float
-    items: int
+    ranks: IntArray
+    sampled: IntArray
+    weights: FloatArray
+    #: Whose target it is; None where each has a user of its own.
+    users: npt.NDArray[Any] | None = None
+    #: What to match targets by where users are not given; None to match them by position.
+    labels: npt.NDArray[Any] | None = None
 
-    def standard_error(self) -> float:
-        """Return the error for users like these."""
-        return self.error
+    @property
+    def key(self) -> npt.NDArray[Any] | None:
+        """Return what tells which targets of two models belong together."""
+        return self.labels if self.users is None else self.users
 
-    def of_ranks(self, ranks: IntArray, sampled: IntArray) -> FloatArray:
-        """Return the metric of each target."""
-        return np.asarray(self.metric.weights(ranks, self.items), dtype=np.float64)
+    def sorted(self) -> Rows:
+        """Return the targets in the order of their keys."""
+        order = np.argsort(self.key, kind="stable")  # type: ignore[arg-type]
+        users = None if self.users is None else self.users[order]
+        return Rows(self.ranks[order], self.sampled[order], self.weights[order], users)
+
+    @property
+    def user_numbers(self) -> IntArray | None:
+        """Return a number for the user of each target, or None where each has its own."""
+        if self.users is None:
+            return None
+        _, where = np.unique(self.users, return_inverse=True)
+        return np.asarray(where.reshape(-1), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What is known of one model: counts for its estimates, targets for pairing where given."""
+
+    name: str
+    counts: RankCounts
+    rows: Rows | None = None
+    #: Made already, where the model comes from an evaluation.
+    estimates: Estimates | None = None
+
+    @property
+    def targets(self) -> Rows:
+        """Return the targets of a model that has them."""
+        assert self.rows is not None
+        return self.rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +147,13 @@ class Duels:
         if self.against == ALL:
             yield from itertools.combinations(everyone, 2)
             return
-        chosen = self._leader(metric) if self.against == BEST else self._named(self.against)
-        one = self._with_sides(metric, chosen)
-        yield from ((one, other) for other in everyone if other.model is not chosen)
+        named = [model for model in self.models if model.name == self.against]
+        chosen = self._leader(metric) if self.against == BEST else named[0]
+        first = self._with_sides(metric, chosen)
+        yield from ((first, other) for other in everyone if other.model is not chosen)
 
     def _leader(self, metric: Metric) -> Model:
         return max(self.models, key=lambda model: self.estimates[model.name][metric].value)
-
-    def _named(self, name: str) -> Model:
-        return next(model for model in self.models if model.name == name)
 
     def _difference(self, metric: Metric, a: _Entrant, b: _Entrant, span: float) -> Difference:
         from scipy.special import ndtr, ndtri
@@ -174,68 +204,67 @@ class Duels:
         """Return the least or greatest difference, and its standard error."""
         error = 0.0
         if of_a.scores is not None and of_b.scores is not None:
-            error = _standard_error(of_a.scores - of_b.scores, model, self._users)
+            error = self._error_of_mean(of_a.scores - of_b.scores, model)
         if error == 0.0:
             # Differences that are all alike are no proof that there is no chance in them.
             error = math.hypot(of_a.error, of_b.error)
         return of_a.expected - of_b.expected, max(error, 1e-12)
 
-    @cached_property
-    def _users(self) -> IntArray | None:
-        """Return the user of each target, the same for all models where targets are paired."""
-        return user_index(self.models[0])
-
-    def _few(self, model: Model) -> bool:
-        certainty = self.estimates[model.name].certainty
-        return certainty is not None and certainty.few
-
     def _exact_limits(self, metric: Metric, a: Model, b: Model) -> tuple[float, float]:
         """Return limits of the difference that hold for any number of targets."""
         # Each model takes half of the error; one verdict of several then takes its part of it.
         level = 1.0 - (1.0 - self.level) / (2.0 * len(self.models) ** 2)
-        of_a, of_b = (self.estimates[one.name][metric].interval(level) for one in (a, b))
+        of_a, of_b = (self.estimates[each.name][metric].interval(level) for each in (a, b))
         return of_a[0] - of_b[1], of_a[1] - of_b[0]
 
     # -- one model --------------------------------------------------------------------------
 
     def _entrant(self, metric: Metric, model: Model) -> _Entrant:
         entry = self.estimates[model.name][metric]
-        direction = _direction(self._influence(metric, entry, model)) if self.paired else None
+        direction = _direction(_influence(metric, entry, model)) if self.paired else None
         return _Entrant(model, entry.value, self._error(metric, entry, model), direction)
 
     def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
         entrant = self._entrant(metric, model)
-        if self._few(model):
+        certainty = self.estimates[model.name].certainty
+        if certainty is not None and certainty.few:
             return entrant
-        low, high = (self._side(metric, model, side) for side in (-1, 1))
+        low, high = (self._side(metric, entrant, side) for side in (-1, 1))
         return replace(entrant, sides=(low, high))
 
-    def _side(self, metric: Metric, model: Model, side: int) -> _Side:
-        bound = self._affine(metric, model, side)
-        scores = bound.of_ranks(*ranks_of(model)) if self.paired else None
+    def _side(self, metric: Metric, entrant: _Entrant, side: int) -> _Side:
+        model, scores = entrant.model, None
+        certainty = self.estimates[model.name].certainty
+        if certainty is None:
+            # Of known ranks, least and greatest are the value itself.
+            if self.paired:
+                items = model.counts.largest_catalogue
+                scores = np.asarray(metric.weights(model.targets.ranks, items), dtype=np.float64)
+            return _Side(entrant.value, entrant.error, scores)
+        bound = certainty.affine_bound(metric, side, self.level)
+        if self.paired:
+            scores = bound.of_ranks(model.targets.ranks, model.targets.sampled)
         return _Side(bound.expected, bound.standard_error(), scores)
-
-    def _affine(self, metric: Metric, model: Model, side: int) -> AffineBound | KnownBound:
-        found = self.estimates[model.name]
-        if found.certainty is None:
-            entry = found[metric]
-            items = model.counts.largest_catalogue
-            return KnownBound(metric, entry.value, self._error(metric, entry, model), items)
-        return found.certainty.affine_bound(metric, side, self.level)
 
     def _error(self, metric: Metric, entry: Estimate, model: Model) -> float:
         """Return the standard error of an estimate; of known ranks, that of their mean."""
-        if entry.certainty is None and model.ranks is not None:
-            users = self._users if self.paired else user_index(model)
-            return _standard_error(self._influence(metric, entry, model), model, users)
+        if entry.certainty is None and model.rows is not None:
+            return self._error_of_mean(_influence(metric, entry, model), model)
         return 0.0 if math.isnan(entry.standard_error) else entry.standard_error
 
-    def _influence(self, metric: Metric, entry: Estimate, model: Model) -> FloatArray:
-        """Return what each target adds to the estimate, up to a scale."""
-        ranks, sampled = ranks_of(model)
-        if entry.error is not None:
-            return entry.error.of_ranks(ranks, sampled)
-        return np.asarray(metric.weights(ranks, model.counts.largest_catalogue), dtype=np.float64)
+    def _error_of_mean(self, scores: FloatArray, model: Model) -> float:
+        """Return the standard error of a weighted mean over targets, users being independent."""
+        weights, total = model.targets.weights, model.targets.weights.sum()
+        deviations = weights * (scores - (weights @ scores) / total)
+        users = self._users if self.paired else model.targets.user_numbers
+        if users is not None:
+            deviations = np.bincount(users, deviations)
+        return float(np.sqrt((deviations**2).sum()) / total)
+
+    @cached_property
+    def _users(self) -> IntArray | None:
+        """Return the user of each target, the same for all models where targets are paired."""
+        return self.models[0].targets.user_numbers
 
     # -- all models -------------------------------------------------------------------------
 
@@ -243,16 +272,16 @@ class Duels:
         self, metric: Metric, differences: list[Difference], rng: np.random.Generator
     ) -> list[Standing]:
         """Return the models from best to worst estimate, given the metric's differences."""
-        held: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for one in differences:
-            held[one.a].append((one.least, one.most))
-            held[one.b].append((1.0 - one.most, 1.0 - one.least))
+        chances: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for pair in differences:
+            chances[pair.a].append((pair.least, pair.most))
+            chances[pair.b].append((1.0 - pair.most, 1.0 - pair.least))
         alike = self._chances_of_being_best(metric, rng)
         places = _places([model.name for model in self.models], differences)
         rows = []
         for model in self.models:
             entry = self.estimates[model.name][metric]
-            duels = held[model.name]
+            duels = chances[model.name]
             # At worst the chances of losing to each other model add up; of a model that did not
             # meet all others, none can be promised.
             least = max(0.0, 1.0 - sum(1.0 - least for least, _ in duels))
@@ -274,15 +303,22 @@ class Duels:
     def _chances_of_being_best(self, metric: Metric, rng: np.random.Generator) -> dict[str, float]:
         """Return the chance of each model that has one, if sampling misleads about all alike."""
         leader = self._entrant(metric, self._leader(metric))
-        everyone = (self._entrant(metric, model) for model in self.models)
         hopeful = [
-            one
-            for one in everyone
-            if leader.value - one.value <= _HOPELESS * leader.spread(one)
-            or one.model is leader.model
+            entrant
+            for entrant in (self._entrant(metric, model) for model in self.models)
+            if leader.value - entrant.value <= _HOPELESS * leader.spread(entrant)
+            or entrant.model is leader.model
         ]
         wins = _count_wins(hopeful, rng)
-        return {one.model.name: won / _DRAWS for one, won in zip(hopeful, wins, strict=True)}
+        return {each.model.name: won / _DRAWS for each, won in zip(hopeful, wins, strict=True)}
+
+
+def _influence(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
+    """Return what each target adds to the estimate, up to a scale."""
+    rows = model.targets
+    if entry.error is not None:
+        return entry.error.of_ranks(rows.ranks, rows.sampled)
+    return np.asarray(metric.weights(rows.ranks, model.counts.largest_catalogue), dtype=np.float64)
 
 
 def _direction(influence: FloatArray) -> FloatArray:
@@ -291,17 +327,21 @@ def _direction(influence: FloatArray) -> FloatArray:
     return np.asarray(centred / length if length > 0 else np.zeros_like(centred))
 
 
-def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> list[int]:
-    """Draw all estimates anew, with their errors and correlations, and count who comes first."""
-    values = np.array([one.value for one in entrants])
-    scale = np.array([one.error for one in entrants])
+def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> list[float]:
+    """Draw all estimates anew, with their errors and correlations, and count who comes first.
+
+    Those that come first together share the win.
+    """
+    values = np.array([entrant.value for entrant in entrants])
+    scale = np.array([entrant.error for entrant in entrants])
     root = _correlation_root(entrants)
-    wins = np.zeros(len(entrants), dtype=np.int64)
+    wins = np.zeros(len(entrants))
     for _ in range(_DRAWS // _DRAWS_AT_ONCE):
         noise = rng.standard_normal((_DRAWS_AT_ONCE, root.shape[1]))
         drawn = values + scale * (noise @ root.T)
-        wins += np.bincount(drawn.argmax(axis=1), minlength=len(values))
-    return [int(won) for won in wins]
+        first = drawn >= drawn.max(axis=1, keepdims=True) - _SAME_DRAW * scale.max()
+        wins += (first / first.sum(axis=1, keepdims=True)).sum(axis=0)
+    return [float(won) for won in wins]
 
 
 def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
@@ -311,7 +351,7 @@ def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
     """
     if entrants[0].direction is None:
         return np.eye(len(entrants))
-    directions = np.stack([one.direction for one in entrants if one.direction is not None])
+    directions = np.stack([each.direction for each in entrants if each.direction is not None])
     alone = ~directions.any(axis=1)
     if directions.shape[0] > directions.shape[1]:
         return np.hstack([directions, np.eye(len(entrants))[:, alone]])
@@ -319,17 +359,6 @@ def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
     correlation[alone, alone] = 1.0
     powers, axes = np.linalg.eigh(correlation)
     return np.asarray(axes * np.sqrt(np.maximum(powers, 0.0)))
-
-
-def _standard_error(scores: FloatArray, model: Model, users: IntArray | None) -> float:
-    """Return the standard error of a weighted mean over targets, users being independent."""
-    weights = model.weights
-    assert weights is not None
-    total = weights.sum()
-    deviations = weights * (scores - (weights @ scores) / total)
-    if users is not None:
-        deviations = np.bincount(users, deviations)
-    return float(np.sqrt((deviations**2).sum()) / total)
 
 
 def corrected(
@@ -343,25 +372,19 @@ def corrected(
     """
     count = len(differences) if family is None else family
     order = sorted(range(len(differences)), key=lambda place: differences[place].p_value)
-    corrected = [0.0] * len(differences)
+    found = list(differences)
     largest = 0.0
     for position, place in enumerate(order):
+        pair = differences[place]
         factor = {"holm": count - position, "bonferroni": count, "none": 1}[correction]
-        # Holm's values never fall along the order.
-        largest = max(largest, min(1.0, factor * differences[place].p_value))
-        corrected[place] = (
-            largest if correction == "holm" else min(1.0, factor * differences[place].p_value)
-        )
-    return [
-        _decided(one, p_value, level) for one, p_value in zip(differences, corrected, strict=True)
-    ]
-
-
-def _decided(one: Difference, p_value: float, level: float) -> Difference:
-    winner = None
-    if p_value <= 1.0 - level:
-        winner = one.a if one.least > 0.5 else one.b
-    return replace(one, p_value=p_value, winner=winner)
+        p_value = min(1.0, factor * pair.p_value)
+        if correction == "holm":
+            # Holm's values never fall along the order.
+            largest = p_value = max(largest, p_value)
+        better = pair.a if pair.least > 0.5 else pair.b
+        winner = better if p_value <= 1.0 - level else None
+        found[place] = replace(pair, p_value=p_value, winner=winner)
+    return found
 
 
 def _places(names: Iterable[str], differences: Iterable[Difference]) -> dict[str, int]:
@@ -372,10 +395,10 @@ def _places(names: Iterable[str], differences: Iterable[Difference]) -> dict[str
     """
     beaten_by = dict.fromkeys(names, 0)
     beats: dict[str, list[str]] = defaultdict(list)
-    for one in differences:
-        if one.winner is not None:
-            loser = one.b if one.winner == one.a else one.a
-            beats[one.winner].append(loser)
+    for pair in differences:
+        if pair.winner is not None:
+            loser = pair.b if pair.winner == pair.a else pair.a
+            beats[pair.winner].append(loser)
             beaten_by[loser] += 1
     places: dict[str, int] = {}
     place, level = 1, [name for name, count in beaten_by.items() if count == 0]

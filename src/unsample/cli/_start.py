@@ -15,8 +15,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-__all__ = ["Stopped", "interrupted", "main", "reader_gone", "silence_output"]
-
 #: Signals by which a person, a scheduler or a closing terminal asks for an end.
 _ENDINGS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "the terminal has gone"}
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
@@ -41,14 +39,17 @@ def reader_gone() -> Stopped:
     return Stopped(141)
 
 
-def main() -> None:
-    """Run the command ``unsample``."""
+def start(build: Callable[[], Callable[[], object]]) -> None:
+    """Build the command and run it; whatever ends it, it ends with an exit code and no traceback.
+
+    ``build`` does the imports that take time, so that signals are heard while it works.
+    """
     _open_closed_streams()
     try:
         with _stopped_by_signals():
-            from unsample.cli._app import run
+            from unsample.cli.console import run
 
-            run()
+            run(build)
     except Stopped as stopped:
         if stopped.reason:
             with suppress(OSError):
