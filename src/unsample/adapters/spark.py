@@ -1,8 +1,9 @@
 """Evaluation on Spark: targets go to the workers, counts come back.
 
-Tables of ranks or scores that Spark holds need nothing of this: `RankCounts.from_frame` reads them.
+Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
 Here the scores are made on the cluster. The model is broadcast once; each partition scores its own
-targets and returns one small batch of counts.
+targets and returns one small batch of counts. The counts are those of `unsample.evaluate` with the
+same ``rng`` (``design="exact"``, ``design=Fixed(sampled)``), on any number of partitions.
 
 >>> from unsample.adapters import spark
 >>> counts = spark.exact_counts(targets, model, items=3706)  # doctest: +SKIP
@@ -11,19 +12,29 @@ targets and returns one small batch of counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample import errors
-from unsample._checks import Seed, check_integer, import_extra
-from unsample.adapters._comparers import Comparer, FullComparer, SampledComparer
-from unsample.designs.ranking import Score, ScoreAll
+from unsample._checks import FloatArray, IntArray, check_choice, check_integer
+from unsample.adapters._lists import WHOLE_TIES
+from unsample.adapters._tasks import require
+from unsample.designs.ranking import (
+    Candidates,
+    Orders,
+    Scan,
+    Score,
+    ScoreAll,
+    Tally,
+    count_all,
+    keyed_rank,
+    refuse_infinite_targets,
+)
+from unsample.designs.running._designs import Fixed
 from unsample.errors import InputError, UnsampleError
 from unsample.evidence import RankCounts
-from unsample.evidence._ties import Comparisons
 from unsample.tables.frames import spark_session
 
 if TYPE_CHECKING:
@@ -32,17 +43,20 @@ if TYPE_CHECKING:
 
 __all__ = ["exact_counts", "sampled_counts", "spark_session"]
 
+#: Ranks some targets: their users, their items and what they weigh.
+_Counter: TypeAlias = Callable[[IntArray, IntArray, FloatArray | None], RankCounts]
+
 _FIELDS = {
     "sampled": "bigint",
     "items": "bigint",
-    "better": "bigint",
-    "tied": "bigint",
+    "low": "bigint",
+    "high": "bigint",
     "count": "bigint",
     "weight": "double",
     "weight_squared": "double",
 }
-#: Targets scored at a time in a worker.
-_BATCH = 4096
+#: Scores asked for in one call of the scorer, about.
+_BATCH = 1 << 17
 
 
 def exact_counts(
@@ -55,7 +69,7 @@ def exact_counts(
     target: str = "target",
     weight: str | None = None,
     ties: str = "random",
-    rng: Seed = 0,
+    rng: int = 0,
 ) -> RankCounts:
     """Rank each target among all candidates of its user, on the cluster.
 
@@ -64,7 +78,7 @@ def exact_counts(
     targets
         A Spark frame with a row for each target.
     score_all
-        Gives the scores of all items for an array of users: a `unsample.designs.ranking.FactorScores`, a
+        Gives the scores of all items for an array of users: a `unsample.designs.FactorScores`, a
         model's ``score_all``, or any function that can be sent to the workers.
     items
         Number of items in the catalogue.
@@ -73,13 +87,28 @@ def exact_counts(
     user, target, weight
         Columns of ``targets``: whole numbers that count users and items from 0, and how much a
         target counts.
-    ties, rng
-        The tie rule and its seed; the counts do not depend on the partitions.
+    ties
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``.
+    rng
+        A seed. What is random of a target follows from it, the user and the item.
     """
-    check_integer("items", items, minimum=2, error=errors.DesignError)
-    comparer = FullComparer(score_all, items, _as_rows(exclude))
-    cells = _compare(targets, comparer, [user, target, weight])
-    return RankCounts.from_comparisons(cells, ties=ties, rng=rng, replacement=False)
+    seed = _check(items, ties, rng)
+
+    def count(users: IntArray, wanted: IntArray, weights: FloatArray | None) -> RankCounts:
+        candidates = Candidates.check(users, wanted, items, exclude)
+        better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
+        for part in count_all(score_all, candidates):
+            refuse_infinite_targets(part.own, users[part.place], wanted[part.place])
+            better[part.place], equal[part.place] = part.better, part.equal
+        # The scan scores nothing here: it keys the places among ties.
+        scan = Scan.prepare(_no_scores, candidates, seed=seed)
+        place = Orders(scan.others, scan.keys).tie_place(np.arange(len(candidates)))
+        ranks = keyed_rank(better, equal, ties, place)
+        return RankCounts.from_ranks(
+            ranks, items=scan.others + 1, sampled=scan.others, weights=weights, replacement=False
+        )
+
+    return _count_on_cluster(targets, count, [user, target, weight], replacement=False)
 
 
 def sampled_counts(
@@ -99,26 +128,46 @@ def sampled_counts(
     """Rank each target among items drawn for it, on the cluster; only those are scored.
 
     ``score`` gives the scores of chosen items (row i of ``items`` for ``users[i]``), such as
-    ``FactorScores.score`` or any function that can be sent to the workers. ``rng`` is a seed: the
-    draws of a target follow from it, the user and the item, on any number of partitions. A drawn
-    item that ties is placed above or below the target on its own, even if it is drawn twice.
-    The other parameters are those of `exact_counts`.
+    ``FactorScores.score`` or any function that can be sent to the workers. The other parameters
+    are those of `exact_counts`.
     """
-    comparer = SampledComparer(score, items, sampled, replacement, rng, _as_rows(exclude))
-    cells = _compare(targets, comparer, [user, target, weight])
-    return RankCounts.from_comparisons(cells, ties=ties, rng=rng, replacement=replacement)
+    seed = _check(items, ties, rng)
+    design = Fixed(sampled, replacement)
+
+    def count(users: IntArray, wanted: IntArray, weights: FloatArray | None) -> RankCounts:
+        candidates = Candidates.check(users, wanted, items, exclude)
+        scan = Scan.prepare(score, candidates, seed=seed, replacement=replacement)
+        design.fit_to((), scan.others)
+        tally = Tally.empty(len(candidates))
+        for _ in scan.advance(tally, np.full(len(candidates), sampled), batch=_BATCH):
+            pass
+        return RankCounts.from_ranks(
+            1 + tally.beaten(ties),
+            items=scan.others + 1,
+            sampled=sampled,
+            weights=weights,
+            replacement=replacement,
+        )
+
+    return _count_on_cluster(targets, count, [user, target, weight], replacement=replacement)
 
 
-def _as_rows(seen: Any) -> Any:
-    if seen is None:
-        return None
-    rows = seen.tocsr()
-    rows.sort_indices()
-    return rows
+def _check(items: int, ties: str, rng: int) -> int:
+    """Refuse arguments that no worker could use, and return the seed."""
+    check_integer("items", items, minimum=2, error=errors.DesignError)
+    check_choice("ties", ties, WHOLE_TIES)
+    hint = "workers need a seed, not a Generator"
+    return check_integer("rng", rng, minimum=0, maximum=2**63 - 1, hint=hint)
 
 
-def _compare(targets: DataFrame, comparer: Comparer, columns: list[str | None]) -> Comparisons:
-    python_error = import_extra("pyspark.errors", extra="spark", purpose="Spark").PythonException
+def _no_scores(users: IntArray, items: IntArray, /) -> FloatArray:
+    raise AssertionError("nothing is drawn where all candidates are ranked")
+
+
+def _count_on_cluster(
+    targets: DataFrame, count: _Counter, columns: list[str | None], *, replacement: bool
+) -> RankCounts:
+    python_error = require("spark", "pyspark.errors").PythonException
     wanted = [name for name in columns if name is not None]
     missing = [name for name in wanted if name not in targets.columns]
     if missing:
@@ -126,8 +175,8 @@ def _compare(targets: DataFrame, comparer: Comparer, columns: list[str | None]) 
             f"targets must have the columns {', '.join(wanted)}, got {', '.join(targets.columns)}"
         )
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
-    cloudpickle = import_extra("pyspark.cloudpickle", extra="spark", purpose="Spark")
-    broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(comparer))
+    cloudpickle = require("spark", "pyspark.cloudpickle")
+    broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(count))
 
     def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
         return _count_batches(batches, cloudpickle.loads(broadcast.value))
@@ -141,36 +190,30 @@ def _compare(targets: DataFrame, comparer: Comparer, columns: list[str | None]) 
         broadcast.unpersist()
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
-    return Comparisons(**{name: table.column(name).to_numpy() for name in _FIELDS})
+    cells = {name: table.column(name).to_numpy() for name in _FIELDS}
+    return RankCounts(**cells, replacement=replacement)
 
 
-def _count_batches(batches: Iterator[Any], comparer: Comparer) -> Iterator[Any]:
+def _count_batches(batches: Iterator[Any], count: _Counter) -> Iterator[Any]:
     """Count a partition, in a worker: batches of targets in, one batch of counts out."""
-    pyarrow = import_extra("pyarrow", extra="spark", purpose="Spark")
-    parts = [
-        comparer.compare(*columns)
-        for batch in batches
-        for start in range(0, batch.num_rows, _BATCH)
-        for columns in [_as_columns(batch.slice(start, _BATCH))]
-    ]
+    pyarrow = require("spark", "pyarrow")
+    parts = [count(*_as_columns(batch)) for batch in batches if batch.num_rows]
     if parts:
-        merged = Comparisons.merge(parts)
-        columns = {name: pyarrow.array(getattr(merged, name)) for name in _FIELDS}
-        yield pyarrow.RecordBatch.from_pydict(columns)
+        merged = RankCounts.merge(parts)
+        cells = {name: pyarrow.array(getattr(merged, name)) for name in _FIELDS}
+        yield pyarrow.RecordBatch.from_pydict(cells)
 
 
-def _as_columns(batch: Any) -> tuple[npt.NDArray[Any], ...]:
+def _as_columns(batch: Any) -> tuple[IntArray, IntArray, FloatArray | None]:
     for name in batch.schema.names:
         if batch.column(name).null_count:
             raise InputError(f"column {name!r} of targets must not hold nulls")
-    users, targets, *weights = (
-        batch.column(place).to_numpy(zero_copy_only=False) for place in range(batch.num_columns)
-    )
+    users, targets, *weights = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
     for name, ids in zip(batch.schema.names, (users, targets), strict=False):
         if not np.issubdtype(ids.dtype, np.integer):
             raise InputError(f"column {name!r} of targets must hold whole numbers, got {ids.dtype}")
     weight = weights[0].astype(np.float64) if weights else None
-    return users.astype(np.int64), targets.astype(np.int64), weight  # type: ignore[return-value]
+    return users.astype(np.int64), targets.astype(np.int64), weight
 
 
 def _own_error(text: str) -> Exception:

@@ -1,85 +1,54 @@
-"""What every adapter says of itself, and the two things adapters give.
-
-An adapter gives `unsample.evidence.Targets` (ranks that the library's own sampled evaluation made) or
-a `Task` (a model of the library as something `unsample.evaluate` can ask). Both hold arrays and
-functions of arrays: no type of the library goes further than its adapter.
-"""
+"""What adapters give to `unsample.evaluate`: a `Task`, and how their libraries are imported."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import shlex
 from dataclasses import dataclass
-from importlib import metadata
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray
+from unsample._checks import FloatArray, IntArray
 from unsample.designs.ranking import FactorScores, Score, ScoreAll
-from unsample.errors import MissingExtraError
+from unsample.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["Adapter", "ModelScores", "Task"]
+Pairs: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
+#: Adapter -> what ``pip install`` takes: the versions that the adapters' tests were run with.
+INSTALL = MappingProxyType(
+    {
+        "cornac": ("cornac==3.0.1",),
+        "implicit": ("implicit==0.7.3",),
+        "lenskit": ("lenskit==2025.8.1", "pandas<3"),
+        "pykeen": ("pykeen==1.11.1",),
+        "ranx": ("ranx==0.3.21",),
+        "recbole": ("recbole==1.2.1", "numpy<2", "pandas<3", "setuptools<81"),
+        "rectools": ("rectools==0.19.0", "numpy<2"),
+        "spark": ("unsample[spark]",),
+        "torchmetrics": ("unsample[torchmetrics]",),
+        "trec": ("ir-measures==0.4.3",),
+    }
+)
 #: Scores held at a time while some of them are picked.
 _ROOM = 1 << 22
 
 
-@dataclass(frozen=True)
-class Adapter:
-    """What a library's adapter offers, and how to get the library.
-
-    Attributes
-    ----------
-    name
-        The module in `unsample.adapters`.
-    library
-        The library as its authors write it.
-    distribution
-        Its name on the package index.
-    offers
-        Public name in the module -> what it reads and what it gives.
-    install
-        What to give to ``pip install``; pins are there because the newest versions clash.
-    tried
-        The version that the examples were run with.
-    alone
-        Whether it needs an environment of its own, beside numpy and pandas of another age.
-    """
-
-    name: str
-    library: str
-    distribution: str
-    offers: Mapping[str, str]
-    install: str
-    tried: str
-    alone: bool = False
-
-    def load(self) -> ModuleType:
-        """Import the adapter's module."""
-        return importlib.import_module(f"unsample.adapters.{self.name}")
-
-    def installed(self) -> str | None:
-        """Return the version of the library that is installed, or None."""
-        try:
-            return metadata.version(self.distribution)
-        except metadata.PackageNotFoundError:
-            return None
-
-    def require(self, module: str) -> ModuleType:
-        """Import a module of the library, or name the line that installs it."""
-        try:
-            return importlib.import_module(module)
-        except ImportError as problem:
-            raise MissingExtraError(
-                f"the adapter {self.name} needs {self.library}, which cannot be imported "
-                f"({problem}); install it with: pip install {self.install}"
-            ) from problem
+def require(adapter: str, module: str) -> ModuleType:
+    """Import a module of an adapter's library, or name the line that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        install = " ".join(map(shlex.quote, INSTALL[adapter]))
+        raise MissingExtraError(
+            f"the adapter {adapter} needs {module}, which cannot be imported ({problem}); install "
+            f"it with: pip install {install}"
+        ) from problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +73,9 @@ class ModelScores:
         if self.chosen is not None:
             return _unscored_last(self.chosen(users, items))
         size = max(1, _ROOM // self.items)
-        parts = [
-            np.take_along_axis(self.score_all(users[start : start + size]), rows, axis=1)
-            for start in range(0, len(users), size)
-            for rows in [items[start : start + size]]
-        ]
-        return np.concatenate(parts)
+        blocks = [slice(start, start + size) for start in range(0, len(users), size)]
+        picked = [np.take_along_axis(self.score_all(users[b]), items[b], axis=1) for b in blocks]
+        return np.concatenate(picked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +107,28 @@ class Task:
     user_ids: npt.NDArray[Any]
     item_ids: npt.NDArray[Any]
 
+    @classmethod
+    def of_pairs(
+        cls,
+        scorer: ModelScores | FactorScores,
+        held_out: Pairs,
+        seen: Pairs | None,
+        *,
+        user_ids: npt.NDArray[Any],
+        item_ids: npt.NDArray[Any],
+    ) -> Task:
+        """Make a task of pairs (users, items): the targets, each once, and what is no candidate."""
+        users, items = (np.asarray(ids).astype(np.int64) for ids in held_out)
+        if not len(users):
+            raise InputError("test data must hold at least one target, got none")
+        shape = len(user_ids), len(item_ids)
+        codes = np.unique(users * shape[1] + items)
+        exclude = None if seen is None else _matrix(*seen, shape=shape)
+        targets = codes // shape[1], codes % shape[1]
+        return cls(scorer, targets, shape[1], exclude, user_ids, item_ids)
+
     @property
-    def weights(self) -> npt.NDArray[np.float64]:
+    def weights(self) -> FloatArray:
         """Return how much each target counts, so that each user counts 1 in all."""
         users = self.targets[0]
         return np.asarray(1.0 / np.bincount(users)[users])
@@ -150,6 +136,16 @@ class Task:
     def __repr__(self) -> str:
         users = len(np.unique(self.targets[0]))
         return f"Task({len(self.targets[0])} targets, {users} users, {self.items} items)"
+
+
+def _matrix(users: npt.NDArray[Any], items: npt.NDArray[Any], *, shape: tuple[int, int]) -> Any:
+    """Return a csr matrix with a 1 for each pair."""
+    from scipy import sparse
+
+    found = sparse.csr_array((np.ones(len(users), dtype=np.int8), (users, items)), shape=shape)
+    found.sum_duplicates()
+    found.data[:] = 1
+    return found
 
 
 def _unscored_last(values: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:
