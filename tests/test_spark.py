@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 import scipy.sparse
 
+import unsample
 from tests.engines import cases, cells, documented, need, run_documented, scored_rows
 from unsample.adapters import spark
-from unsample.adapters._comparers import FullComparer, SampledComparer
-from unsample.designs.ranking import FactorScores, exact_ranks
+from unsample.designs.ranking import FactorScores
+from unsample.designs.running._designs import Exact, Fixed
 from unsample.errors import DesignError, FileError, InputError, RankError, ScoreError
 from unsample.evidence import RankCounts
-from unsample.law import Law
 from unsample.tables import frames, rankfiles
 
 pytestmark = [
@@ -129,100 +129,70 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def seen():
-    return scipy.sparse.random_array((USERS, ITEMS), density=0.1, rng=3, format="csr")
+def pairs():
+    return np.arange(USERS), np.random.default_rng(4).integers(0, ITEMS, USERS)
 
 
 @pytest.fixture(scope="module")
-def pairs():
-    rng = np.random.default_rng(4)
-    return np.arange(USERS), rng.integers(0, ITEMS, USERS)
+def seen(pairs):
+    matrix = scipy.sparse.random_array((USERS, ITEMS), density=0.1, rng=3).tolil()
+    matrix[pairs] = 0
+    return matrix.tocsr()
 
 
 @pytest.fixture(scope="module")
 def targets(session, pairs):
-    table = pl.DataFrame({"user": pairs[0], "target": pairs[1]}).to_arrow()
-    return session.createDataFrame(table).repartition(5)
+    columns = {"user": pairs[0], "target": pairs[1], "share": np.resize([0.5, 0.25], USERS)}
+    return session.createDataFrame(pl.DataFrame(columns).to_arrow()).repartition(5)
 
 
 @pytest.mark.parametrize("ties", ["random", "pessimistic"])
-def test_exact_evaluation_is_the_local_one(targets, pairs, model, seen, ties):
-    counts = spark.exact_counts(targets, model, items=ITEMS, exclude=seen, ties=ties, rng=6)
-    local = FullComparer(model, ITEMS, seen).compare(*pairs, None)
-    assert counts == RankCounts.from_comparisons(local, ties=ties, rng=6, replacement=False)
-    if ties == "pessimistic":
-        ranked = exact_ranks(model, *pairs, items=ITEMS, exclude=seen, ties=ties)
-        assert counts == RankCounts.from_ranks(
-            ranked.ranks, items=ranked.items, sampled=ranked.items - 1, replacement=False
-        )
-
-
-def test_sampled_evaluation_depends_on_no_partition(targets, pairs, model, seen):
-    options = {"items": ITEMS, "sampled": 9, "exclude": seen, "rng": 7}
-    whole = spark.sampled_counts(targets, model.score, **options)
-    cut = spark.sampled_counts(targets.coalesce(1), model.score, **options)
-    local = SampledComparer(model.score, ITEMS, 9, True, 7, seen).compare(*pairs, None)
-    assert whole == cut == RankCounts.from_comparisons(local, rng=7)
+@pytest.mark.parametrize("replacement", [None, True, False], ids=["exact", "with", "without"])
+def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen, ties, replacement):
+    options = {"items": ITEMS, "exclude": seen, "ties": ties}
+    if replacement is None:
+        count, scorer, design = spark.exact_counts, model, Exact()
+        more = {}
+    else:
+        count, scorer, design = spark.sampled_counts, model.score, Fixed(9, replacement)
+        more = {"sampled": 9, "replacement": replacement}
+    cut, whole = (
+        count(frame, scorer, rng=7, weight="share", **options, **more)
+        for frame in (targets, targets.coalesce(1))
+    )
+    local = unsample.evaluate(
+        model, pairs, design=design, seed=7, resamples=0, metrics="Recall@10",
+        weights=np.resize([0.5, 0.25], USERS), **options,
+    )  # fmt: skip
+    assert cut == whole
+    assert cut == RankCounts.from_ranks(
+        local.ranks, items=local.items, sampled=local.sampled, weights=local.weights,
+        replacement=bool(replacement),
+    )  # fmt: skip
 
 
 def test_any_function_can_score_and_its_errors_come_back(targets, model):
-    weighted = spark.sampled_counts(
-        targets.selectExpr("user", "target", "0.5D as share"),
-        lambda users, items: -items.astype(float),
-        items=ITEMS, sampled=5, replacement=False, weight="share",
-    )  # fmt: skip
-    assert weighted.weight.sum() == USERS / 2
+    counts = spark.sampled_counts(
+        targets, lambda users, items: -items.astype(float), items=ITEMS, sampled=5
+    )
+    assert counts.total == USERS
     with pytest.raises(ScoreError, match="scores must not be NaN"):
         spark.exact_counts(targets, lambda users: np.full((len(users), ITEMS), np.nan), items=ITEMS)
     with pytest.raises(DesignError, match="at most a target's other candidates"):
         spark.sampled_counts(targets, model.score, items=ITEMS, sampled=60, replacement=False)
-    with pytest.raises(InputError, match="targets must have the columns"):
-        spark.exact_counts(targets.drop("user"), model, items=ITEMS)
+    for frame, options, message in (
+        (targets.drop("user"), {}, "targets must have the columns"),
+        (targets.limit(0), {}, "targets must hold at least one row"),
+        (targets, {"rng": -1}, "rng must be an integer of at least 0"),
+        (targets, {"ties": "realistic"}, "ties must be one of random, optimistic, pessimistic"),
+    ):
+        with pytest.raises(InputError, match=message):
+            spark.sampled_counts(frame, model.score, **{"items": ITEMS, "sampled": 5, **options})
 
 
-# -- what the workers do, without Spark ----------------------------------------------------------
-
-
-def test_drawn_items_are_candidates_and_follow_the_design(pairs):
-    rng = np.random.default_rng(8)
-    scores = rng.normal(size=ITEMS)
-    target = int(np.argsort(-scores)[19])  # its rank among all is 20
-    drawn = []
-
-    def score(users, items):
-        drawn.append(items)
-        return scores[items]
-
-    users = np.arange(4000)
-    comparer = SampledComparer(score, ITEMS, 9, True, 1, None)
-    cells_ = comparer.compare(users, np.full(4000, target), None)
-    items = np.concatenate(drawn)
-    assert (items[:, 0] == target).all()
-    assert not (items[:, 1:] == target).any()
-    times = np.bincount(items[:, 1:].ravel(), minlength=ITEMS)
-    # Each of the others is drawn 36000 / 59 times; six standard deviations.
-    assert np.abs(np.delete(times, target) - 36_000 / 59).max() < 6 * np.sqrt(36_000 / 59)
-    expected = 4000 * Law(ITEMS, 9).pmf(np.arange(1, 11), 20)
-    observed = np.zeros(10)
-    observed[cells_.better] = cells_.count
-    assert np.abs(observed - expected).max() < 6 * np.sqrt(expected.max())
-
-
-def test_seen_items_are_never_drawn(pairs, seen):
-    drawn = []
-
-    def score(users, items):
-        drawn.append((users, items))
-        return np.zeros(items.shape)
-
-    for replacement in (True, False):
-        comparer = SampledComparer(score, ITEMS, 20, replacement, 1, seen)
-        found = comparer.compare(*pairs, None)
-        users, items = drawn.pop()
-        assert (seen.toarray()[users[:, None], items[:, 1:]] == 0).all()
-        others = ITEMS - (seen.toarray() != 0).sum(axis=1)
-        assert set(found.items) <= {*others, *(others + 1)}
-        if not replacement:
-            assert all(len(set(row)) == 21 for row in items.tolist())
-    with pytest.raises(InputError, match="targets must be items from 0 to 59"):
-        comparer.compare(np.array([0]), np.array([60]), None)
+def test_workers_refuse_targets_that_are_no_numbers():
+    pyarrow = pytest.importorskip("pyarrow")
+    for target, message in (([1.5], "must hold whole numbers, got"), ([None], "not hold nulls")):
+        batch = pyarrow.RecordBatch.from_pydict({"user": [0], "target": target})
+        with pytest.raises(InputError, match=f"column 'target' of targets must.* {message}"):
+            spark._as_columns(batch)

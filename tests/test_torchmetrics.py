@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import unsample
-from tests.engines import need
+from tests.libraries import need_library
 from unsample.designs.ranking import ranks_against
 from unsample.errors import InputError, RankError, ScoreError
 from unsample.evidence import RankCounts
@@ -18,7 +18,7 @@ empty_is_fine = pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWa
 
 @pytest.fixture(scope="module")
 def torch():
-    need("torchmetrics", "torchmetrics")
+    need_library("torchmetrics")
     import torch
 
     return torch
@@ -59,7 +59,7 @@ def test_batches_add_up_to_the_ranks_of_the_ranking_room(torch, build, scores, t
 
 def test_random_ties_are_uniform_and_seeded(torch, build):
     tied = torch.zeros(20_000, 10)
-    first, second, other = build(seed=1), build(seed=1), build(seed=2)
+    first, second, other = build(rng=1), build(rng=1), build(rng=2)
     for metric in (first, second, other):
         metric.update(tied)
     assert first.counts() == second.counts()
