@@ -119,6 +119,7 @@ def test_the_documented_lines_run_on_spark(session, tmp_path):
 # -- evaluation on the workers -------------------------------------------------------------------
 
 ITEMS, USERS = 60, 200
+PARTITIONING = ("shuffle.partitions", "adaptive.enabled")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,9 @@ def model():
 
 @pytest.fixture(scope="module")
 def pairs():
-    return np.arange(USERS), np.random.default_rng(4).integers(0, ITEMS, USERS)
+    # Every other user has two targets.
+    users = np.concatenate([np.arange(USERS), np.arange(0, USERS, 2)])
+    return users, np.random.default_rng(4).integers(0, ITEMS, len(users))
 
 
 @pytest.fixture(scope="module")
@@ -142,32 +145,39 @@ def seen(pairs):
 
 @pytest.fixture(scope="module")
 def targets(session, pairs):
-    columns = {"user": pairs[0], "target": pairs[1], "share": np.resize([0.5, 0.25], USERS)}
-    return session.createDataFrame(pl.DataFrame(columns).to_arrow()).repartition(5)
+    columns = {"user": pairs[0], "target": pairs[1], "share": np.resize([0.5, 0.25], len(pairs[0]))}
+    return session.createDataFrame(pl.DataFrame(columns).to_arrow())
 
 
+@pytest.fixture(params=[1, 4])
+def partitions(session, request):
+    """Cut what is counted into so many partitions, however small."""
+    before = {name: session.conf.get(f"spark.sql.{name}") for name in PARTITIONING}
+    for name, value in zip(PARTITIONING, (request.param, "false"), strict=True):
+        session.conf.set(f"spark.sql.{name}", value)
+    yield request.param
+    for name, value in before.items():
+        session.conf.set(f"spark.sql.{name}", value)
+
+
+@pytest.mark.usefixtures("partitions")
 @pytest.mark.parametrize("ties", ["random", "pessimistic"])
 @pytest.mark.parametrize("replacement", [None, True, False], ids=["exact", "with", "without"])
 def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen, ties, replacement):
     options = {"items": ITEMS, "exclude": seen, "ties": ties}
     if replacement is None:
-        count, scorer, design = spark.exact_counts, model, Exact()
-        more = {}
+        count, scorer, design, more = spark.exact_counts, model, Exact(), {}
     else:
         count, scorer, design = spark.sampled_counts, model.score, Fixed(9, replacement)
         more = {"sampled": 9, "replacement": replacement}
-    cut, whole = (
-        count(frame, scorer, rng=7, weight="share", **options, **more)
-        for frame in (targets, targets.coalesce(1))
-    )
+    found = count(targets, scorer, rng=7, weight="share", **options, **more)
     local = unsample.evaluate(
         model, pairs, design=design, seed=7, resamples=0, metrics="Recall@10",
-        weights=np.resize([0.5, 0.25], USERS), **options,
+        weights=np.resize([0.5, 0.25], len(pairs[0])), **options,
     )  # fmt: skip
-    assert cut == whole
-    assert cut == RankCounts.from_ranks(
+    assert found == RankCounts.from_ranks(
         local.ranks, items=local.items, sampled=local.sampled, weights=local.weights,
-        replacement=bool(replacement),
+        users=local.users, replacement=bool(replacement),
     )  # fmt: skip
 
 
@@ -175,7 +185,7 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
     counts = spark.sampled_counts(
         targets, lambda users, items: -items.astype(float), items=ITEMS, sampled=5
     )
-    assert counts.total == USERS
+    assert counts.total == targets.count()
     with pytest.raises(ScoreError, match="scores must not be NaN"):
         spark.exact_counts(targets, lambda users: np.full((len(users), ITEMS), np.nan), items=ITEMS)
     with pytest.raises(DesignError, match="at most a target's other candidates"):
@@ -192,7 +202,7 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
 
 def test_workers_refuse_targets_that_are_no_numbers():
     pyarrow = pytest.importorskip("pyarrow")
-    for target, message in (([1.5], "must hold whole numbers, got"), ([None], "not hold nulls")):
-        batch = pyarrow.RecordBatch.from_pydict({"user": [0], "target": target})
-        with pytest.raises(InputError, match=f"column 'target' of targets must.* {message}"):
-            spark._as_columns(batch)
+    for target, message in (([1.5], "hold whole numbers, got"), ([None], "not hold nulls")):
+        table = pyarrow.table({"user": [0], "target": target})
+        with pytest.raises(InputError, match=f"column 'target' of targets must {message}"):
+            spark._as_columns(table)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import (
+    BoolArray,
     FloatArray,
     IntArray,
     Seed,
@@ -147,17 +148,14 @@ class Lists:
 
     def _places(self, pair: IntArray, wanted: IntArray, targets: Lists) -> IntArray:
         """Return the row of each target; refuse lists that lack a target or repeat an item."""
-        order = np.argsort(pair, kind="stable")
-        ordered = pair[order]
-        twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-        if len(twice):
-            row = order[twice[0]]
+        _, first, count = np.unique(pair, return_index=True, return_counts=True)
+        if count.max() > 1:
+            row = first[np.argmax(count > 1)]
             raise InputError(
                 f"{self.name} must hold each item of a query once, got item {self.item[row]!s} of "
                 f"query {self.query[row]!s} again"
             )
-        place = np.searchsorted(ordered, wanted).clip(max=len(ordered) - 1)
-        missing = ordered[place] != wanted
+        place, missing = _find(wanted, pair)
         if missing.any():
             row = np.argmax(missing)
             raise InputError(
@@ -166,7 +164,7 @@ class Lists:
                 f"{targets.query[row]!s}; a list that is cut at the top k does not tell their "
                 "ranks: keep the scores of all sampled items and of the target"
             )
-        return np.asarray(order[place], dtype=np.int64)
+        return place
 
     def _compare(self, query: IntArray, own: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return for each target how many others of its query beat it, tie with it, and are there.
@@ -208,17 +206,22 @@ def numbers_of(
     """Return the place of each name among the known ones, which are distinct; refuse others."""
     asked, listed = (_as_names(f"each {what}", values) for values in (names, known))
     _check_alike(what, asked, listed, names=(here, there))
-    order = np.argsort(listed, kind="stable")
-    place = np.searchsorted(listed, asked, sorter=order).clip(max=len(listed) - 1)
-    found = order[place]
-    strange = listed[found] != asked
+    found, strange = _find(asked, listed)
     if strange.any():
         raise InputError(
             f"each {what} of {here} must be known to {there}, got {int(strange.sum())} of "
             f"{len(asked)} rows where it is not, such as {asked[np.argmax(strange)]!s}; leave them "
             "out, and say so where you report"
         )
-    return np.asarray(found, dtype=np.int64)
+    return found
+
+
+def _find(asked: npt.NDArray[Any], listed: npt.NDArray[Any]) -> tuple[IntArray, BoolArray]:
+    """Return where each value stands in a list of different ones, and which do not at all."""
+    order = np.argsort(listed, kind="stable")
+    place = np.searchsorted(listed, asked, sorter=order).clip(max=len(listed) - 1)
+    found = np.asarray(order[place], dtype=np.int64)
+    return found, listed[found] != asked
 
 
 def _targets_of(users: npt.NDArray[Any]) -> IntArray:

@@ -2,7 +2,7 @@
 
 Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
 Here the scores are made on the cluster. The model is broadcast once; each partition scores its own
-targets and returns one small batch of counts. The counts are those of `unsample.evaluate` with the
+targets and returns one small batch of counts. They are the counts of `unsample.evaluate` with the
 same ``rng`` (``design="exact"``, ``design=Fixed(sampled)``), on any number of partitions.
 
 >>> from unsample.adapters import spark
@@ -13,6 +13,7 @@ same ``rng`` (``design="exact"``, ``design=Fixed(sampled)``), on any number of p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ from unsample.designs.ranking import (
 )
 from unsample.designs.running._designs import Fixed
 from unsample.errors import InputError, UnsampleError
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, Targets
 from unsample.tables.frames import spark_session
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["exact_counts", "sampled_counts", "spark_session"]
 
-#: Ranks some targets: their users, their items and what they weigh.
-_Counter: TypeAlias = Callable[[IntArray, IntArray, FloatArray | None], RankCounts]
+#: Ranks some targets, of which it gets the users and the items.
+_Ranker: TypeAlias = Callable[[IntArray, IntArray], Targets]
 
 _FIELDS = {
     "sampled": "bigint",
@@ -94,7 +95,7 @@ def exact_counts(
     """
     seed = _check(items, ties, rng)
 
-    def count(users: IntArray, wanted: IntArray, weights: FloatArray | None) -> RankCounts:
+    def rank(users: IntArray, wanted: IntArray) -> Targets:
         candidates = Candidates.check(users, wanted, items, exclude)
         better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
         for part in count_all(score_all, candidates):
@@ -104,11 +105,9 @@ def exact_counts(
         scan = Scan.prepare(_no_scores, candidates, seed=seed)
         place = Orders(scan.others, scan.keys).tie_place(np.arange(len(candidates)))
         ranks = keyed_rank(better, equal, ties, place)
-        return RankCounts.from_ranks(
-            ranks, items=scan.others + 1, sampled=scan.others, weights=weights, replacement=False
-        )
+        return Targets(ranks, scan.others + 1, scan.others, users=users, replacement=False)
 
-    return _count_on_cluster(targets, count, [user, target, weight], replacement=False)
+    return _count_on_cluster(targets, rank, [user, target, weight], replacement=False)
 
 
 def sampled_counts(
@@ -134,22 +133,17 @@ def sampled_counts(
     seed = _check(items, ties, rng)
     design = Fixed(sampled, replacement)
 
-    def count(users: IntArray, wanted: IntArray, weights: FloatArray | None) -> RankCounts:
+    def rank(users: IntArray, wanted: IntArray) -> Targets:
         candidates = Candidates.check(users, wanted, items, exclude)
         scan = Scan.prepare(score, candidates, seed=seed, replacement=replacement)
         design.fit_to((), scan.others)
         tally = Tally.empty(len(candidates))
         for _ in scan.advance(tally, np.full(len(candidates), sampled), batch=_BATCH):
             pass
-        return RankCounts.from_ranks(
-            1 + tally.beaten(ties),
-            items=scan.others + 1,
-            sampled=sampled,
-            weights=weights,
-            replacement=replacement,
-        )
+        ranks = 1 + tally.beaten(ties)
+        return Targets(ranks, scan.others + 1, sampled, users=users, replacement=replacement)
 
-    return _count_on_cluster(targets, count, [user, target, weight], replacement=replacement)
+    return _count_on_cluster(targets, rank, [user, target, weight], replacement=replacement)
 
 
 def _check(items: int, ties: str, rng: int) -> int:
@@ -165,10 +159,10 @@ def _no_scores(users: IntArray, items: IntArray, /) -> FloatArray:
 
 
 def _count_on_cluster(
-    targets: DataFrame, count: _Counter, columns: list[str | None], *, replacement: bool
+    targets: DataFrame, rank: _Ranker, columns: list[str | None], *, replacement: bool
 ) -> RankCounts:
     python_error = require("spark", "pyspark.errors").PythonException
-    wanted = [name for name in columns if name is not None]
+    user, *others = wanted = [name for name in columns if name is not None]
     missing = [name for name in wanted if name not in targets.columns]
     if missing:
         raise InputError(
@@ -176,14 +170,16 @@ def _count_on_cluster(
         )
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
     cloudpickle = require("spark", "pyspark.cloudpickle")
-    broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(count))
+    broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(rank))
 
     def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        return _count_batches(batches, cloudpickle.loads(broadcast.value))
+        return _count_partition(batches, cloudpickle.loads(broadcast.value))
 
+    # Errors count users, so all targets of a user are counted in one partition.
+    frame = targets.select(user, *others).repartition(user)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
     try:
-        table = targets.select(*wanted).mapInArrow(count_partition, schema).toArrow()
+        table = frame.mapInArrow(count_partition, schema).toArrow()
     except python_error as problem:
         raise _own_error(str(problem)) from problem
     finally:
@@ -194,24 +190,28 @@ def _count_on_cluster(
     return RankCounts(**cells, replacement=replacement)
 
 
-def _count_batches(batches: Iterator[Any], count: _Counter) -> Iterator[Any]:
+def _count_partition(batches: Iterator[Any], rank: _Ranker) -> Iterator[Any]:
     """Count a partition, in a worker: batches of targets in, one batch of counts out."""
     pyarrow = require("spark", "pyarrow")
-    parts = [count(*_as_columns(batch)) for batch in batches if batch.num_rows]
-    if parts:
-        merged = RankCounts.merge(parts)
-        cells = {name: pyarrow.array(getattr(merged, name)) for name in _FIELDS}
+    filled = [batch for batch in batches if batch.num_rows]
+    if filled:
+        users, targets, weights = _as_columns(pyarrow.Table.from_batches(filled))
+        counts = replace(rank(users, targets), weights=weights).counts
+        cells = {name: pyarrow.array(getattr(counts, name)) for name in _FIELDS}
         yield pyarrow.RecordBatch.from_pydict(cells)
 
 
-def _as_columns(batch: Any) -> tuple[IntArray, IntArray, FloatArray | None]:
-    for name in batch.schema.names:
-        if batch.column(name).null_count:
+def _as_columns(table: Any) -> tuple[IntArray, IntArray, FloatArray | None]:
+    """Return users, targets and weights, or name the column that cannot be."""
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for place, (name, column) in enumerate(columns.items()):
+        if column.null_count:
             raise InputError(f"column {name!r} of targets must not hold nulls")
-    users, targets, *weights = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-    for name, ids in zip(batch.schema.names, (users, targets), strict=False):
-        if not np.issubdtype(ids.dtype, np.integer):
-            raise InputError(f"column {name!r} of targets must hold whole numbers, got {ids.dtype}")
+        if place < 2 and not np.issubdtype(column.to_numpy().dtype, np.integer):
+            raise InputError(
+                f"column {name!r} of targets must hold whole numbers, got {column.type}"
+            )
+    users, targets, *weights = (column.to_numpy() for column in columns.values())
     weight = weights[0].astype(np.float64) if weights else None
     return users.astype(np.int64), targets.astype(np.int64), weight
 
