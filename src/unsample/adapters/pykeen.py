@@ -19,10 +19,10 @@ from unsample.adapters._tasks import ModelScores, Task, require
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets
 
-__all__ = ["SIDES", "targets", "task"]
+__all__ = ["targets", "task"]
 
 #: What is looked for, and the column of a triple in which it stands.
-SIDES = {"head": 0, "tail": 2}
+_SIDES = {"head": 0, "tail": 2}
 
 
 def targets(
@@ -108,13 +108,13 @@ class _Questions:
 
     @classmethod
     def ask(cls, triples: IntArray, side: str) -> _Questions:
-        check_choice("side", side, (*SIDES, "both"))
-        return cls(triples, tuple(SIDES) if side == "both" else (side,))
+        check_choice("side", side, (*_SIDES, "both"))
+        return cls(triples, tuple(_SIDES) if side == "both" else (side,))
 
     @property
     def targets(self) -> IntArray:
         """Return the entity that each question asks for."""
-        return np.concatenate([self.triples[:, SIDES[side]] for side in self.sides])
+        return np.concatenate([self.triples[:, _SIDES[side]] for side in self.sides])
 
     @property
     def names(self) -> npt.NDArray[Any]:
@@ -127,7 +127,7 @@ class _Questions:
         several = known if isinstance(known, list | tuple) else [] if known is None else [known]
         others = [_as_triples("known", given) for given in several]
         true = np.unique(np.vstack([self.triples, *others]), axis=0)
-        parts = [_answers(self.triples, true, SIDES[side]) for side in self.sides]
+        parts = [_answers(self.triples, true, _SIDES[side]) for side in self.sides]
         counts, found = (np.concatenate(column) for column in zip(*parts, strict=True))
         return counts, found
 
@@ -147,7 +147,7 @@ class _LinkScores:
         for place, side in enumerate(self.questions.sides):
             rows = np.flatnonzero(part == place)
             if len(rows):
-                given = np.delete(self.questions.triples[triple[rows]], SIDES[side], axis=1)
+                given = np.delete(self.questions.triples[triple[rows]], _SIDES[side], axis=1)
                 wanted = None if entities is None else entities[rows]
                 scores[rows] = self._predict(side, given, wanted)
         return scores
