@@ -73,6 +73,13 @@ class Held:
         """Return how many items compete for each user's held-out place, itself included."""
         return self.seen.shape[1] - self.seen.sum(axis=1)
 
+    def frame(self) -> Any:
+        """Return the pairs of training with names that are no numbers from 0."""
+        import pandas as pd
+
+        users, items = np.nonzero(self.seen)
+        return pd.DataFrame({"user_id": users + 1000, "item_id": items + 5000})
+
     def hits(self, lists: Any) -> float:
         """Return how many users find their item in the list recommended to them."""
         return float(np.mean([item in row for item, row in zip(self.target, lists, strict=True)]))
@@ -207,13 +214,10 @@ class LensKit:
     tasks = ranked = ("als", "knn")
 
     def __init__(self) -> None:
-        import pandas as pd
         from lenskit.data import from_interactions_df
 
         self.data = held_out()
-        users, items = np.nonzero(self.data.seen)
-        frame = pd.DataFrame({"user_id": users + 1000, "item_id": items + 5000})
-        self.train = from_interactions_df(frame)
+        self.train = from_interactions_df(self.data.frame())
         self.test = self.collection({u: [item] for u, item in enumerate(self.data.target)})
 
     def collection(self, lists: dict[int, Any]) -> Any:
@@ -310,11 +314,8 @@ class RecTools:
         from rectools.dataset import Dataset
 
         self.data = held_out()
-        users, items = np.nonzero(self.data.seen)
-        frame = pd.DataFrame({"user_id": users + 1000, "item_id": items + 5000})
-        self.dataset = Dataset.construct(
-            frame.sample(frac=1, random_state=0).assign(weight=1, datetime="2026-01-01")
-        )
+        frame = self.data.frame().sample(frac=1, random_state=0)
+        self.dataset = Dataset.construct(frame.assign(weight=1, datetime="2026-01-01"))
         pairs = {"user_id": self.data.users + 1000, "item_id": self.data.target + 5000}
         self.test = pd.DataFrame(pairs)
 

@@ -23,7 +23,7 @@ from unsample import adapters
 from unsample.adapters import INSTALL, ModelScores, Task, ranx, recbole, trec
 from unsample.adapters._lists import numbers_of
 from unsample.adapters._tasks import require
-from unsample.designs.ranking import FactorScores
+from unsample.designs import FactorScores
 from unsample.errors import DesignError, FileError, InputError, MissingExtraError, ScoreError
 
 HOME = Path(__file__).parents[1]
@@ -444,10 +444,8 @@ def test_the_example_runs(name):
 
 
 def values_of(result):
-    if isinstance(result, dict):
-        return {name: float(value) for name, value in result.items()}
-    entries = getattr(result, "estimates", result).entries
-    return {entry.metric.name: entry.value for entry in entries}
+    found = {name: result[name] for name in result}
+    return {name: float(getattr(value, "value", value)) for name, value in found.items()}
 
 
 BLOCK = re.compile(r"<!-- (examples/adapters/\S+) -->\n```python\n(.*?)```", re.DOTALL)

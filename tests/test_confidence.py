@@ -14,8 +14,7 @@ from unsample.confidence import SHAPES, Certainty, Shape, is_resolved, shape_for
 from unsample.confidence._evidence import evidence_grid, gather
 from unsample.confidence._program import Program
 from unsample.errors import InputError, RefutedWarning
-from unsample.estimators import group_catalogues
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import Law
 
 ITEMS, SAMPLED = 400, 30

@@ -103,16 +103,16 @@ def test_requirements_of_the_package_are_understood():
 
 
 def test_an_estimate_that_is_wrong_is_broken(monkeypatch):
-    from unsample.answers import estimation
+    from unsample import answers
 
-    real = estimation.estimate
-    monkeypatch.setattr(estimation, "estimate", lambda *_, **o: real([1], **o))
+    real = answers.estimate
+    monkeypatch.setattr(answers, "estimate", lambda *_, **o: real([1], **o))
     assert _doctor._self_check().state == BROKEN
 
     def fail(*_, **__):
         raise RuntimeError("no BLAS")
 
-    monkeypatch.setattr(estimation, "estimate", fail)
+    monkeypatch.setattr(answers, "estimate", fail)
     assert "RuntimeError: no BLAS" in _doctor._self_check().detail
 
 

@@ -20,7 +20,7 @@ import scipy.sparse
 
 import unsample
 from unsample import estimators
-from unsample.answers.estimation import Estimate
+from unsample.answers import Estimate
 from unsample.confidence._program import InfeasibleError, _solve_program
 from unsample.designs.ranking import sampled_ranks
 from unsample.errors import (

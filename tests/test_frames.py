@@ -22,8 +22,7 @@ from tests.engines import (
 )
 from unsample.designs.ranking import ranks_against
 from unsample.errors import DesignError, InputError, RankError, ScoreError
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import Comparisons
+from unsample.evidence import Comparisons, RankCounts
 from unsample.tables.frames import is_frame
 
 CASES = cases()

@@ -7,7 +7,7 @@ from unsample import estimators
 from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import REGISTRY, Observed
 from unsample.estimators import _condensed as condensed
-from unsample.estimators._observed import _complete, fill_gaps, group_catalogues
+from unsample.estimators._observed import _complete, fill_gaps
 from unsample.evidence import DesignCells, RankCounts
 from unsample.law import Law, RankGrid, bin_weights
 from unsample.metrics import AUC, NDCG, Recall
@@ -171,54 +171,6 @@ def test_ranges_without_targets_need_not_be_named(method, empty):
 def _many_sizes(sizes, sampled, *, replacement=True):
     ranks = 1 + np.arange(len(sizes)) % 3
     return RankCounts.from_ranks(ranks, items=sizes, sampled=sampled, replacement=replacement)
-
-
-def test_only_many_catalogues_are_grouped():
-    few = _many_sizes(np.arange(1000, 1032), 20)
-    assert group_catalogues(few) == few
-    many = _many_sizes(np.arange(1000, 1033), 20)
-    grouped = group_catalogues(many)
-    assert len(np.unique(grouped.items)) <= 2
-    assert grouped.weight.sum() == many.weight.sum()
-    mean = np.average(grouped.items, weights=grouped.weight)
-    assert mean == pytest.approx(np.average(many.items, weights=many.weight), abs=1.0)
-
-
-def test_sizes_that_the_sample_can_tell_apart_are_not_grouped():
-    sizes = np.arange(1000, 1040)
-    # Six hundred draws without replacement are most of the catalogue; with it they blur the rank.
-    dense = _many_sizes(sizes, 600, replacement=False)
-    assert group_catalogues(dense) == dense
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 600)).items)) <= 2
-    sharp = _many_sizes(sizes, 700)
-    assert group_catalogues(sharp) == sharp
-    # Forty-nine of a thousand are sparse, fifty-three are not.
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 49, replacement=False)).items)) <= 2
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 53, replacement=False)).items)) == 40
-
-
-def test_designs_are_many_not_cells():
-    ranks = np.tile(np.arange(1, 22), 2)
-    counts = RankCounts.from_ranks(ranks, items=np.repeat([1000, 1001], 21), sampled=20)
-    assert len(counts) == 42
-    assert group_catalogues(counts) == counts
-
-
-def test_a_group_has_the_mean_size_of_its_targets_and_leaves_dense_samples_alone():
-    # A hundred of a thousand items see the catalogue's end; ten do not.
-    dense = RankCounts.from_ranks([3], items=1010, sampled=100, replacement=False)
-    sizes = np.arange(1000, 1040)
-    often = np.where(sizes < 1020, 1, 9)
-    sparse = RankCounts.from_ranks(
-        np.ones(40, dtype=int), items=sizes, sampled=10, count=often, replacement=False
-    )
-    grouped = group_catalogues(dense + sparse)
-    assert grouped.items[grouped.sampled == 100].tolist() == [1010]
-    found = grouped.sampled == 10
-    assert found.sum() <= 2
-    # Every group is rounded to a whole size.
-    mean = np.average(grouped.items[found], weights=grouped.weight[found])
-    assert mean == pytest.approx(np.average(sizes, weights=often), abs=0.5)
 
 
 def test_shares_follow_their_cells_into_groups():

@@ -11,8 +11,7 @@ import scipy.sparse
 import unsample
 from tests.engines import cases, cells, documented, need, run_documented, scored_rows
 from unsample.adapters import spark
-from unsample.designs.ranking import FactorScores
-from unsample.designs.running._designs import Exact, Fixed
+from unsample.designs import Exact, FactorScores, Fixed, Scorer
 from unsample.errors import DesignError, FileError, InputError, RankError, ScoreError
 from unsample.evidence import RankCounts
 from unsample.tables import frames, rankfiles
@@ -164,32 +163,24 @@ def partitions(session, request):
 @pytest.mark.parametrize("ties", ["random", "pessimistic"])
 @pytest.mark.parametrize("replacement", [None, True, False], ids=["exact", "with", "without"])
 def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen, ties, replacement):
-    options = {"items": ITEMS, "exclude": seen, "ties": ties}
-    if replacement is None:
-        count, scorer, design, more = spark.exact_counts, model, Exact(), {}
-    else:
-        count, scorer, design = spark.sampled_counts, model.score, Fixed(9, replacement)
-        more = {"sampled": 9, "replacement": replacement}
-    found = count(targets, scorer, rng=7, weight="share", **options, **more)
+    options = {"items": ITEMS, "exclude": seen, "ties": ties, "rng": 7}
+    drawn = {} if replacement is None else {"sampled": 9, "replacement": replacement}
+    found = spark.counts(targets, model, weight="share", **options, **drawn)
     local = unsample.evaluate(
-        model, pairs, design=design, seed=7, resamples=0, metrics="Recall@10",
-        weights=np.resize([0.5, 0.25], len(pairs[0])), **options,
+        model, pairs, design=Fixed(**drawn) if drawn else Exact(), resamples=0,
+        metrics="Recall@10", weights=np.resize([0.5, 0.25], len(pairs[0])), **options,
     )  # fmt: skip
-    assert found == RankCounts.from_ranks(
-        local.ranks, items=local.items, sampled=local.sampled, weights=local.weights,
-        users=local.users, replacement=bool(replacement),
-    )  # fmt: skip
+    assert found == local.counts
 
 
 def test_any_function_can_score_and_its_errors_come_back(targets, model):
-    counts = spark.sampled_counts(
-        targets, lambda users, items: -items.astype(float), items=ITEMS, sampled=5
-    )
-    assert counts.total == targets.count()
+    backwards = spark.counts(targets, lambda users, items: -items, items=ITEMS, sampled=5)
+    assert backwards.total == targets.count()
+    nothing = Scorer(score_all=lambda users: np.full((len(users), ITEMS), np.nan))
     with pytest.raises(ScoreError, match="scores must not be NaN"):
-        spark.exact_counts(targets, lambda users: np.full((len(users), ITEMS), np.nan), items=ITEMS)
+        spark.counts(targets, nothing, items=ITEMS)
     with pytest.raises(DesignError, match="at most a target's other candidates"):
-        spark.sampled_counts(targets, model.score, items=ITEMS, sampled=60, replacement=False)
+        spark.counts(targets, model, items=ITEMS, sampled=60, replacement=False)
     for frame, options, message in (
         (targets.drop("user"), {}, "targets must have the columns"),
         (targets.limit(0), {}, "targets must hold at least one row"),
@@ -197,7 +188,7 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
         (targets, {"ties": "realistic"}, "ties must be one of random, optimistic, pessimistic"),
     ):
         with pytest.raises(InputError, match=message):
-            spark.sampled_counts(frame, model.score, **{"items": ITEMS, "sampled": 5, **options})
+            spark.counts(frame, model, items=ITEMS, sampled=5, **options)
 
 
 def test_workers_refuse_targets_that_are_no_numbers():

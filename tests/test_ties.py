@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from unsample.errors import InputError, RankError
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import TIE_RULES, Comparisons, check_ties, rank_with_ties
+from unsample.evidence import TIE_RULES, Comparisons, RankCounts, check_ties, rank_with_ties
 
 
 def _of(better, tied, **options):

@@ -17,38 +17,37 @@ __version__ = "0.1.0"
 
 #: Name -> the module that holds it (None: the name is a module itself).
 _SURFACE = {
-    "Comparison": "answers.comparison",
-    "Estimate": "answers.estimation",
-    "Estimates": "answers.estimation",
-    "Plan": "answers.planning",
-    "Published": "answers.publication",
+    "Comparison": "answers",
+    "Estimates": "answers",
+    "Evaluation": "answers",
+    "Plan": "answers",
+    "Published": "answers",
     "RankCounts": "evidence",
     "adapters": None,
-    "compare": "answers.comparison",
+    "compare": "answers",
     "confidence": None,
     "designs": None,
     "errors": None,
-    "estimate": "answers.estimation",
+    "estimate": "answers",
     "estimators": None,
-    "evaluate": "answers.evaluation",
-    "exact": "answers.estimation",
+    "evaluate": "answers",
+    "exact": "answers",
     "lab": None,
     "law": None,
     "metrics": None,
-    "plan": "answers.planning",
-    "published": "answers.publication",
+    "plan": "answers",
+    "published": "answers",
 }
 
 __all__ = [
     "Comparison",
-    "Estimate",
     "Estimates",
+    "Evaluation",
     "Plan",
     "Published",
     "RankCounts",
     "adapters",
     "compare",
-    "confidence",
     "designs",
     "errors",
     "estimate",
@@ -56,7 +55,6 @@ __all__ = [
     "evaluate",
     "exact",
     "lab",
-    "law",
     "metrics",
     "plan",
     "published",
@@ -64,11 +62,19 @@ __all__ = [
 
 if TYPE_CHECKING:
     from unsample import adapters, confidence, designs, errors, estimators, lab, law, metrics
-    from unsample.answers.comparison import Comparison, compare
-    from unsample.answers.estimation import Estimate, Estimates, estimate, exact
-    from unsample.answers.evaluation import evaluate
-    from unsample.answers.planning import Plan, plan
-    from unsample.answers.publication import Published, published
+    from unsample.answers import (
+        Comparison,
+        Estimates,
+        Evaluation,
+        Plan,
+        Published,
+        compare,
+        estimate,
+        evaluate,
+        exact,
+        plan,
+        published,
+    )
     from unsample.evidence import RankCounts
 
 

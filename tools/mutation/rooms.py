@@ -14,16 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "unsample"
 #: The rooms, and the tests that were written for each: they come first.
 ROOMS = {
-    "law": ("sampling", "grid", "distribution"),
+    "law": ("law", "grid", "distribution"),
     "metrics": ("metrics",),
-    "evidence": ("counts", "ties"),
+    "evidence": ("evidence", "ties"),
     "estimators/_solvers": ("simplex", "solvers", "golden"),
     "estimators": ("golden", "auto", "estimators", "observed", "repeats", "smooth"),
 }
 #: The small, fast tests of these rooms; the doctests of the rooms themselves come on top.
 TESTS = (
-    "auto", "contract", "counts", "distribution", "estimation", "estimators", "golden", "grid",
-    "metrics", "observed", "repeats", "sampling", "simplex", "smooth", "solvers", "ties",
+    "auto", "contract", "distribution", "estimation", "estimators", "evidence", "golden", "grid",
+    "law", "metrics", "observed", "repeats", "simplex", "smooth", "solvers", "ties",
 )  # fmt: skip
 #: How a process ends where this script, not the mutant, is wrong.
 BROKEN = 70

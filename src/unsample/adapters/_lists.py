@@ -26,8 +26,7 @@ from unsample._checks import (
     check_integer,
 )
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.evidence import Targets
-from unsample.evidence._ties import TieRule, rank_with_ties
+from unsample.evidence import Targets, TieRule, rank_with_ties
 
 #: Who counts once: every user however many targets, or every target.
 _EACH = ("user", "target")

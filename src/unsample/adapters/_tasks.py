@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample.designs.ranking import FactorScores, Score, ScoreAll
+from unsample.designs import FactorScores, Score, ScoreAll
 from unsample.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray
 from unsample.adapters._tasks import ModelScores, Task, require
-from unsample.designs.ranking import FactorScores
+from unsample.designs import FactorScores
 from unsample.errors import InputError
 
 __all__ = ["task"]

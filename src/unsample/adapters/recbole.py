@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unsample import answers
 from unsample import metrics as _metrics
 from unsample._checks import IntArray, Seed
 from unsample.adapters._lists import Counting
 from unsample.adapters._tasks import ModelScores, Pairs, Task, require
-from unsample.answers import publication
-from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
-from unsample.answers.publication import Published
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Published
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets
 from unsample.metrics import Metric
@@ -98,7 +97,7 @@ def published(
     items = float(_catalogue(loader)[loader.uid_list].mean())
     # RecBole ranks among the different items that were drawn, of which there are this many.
     different = (items - 1) * -np.expm1(drawn * np.log1p(-1 / (items - 1)))
-    return publication.published(
+    return answers.published(
         numbers,
         items=round(items),
         sampled=round(different),

@@ -1,13 +1,12 @@
 """Evaluation on Spark: targets go to the workers, counts come back.
 
 Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
-Here the scores are made on the cluster. The model is broadcast once; each partition scores its own
-targets and returns one small batch of counts. They are the counts of `unsample.evaluate` with the
-same ``rng`` (``design="exact"``, ``design=Fixed(sampled)``), on any number of partitions.
+Here the scores are made on the cluster. The scorer is broadcast once; each partition scores its own
+targets and returns one small batch of counts, on any number of partitions the same.
 
 >>> from unsample.adapters import spark
->>> counts = spark.exact_counts(targets, model, items=3706)  # doctest: +SKIP
->>> counts = spark.sampled_counts(targets, model.score, items=3706, sampled=99)  # doctest: +SKIP
+>>> counts = spark.counts(targets, model, items=3706)  # doctest: +SKIP
+>>> counts = spark.counts(targets, model, items=3706, sampled=99)  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -19,30 +18,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from unsample import errors
-from unsample._checks import FloatArray, IntArray, check_choice, check_integer
+from unsample._checks import FloatArray, IntArray, Seed, check_choice, check_integer
 from unsample.adapters._lists import WHOLE_TIES
 from unsample.adapters._tasks import require
-from unsample.designs.ranking import (
-    Candidates,
-    Orders,
-    Scan,
-    Score,
-    ScoreAll,
-    Tally,
-    count_all,
-    keyed_rank,
-    refuse_infinite_targets,
-)
-from unsample.designs.running._designs import Fixed
-from unsample.errors import InputError, UnsampleError
+from unsample.designs import Candidates, Exact, Excluded, Fixed, as_key, as_scorer, run
+from unsample.errors import DesignError, InputError, UnsampleError
 from unsample.evidence import RankCounts, Targets
 from unsample.tables.frames import spark_session
 
 if TYPE_CHECKING:
-    import scipy.sparse
     from pyspark.sql import DataFrame
 
-__all__ = ["exact_counts", "sampled_counts", "spark_session"]
+__all__ = ["counts", "spark_session"]
 
 #: Ranks some targets, of which it gets the users and the items.
 _Ranker: TypeAlias = Callable[[IntArray, IntArray], Targets]
@@ -56,33 +43,39 @@ _FIELDS = {
     "weight": "double",
     "weight_squared": "double",
 }
-#: Scores asked for in one call of the scorer, about.
-_BATCH = 1 << 17
 
 
-def exact_counts(
+def counts(
     targets: DataFrame,
-    score_all: ScoreAll,
+    scorer: Any,
     *,
     items: int,
-    exclude: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
+    sampled: int | None = None,
+    replacement: bool = True,
+    exclude: Excluded | None = None,
     user: str = "user",
     target: str = "target",
     weight: str | None = None,
     ties: str = "random",
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> RankCounts:
-    """Rank each target among all candidates of its user, on the cluster.
+    """Rank each target among items drawn for it, or among all its candidates, on the cluster.
+
+    The counts are those of `unsample.evaluate` with the same ``rng`` and
+    ``design=Fixed(sampled, replacement)`` or ``design="exact"``.
 
     Parameters
     ----------
     targets
         A Spark frame with a row for each target.
-    score_all
-        Gives the scores of all items for an array of users: a `unsample.designs.FactorScores`, a
-        model's ``score_all``, or any function that can be sent to the workers.
+    scorer
+        As in `unsample.evaluate`, if it can be sent to the workers. Where it only scores all items
+        at once, ``unsample.designs.Scorer(score_all=...)``.
     items
         Number of items in the catalogue.
+    sampled, replacement
+        How many items to draw for each target, and how; only they are scored. None ranks each
+        target among all candidates of its user.
     exclude
         Sparse users x items matrix of pairs that are no candidates, or None.
     user, target, weight
@@ -93,69 +86,19 @@ def exact_counts(
     rng
         A seed. What is random of a target follows from it, the user and the item.
     """
-    seed = _check(items, ties, rng)
-
-    def rank(users: IntArray, wanted: IntArray) -> Targets:
-        candidates = Candidates.check(users, wanted, items, exclude)
-        better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
-        for part in count_all(score_all, candidates):
-            refuse_infinite_targets(part.own, users[part.place], wanted[part.place])
-            better[part.place], equal[part.place] = part.better, part.equal
-        # The scan scores nothing here: it keys the places among ties.
-        scan = Scan.prepare(_no_scores, candidates, seed=seed)
-        place = Orders(scan.others, scan.keys).tie_place(np.arange(len(candidates)))
-        ranks = keyed_rank(better, equal, ties, place)
-        return Targets(ranks, scan.others + 1, scan.others, users=users, replacement=False)
-
-    return _count_on_cluster(targets, rank, [user, target, weight], replacement=False)
-
-
-def sampled_counts(
-    targets: DataFrame,
-    score: Score,
-    *,
-    items: int,
-    sampled: int,
-    replacement: bool = True,
-    exclude: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
-    user: str = "user",
-    target: str = "target",
-    weight: str | None = None,
-    ties: str = "random",
-    rng: int = 0,
-) -> RankCounts:
-    """Rank each target among items drawn for it, on the cluster; only those are scored.
-
-    ``score`` gives the scores of chosen items (row i of ``items`` for ``users[i]``), such as
-    ``FactorScores.score`` or any function that can be sent to the workers. The other parameters
-    are those of `exact_counts`.
-    """
-    seed = _check(items, ties, rng)
-    design = Fixed(sampled, replacement)
-
-    def rank(users: IntArray, wanted: IntArray) -> Targets:
-        candidates = Candidates.check(users, wanted, items, exclude)
-        scan = Scan.prepare(score, candidates, seed=seed, replacement=replacement)
-        design.fit_to((), scan.others)
-        tally = Tally.empty(len(candidates))
-        for _ in scan.advance(tally, np.full(len(candidates), sampled), batch=_BATCH):
-            pass
-        ranks = 1 + tally.beaten(ties)
-        return Targets(ranks, scan.others + 1, sampled, users=users, replacement=replacement)
-
-    return _count_on_cluster(targets, rank, [user, target, weight], replacement=replacement)
-
-
-def _check(items: int, ties: str, rng: int) -> int:
-    """Refuse arguments that no worker could use, and return the seed."""
-    check_integer("items", items, minimum=2, error=errors.DesignError)
+    check_integer("items", items, minimum=2, error=DesignError)
     check_choice("ties", ties, WHOLE_TIES)
-    hint = "workers need a seed, not a Generator"
-    return check_integer("rng", rng, minimum=0, maximum=2**63 - 1, hint=hint)
+    design = Exact() if sampled is None else Fixed(sampled, replacement)
+    scoring, seed = as_scorer(scorer, items), as_key(rng)
 
+    def rank(users: IntArray, wanted: IntArray) -> Targets:
+        candidates = Candidates.check((users, wanted), items, exclude)
+        candidates.refuse_unrankable()
+        return run(design, scoring, candidates, ties=ties, rng=seed)[0]
 
-def _no_scores(users: IntArray, items: IntArray, /) -> FloatArray:
-    raise AssertionError("nothing is drawn where all candidates are ranked")
+    return _count_on_cluster(
+        targets, rank, [user, target, weight], replacement=design.with_replacement
+    )
 
 
 def _count_on_cluster(

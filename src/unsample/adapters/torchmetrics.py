@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unsample._checks import check_choice, check_integer
 from unsample.adapters._lists import WHOLE_TIES
 from unsample.adapters._tasks import require
-from unsample.answers import estimation
-from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, estimate
 from unsample.errors import RankError, ScoreError
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -103,9 +102,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         """Return the estimates by name; NaN before anything was taken in."""
         if not bool(self.histogram.any()):
             return {m.name: _torch.tensor(math.nan) for m in self.metrics}
-        result = estimation.estimate(
-            self.counts(), metrics=self.metrics, method=self.method, resamples=0
-        )
+        result = estimate(self.counts(), metrics=self.metrics, method=self.method, resamples=0)
         return {m.name: _torch.tensor(result[m].value) for m in self.metrics}
 
     def counts(self) -> RankCounts:

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unsample.answers import comparison
-from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, comparison
 from unsample.cli._manner import say
 from unsample.cli._options import (
     AsJson,

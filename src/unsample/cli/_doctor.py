@@ -123,7 +123,7 @@ def _package() -> Finding:
 def _self_check() -> Finding:
     """Estimate from a full sample, which must give the exact metric to the last digits."""
     try:
-        from unsample.answers.estimation import estimate
+        from unsample.answers import estimate
 
         ranks, truth = [1, 2, 3, 40], 0.75
         result = estimate(

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from unsample.answers import estimation
-from unsample.answers.estimation import DEFAULT_METHOD, DEFAULT_METRICS, Estimates
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
 from unsample.cli._columns import Columns, parse_columns
 from unsample.cli._manner import say
 from unsample.cli._options import (
@@ -25,8 +24,7 @@ from unsample.cli._options import (
     print_warnings,
 )
 from unsample.errors import UnsampleWarning
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import TIE_RULES
+from unsample.evidence import TIE_RULES, RankCounts
 from unsample.pages._text import estimates_table
 from unsample.tables.frames import ENGINES, ROWS
 from unsample.tables.rankfiles import FORMATS, read_grouped_counts
@@ -132,7 +130,7 @@ def estimate_command(
         with warnings.catch_warnings():
             # They stand in the result, and are printed with it.
             warnings.simplefilter("ignore", UnsampleWarning)
-            return estimation.estimate(
+            return estimate(
                 counts,
                 metrics=metric or DEFAULT_METRICS,
                 method=method or DEFAULT_METHOD,

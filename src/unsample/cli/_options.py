@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unsample._files import check_writable
-from unsample.answers.estimation import DEFAULT_METRICS
+from unsample.answers import DEFAULT_METRICS
 from unsample.cli._manner import log
 from unsample.errors import FileError
 

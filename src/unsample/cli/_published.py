@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unsample.answers.estimation import DEFAULT_METRICS
+from unsample.answers import DEFAULT_METRICS
 from unsample.answers.publication import published
 from unsample.cli._manner import say
 from unsample.cli._options import (

@@ -15,8 +15,8 @@ from unsample.confidence._program import InfeasibleError, Lowest, Program
 from unsample.confidence._resolution import blind_rank
 from unsample.confidence._shape import SHAPES, Shape
 from unsample.confidence._staged import gather_staged
-from unsample.estimators import Observed, group_catalogues
-from unsample.evidence import RankCounts
+from unsample.estimators import Observed
+from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 
@@ -93,29 +93,19 @@ class Certainty:
     grid: RankGrid
     evidence: tuple[Evidence, ...]
     shape: Shape
-    #: After how many items that beat the target its sample stopped growing; None for samples
-    #: whose size had nothing to do with what was found.
-    stop: int | None = None
     _programs: dict[tuple[Shape, float], Program] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(
-        cls,
-        counts: RankCounts,
-        cutoffs: Iterable[int],
-        shape: Shape,
-        *,
-        stop: int | None = None,
-    ) -> Certainty:
+    def of(cls, counts: RankCounts, cutoffs: Iterable[int], shape: Shape) -> Certainty:
         """Prepare the evidence of the counts; ``cutoffs`` are the K that will be asked for."""
         grouped = group_catalogues(counts)
         wanted = sorted(set(cutoffs))
         grid = evidence_grid(grouped, wanted)
-        if stop is None:
+        if grouped.stop is None:
             evidence = gather(grouped, grid, wanted)
         else:
-            evidence = gather_staged(grouped, grid, stop)
-        return cls(grouped, grid, evidence, shape, stop)
+            evidence = gather_staged(grouped, grid, grouped.stop)
+        return cls(grouped, grid, evidence, shape)
 
     def fits(self, shape: Shape | None = None) -> bool:
         """Return whether some P(R) of the shape agrees with the data, tested at 5 %."""

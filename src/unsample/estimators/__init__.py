@@ -14,8 +14,10 @@ from unsample.estimators._base import (
     Evaluation,
     MetricEstimator,
 )
-from unsample.estimators._observed import CANDIDATES, Observed, group_catalogues
+from unsample.estimators._base import Evaluation as Fit
+from unsample.estimators._observed import CANDIDATES, Observed
 from unsample.estimators._registry import REGISTRY, parse, parse_all
+from unsample.estimators._solvers import Certificate
 from unsample.estimators.auto import Auto
 from unsample.estimators.beta import Beta, RecallMap
 from unsample.estimators.bv import BV, BVwithMES, BVwithMLE, MNwithMES, MNwithMLE
@@ -38,9 +40,11 @@ __all__ = [
     "BVwithMES",
     "BVwithMLE",
     "Beta",
+    "Certificate",
     "DistributionEstimator",
     "Estimator",
     "Evaluation",
+    "Fit",
     "MNwithMES",
     "MNwithMLE",
     "MetricEstimator",
@@ -49,7 +53,6 @@ __all__ = [
     "RecallMap",
     "Smooth",
     "UnbiasedRank",
-    "group_catalogues",
     "parse",
     "parse_all",
 ]

@@ -15,11 +15,11 @@ import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
 from unsample.errors import DesignError, InputError, RankError
-from unsample.evidence import DesignCells, RankCounts
+from unsample.evidence import DesignCells, RankCounts, group_with_shares
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
-__all__ = ["CANDIDATES", "Observed", "Pool", "fill_gaps", "group_catalogues", "sharpest_sample"]
+__all__ = ["CANDIDATES", "Observed", "Pool", "fill_gaps", "sharpest_sample"]
 
 #: What became of the items that a user had seen in training: left out of the candidates (the
 #: everyday protocol), or kept among them (that of Jin et al., AAAI 2021).
@@ -28,14 +28,8 @@ CANDIDATES = ("unseen", "all")
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which are an order of magnitude slower.
 _NEGLIGIBLE = 1e-70
-#: More designs than this are grouped by catalogue size where that cannot matter.
-_MANY_DESIGNS = 32
-#: Catalogue sizes within this factor of each other are one design then (theta moves by half of it).
-_SAME_SIZE = 0.04
 #: Largest n for estimators that solve a dense system with one unknown for each sampled rank.
 LARGEST_SYSTEM = 5000
-#: Sampled shares of the catalogue below which the catalogue's size only scales the ranks.
-_SPARSE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +79,7 @@ class Observed:
         totals = weights.sum(axis=1, keepdims=True)
         if not (totals > 0).all():
             raise InputError("every histogram must hold some weight, got an empty one")
-        counts, shares = _group_with_shares(counts, weights / totals)
+        counts, shares = group_with_shares(counts, weights / totals)
         if grid is None:
             grid = RankGrid.build(
                 counts.largest_catalogue, sampled=sharpest_sample(counts), cutoffs=cutoffs
@@ -110,7 +104,7 @@ class Observed:
     @cached_property
     def known(self) -> BoolArray:
         """Return which cells hold targets whose global rank is known."""
-        return np.asarray(_full(self.counts) & (self.counts.low == self.counts.high))
+        return self.counts.known
 
     @cached_property
     def known_share(self) -> FloatArray:
@@ -187,19 +181,13 @@ class Observed:
             yield _pool(self, members, int(sampled), method)
 
 
-def _full(counts: RankCounts) -> BoolArray:
-    if counts.replacement:
-        return np.zeros(len(counts), dtype=bool)
-    return np.asarray(counts.sampled == counts.items - 1)
-
-
 def sharpest_sample(counts: RankCounts) -> int:
     """Return the size of a sample with replacement that sees ranks as sharply as the best here.
 
     Without replacement the variance falls by the share of items not sampled. Known ranks need no
     grid at all.
     """
-    partly = ~_full(counts)
+    partly = ~counts.full
     if not partly.any():
         return 0
     sampled, others = counts.sampled[partly], counts.items[partly] - 1
@@ -209,60 +197,7 @@ def sharpest_sample(counts: RankCounts) -> int:
 
 def _take(counts: RankCounts, kept: BoolArray) -> RankCounts:
     names = ("sampled", "items", "low", "high", "count", "weight", "weight_squared")
-    return RankCounts(
-        **{name: getattr(counts, name)[kept] for name in names}, replacement=counts.replacement
-    )
-
-
-def group_catalogues(counts: RankCounts) -> RankCounts:
-    """Give nearly equal catalogues their common mean size, when users have many different ones.
-
-    Leaving out each user's own training items makes hundreds of sizes that differ by a few items.
-    Where items are drawn with replacement, or the sample is a small part of the catalogue, only
-    theta = (R - 1)/(N - 1) matters. Sizes within four per cent of each other move it by two at
-    most, up for some users and down for others, which is less than the blur of the sample.
-    """
-    return replace(counts, items=_grouped_sizes(counts))
-
-
-def _grouped_sizes(counts: RankCounts) -> IntArray:
-    designs = np.unique(np.stack([counts.sampled, counts.items]), axis=1).shape[1]
-    # Half a standard error of theta is 1/(2 sqrt(n)) of it or more, wherever theta <= 1/2.
-    blurred = counts.replacement & (counts.sampled * _SAME_SIZE**2 < 1.0)
-    sparse = (counts.sampled < _SPARSE * counts.items) | blurred
-    if designs <= _MANY_DESIGNS or not sparse.any():
-        return counts.items
-    group = np.round(np.log(counts.items) / _SAME_SIZE).astype(np.int64)
-    items = counts.items.copy()
-    for label in np.unique(group[sparse]):
-        chosen = sparse & (group == label)
-        weights = counts.weight[chosen] + 1e-300
-        items[chosen] = round(float(np.average(counts.items[chosen], weights=weights)))
-    return items
-
-
-def _group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCounts, FloatArray]:
-    items = _grouped_sizes(counts)
-    if items is counts.items:
-        return counts, shares
-    merged = replace(counts, items=items)
-    # The merged counts are sorted afresh: find where each old cell went.
-    new = _positions(merged, counts.sampled, items, counts.low, counts.high)
-    merged_shares = np.zeros((len(shares), len(merged)))
-    np.add.at(merged_shares.T, new, shares.T)
-    return merged, merged_shares
-
-
-def _positions(
-    counts: RankCounts, sampled: IntArray, items: IntArray, low: IntArray, high: IntArray
-) -> IntArray:
-    known = np.stack([counts.sampled, counts.items, counts.low, counts.high])
-    asked = np.stack([sampled, items, low, high])
-    _, inverse = np.unique(np.concatenate([known, asked], axis=1), axis=1, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    place = np.empty(inverse.max() + 1, dtype=np.int64)
-    place[inverse[: len(counts)]] = np.arange(len(counts))
-    return place[inverse[len(counts) :]]
+    return replace(counts, **{name: getattr(counts, name)[kept] for name in names})
 
 
 def _pool(observed: Observed, members: list[DesignCells], sampled: int, method: str) -> Pool:

@@ -9,6 +9,26 @@ Weighted targets (several per user, each counting a share) keep the sum of weigh
 weights per cell, which is what a bootstrap needs.
 """
 
+from unsample.evidence._catalogues import (
+    group_catalogues,
+    group_with_shares,
+    typical_catalogues,
+    typical_sizes,
+)
 from unsample.evidence._counts import DesignCells, RankCounts, Targets
+from unsample.evidence._ties import TIE_RULES, Comparisons, TieRule, check_ties, rank_with_ties
 
-__all__ = ["DesignCells", "RankCounts", "Targets"]
+__all__ = [
+    "TIE_RULES",
+    "Comparisons",
+    "DesignCells",
+    "RankCounts",
+    "Targets",
+    "TieRule",
+    "check_ties",
+    "group_catalogues",
+    "group_with_shares",
+    "rank_with_ties",
+    "typical_catalogues",
+    "typical_sizes",
+]

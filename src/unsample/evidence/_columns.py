@@ -37,6 +37,8 @@ def check_cells(cells: RankCounts) -> None:
         raise InputError(f"the columns of rank counts must be equally long, got lengths {sizes}")
     if sizes == {0}:
         raise RankError("rank counts must hold at least one cell, got none")
+    if cells.stop is not None:
+        check_integer("stop", cells.stop, minimum=1, error=DesignError)
     _refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
     _refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
     if not cells.replacement:

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, Seed, as_integer_array, as_rng, check_integer
+from unsample._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Seed,
+    as_integer_array,
+    as_rng,
+    check_integer,
+)
 from unsample._files import read_arrays, write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._columns import (
@@ -51,6 +59,8 @@ class Targets:
     weights: npt.ArrayLike | None = None
     users: npt.ArrayLike | None = None
     replacement: bool = True
+    #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
+    stop: int | None = None
 
     @property
     def counts(self) -> RankCounts:
@@ -62,6 +72,7 @@ class Targets:
             weights=self.weights,
             users=self.users,
             replacement=self.replacement,
+            stop=self.stop,
         )
 
 
@@ -84,6 +95,9 @@ class RankCounts:
     weight: FloatArray
     weight_squared: FloatArray
     replacement: bool = True
+    #: Samples grew until so many items beat the target, or until a limit that has nothing to do
+    #: with its rank. None where the size of a sample has nothing to do with what was found in it.
+    stop: int | None = None
 
     def __post_init__(self) -> None:
         check_cells(self)
@@ -111,18 +125,20 @@ class RankCounts:
         count: npt.ArrayLike | None = None,
         users: npt.ArrayLike | None = None,
         replacement: bool = True,
+        stop: int | None = None,
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
         ``items`` and ``sampled`` are single numbers, or one for each rank; ``weights`` say how
         much a target counts, and ``count`` how many targets a rank stands for. With ``users``,
         whose target each rank is, the targets of one user inform no more than one target does.
+        ``stop`` says after how many items that beat the target its sample stopped growing.
         """
         array = as_integer_array("ranks", ranks, hint="ranks start at 1")
         if array.size == 0:
             raise RankError("ranks must hold at least one rank, got none")
-        one_design = np.ndim(items) == 0 and np.ndim(sampled) == 0
-        if one_design and weights is None and count is None and users is None:
+        plain = weights is None and count is None and users is None and stop is None
+        if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
             return cls.from_histogram(count_ranks(array, design), design)
         columns = [
@@ -143,6 +159,7 @@ class RankCounts:
             weight=times * weight,
             weight_squared=times * weight * weight_of_user(times * weight, weight, users),
             replacement=replacement,
+            stop=stop,
         )
 
     @classmethod
@@ -282,9 +299,15 @@ class RankCounts:
                 "counts must agree on replacement to be added, got one with and one without; "
                 "estimate them separately"
             )
+        stops = {part.stop for part in counts}
+        if len(stops) > 1:
+            raise DesignError(
+                "counts must agree on when samples stop growing to be added, got stop = "
+                f"{' and '.join(sorted(map(str, stops)))}; estimate them separately"
+            )
         fields = (*INTEGER_FIELDS, *FLOAT_FIELDS)
         joined = {f: np.concatenate([getattr(part, f) for part in counts]) for f in fields}
-        return cls(**joined, replacement=counts[0].replacement)
+        return cls(**joined, replacement=counts[0].replacement, stop=counts[0].stop)
 
     def update(
         self,
@@ -310,6 +333,7 @@ class RankCounts:
             sampled=self._only("sampled", sampled),
             weights=weights,
             replacement=self.replacement,
+            stop=self.stop,
         )
         return self + batch
 
@@ -357,6 +381,16 @@ class RankCounts:
         """Return how many sampled items fall on one rank, averaged over targets: (n-1)/(N-1)."""
         return float(np.average(self.sampled / (self.items - 1), weights=self.weight))
 
+    @property
+    def full(self) -> BoolArray:
+        """Return which cells hold targets that were compared with all their candidates."""
+        return np.asarray((self.sampled == self.items - 1) & (not self.replacement))
+
+    @property
+    def known(self) -> BoolArray:
+        """Return which cells hold known global ranks: all candidates were met, none is left out."""
+        return self.full & (self.low == self.high)
+
     def by_design(self) -> Iterator[DesignCells]:
         """Yield the cells of each design in turn."""
         change = (np.diff(self.sampled) != 0) | (np.diff(self.items) != 0)
@@ -398,7 +432,7 @@ class RankCounts:
         upper = np.append(ends, np.iinfo(np.int64).max)[start]
         fields = {f: getattr(self, f) for f in (*INTEGER_FIELDS, *FLOAT_FIELDS)}
         fields |= {"low": lower, "high": np.minimum(upper, self.sampled + 1)}
-        return RankCounts(**fields, replacement=self.replacement)
+        return RankCounts(**fields, replacement=self.replacement, stop=self.stop)
 
     # -- saving -----------------------------------------------------------------------------
 
@@ -447,7 +481,7 @@ class RankCounts:
         if not isinstance(other, RankCounts):
             return NotImplemented
         fields = (*INTEGER_FIELDS, *FLOAT_FIELDS)
-        return self.replacement == other.replacement and all(
+        return (self.replacement, self.stop) == (other.replacement, other.stop) and all(
             np.array_equal(getattr(self, f), getattr(other, f)) for f in fields
         )
 
@@ -457,5 +491,7 @@ class RankCounts:
         how = "with" if self.replacement else "without"
         return (
             f"RankCounts({self.total} targets, {len(self)} cells, items={span(self.items)}, "
-            f"sampled={span(self.sampled)}, {how} replacement)"
+            f"sampled={span(self.sampled)}, {how} replacement"
+            + ("" if self.stop is None else f", stop={self.stop}")
+            + ")"
         )

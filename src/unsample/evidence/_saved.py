@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unsample._checks import as_integer_array
+from unsample._checks import as_integer_array, check_integer
 from unsample.errors import FileError
 from unsample.evidence._columns import FLOAT_FIELDS, INTEGER_FIELDS
 
@@ -23,6 +23,8 @@ def as_fields(counts: RankCounts) -> dict[str, Any]:
         "format": np.array(_FORMAT),
         "replacement": np.array(counts.replacement),
     }
+    if counts.stop is not None:
+        fields["stop"] = np.array(counts.stop)
     return fields | {f: getattr(counts, f) for f in (*INTEGER_FIELDS, *FLOAT_FIELDS)}
 
 
@@ -49,4 +51,7 @@ def checked_fields(fields: Mapping[str, Any], source: str) -> dict[str, Any]:
     replacement = np.asarray(fields["replacement"])
     if replacement.shape != () or replacement.dtype != bool:
         raise FileError(f"{source} must say true or false for replacement, got {replacement}")
-    return {**arrays, "replacement": bool(replacement)}
+    stop = fields.get("stop")
+    if stop is not None:
+        stop = check_integer(f"stop in {source}", stop, minimum=1, error=FileError)
+    return {**arrays, "replacement": bool(replacement), "stop": stop}

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import IntArray, Seed, as_rng, check_choice
+from unsample.answers import DEFAULT_METRICS, Estimates, estimate_counts, exact
 from unsample.answers._door import page_of
-from unsample.answers.estimation import DEFAULT_METRICS, Estimates, exact, quiet_estimate
 from unsample.answers.evaluation._evaluate import evaluate, evaluate_known_ranks
 from unsample.answers.evaluation._result import Evaluated
 from unsample.designs.ranking import Progress, exact_ranks, sampled_ranks
@@ -131,7 +131,7 @@ def evaluate_ranks(
         replacement=targets.replacement,
     )
     # Warnings stand in the result, and are printed with it.
-    estimates, _ = quiet_estimate(
+    estimates = estimate_counts(
         counts,
         metrics=metrics,
         method=method,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -166,24 +167,38 @@ class Law:
         middle, reach = 1.0 + self.sampled * share, 18.0 * spread + 110.0
         return middle - reach, middle + reach
 
-    def matrix(self, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+    def matrix(
+        self,
+        low: IntArray,
+        high: IntArray,
+        grid: RankGrid,
+        *,
+        beyond: Literal["impossible", "last"] = "impossible",
+    ) -> FloatArray:
         """Return the mean of P(low <= r <= high | R) over the ranks of each bin.
 
-        The grid may reach beyond this design's catalogue (users with fewer candidates): ranks
-        above ``items`` are impossible here and count as zeros.
+        Where users have fewer candidates than others, the grid reaches beyond this catalogue.
+        Ranks above ``items`` are ``"impossible"`` and count as zeros, or they act as the ``"last"``
+        rank of all, whose sampled rank is always n. An expectation needs the latter: mass placed
+        beyond would vanish from it, and an estimator could hide mass there for free.
         """
-        if self.full:
-            return _one_hot_ranges(low, high, grid)
-        reach = np.minimum(grid.high, self.items)
         inside = grid.low <= self.items
-        result = np.zeros((len(low), len(grid)))
-        result[:, inside] = mean_over(
-            lambda ranks: self.range_pmf(low, high, self._true_ranks(ranks)),
-            grid.low[inside],
-            reach[inside],
-            one_by_one=self._has_kinks(grid.low[inside], reach[inside]),
-        )
-        return np.asarray(result * ((reach - grid.low + 1).clip(min=0) / grid.width))
+        reach = np.minimum(grid.high, self.items)
+        share = (reach - grid.low + 1).clip(min=0) / grid.width
+        if self.full:
+            result = _share_in_ranges(low, high, grid)
+        else:
+            result = np.zeros((len(low), len(grid)))
+            result[:, inside] = mean_over(
+                lambda ranks: self.range_pmf(low, high, self._true_ranks(ranks)),
+                grid.low[inside],
+                reach[inside],
+                one_by_one=self._has_kinks(grid.low[inside], reach[inside]),
+            )
+            result *= share
+        if beyond == "last":
+            result[high == self.n] += 1.0 - share
+        return result
 
     @property
     def _kinks(self) -> float:
@@ -324,7 +339,7 @@ def _h(count: FloatArray | np.float64) -> FloatArray:
     return np.where(c < _STIRLING_FROM, exact, stirling)
 
 
-def _one_hot_ranges(low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+def _share_in_ranges(low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
     """Return the share of each bin's ranks that lies in each range: P(r | R) is 1 when r = R."""
     first = np.maximum(low[:, None], grid.low)
     last = np.minimum(high[:, None], grid.high)

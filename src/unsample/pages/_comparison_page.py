@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unsample.answers import Estimates
 from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import Estimates
 from unsample.pages import _words
 from unsample.pages._charts import (
     Cell,

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import check_integer, import_extra
+from unsample.answers import Estimates, exact
 from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import Estimates, exact
 from unsample.answers.evaluation import Evaluated
 from unsample.confidence import blind_rank
 from unsample.errors import InputError

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.answers.estimation import DEFAULT_LEVEL, Estimates
+from unsample.answers import DEFAULT_LEVEL, Estimates
 from unsample.confidence import Certainty
 from unsample.law import RankDistribution
 from unsample.metrics import Metric, MetricFamily, Recall

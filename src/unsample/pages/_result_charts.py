@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.answers.estimation import Estimate, Estimates
+from unsample.answers import Estimate, Estimates
 from unsample.confidence import blind_rank
 from unsample.metrics import MetricFamily, Recall
 from unsample.pages._charts import (

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from unsample import __version__
 from unsample._files import write_atomically
+from unsample.answers import Estimates
 from unsample.answers.comparison import Comparison
-from unsample.answers.estimation import Estimates
 from unsample.answers.evaluation import Evaluated
 from unsample.answers.planning import Plan
 from unsample.answers.publication import Published

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from unsample.answers.estimation import DEFAULT_LEVEL, Estimate, Estimates
+from unsample.answers import DEFAULT_LEVEL, Estimate, Estimates
 from unsample.answers.evaluation import Evaluated
 from unsample.answers.publication import Published
 from unsample.lab.side_by_side import Evaluation

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unsample.answers import Estimate, Estimates
     from unsample.answers.comparison import Comparison
-    from unsample.answers.estimation import Estimate, Estimates
     from unsample.lab.side_by_side import Evaluation
 
 __all__ = [

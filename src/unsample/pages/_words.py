@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from unsample.answers.estimation import Estimates
+from unsample.answers import Estimates
 from unsample.confidence import blind_rank
 from unsample.pages._text import heading
 

@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_rng, check_choice, check_level, suggest
+from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
+from unsample.answers._result import DEFAULT_LEVEL, Estimates
 from unsample.answers.comparison._duels import CORRECTIONS, Duels, corrected
 from unsample.answers.comparison._models import (
     Outcome,
@@ -18,13 +20,6 @@ from unsample.answers.comparison._models import (
     users_of,
 )
 from unsample.answers.comparison._results import ALL, BEST, Comparison, Difference, Standing
-from unsample.answers.estimation import (
-    DEFAULT_LEVEL,
-    DEFAULT_METHOD,
-    DEFAULT_METRICS,
-    Estimates,
-    quiet_estimate,
-)
 from unsample.errors import InputError
 from unsample.estimators import Estimator
 from unsample.evidence import RankCounts, Targets
@@ -163,7 +158,7 @@ def _estimate_quietly(
     candidates: str | None,
     notes: list[str],
 ) -> Estimates:
-    result, _ = quiet_estimate(
+    result = estimate_counts(
         counts, metrics=metrics, method=method, candidates=candidates, errors="delta"
     )
     notes.extend(result.warnings)

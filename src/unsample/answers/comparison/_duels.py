@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
+from unsample.answers._result import Estimate, Estimates
 from unsample.answers.comparison._models import Model, ranks_of, user_index
 from unsample.answers.comparison._results import ALL, BEST, Difference, Standing
-from unsample.answers.estimation import Estimate, Estimates
 from unsample.confidence import AffineBound
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, as_integer_array
+from unsample.answers._result import Estimates
 from unsample.answers.comparison._results import listed_briefly
-from unsample.answers.estimation import Estimates
 from unsample.errors import DesignError, InputError
 from unsample.evidence import RankCounts, Targets
 from unsample.metrics import Metric
@@ -46,10 +46,9 @@ class Model:
     @property
     def pairable(self) -> bool:
         """Return whether each target has a score of its own, which staged samples have not."""
-        staged = self.estimates is not None and self.estimates.certainty is not None
-        return self.ranks is not None and not (
-            staged and self.estimates.certainty.stop is not None  # type: ignore[union-attr]
-        )
+        certainty = None if self.estimates is None else self.estimates.certainty
+        staged = certainty is not None and certainty.counts.stop is not None
+        return self.ranks is not None and not staged
 
 
 class Outcome(Protocol):
@@ -122,7 +121,11 @@ def evaluated(model: Model, metrics: tuple[Metric, ...]) -> Estimates | None:
     """Return the estimates a model came with, if they hold what is asked for."""
     if model.estimates is None:
         return None
-    missing = [metric.name for metric in metrics if metric not in model.estimates.metrics]
+    missing = [
+        metric.name
+        for metric in metrics
+        if not any(metric.same_as(held) for held in model.estimates.metrics)
+    ]
     if missing:
         held = ", ".join(metric.name for metric in model.estimates.metrics)
         raise InputError(

@@ -11,18 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from unsample import estimators as _estimators
-from unsample import metrics as _metrics
 from unsample._checks import FloatArray, check_integer
-from unsample.answers.estimation import (
-    DEFAULT_METHOD,
-    DEFAULT_METRICS,
-    EVERYDAY,
-    Estimate,
-    Estimates,
-    Note,
-    clipping_notes,
-)
+from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, Question
+from unsample.answers._result import Estimates
 from unsample.answers.publication._consistency import check_consistent, smallest_clash
 from unsample.answers.publication._fit import Fit, fit_to_means
 from unsample.answers.publication._numbers import Printed, SampledRanks, read_numbers
@@ -30,12 +21,12 @@ from unsample.answers.publication._paper import Paper
 from unsample.confidence import (
     SHAPES,
     Certainty,
+    SamplingError,
     Shape,
     nudged,
     sampling_errors,
-    shape_for,
 )
-from unsample.errors import RefutedWarning, UnresolvedWarning
+from unsample.errors import UnsampleWarning
 from unsample.estimators import Estimator, Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -136,57 +127,54 @@ def published(
     printed = read_numbers(
         numbers, sampled=design.sampled, users=users, decimals=decimals, percent=percent
     )
-    wanted = _metrics.parse_all(metrics)
-    (estimator,) = _estimators.parse_all(method)
-    estimator.require(wanted)
-    assumed = shape_for(shape, candidates)
+    question = Question.parse(metrics, method, candidates, shape)
     ranks = SampledRanks.told_apart_by(printed, design.sampled)
     check_consistent(printed, ranks)
     paper = Paper(design, users, printed, ranks)
-    cutoffs = [metric.cutoff(design.items) for metric in wanted]
+    cutoffs = question.cutoffs(design.items)
     observed = Observed.prepare(paper.refined_counts(np.ones(len(ranks.low))), cutoffs=cutoffs)
     fit = _fit(paper, observed)
     refined = Observed.prepare(
         paper.refined_counts(fit.histogram[0]),
         resampled=users * fit.histogram[1:],
         grid=observed.grid,
-        candidates=candidates or EVERYDAY,
+        candidates=question.usual_candidates,
     )
-    evaluation = estimator.evaluate(refined, wanted)
-    values, smooth = evaluation.values, evaluation.smooth_values
-    errors = sampling_errors(_values_when_nudged(paper, smooth, refined.counts), refined)
-    certainty = paper.certainty(fit.histogram[0], cutoffs, assumed)
-    notes = [
-        *_resolution_notes(wanted, paper),
-        *clipping_notes({str(estimator): evaluation}, wanted),
-        *_refutation_notes(certainty, printed),
-    ]
-    for category, text in notes:
-        warnings.warn(text, category, stacklevel=2)
-    return Published(
-        entries=tuple(
-            Estimate(
-                metric,
-                str(estimator),
-                float(values[0, column]),
-                metric.cutoff(design.items) >= paper.smallest_k,
-                evaluation.certificate,
-                values[:0, column],
-                certainty,
-                errors[column],
-                evaluation.clipped[column],
-            )
-            for column, metric in enumerate(wanted)
-        ),
-        counts=paper.counts,
-        distributions=(
-            {} if evaluation.distribution is None else {str(estimator): evaluation.distribution}
-        ),
-        warnings=tuple(text for _, text in notes),
-        candidates=candidates,
-        explanations={str(estimator): evaluation.explanation} if evaluation.explanation else {},
+    (estimator,) = question.methods
+    found = estimator.evaluate(refined, question.metrics)
+    errors = sampling_errors(
+        _values_when_nudged(paper, found.smooth_values, refined.counts), refined
+    )
+    result = question.answer(
+        Published,
+        paper.counts,
+        {str(estimator): found},
+        paper.certainty(fit.histogram[0], cutoffs, question.shape),
+        Errors(tuple(errors)),
+        resolved=lambda metric: metric.cutoff(design.items) >= paper.smallest_k,
+        unresolved=_why_unresolved(paper),
+        refuted=lambda certainty: _why_refuted(certainty, printed),
         paper=paper,
     )
+    for note in result.notes:
+        warnings.warn(note, stacklevel=2)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Standard errors by the delta method, one for each metric."""
+
+    found: tuple[SamplingError, ...]
+    notes: tuple[UnsampleWarning, ...] = ()
+
+    def replicates(self, method: str, metric: int) -> FloatArray:
+        """Return none: a paper has no targets to draw from."""
+        return np.empty(0)
+
+    def error(self, method: str, metric: int) -> SamplingError:
+        """Return the errors of the metric of this number."""
+        return self.found[metric]
 
 
 def _fit(paper: Paper, observed: Observed) -> Fit:
@@ -213,44 +201,34 @@ def _values_when_nudged(paper: Paper, values: FloatArray, counts: RankCounts) ->
     return np.asarray(values[0] + (means - means[0]) @ slope)
 
 
-def _resolution_notes(wanted: tuple[Metric, ...], paper: Paper) -> list[Note]:
-    hidden = [
-        metric.name for metric in wanted if metric.cutoff(paper.design.items) < paper.smallest_k
-    ]
-    if not hidden:
-        return []
+def _why_unresolved(paper: Paper) -> str:
     why = "fewer than one sampled item falls into the top K on average"
     if paper.first_cut > 1:
         why = f"the numbers do not tell the sampled ranks 1 to {paper.first_cut} apart"
     smallest = math.ceil(paper.smallest_k)
     resolved = f"K >= {smallest}" if smallest <= paper.design.items else "no K"
-    text = (
-        f"not resolved: {', '.join(hidden)}; {why}, so the value rests on the method's assumption "
-        f"about the top ranks; such numbers resolve {resolved}"
+    return (
+        f"{why}, so the value rests on the method's assumption about the top ranks; such numbers "
+        f"resolve {resolved}"
     )
-    return [(UnresolvedWarning, text)]
 
 
-def _refutation_notes(certainty: Certainty, numbers: tuple[Printed, ...]) -> list[Note]:
+def _why_refuted(certainty: Certainty, numbers: tuple[Printed, ...]) -> str:
     """Say which numbers clash, if not with each other then with what is assumed or stated."""
-    if certainty.fits():
-        return []
     used = certainty.shape_in_use()
     refuted = certainty.shape if used is not None else SHAPES["none"]
     rows = smallest_clash(range(len(numbers)), lambda some: _only(certainty, some).fits(refuted))
     named = " and ".join(str(numbers[row]) for row in rows)
     if used is None:
-        text = (
+        return (
             f"no distribution of global ranks gives {named} but for chance: items, sampled, users, "
             "or how items were drawn or ties broken is not as stated, and no estimate can be "
             "trusted"
         )
-    else:
-        text = (
-            f"{named} refute the assumption {certainty.shape}; "
-            "the intervals are the bounds that assume nothing"
-        )
-    return [(RefutedWarning, text)]
+    return (
+        f"{named} refute the assumption {certainty.shape}; "
+        "the intervals are the bounds that assume nothing"
+    )
 
 
 def _only(certainty: Certainty, rows: tuple[int, ...]) -> Certainty:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from unsample._checks import check_choice
-from unsample.answers.estimation import DEFAULT_METRICS
+from unsample.answers import DEFAULT_METRICS
 from unsample.answers.evaluation import DESIGNS, Evaluated
 from unsample.cli._manner import progress_bar, say
 from unsample.cli._options import (

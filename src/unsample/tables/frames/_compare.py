@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unsample._checks import LARGEST_CATALOGUE, BoolArray, check_integer
 from unsample.errors import DesignError, FileError, InputError
-from unsample.evidence._ties import Comparisons
+from unsample.evidence import Comparisons
 from unsample.tables.frames._layout import LABEL, Layout
 from unsample.tables.frames._queries import (
     BAD,

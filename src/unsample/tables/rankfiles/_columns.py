@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from unsample._checks import as_integer_array, as_text_array, suggest
 from unsample.errors import DesignError, FileError, InputError
-from unsample.evidence import RankCounts, Targets
-from unsample.evidence._ties import Comparisons
+from unsample.evidence import Comparisons, RankCounts, Targets
 from unsample.tables.rankfiles._request import Request
 from unsample.tables.rankfiles._table import LONGEST_NUMBER, NUMBER_COLUMNS, USER, Table, is_number
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unsample._checks import Seed
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import Comparisons
+from unsample.evidence import Comparisons, RankCounts
 from unsample.tables.frames import is_pattern
 
 __all__ = ["STANDARD_INPUT", "Request"]

@@ -350,3 +350,26 @@ def test_catalogues_of_any_size_can_be_drawn_from_without_replacement(items):
     design = Law(items, 50, replacement=False)
     drawn = design.draw([1, items // 2, items], rng=0, size=(400,))
     assert drawn.mean(axis=0) == pytest.approx([1, 26, 51], abs=1.0)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize("sampled", [1, 9, 59])
+def test_ranks_beyond_a_catalogue_act_as_its_last(sampled, replacement):
+    items, design = 60, Law(60, sampled, replacement)
+    # Bins within the catalogue, across its end, and beyond it; three ranks are averaged exactly.
+    grid = RankGrid(np.array([*range(1, 56, 3), 58, 70, 71]), 80)
+    n = sampled + 1
+    low = np.array([1, n // 2 + 1, n])
+    high = np.array([1, n, n])
+    found = design.matrix(low, high, grid, beyond="last")
+    for row, (first, last) in enumerate(zip(low, high, strict=True)):
+        for column, (start, end) in enumerate(zip(grid.low, grid.high, strict=True)):
+            chances = [
+                sum(design.pmf(r, min(rank, items)) for r in range(first, last + 1))
+                for rank in range(start, end + 1)
+            ]
+            assert found[row, column] == pytest.approx(np.mean(chances), abs=1e-12)
+    impossible = design.matrix(low, high, grid)
+    reach = np.minimum(grid.high, items) - grid.low + 1
+    impossible[high == n] += 1.0 - reach.clip(min=0) / grid.width
+    assert (found == impossible).all()

@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unsample.errors import DesignError, FileError, InputError, RankError
-from unsample.evidence import RankCounts, Targets
-from unsample.evidence._ties import Comparisons
+from unsample.evidence import (
+    Comparisons,
+    RankCounts,
+    Targets,
+    group_catalogues,
+    typical_catalogues,
+    typical_sizes,
+)
 from unsample.law import Law
 
 ranks_of_ten = st.lists(st.integers(1, 10), min_size=1, max_size=60)
@@ -403,3 +409,137 @@ def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
     assert cells.replacement
     both = cells + _count([1])
     assert "items=50..100" in repr(both)
+
+
+# -- catalogues of many sizes ---------------------------------------------------------------
+
+
+def _many_sizes(sizes, sampled, *, replacement=True, stop=None):
+    ranks = 1 + np.arange(len(sizes)) % 3
+    return RankCounts.from_ranks(
+        ranks, items=sizes, sampled=sampled, replacement=replacement, stop=stop
+    )
+
+
+def test_only_many_catalogues_are_grouped():
+    few = _many_sizes(np.arange(1000, 1032), 20)
+    assert group_catalogues(few) == few
+    many = _many_sizes(np.arange(1000, 1033), 20)
+    grouped = group_catalogues(many)
+    assert len(np.unique(grouped.items)) <= 2
+    assert grouped.weight.sum() == many.weight.sum()
+    mean = np.average(grouped.items, weights=grouped.weight)
+    assert mean == pytest.approx(np.average(many.items, weights=many.weight), abs=1.0)
+
+
+def test_sizes_that_the_sample_can_tell_apart_are_not_grouped():
+    sizes = np.arange(1000, 1040)
+    # Six hundred draws without replacement are most of the catalogue; with it they blur the rank.
+    dense = _many_sizes(sizes, 600, replacement=False)
+    assert group_catalogues(dense) == dense
+    assert len(np.unique(group_catalogues(_many_sizes(sizes, 600)).items)) <= 2
+    # The groups shrink with the standard error of theta, by which sharper samples tell sizes apart.
+    for sampled, most in ((700, 3), (10_000, 6), (10**6, 40)):
+        assert len(np.unique(group_catalogues(_many_sizes(sizes, sampled)).items)) <= most
+    sharp = _many_sizes(sizes, 10**7)
+    assert group_catalogues(sharp) == sharp
+    # Forty-nine of a thousand are sparse, fifty-three are not.
+    assert len(np.unique(group_catalogues(_many_sizes(sizes, 49, replacement=False)).items)) <= 2
+    assert len(np.unique(group_catalogues(_many_sizes(sizes, 53, replacement=False)).items)) == 40
+
+
+def test_designs_are_many_not_cells():
+    ranks = np.tile(np.arange(1, 22), 2)
+    counts = RankCounts.from_ranks(ranks, items=np.repeat([1000, 1001], 21), sampled=20)
+    assert len(counts) == 42
+    assert group_catalogues(counts) == counts
+
+
+def test_a_group_has_the_mean_size_of_its_targets_and_leaves_dense_samples_alone():
+    # A hundred of a thousand items see the catalogue's end; ten do not.
+    dense = RankCounts.from_ranks([3], items=1010, sampled=100, replacement=False)
+    sizes = np.arange(1000, 1040)
+    often = np.where(sizes < 1020, 1, 9)
+    sparse = RankCounts.from_ranks(
+        np.ones(40, dtype=int), items=sizes, sampled=10, count=often, replacement=False
+    )
+    grouped = group_catalogues(dense + sparse)
+    assert grouped.items[grouped.sampled == 100].tolist() == [1010]
+    found = grouped.sampled == 10
+    assert found.sum() <= 2
+    # Every group is rounded to a whole size.
+    mean = np.average(grouped.items[found], weights=grouped.weight[found])
+    assert mean == pytest.approx(np.average(sizes, weights=often), abs=0.5)
+
+
+def test_samples_that_stop_early_are_too_blurred_to_tell_sizes_apart():
+    sizes = np.arange(1000, 1040)
+    sampled = np.where(sizes % 2, 600, sizes - 1)
+    grown = group_catalogues(_many_sizes(sizes, sampled, replacement=False, stop=10))
+    assert len(np.unique(grown.items[grown.sampled == 600])) <= 2
+    # A known rank keeps its catalogue.
+    assert np.count_nonzero(grown.known) == 20
+    sharp = _many_sizes(sizes, sampled, replacement=False, stop=1000)
+    assert group_catalogues(sharp) == sharp
+    # Who has nearly met all must not seem to have met them all.
+    nearly = _many_sizes(sizes, sizes - 2, replacement=False, stop=10)
+    assert not group_catalogues(nearly).full.any()
+
+
+@pytest.mark.parametrize(
+    ("sampled", "replacement", "stop"),
+    [(20, True, None), (30, False, None), (900, True, None), (500, False, 10)],
+)
+def test_typical_sizes_against_a_slow_reference(sampled, replacement, stop):
+    rng = np.random.default_rng(3)
+    items = rng.integers(1000, 1300, 200)
+    weight = rng.integers(0, 4, 200).astype(float)
+    width = 0.04 if sampled < 625 else 1 / np.sqrt(sampled)
+    groups = {}
+    for size, part in zip(items.tolist(), weight, strict=True):
+        groups.setdefault(round(np.log(size) / width), []).append((size, part))
+    means = {
+        label: round(sum(s * w for s, w in some) / sum(w for _, w in some))
+        for label, some in groups.items()
+    }
+    expected = [means[round(np.log(size) / width)] for size in items.tolist()]
+    found = typical_sizes(items, sampled, weight, replacement=replacement, stop=stop)
+    assert found.tolist() == expected
+    sizes, shares = typical_catalogues(items, sampled, weight, replacement=replacement, stop=stop)
+    assert sizes.tolist() == sorted(set(expected))
+    for size, share in zip(sizes, shares, strict=True):
+        assert share == pytest.approx(weight[found == size].sum() / weight.sum())
+
+
+def test_catalogues_without_weight_have_no_share():
+    sizes, shares = typical_catalogues(np.array([50, 60, 60]), 9, np.array([0.0, 1.0, 3.0]))
+    assert (sizes.tolist(), shares.tolist()) == ([60], [1.0])
+
+
+# -- samples that grow ----------------------------------------------------------------------
+
+
+def test_known_is_a_single_rank_among_all_candidates():
+    design = Law(items=10, sampled=9, replacement=False)
+    counts = RankCounts.from_ranges([1, 2], [1, 5], [3, 4], design)
+    assert counts.full.tolist() == [True, True]
+    assert counts.known.tolist() == [True, False]
+    assert not RankCounts.from_ranks([1], items=10, sampled=9).known.any()
+    assert not RankCounts.from_ranks([1], items=11, sampled=9, replacement=False).known.any()
+
+
+@pytest.mark.parametrize("ending", [".npz", ".json"])
+def test_the_rule_of_growth_travels_with_the_counts(tmp_path, ending):
+    targets = Targets(np.array([1, 3]), 50, np.array([9, 20]), replacement=False, stop=2)
+    counts = targets.counts
+    assert counts.stop == 2
+    assert "stop=2" in repr(counts)
+    counts.save(tmp_path / f"grown{ending}")
+    assert RankCounts.load(tmp_path / f"grown{ending}") == counts
+    fixed = RankCounts.from_ranks([1, 3], items=50, sampled=[9, 20], replacement=False)
+    assert fixed != counts
+    with pytest.raises(DesignError, match="stop = 2 and None"):
+        counts + fixed
+    assert (counts + counts).stop == 2
+    with pytest.raises(DesignError, match="stop must be an integer of at least 1, got 0"):
+        _ = Targets(np.array([1]), 50, 9, stop=0).counts

@@ -1,0 +1,350 @@
+"""What answers are: `Result`, which all of them share, and `Estimates`, metrics with intervals."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import estimators as _estimators
+from unsample import metrics as _metrics
+from unsample._checks import FloatArray, check_choice, import_extra
+from unsample.confidence import Certainty, Resolution, SamplingError, percentile_interval
+from unsample.errors import MethodError, MetricError, MissingExtraError, UnsampleWarning
+from unsample.estimators import Certificate
+from unsample.evidence import RankCounts
+from unsample.law import RankDistribution
+from unsample.metrics import Metric
+
+DEFAULT_LEVEL = 0.95
+#: Libraries that a result can be a data frame of; the first one installed is the default.
+_BACKENDS = ("polars", "pandas", "pyarrow")
+
+
+class Result(ABC):
+    """What every answer can do: print itself, and become JSON, a frame, a page or a table."""
+
+    @property
+    @abstractmethod
+    def warnings(self) -> tuple[str, ...]:
+        """Return what to know before relying on the numbers."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+
+    @abstractmethod
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of `to_frame`."""
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return `rows` as a data frame.
+
+        ``backend`` is ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the first installed.
+        """
+        import narwhals as nw
+
+        if backend is None:
+            installed = [name for name in _BACKENDS if importlib.util.find_spec(name)]
+            if not installed:
+                raise MissingExtraError(
+                    "a data frame needs polars, pandas or pyarrow, and none is installed; "
+                    "install one with: pip install 'unsample[frames]', or use to_dict()"
+                )
+            backend = installed[0]
+        check_choice("backend", backend, _BACKENDS)
+        import_extra(backend, extra="frames", purpose=f"a {backend} frame")
+        rows = self.rows()
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+
+    # The room of pages stands above this one: it knows all results, so that these four calls are
+    # the only ones upwards.
+
+    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write the result as one interactive page, and return where."""
+        from unsample.pages import write_html
+
+        write_html(self, path, title=title)
+        return Path(path)
+
+    def to_latex(self) -> str:
+        """Return the tables of the result for LaTeX (with the package booktabs)."""
+        from unsample.pages import as_latex
+
+        return as_latex(self)
+
+    def to_markdown(self) -> str:
+        """Return the tables of the result as Markdown."""
+        from unsample.pages import as_markdown
+
+        return as_markdown(self)
+
+    def __str__(self) -> str:
+        from unsample.pages import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from unsample.pages import as_notebook
+
+        return as_notebook(self)
+
+
+class Variation(Protocol):
+    """How the values of methods vary with other targets: computed when it is first asked for."""
+
+    def replicates(self, method: str, metric: int) -> FloatArray:
+        """Return a method's values of the metric of this number on bootstrap samples."""
+
+    def error(self, method: str, metric: int) -> SamplingError | None:
+        """Return the standard errors by the delta method, where these were chosen."""
+
+    @property
+    def notes(self) -> tuple[UnsampleWarning, ...]:
+        """Return what went wrong, as far as it was computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """One metric by one method: its value, how sure that is, and how it was found."""
+
+    metric: Metric
+    method: str
+    value: float
+    #: Whether the sample can see ranks as small as K; see `unsample.confidence.is_resolved`.
+    resolved: bool
+    certificate: Certificate
+    #: What the data say about any metric; None where the full ranks are known.
+    certainty: Certainty | None = field(repr=False, default=None)
+    #: Whether the method's value left the range of the metric and was brought back into it.
+    clipped: bool = False
+    #: How the value varies, and the number of the metric there.
+    variation: Variation | None = field(repr=False, default=None)
+    place: int = field(repr=False, default=0)
+
+    @property
+    def replicates(self) -> FloatArray:
+        """Return values of the method on bootstrap samples of the targets; none by ``delta``."""
+        if self.variation is None:
+            return np.empty(0)
+        return self.variation.replicates(self.method, self.place)
+
+    @property
+    def error(self) -> SamplingError | None:
+        """Return the standard errors by the delta method; None where they were not chosen."""
+        return None if self.variation is None else self.variation.error(self.method, self.place)
+
+    def interval(
+        self, level: float = DEFAULT_LEVEL, *, population: bool = True
+    ) -> tuple[float, float]:
+        """Return (low, high), an interval for the true metric, the bias of sampling included.
+
+        It belongs to the metric and not to the method: it asks which values agree with the data,
+        given only the stated shape of P(R). ``population`` means users like these; without it
+        the metric of these users alone is covered. Of full ranks, it is the interval of a
+        bootstrap over targets (and these users' own metric is known).
+        """
+        if self.certainty is not None:
+            return self.certainty.interval(self.metric, level, population=population)
+        return self.sampling_interval(level) if population else (self.value, self.value)
+
+    def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
+        """Return the least and greatest value that agree with the data, whatever P(R) is."""
+        if self.certainty is None:
+            return self.interval(level)
+        return self.certainty.bounds(self.metric, level)
+
+    def sampling_interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
+        """Return the interval of the method's value: of the bootstrap, or by the delta method.
+
+        It says how the method's value would vary, and nothing about how far off the method is.
+        """
+        if self.error is not None:
+            return self.error.interval(self.value, level)
+        return percentile_interval(self.replicates, level)
+
+    @property
+    def standard_error(self) -> float:
+        """Return the standard error of the method's value, for users like these."""
+        if self.error is not None:
+            return self.error.population
+        return float(self.replicates.std(ddof=1)) if len(self.replicates) > 1 else math.nan
+
+    @property
+    def credible(self) -> bool:
+        """Return whether the value lies in its own interval, or its method is refuted."""
+        low, high = self.interval()
+        return math.isnan(low) or low - 1e-9 <= self.value <= high + 1e-9
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of one entry of the JSON output."""
+        low, high = self.interval()
+        bound_low, bound_high = self.bounds()
+        return {
+            "metric": self.metric.name,
+            "method": self.method,
+            "value": self.value,
+            "low": _or_none(low),
+            "high": _or_none(high),
+            "bound_low": _or_none(bound_low),
+            "bound_high": _or_none(bound_high),
+            "resolved": self.resolved,
+            "standard_error": _or_none(self.standard_error),
+            "solver": str(self.certificate),
+        }
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        doubt = "" if self.resolved else ", NOT RESOLVED by the sample"
+        return f"{self.metric} = {self.value:.4f} [{low:.4f}, {high:.4f}] ({self.method}{doubt})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates(Result, Mapping[str, Estimate]):
+    """Estimates by metric: ``result["NDCG@10"]``, and ``result["NDCG@10", "mle"]`` of a method.
+
+    Without a method it is the first that was asked for. The keys are the metrics' names as they
+    were asked for; other spellings find them too (``"HR@10"`` finds ``"Recall@10"``).
+    """
+
+    entries: tuple[Estimate, ...]
+    counts: RankCounts
+    #: P(R) by method, for methods that learn it.
+    distributions: Mapping[str, RankDistribution]
+    notes: tuple[UnsampleWarning, ...] = ()
+    #: What was said about the candidates: ``"unseen"``, ``"all"``, or None for nothing.
+    candidates: str | None = None
+    #: What a method chose and why, for methods that choose.
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    #: Exact values by metric, where they are known beside the estimates.
+    truth: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return what to know before relying on the values."""
+        variation = self.entries[0].variation
+        later = () if variation is None else variation.notes
+        return tuple(str(note) for note in (*self.notes, *later))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the methods in the order given."""
+        return tuple(dict.fromkeys(entry.method for entry in self.entries))
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics in the order given."""
+        return tuple({entry.metric.name: entry.metric for entry in self.entries}.values())
+
+    @property
+    def certainty(self) -> Certainty | None:
+        """Return what the data say about any metric; None for full ranks."""
+        return self.entries[0].certainty
+
+    def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
+        """Return `certainty` prepared for metrics@K at other K."""
+        if self.certainty is None:
+            return None
+        return Certainty.of(self.certainty.counts, cutoffs, self.certainty.shape)
+
+    @property
+    def assumes(self) -> str:
+        """Return the assumption behind the intervals, as the end of a sentence."""
+        return "nothing" if self.certainty is None else str(self.certainty.shape_in_use())
+
+    @property
+    def distribution(self) -> RankDistribution:
+        """Return P(R) as the method learned it."""
+        if len(self.distributions) != 1:
+            known = ", ".join(self.distributions) or "none of these methods"
+            raise MethodError(f"distribution needs exactly one method that gives P(R), got {known}")
+        return next(iter(self.distributions.values()))
+
+    def resolution(
+        self, precision: float = 0.25, *, metric: str = "Recall", level: float = DEFAULT_LEVEL
+    ) -> Resolution:
+        """Return the smallest K at which the interval is within ``precision`` of its middle."""
+        return Resolution.find(self.counts, self.certainty_at, precision, metric, level)
+
+    def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
+        name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
+        for entry in self._of_metric(name):
+            if method is None or entry.method == _method_name(method):
+                return entry
+        raise KeyError(
+            f"no estimate of {name}"
+            + (f" by {method}" if method else "")
+            + f"; there are {', '.join(self)} by {', '.join(self.methods)}"
+        )
+
+    def _of_metric(self, name: Any) -> list[Estimate]:
+        exactly = [entry for entry in self.entries if entry.metric.name == str(name)]
+        if exactly:
+            return exactly
+        try:
+            metric = _metrics.parse(name)
+        except MetricError:
+            return []
+        return [entry for entry in self.entries if entry.metric.same_as(metric)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(metric.name for metric in self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for each metric and method, beside the exact value where it is known."""
+        rows = [entry.to_dict() for entry in self.entries]
+        for row in rows if self.truth else ():
+            value, exact = row["value"], self.truth[row["metric"]]
+            row["exact"], row["error"] = exact, value - exact
+            row["relative_error"] = value / exact - 1 if exact > 0 else None
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        return {
+            "items": _one_or_range(self.counts.items),
+            "sampled": _one_or_range(self.counts.sampled),
+            "users": self.counts.total,
+            "estimates": self.rows(),
+            "warnings": list(self.warnings),
+            "candidates": self.candidates,
+            "assumes": self.assumes,
+            "explanations": dict(self.explanations),
+        }
+
+
+def _method_name(method: str) -> str:
+    """Return the name of a method as estimates have it, however it is spelt."""
+    try:
+        return str(_estimators.parse(method))
+    except MethodError:
+        return method
+
+
+def _one_or_range(values: npt.NDArray[np.int64]) -> int | list[int]:
+    low, high = int(values.min()), int(values.max())
+    return low if low == high else [low, high]
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,121 @@
+"""Catalogues of nearly equal size as one: the rule, on columns, on counts and on their shares.
+
+Leaving out each user's own training items makes hundreds of catalogue sizes that differ by a few
+items, and a likelihood for each of them. But a sample only shows theta = (R - 1)/(N - 1), blurred.
+Sizes within four per cent of each other move theta by two at most, up for some users and down for
+others, which is less than the blur. So where there are many sizes, nearly equal ones become their
+mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray
+from unsample.evidence._counts import RankCounts
+
+#: So many designs are left as they are.
+_MANY_DESIGNS = 32
+#: Catalogue sizes within this factor of each other are one (theta moves by half of it).
+_SAME_SIZE = 0.04
+#: Sampled shares of the catalogue below which the catalogue's size only scales the ranks.
+_SPARSE = 0.05
+
+
+def typical_sizes(
+    items: IntArray,
+    sampled: npt.ArrayLike,
+    weight: FloatArray,
+    *,
+    replacement: bool = True,
+    stop: int | None = None,
+) -> IntArray:
+    """Return the size that stands for each row's catalogue: its own, or that of those near it.
+
+    Sizes are merged where they only scale the ranks (a sparse sample), and where the blur of
+    theta, 1/sqrt(n) of it or more, is as wide as the group: with replacement, in groups that
+    shrink with the sample; and in samples that ``stop`` growing after so few items that the blur
+    is 1/sqrt(stop). Without replacement other samples see the end of their own catalogue, and
+    where all of it was met the rank is known: such rows keep their size.
+    """
+    sampled = np.broadcast_to(np.asarray(sampled, dtype=np.int64), items.shape)
+    if np.unique(np.stack([sampled, items]), axis=1).shape[1] <= _MANY_DESIGNS:
+        return items
+    sparse = sampled < _SPARSE * items
+    width = np.where(sparse, _SAME_SIZE, np.minimum(_SAME_SIZE, 1.0 / np.sqrt(sampled)))
+    merged = sparse | replacement
+    if stop is not None and stop * _SAME_SIZE**2 < 1.0:
+        merged |= sampled < items - 1
+        width = np.full(len(items), _SAME_SIZE)
+    if not merged.any():
+        return items
+    label = np.round(np.log(items) / width)[merged]
+    _, group = np.unique(np.stack([width[merged], label]), axis=1, return_inverse=True)
+    group, parts = group.reshape(-1), weight[merged] + 1e-300
+    means = np.bincount(group, parts * items[merged]) / np.bincount(group, parts)
+    sizes = items.copy()
+    sizes[merged] = np.rint(means).astype(np.int64)[group]
+    if not replacement:
+        # A target that did not meet all its candidates must not seem to have met them.
+        sizes[merged] = np.maximum(sizes[merged], sampled[merged] + 2)
+    return sizes
+
+
+def typical_catalogues(
+    items: IntArray,
+    sampled: npt.ArrayLike,
+    weight: FloatArray,
+    *,
+    replacement: bool = True,
+    stop: int | None = None,
+) -> tuple[IntArray, FloatArray]:
+    """Return the sizes that stand for these rows' catalogues, and the share of weight of each."""
+    kept = weight > 0
+    sampled = np.broadcast_to(np.asarray(sampled, dtype=np.int64), items.shape)
+    items, sampled, weight = items[kept], sampled[kept], weight[kept]
+    sizes = typical_sizes(items, sampled, weight, replacement=replacement, stop=stop)
+    found, where = np.unique(sizes, return_inverse=True)
+    return found, np.bincount(where.reshape(-1), weight) / weight.sum()
+
+
+def group_catalogues(counts: RankCounts) -> RankCounts:
+    """Give nearly equal catalogues their common mean size, where users have many different ones."""
+    return replace(counts, items=_sizes_of(counts))
+
+
+def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCounts, FloatArray]:
+    """Return grouped counts, and histograms over the cells of ``counts`` as ones over theirs."""
+    items = _sizes_of(counts)
+    if items is counts.items:
+        return counts, shares
+    grouped = replace(counts, items=items)
+    # The grouped counts are sorted afresh: find where each old cell went.
+    new = _positions(grouped, counts.sampled, items, counts.low, counts.high)
+    grouped_shares = np.zeros((len(shares), len(grouped)))
+    np.add.at(grouped_shares.T, new, shares.T)
+    return grouped, grouped_shares
+
+
+def _sizes_of(counts: RankCounts) -> IntArray:
+    return typical_sizes(
+        counts.items,
+        counts.sampled,
+        counts.weight,
+        replacement=counts.replacement,
+        stop=counts.stop,
+    )
+
+
+def _positions(
+    counts: RankCounts, sampled: IntArray, items: IntArray, low: IntArray, high: IntArray
+) -> IntArray:
+    there = np.stack([counts.sampled, counts.items, counts.low, counts.high])
+    asked = np.stack([sampled, items, low, high])
+    _, inverse = np.unique(np.concatenate([there, asked], axis=1), axis=1, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    place = np.empty(inverse.max() + 1, dtype=np.int64)
+    place[inverse[: len(counts)]] = np.arange(len(counts))
+    return place[inverse[len(counts) :]]
