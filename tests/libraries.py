@@ -545,7 +545,7 @@ class RecBole:
         )  # fmt: skip
         uniform = "loader must draw items uniformly, got 'popularity'"
         yield partial(recbole.targets, model, popular), DesignError, uniform
-        wrong = "results must be of one target a user, got up to"
+        wrong = "results must be of one target for each user, got up to"
         yield partial(recbole.published, {"hit@10": 0.5}, several), DesignError, wrong
         none = r"results must hold one of hit, .* got itemcoverage@10"
         yield partial(recbole.published, {"itemcoverage@10": 0.5}, one), InputError, none

@@ -3,7 +3,7 @@
 An evaluation with ``mode: uni100`` draws 100 items for each target, with replacement, from the
 items that the user has not interacted with. `targets` ranks each target among its own; RecBole's
 metrics put the items of all targets of a user into one list, so `published`, which reads those
-metrics, takes one target a user only. `task` leaves sampling aside and asks the model itself.
+metrics, needs one target for each user. `task` leaves sampling aside and asks the model itself.
 
 RecBole counts users and items from 1; 0 is padding, and no candidate.
 """
@@ -84,7 +84,7 @@ def published(
     per_user = loader.uid2items_num[loader.uid_list]
     if per_user.max() > 1:
         raise DesignError(
-            "results must be of one target a user, got up to "
+            "results must be of one target for each user, got up to "
             f"{int(per_user.max())}; RecBole ranks the targets of a user among the items drawn "
             "for all of them: use unsample.adapters.recbole.targets(model, loader)"
         )
