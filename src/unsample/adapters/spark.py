@@ -24,12 +24,11 @@ from unsample.adapters._tasks import require
 from unsample.designs import Candidates, Exact, Excluded, Fixed, as_key, as_scorer, run
 from unsample.errors import DesignError, InputError, UnsampleError
 from unsample.evidence import RankCounts, Targets
-from unsample.tables.frames import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["counts", "spark_session"]
+__all__ = ["counts"]
 
 #: Ranks some targets, of which it gets the users and the items.
 _Ranker: TypeAlias = Callable[[IntArray, IntArray], Targets]
