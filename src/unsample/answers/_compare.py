@@ -178,7 +178,7 @@ def _chosen_pairs(against: str | None, names: list[str], notes: list[str]) -> st
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """What is said of all models at once."""
+    """What is given for all models at once."""
 
     items: npt.ArrayLike | None
     sampled: npt.ArrayLike | None

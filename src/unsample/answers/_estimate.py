@@ -45,7 +45,7 @@ DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
 #: How the sampling error of a method's value is found.
 ERRORS = ("bootstrap", "delta")
-#: What methods that care about seen items take for granted where nothing is said.
+#: What methods that depend on it assume where ``candidates`` is not given.
 _USUAL_CANDIDATES = "unseen"
 #: Ranks that stand alone in the distribution of exact ranks; beyond them bins are as fine as ever.
 _MOST_SINGLE_RANKS = 20_000
@@ -249,7 +249,7 @@ class Question:
 
     @property
     def usual_candidates(self) -> str:
-        """Return what methods take the candidates to be: the usual ones where nothing is said."""
+        """Return what methods take the candidates to be: the usual ones where not given."""
         return self.candidates or _USUAL_CANDIDATES
 
     def cutoffs(self, items: int) -> list[int]:
