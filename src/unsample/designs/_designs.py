@@ -25,12 +25,13 @@ from unsample._checks import (
     FloatArray,
     IntArray,
     Seed,
+    as_integer_array,
     as_rng,
     check_choice,
     check_integer,
     check_real,
 )
-from unsample.errors import BudgetError, DesignError, InputError
+from unsample.errors import BudgetError, DesignError, InputError, RankError
 from unsample.evidence import RankCounts, Targets
 from unsample.metrics import Metric
 
@@ -505,14 +506,25 @@ def as_design(design: str | Design) -> Design:
 
 def _as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many there are beside it."""
-    size = np.asarray(items)
-    counts = RankCounts.from_ranks(ranks, items=size, sampled=size - 1, replacement=False)
-    if counts.largest_catalogue > _LARGEST_URN:
-        raise InputError(
-            f"items must be at most {_LARGEST_URN:,} to simulate, got {counts.largest_catalogue:,}"
+    better = as_integer_array("ranks", ranks, hint="ranks start at 1").astype(np.int64) - 1
+    sizes = as_integer_array("items", np.atleast_1d(items), error=DesignError)
+    if not len(better) or len(sizes) not in (1, len(better)):
+        raise RankError(
+            f"ranks must be some, and items one number or one for each, got {len(better)} ranks "
+            f"and {len(sizes)} numbers of items"
         )
-    better = np.asarray(ranks, dtype=np.int64) - 1
-    return better, np.broadcast_to(size.astype(np.int64) - 1, better.shape)
+    others = np.broadcast_to(sizes.astype(np.int64) - 1, better.shape)
+    if not 1 <= others.min() <= others.max() < _LARGEST_URN:
+        raise DesignError(
+            f"items must be in 2..{_LARGEST_URN} to simulate, got {others.min() + 1} to "
+            f"{others.max() + 1}"
+        )
+    if (better < 0).any() or (better > others).any():
+        where = int(np.argmax((better < 0) | (better > others)))
+        raise RankError(
+            f"ranks must be in 1..items, got {better[where] + 1} where items is {others[where] + 1}"
+        )
+    return better, others
 
 
 def _check_optional(name: str, value: int | None) -> None:
