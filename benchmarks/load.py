@@ -260,18 +260,18 @@ def sweep(models: int) -> dict[str, np.ndarray]:
 
 def compare_models(models: str) -> dict[str, float]:
     import unsample
-    from unsample.answers.comparison import _compare
+    from unsample.answers import _compare
 
     ranks = sweep(int(models))
     spent = {"estimates": 0.0}
 
     def timed(*arguments: Any, **options: Any) -> Any:
         start = time.process_time()
-        found = quiet_estimate(*arguments, **options)
+        found = estimate_counts(*arguments, **options)
         spent["estimates"] += time.process_time() - start
         return found
 
-    quiet_estimate, _compare.quiet_estimate = _compare.quiet_estimate, timed
+    estimate_counts, _compare.estimate_counts = _compare.estimate_counts, timed
     before = time.process_time()
     result = unsample.compare(
         ranks, items=ITEMS, sampled=SAMPLED, metrics="Recall@300", method=METHOD, against="best"
@@ -287,11 +287,12 @@ def compare_models(models: str) -> dict[str, float]:
 
 
 def page(result: Any) -> str:
-    return str(result.to_html())
+    with tempfile.TemporaryDirectory() as folder:
+        return str(result.to_html(Path(folder) / "page.html").read_text(encoding="utf-8"))
 
 
 def compare_command(models: str) -> dict[str, float]:
-    from unsample.cli import main
+    from unsample.__main__ import main
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sweep.csv"

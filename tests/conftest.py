@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.promises import Report, ledger
-from unsample.cli import main
+from unsample.__main__ import main
 from unsample.evidence import RankCounts
 from unsample.law import Law
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.lab.side_by_side import RankedTargets, evaluate_ranks
-from unsample.pages import results_html
+from unsample.pages import as_html
 
 ITEMS, SAMPLED = 400, 30
 METRICS = ("Recall@5", "Recall@50", "NDCG@50")
@@ -60,20 +60,10 @@ def _evaluated() -> Any:
     )
 
 
-def _evaluation() -> Any:
-    targets = RankedTargets(
-        dataset=EVIL,
-        recommender="made up",
-        protocol="everyday",
-        ranks=full_ranks(),
-        items=np.full(1500, ITEMS),
-        sampled_ranks=sampled_ranks(),
-        sampled=SAMPLED,
-        replacement=True,
-        source="bundled",
-        note="a note",
-    )
-    return evaluate_ranks(targets, metrics=METRICS, resamples=20)
+def _beside_truth() -> unsample.Estimates:
+    truth = unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS, resamples=0)
+    result = _estimate(method=["naive", "auto"])
+    return replace(result, truth={name: held.value for name, held in truth.items()})
 
 
 _MAKERS: dict[str, Callable[[], Any]] = {
@@ -84,7 +74,7 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "compare": _comparison,
     "published": _published,
     "evaluated": _evaluated,
-    "evaluation": _evaluation,
+    "truth": _beside_truth,
     "plan": lambda: unsample.plan(items=ITEMS, users=500, repeats=4),
 }
 KINDS = tuple(_MAKERS)
@@ -101,4 +91,4 @@ def result(kind: str) -> Any:
 @functools.cache
 def page(kind: str) -> str:
     """Return its page, made once."""
-    return results_html(result(kind))
+    return as_html(result(kind))

@@ -19,7 +19,7 @@ from tools import refresh_docs, run_notebook
 from tools.refresh_docs import ROOT, alike, blocks, outputs_of, run_python, sandbox, with_output
 
 import unsample
-from unsample.cli._app import app
+from unsample.__main__ import application
 
 PAGES = {page.name: page.read_text(encoding="utf-8") for page in refresh_docs.PAGES}
 OTHERS = {
@@ -119,7 +119,7 @@ def test_commands_parse(page, command):
     # What stands in square brackets is optional, and what follows a pipe is another command.
     plain = re.sub(r"\[([^]|]*)(?:\|[^]]*)?\]", r"\1", command)
     words = shlex.split(plain.partition(" | ")[0].partition(" > ")[0], comments=True)
-    _parse(typer.main.get_command(app), words[1:])
+    _parse(typer.main.get_command(application()), words[1:])
 
 
 def _parse(command, words: list[str]) -> None:

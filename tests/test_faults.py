@@ -17,6 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from unsample.lab.experiment import Spec
+from unsample.lab.experiment import run as reproduce
+from unsample.lab.experiment._folder import RunFolder
+from unsample.lab.experiment._spec import Cell
+from unsample.lab.experiment._workers import compute_all
 
 from tests.test_datasets_fetch import CONTENT, register, site  # noqa: F401 - fixtures
 from unsample._files import (
@@ -29,7 +34,7 @@ from unsample._files import (
     write_atomically,
 )
 from unsample.answers.evaluation import evaluate
-from unsample.cli import _main
+from unsample.cli import _start
 from unsample.errors import (
     CheckpointError,
     ChecksumError,
@@ -39,11 +44,6 @@ from unsample.errors import (
 )
 from unsample.lab import datasets
 from unsample.lab.datasets import _store
-from unsample.lab.experiment import Spec
-from unsample.lab.experiment import run as reproduce
-from unsample.lab.experiment._folder import RunFolder
-from unsample.lab.experiment._spec import Cell
-from unsample.lab.experiment._workers import compute_all
 
 ROOT = Path(__file__).parent.parent
 HALF_WRITTEN = ".page.html.0123456789abcdef.part"
@@ -604,12 +604,12 @@ def fail_to_print(monkeypatch, problem):
             raise problem
         printed(text, err=err, **options)
 
-    monkeypatch.setattr("unsample.cli._manner.typer.secho", echo)
+    monkeypatch.setattr("unsample.cli.console.typer.secho", echo)
 
 
 def test_a_full_disk_behind_standard_output_is_said(run, monkeypatch):
     fail_to_print(monkeypatch, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-    monkeypatch.setattr("unsample.cli._app.silence_output", lambda: None)
+    monkeypatch.setattr("unsample.cli.console.silence_output", lambda: None)
     code, _, errors = run(*PLAN)
     assert code == 1
     assert "cannot write to standard output: No space left on device" in errors
@@ -617,7 +617,7 @@ def test_a_full_disk_behind_standard_output_is_said(run, monkeypatch):
 
 def test_a_reader_that_has_gone_ends_the_command_in_silence(run, monkeypatch):
     fail_to_print(monkeypatch, BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
-    monkeypatch.setattr(_main, "silence_output", lambda: None)
+    monkeypatch.setattr(_start, "silence_output", lambda: None)
     assert run(*PLAN) == (141, "", "")
 
 
@@ -640,17 +640,17 @@ def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch,
     def full(path, write):
         raise FileError(f"cannot write {str(path)!r}: No space left on device")
 
-    monkeypatch.setattr("unsample.pages._result_html.write_atomically", full)
+    monkeypatch.setattr("unsample.pages._html.write_atomically", full)
     code, out, errors = run(*PLAN, "--html", tmp_path / "page.html")
     assert code == 2
-    assert "scored items a user" in out
+    assert "ranked in full" in out
     assert "No space left" in errors
 
 
 def test_closed_streams_are_opened_on_nothing(run, monkeypatch):
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, None)
-    _main._open_closed_streams()
+    _start._open_closed_streams()
     assert sys.stdin.read() == ""
     for stream in (sys.stdout, sys.stderr):
         stream.write("nobody reads this")
@@ -661,7 +661,7 @@ def test_closed_streams_are_opened_on_nothing(run, monkeypatch):
 def test_characters_that_a_terminal_lacks_are_no_traceback(monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
-    _main._open_closed_streams()
+    _start._open_closed_streams()
     stream.write("☃")
     stream.flush()
     assert stream.buffer.getvalue() == b"\\u2603"
@@ -672,7 +672,7 @@ def test_the_imports_can_be_interrupted_in_peace():
         "import os, signal, sys\n"
         # What a shell starts in the background ignores interrupts.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from unsample.cli import main\n"
+        "from unsample.__main__ import main\n"
         "assert 'numpy' not in sys.modules, 'importing the way in takes no time'\n"
         "def hear(event, arguments):\n"
         "    if event == 'import' and arguments[0] == 'typer':\n"

@@ -1,10 +1,7 @@
-"""Every door of the command: formats in, tables and JSON out, one clear line for bad input."""
+"""Files of ranks: every format gives the same counts, and bad input one clear line."""
 
 import contextlib
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import polars as pl
@@ -62,67 +59,6 @@ def test_saved_counts_need_no_options(tmp_path, kind, run):
     assert "left out" in err
 
 
-def test_json_output_is_what_the_design_promises(tmp_path, run):
-    path = tmp_path / "ranks.csv"
-    _write(path, "csv")
-    code, out, err = run(
-        "estimate", path, *DESIGN, "-m", "HR@5", "-m", "NDCG@20", "--method", "mle",
-        "--method", "bv(gamma=0.01)", "--json",
-    )  # fmt: skip
-    data = json.loads(out)
-    assert (code, err) == (0, "")
-    promised = ["items", "sampled", "users", "estimates", "warnings"]
-    assert list(data)[: len(promised)] == promised
-    assert [(e["metric"], e["method"]) for e in data["estimates"]] == [
-        ("Recall@5", "mle"),
-        ("NDCG@20", "mle"),
-        ("Recall@5", "bv(gamma=0.01)"),
-        ("NDCG@20", "bv(gamma=0.01)"),
-    ]
-    first = data["estimates"][0]
-    assert first["low"] <= first["value"] <= first["high"]
-    assert first["resolved"] is False
-    assert first["bound_low"] <= first["low"] < first["high"] <= first["bound_high"]
-
-
-def test_the_table_goes_to_stdout_and_warnings_to_stderr(tmp_path, run):
-    path = tmp_path / "ranks.csv"
-    _write(path, "csv")
-    code, out, err = run("estimate", path, *DESIGN)
-    assert code == 0
-    assert out.startswith("6 targets, 9 of 100 items sampled with replacement")
-    assert "warning" not in out
-    assert err.count("warning:") == 1
-
-
-def test_counts_weights_and_designs_may_be_columns(tmp_path, run):
-    path = tmp_path / "ranks.csv"
-    path.write_text(
-        "rank,count,sampled,items,weight,model\n1,10,9,100,0.5,A\n20,3,19,80,1,A\n2,5,9,100,1,B\n"
-    )
-    code, out, _ = run("estimate", path, "--by", "model", "--json")
-    assert code == 0
-    data = json.loads(out)
-    assert data["by"] == "model"
-    assert [(g["model"], g["users"], g["items"]) for g in data["groups"]] == [
-        ("A", 13, [80, 100]),
-        ("B", 5, 100),
-    ]
-    code, out, _ = run("estimate", path, "--by", "model")
-    assert "model = A" in out
-    assert "model = B" in out
-
-
-def test_without_replacement(tmp_path, run):
-    path = tmp_path / "ranks.csv"
-    _write(path, "csv")
-    arguments = ("estimate", path, "--items", 10, "--sampled", 9, "--without-replacement", "--json")
-    code, out, _ = run(*arguments, "-m", "Recall@5")
-    assert code == 0
-    # Every other item was sampled: these are full-catalogue ranks, and the answer is exact.
-    assert json.loads(out)["estimates"][0]["value"] == pytest.approx(4 / 6)
-
-
 BAD_FILES = {
     "empty": ("", "is empty"),
     "header only": ("rank\n", "header but no rows"),
@@ -155,37 +91,6 @@ def test_bad_files_get_one_clear_line(tmp_path, run, case):
     assert err.startswith("unsample: ")
     assert "Traceback" not in err
     assert err.count("\n") == 1
-
-
-BAD_CALLS = {
-    "no items": (["--sampled", "9"], "--items"),
-    "no sampled": (["--items", "100"], "--sampled"),
-    "items 1": (["--items", "1", "--sampled", "9"], "items must be"),
-    "sampled 0": (["--items", "100", "--sampled", "0"], "sampled must be"),
-    "n > N": (["--items", "5", "--sampled", "9", "--without-replacement"], "at most items - 1"),
-    "metric": ([*DESIGN, "-m", "NDGC@10"], "did you mean NDCG"),
-    "K 0": ([*DESIGN, "-m", "NDCG@0"], "at least 1"),
-    "method": ([*DESIGN, "--method", "mless"], "did you mean"),
-    "by": ([*DESIGN, "--by", "usr"], "did you mean user"),
-    "format": ([*DESIGN, "--format", "xls"], "one of csv"),
-    "wrong format": ([*DESIGN, "--format", "parquet"], "as Parquet"),
-    "resamples": ([*DESIGN, "--resamples", "-1"], "resamples must be"),
-    "seed": ([*DESIGN, "--seed", "-1"], "rng must be"),
-    "popularity": ([*DESIGN, "--sampler", "popularity"], "only uniform sampling"),
-    "not a number": (["--items", "many", "--sampled", "9"], "--items"),
-    "unknown option": ([*DESIGN, "--nope"], "--nope"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_CALLS)
-def test_bad_calls_exit_with_two(tmp_path, run, case):
-    arguments, words = BAD_CALLS[case]
-    path = tmp_path / "ranks.csv"
-    _write(path, "csv")
-    code, out, err = run("estimate", path, *arguments)
-    assert (code, out) == (2, "")
-    assert words in err
-    assert "Traceback" not in err
 
 
 def test_columns_that_contradict_options_are_refused(tmp_path, run):
@@ -223,31 +128,6 @@ def test_pickles_are_not_opened(tmp_path, run):
     code, _, err = run("estimate", path, *DESIGN)
     assert code == 2
     assert "pickles" in err
-
-
-def test_help_and_version(run):
-    code, out, _ = run("--help")
-    assert code == 0
-    assert "estimate" in out
-    code, out, _ = run("estimate", "--help")
-    assert code == 0
-    assert "--without-replacement" in out
-    assert "Examples" in out
-    code, out, _ = run("--version")
-    assert out.startswith("unsample ")
-
-
-def test_the_installed_command_runs_and_survives_a_closed_pipe(tmp_path):
-    path = tmp_path / "ranks.csv"
-    _write(path, "csv")
-    command = [sys.executable, "-m", "unsample", "estimate", str(path), *DESIGN]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Recall@10" in done.stdout
-    reader, writer = os.pipe()
-    os.close(reader)
-    broken = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(writer)
-    assert "Traceback" not in broken.stderr
 
 
 @settings(max_examples=200, deadline=None)

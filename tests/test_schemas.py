@@ -90,7 +90,7 @@ def test_every_schema_is_a_schema_and_is_checked():
 def test_every_verb_that_prints_json_has_a_schema():
     import typer
 
-    from unsample.cli._app import app
+    from unsample.__main__ import application
 
     def with_json(command, path):
         for name, inner in getattr(command, "commands", {}).items():
@@ -98,7 +98,7 @@ def test_every_verb_that_prints_json_has_a_schema():
         if any("--json" in option.opts for option in command.params):
             yield "-".join(path)
 
-    assert set(with_json(typer.main.get_command(app), [])) <= set(SCHEMAS)
+    assert set(with_json(typer.main.get_command(application()), [])) <= set(SCHEMAS)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import _download, _registry, _store, load_file
 from unsample.lab.experiment import _results
-from unsample.pages._text import printable
+from unsample.pages import printable
 from unsample.tables import rankfiles
 
 SOURCE = Path(unsample.__file__).parent
@@ -218,7 +218,7 @@ def test_arrays_that_claim_too_much_are_refused(member):
 def test_what_unpacks_to_far_more_is_refused(monkeypatch):
     zeros = _array("(1000000,)", bytes(8_000_000))
     assert len(read_arrays(_zip({"rank.npy": zeros}), "small enough")["rank"]) == 1_000_000
-    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
     with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
         read_arrays(_zip({"rank.npy": zeros}), "the file")
     plain = read_arrays(_zip({"rank.npy": zeros}, zipfile.ZIP_STORED), "as large as it says")
@@ -265,7 +265,7 @@ def test_arrays_of_every_plain_kind_come_back_as_they_were():
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gz", "xz"])
 @pytest.mark.parametrize("door", ["load_file", "trec"])
 def test_compressed_text_bombs_are_refused(tmp_path, monkeypatch, pack, door):
-    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
     ending = "gz" if pack is gzip.compress else "xz"
     path = tmp_path / f"pairs.csv.{ending}"
     line = b"1,2\n" if door == "load_file" else b"q Q0 d 1 1 t\n"
@@ -280,7 +280,7 @@ def test_parquet_bombs_are_refused(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
     ones = pa.repeat(1, 3_000_000)
     path = tmp_path / "bomb.parquet"
     parquet.write_table(pa.table({"rank": ones, "user": ones, "item": ones}), path)
@@ -572,9 +572,9 @@ def plain_comparison():
 @pytest.mark.parametrize("start", range(0, len(EVIL), 3))
 def test_names_change_no_page_but_their_own_words(plain_comparison, start):
     evil = _compared(list(EVIL[start : start + 3]))
-    for page in (report.results_html, lambda result: result._repr_html_()):
+    for page in (report.as_html, lambda result: result._repr_html_()):
         assert Shape(page(evil)).found == Shape(page(plain_comparison)).found
-    text = report.results_html(evil)
+    text = report.as_html(evil)
     text.encode("utf-8")
     for script in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL):
         assert "<" not in script
@@ -583,8 +583,8 @@ def test_names_change_no_page_but_their_own_words(plain_comparison, start):
 
 def test_groups_titles_and_notebooks_are_escaped():
     result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"], resamples=5)
-    plain = report.results_html({"a": result, "b": result}, title="title")
-    evil = report.results_html({EVIL[0]: result, EVIL[2]: result}, title=EVIL[1])
+    plain = report.as_html({"a": result, "b": result}, title="title")
+    evil = report.as_html({EVIL[0]: result, EVIL[2]: result}, title=EVIL[1])
     assert Shape(evil).found == Shape(plain).found
     assert Shape(result._repr_html_()).found
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from unsample.cli import main as run_command
+from unsample.__main__ import main as run_command
 from unsample.errors import UnsampleWarning
 
 ROOT = Path(__file__).parent.parent

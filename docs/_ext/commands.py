@@ -16,7 +16,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.nodes import nested_parse_with_titles
 
-from unsample.cli._app import app as application
+from unsample.__main__ import application
 
 _EXAMPLES = "**Examples**"
 
@@ -82,7 +82,7 @@ class Commands(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections, parsed as Markdown."""
-        root = typer.main.get_command(application)
+        root = typer.main.get_command(application())
         lines = "\n\n".join(describe(name, command) for name, command in verbs(root)).split("\n")
         holder = nodes.section()
         holder.document = self.state.document

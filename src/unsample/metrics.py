@@ -105,10 +105,6 @@ class Metric:
         """Return whether the other metric is the same number, whatever it is called."""
         return (self.family, self.k) == (other.family, other.k)
 
-    def same_as(self, other: Metric) -> bool:
-        """Return whether this is the same metric, however it is spelt."""
-        return self.family is other.family and self.k == other.k
-
     def cutoff(self, items: int) -> int:
         """Return the last rank that counts in a catalogue of this size."""
         return items if self.k is None else min(self.k, items)

@@ -23,7 +23,7 @@ import numpy as np
 from tests.fuzzing.mutation import Mutator, repacked
 from unsample import estimators, metrics
 from unsample.adapters import trec
-from unsample.answers.publication._numbers import read_numbers
+from unsample.answers._printed import read_numbers
 from unsample.cli._columns import parse_columns
 from unsample.cli._compare import _models
 from unsample.cli._published import _split

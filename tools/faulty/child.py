@@ -53,7 +53,7 @@ def main() -> None:
     if plan.get("program") == "checkpoint":
         _evaluate(Path(arguments[0]))
         return
-    from unsample.cli import main as unsample
+    from unsample.__main__ import main as unsample
 
     unsample()
 

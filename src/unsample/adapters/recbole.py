@@ -24,8 +24,8 @@ from unsample.adapters._lists import EACH, whole_tie_rule
 from unsample.adapters._pairs import seen_matrix
 from unsample.adapters._protocol import ModelScores, Task
 from unsample.adapters._registry import REGISTRY
-from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, publication
-from unsample.answers.publication import Published
+from unsample import answers
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Published
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets, rank_with_ties
 from unsample.metrics import Metric
@@ -105,7 +105,7 @@ def published(
     items = float(_catalogue(loader)[loader.uid_list].mean())
     # RecBole ranks among the different items that were drawn, of which there are this many.
     different = (items - 1) * -np.expm1(drawn * np.log1p(-1 / (items - 1)))
-    return publication.published(
+    return answers.published(
         numbers,
         items=round(items),
         sampled=round(different),

@@ -1,5 +1,8 @@
 """Answers: `estimate`, `exact`, `evaluate`, `compare`, `plan`, `published`, and their results."""
 
+from unsample.answers._compare import compare
+from unsample.answers._comparison import Comparison, Difference
+from unsample.answers._duels import CORRECTIONS
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
     DEFAULT_METRICS,
@@ -9,12 +12,12 @@ from unsample.answers._estimate import (
 )
 from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate
 from unsample.answers._plan import Plan, plan
+from unsample.answers._published import Published, published
 from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result
-from unsample.answers.comparison import Comparison, Difference, compare
-from unsample.answers.publication import Published, published
 
 __all__ = [
     "ADAPTIVE_METHOD",
+    "CORRECTIONS",
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",

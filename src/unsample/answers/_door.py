@@ -13,9 +13,9 @@ __all__ = ["page_of"]
 
 def page_of(result: Any, path: str | os.PathLike[str] | None) -> str:
     """Return the result as one interactive page, and write it to ``path`` if one is given."""
-    from unsample.pages import results_html
+    from unsample.pages import as_html
 
-    text = results_html(result)
+    text = as_html(result)
     if path is not None:
         content = text.encode("utf-8")
         write_atomically(Path(path), lambda file: file.write(content))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -18,7 +17,6 @@ from unsample._checks import FloatArray, Seed, as_rng, check_choice, check_integ
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import (
     Certainty,
-    SamplingError,
     Shape,
     blind_rank,
     is_resolved,
@@ -38,8 +36,8 @@ from unsample.errors import (
     UnsampleWarning,
 )
 from unsample.estimators import Estimator, Fit, Naive, Observed
-from unsample.evidence import RankCounts, Targets
-from unsample.law import Law, RankDistribution, RankGrid
+from unsample.evidence import RankCounts, Targets, group_catalogues
+from unsample.law import RankDistribution, check_sampler
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
@@ -79,7 +77,7 @@ def estimate(
     ranks
         The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best;
         or `RankCounts` or `Targets`, which already know ``items`` and ``sampled``; or a data frame
-        of any engine, with a column ``rank`` (or ``user``, ``score`` and ``target``).
+        of any engine, as in `unsample.tables.read_counts`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (where seen items are left out of the candidates, it differs by user).
@@ -119,8 +117,7 @@ def estimate(
     >>> round(result["Recall@50"].value, 1), result["Recall@50"].resolved
     (0.5, True)
     """
-    if sampler != "uniform":
-        Law(items=2, sampled=1, sampler=sampler)
+    check_sampler(sampler)
     result = estimate_counts(
         _as_counts(ranks, items, sampled, weights, users, replacement),
         metrics=metrics,
@@ -156,19 +153,26 @@ def estimate_counts(
     check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
     cutoffs = question.cutoffs(counts.largest_catalogue)
-    observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=question.usual_candidates)
-    certainty = None
-    if not observed.known.all():
-        certainty = Certainty.of(observed.counts, cutoffs, question.shape)
-    variation = Refits.of(observed, question, errors, resamples, rng)
+    grouped = group_catalogues(counts)
+    observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=question.usual_candidates)
+    known = bool(counts.known.all())
+    certainty = None if known else Certainty.of(grouped, cutoffs, question.shape)
+    fits = {str(each): each.evaluate(observed, question.metrics) for each in question.methods}
+    hidden = [metric.name for metric in question.metrics if not is_resolved(metric, counts)]
     return question.answer(
         Estimates,
         counts,
-        {str(method): method.evaluate(observed, question.metrics) for method in question.methods},
+        fits,
         certainty,
-        variation,
-        resolved=lambda metric: is_resolved(metric, counts),
-        unresolved=_why_unresolved(counts),
+        Refits(observed, question, errors, resamples, rng),
+        hidden,
+        (
+            *resolution_notes(hidden, _why_unresolved(counts)),
+            *(BiasedMethodWarning(each.caution) for each in question.methods if each.caution),
+            *_convergence_notes(fits),
+            *clipping_notes(fits, question.metrics),
+            *_refutation_notes(certainty),
+        ),
     )
 
 
@@ -205,7 +209,7 @@ def exact(
     resamples = check_integer("resamples", resamples, minimum=0)
     observed = Observed.prepare(counts, cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS])
     fits = {"exact": Exact().evaluate(observed, question.metrics)}
-    variation = Refits.of(observed, question, "bootstrap", resamples, rng)
+    variation = Refits(observed, question, "bootstrap", resamples, rng)
     return question.answer(Estimates, counts, fits, None, variation)
 
 
@@ -260,21 +264,18 @@ class Question:
         counts: RankCounts,
         fits: Mapping[str, Fit],
         certainty: Certainty | None,
-        variation: Variation,
-        *,
-        resolved: Callable[[Metric], bool] = lambda metric: True,
-        unresolved: str = "",
-        refuted: Callable[[Certainty], str] | None = None,
+        variation: Mapping[str, Variation],
+        unresolved: Collection[str] = (),
+        notes: tuple[UnsampleWarning, ...] = (),
         **more: Any,
     ) -> _Kind:
-        """Put what was found together, with all there is to warn of."""
-        seen = {metric.name: resolved(metric) for metric in self.metrics}
+        """Put what was found together."""
         entries = [
             Estimate(
                 metric,
                 name,
                 float(fit.values[0, place]),
-                seen[metric.name],
+                metric.name not in unresolved,
                 fit.certificate,
                 certainty,
                 fit.clipped[place],
@@ -284,102 +285,66 @@ class Question:
             for name, fit in fits.items()
             for place, metric in enumerate(self.metrics)
         ]
-        notes = (
-            *_resolution_notes([name for name, enough in seen.items() if not enough], unresolved),
-            *(BiasedMethodWarning(each.caution) for each in self.methods if each.caution),
-            *_convergence_notes(fits),
-            *_clipping_notes(fits, self.metrics),
-            *_refutation_notes(certainty, refuted or _why_refuted),
-        )
+        learned = {name: fit.distribution for name, fit in fits.items()}
         return kind(
             entries=tuple(entries),
             counts=counts,
-            distributions={
-                n: f.distribution for n, f in fits.items() if f.distribution is not None
-            },
+            distributions={name: mass for name, mass in learned.items() if mass is not None},
             notes=notes,
             candidates=self.candidates,
-            explanations={n: f.explanation for n, f in fits.items() if f.explanation},
+            explanations={name: fit.explanation for name, fit in fits.items() if fit.explanation},
             **more,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Refits:
+class Refits(dict[str, Variation]):
     """The methods fitted again, to bootstrap samples or to counts with a target more at each rank.
 
-    It is done when it is first asked for, in one batch for all metrics of a method. A seed gives
-    the same samples whenever that is, so that threads that ask at once find the same.
+    It is done when it is first asked for, in one batch for all metrics. A seed gives the same
+    samples whenever that is, so that threads that ask at once find the same.
     """
 
-    question: Question
-    counts: RankCounts
-    grid: RankGrid
-    delta: bool
-    resamples: int
-    #: A seed, or bootstrap samples drawn already.
-    source: int | FloatArray
-
-    @classmethod
-    def of(
-        cls, observed: Observed, question: Question, errors: str, resamples: int, rng: Seed
-    ) -> Refits:
-        """Prepare the fits, and draw now what could not be drawn later as well."""
-        counts = observed.counts
+    def __init__(
+        self, observed: Observed, question: Question, errors: str, resamples: int, rng: Seed
+    ) -> None:
+        super().__init__()
+        self._question, self._counts, self._grid = question, observed.counts, observed.grid
+        self._delta = errors == "delta"
         # One target, or ranks that are all alike, resample only to themselves: an interval of
         # width zero would be a lie.
-        if counts.effective < 2 or np.count_nonzero(counts.weight) < 2:
-            resamples = 0
-        generator = as_rng(rng)
-        source: int | FloatArray = 0
-        if isinstance(rng, int | np.integer):
-            source = int(rng)
-        elif errors == "bootstrap" and resamples:
-            source = counts.resample(resamples, rng=generator)
-        return cls(question, counts, observed.grid, errors == "delta", resamples, source)
+        alike = self._counts.effective < 2 or np.count_nonzero(self._counts.weight) < 2
+        self._resamples = 0 if alike or self._delta else resamples
+        self._source: Seed | FloatArray = rng
+        as_rng(rng)
+        if self._resamples and not isinstance(rng, int | np.integer):
+            # A generator may have gone on by the time it is asked.
+            self._source = self._counts.resample(resamples, rng=rng)
 
-    def replicates(self, method: str, metric: int) -> FloatArray:
-        """Return a method's values of the metric of this number on bootstrap samples."""
-        if self.delta or self.resamples == 0:
-            return np.empty(0)
-        return np.asarray(self._fits[method][0].values[1:, metric])
-
-    def error(self, method: str, metric: int) -> SamplingError | None:
-        """Return the standard errors by the delta method, where these were chosen."""
-        return self._fits[method][1][metric] if self.delta else None
-
-    @property
-    def notes(self) -> tuple[UnsampleWarning, ...]:
-        """Return where fits did not converge, once they were made."""
-        made: dict[str, tuple[Fit, list[SamplingError]]] = self.__dict__.get("_fits", {})
-        return tuple(
-            ConvergenceWarning(f"{name} did not converge on {fit.failures} bootstrap samples")
-            for name, (fit, _) in made.items()
-            if fit.failures and fit.certificate.usable
-        )
-
-    @cached_property
-    def _fits(self) -> dict[str, tuple[Fit, list[SamplingError]]]:
+    def __missing__(self, method: str) -> Variation:
+        metrics, methods = self._question.metrics, self._question.methods
+        if not self._delta and self._resamples == 0:
+            return Variation(np.empty((0, len(metrics))))
         batch = Observed.prepare(
-            self.counts,
+            self._counts,
             resampled=self._rows(),
-            grid=self.grid,
-            candidates=self.question.usual_candidates,
+            grid=self._grid,
+            candidates=self._question.usual_candidates,
         )
-        fits = {
-            str(each): each.evaluate(batch, self.question.metrics) for each in self.question.methods
-        }
-        return {
-            name: (fit, sampling_errors(fit.smooth_values, batch) if self.delta else [])
-            for name, fit in fits.items()
-        }
+        for each in methods:
+            fit = each.evaluate(batch, metrics)
+            errors = tuple(sampling_errors(fit.smooth_values, batch)) if self._delta else ()
+            self[str(each)] = Variation(fit.values[1 : self._resamples + 1], errors)
+            if fit.failures and fit.certificate.usable:
+                text = f"{each} did not converge on {fit.failures} bootstrap samples"
+                warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        return self[method]
 
     def _rows(self) -> FloatArray:
-        if self.delta:
-            return nudged(self.counts)
-        if isinstance(self.source, int):
-            return self.counts.resample(self.resamples, rng=as_rng(self.source))
-        return self.source
+        if self._delta:
+            return nudged(self._counts)
+        if isinstance(self._source, np.ndarray):
+            return self._source
+        return self._counts.resample(self._resamples, rng=self._source)
 
 
 def _as_counts(
@@ -399,7 +364,13 @@ def _as_counts(
     if is_frame(ranks):
         if weights is not None or users is not None:
             raise InputError("weights and users must be left out with a frame; give it columns")
-        return read_counts(ranks, items=items, sampled=sampled, replacement=replacement)[""]
+        groups = read_counts(
+            ranks,
+            items=items,  # type: ignore[arg-type]  # read_counts checks it
+            sampled=sampled,  # type: ignore[arg-type]
+            replacement=replacement,
+        )
+        return groups[""]
     for name, value in (("items", items), ("sampled", sampled)):
         if value is None:
             raise DesignError(
@@ -423,7 +394,8 @@ def _why_unresolved(counts: RankCounts) -> str:
     )
 
 
-def _resolution_notes(names: list[str], why: str) -> list[UnsampleWarning]:
+def resolution_notes(names: list[str], why: str) -> list[UnsampleWarning]:
+    """Say which metrics are not resolved, and why."""
     if not names:
         return []
     are = "is" if len(names) == 1 else "are"
@@ -441,7 +413,7 @@ def _convergence_notes(fits: Mapping[str, Fit]) -> list[UnsampleWarning]:
     ]
 
 
-def _clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> list[UnsampleWarning]:
+def clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> list[UnsampleWarning]:
     """Say which values left the range of their metric, and what they were."""
     notes: list[UnsampleWarning] = []
     for name, fit in fits.items():
@@ -460,21 +432,16 @@ def _clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> lis
     return notes
 
 
-def _refutation_notes(
-    certainty: Certainty | None, why: Callable[[Certainty], str]
-) -> list[UnsampleWarning]:
+def _refutation_notes(certainty: Certainty | None) -> list[UnsampleWarning]:
     if certainty is None or certainty.fits():
         return []
-    return [RefutedWarning(why(certainty))]
-
-
-def _why_refuted(certainty: Certainty) -> str:
-    if certainty.shape_in_use() is None:
-        return (
-            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
-            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
-        )
-    return (
+    text = (
         f"the data refute the assumption {certainty.shape}; "
         "the intervals are the bounds that assume nothing"
     )
+    if certainty.shape_in_use() is None:
+        text = (
+            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
+            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
+        )
+    return [RefutedWarning(text)]

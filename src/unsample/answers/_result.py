@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -107,18 +107,14 @@ class Result(ABC):
         return as_notebook(self)
 
 
-class Variation(Protocol):
-    """How the values of methods vary with other targets: computed when it is first asked for."""
+@dataclass(frozen=True, eq=False)
+class Variation:
+    """How a method's values vary with other targets."""
 
-    def replicates(self, method: str, metric: int) -> FloatArray:
-        """Return a method's values of the metric of this number on bootstrap samples."""
-
-    def error(self, method: str, metric: int) -> SamplingError | None:
-        """Return the standard errors by the delta method, where these were chosen."""
-
-    @property
-    def notes(self) -> tuple[UnsampleWarning, ...]:
-        """Return what went wrong, as far as it was computed."""
+    #: Its values on bootstrap samples (samples x metrics); no rows where there are none.
+    replicates: FloatArray
+    #: Errors of each metric by the delta method, where that was chosen.
+    errors: tuple[SamplingError, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,21 +131,23 @@ class Estimate:
     certainty: Certainty | None = field(repr=False, default=None)
     #: Whether the method's value left the range of the metric and was brought back into it.
     clipped: bool = False
-    #: How the value varies, and the number of the metric there.
-    variation: Variation | None = field(repr=False, default=None)
+    #: How the values of each method vary, computed when it is first asked for; None for nothing.
+    variation: Mapping[str, Variation] | None = field(repr=False, default=None)
+    #: The number of the metric among those of the result.
     place: int = field(repr=False, default=0)
 
     @property
     def replicates(self) -> FloatArray:
-        """Return values of the method on bootstrap samples of the targets; none by ``delta``."""
+        """Return the method's values on bootstrap samples of the targets."""
         if self.variation is None:
             return np.empty(0)
-        return self.variation.replicates(self.method, self.place)
+        return self.variation[self.method].replicates[:, self.place]
 
     @property
     def error(self) -> SamplingError | None:
-        """Return the standard errors by the delta method; None where they were not chosen."""
-        return None if self.variation is None else self.variation.error(self.method, self.place)
+        """Return the standard errors by the delta method; None where it was not chosen."""
+        errors = () if self.variation is None else self.variation[self.method].errors
+        return errors[self.place] if errors else None
 
     def interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
@@ -239,9 +237,7 @@ class Estimates(Result, Mapping[str, Estimate]):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return what to know before relying on the values."""
-        variation = self.entries[0].variation
-        later = () if variation is None else variation.notes
-        return tuple(str(note) for note in (*self.notes, *later))
+        return tuple(map(str, self.notes))
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -285,24 +281,17 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
-        for entry in self._of_metric(name):
-            if method is None or entry.method == _method_name(method):
-                return entry
+        metric = find_metric(name, self.metrics)
+        found = [entry for entry in self.entries if entry.metric == metric]
+        if method is not None:
+            found = [entry for entry in found if entry.method == _full_name(method)]
+        if found:
+            return found[0]
         raise KeyError(
             f"no estimate of {name}"
             + (f" by {method}" if method else "")
             + f"; there are {', '.join(self)} by {', '.join(self.methods)}"
         )
-
-    def _of_metric(self, name: Any) -> list[Estimate]:
-        exactly = [entry for entry in self.entries if entry.metric.name == str(name)]
-        if exactly:
-            return exactly
-        try:
-            metric = _metrics.parse(name)
-        except MetricError:
-            return []
-        return [entry for entry in self.entries if entry.metric.same_as(metric)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(metric.name for metric in self.metrics)
@@ -333,8 +322,21 @@ class Estimates(Result, Mapping[str, Estimate]):
         }
 
 
-def _method_name(method: str) -> str:
-    """Return the name of a method as estimates have it, however it is spelt."""
+def find_metric(name: Any, metrics: Iterable[Metric]) -> Metric | None:
+    """Return the one of the metrics that has this name, or else the same one under another name."""
+    there = tuple(metrics)
+    for metric in there:
+        if metric.name == str(name):
+            return metric
+    try:
+        wanted = _metrics.parse(name)
+    except MetricError:
+        return None
+    return next((metric for metric in there if metric.same_as(wanted)), None)
+
+
+def _full_name(method: str) -> str:
+    """Return the name of a method as results print it, however it is spelt."""
     try:
         return str(_estimators.parse(method))
     except MethodError:

@@ -1,5 +1,9 @@
-"""The command ``unsample``: one file for each verb, which parses, calls and prints."""
+"""The command ``unsample``: a file for each verb, which parses, calls and prints.
 
-from unsample.cli._main import main
+`start` is the way in. Verbs, those of the laboratory too, are made of what `unsample.cli.console`
+and `unsample.cli.options` hold.
+"""
 
-__all__ = ["main"]
+from unsample.cli._start import start
+
+__all__ = ["start"]

@@ -3,49 +3,68 @@
 from __future__ import annotations
 
 import json
-import warnings
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
-from unsample.cli._columns import Columns, parse_columns
-from unsample.cli._manner import say
-from unsample.cli._options import (
-    AsJson,
-    CandidateItems,
-    CatalogueSize,
-    Html,
+from unsample.cli.options import (
+    Candidates,
+    Columns,
+    Items,
+    Methods,
     Metrics,
+    Replacement,
     Resamples,
-    SampleSize,
-    WithoutReplacement,
-    page_written,
-    print_warnings,
+    Rng,
+    Sampled,
+    Shape,
+    named,
 )
-from unsample.errors import UnsampleWarning
-from unsample.evidence import TIE_RULES, RankCounts
-from unsample.pages._text import estimates_table
-from unsample.tables.frames import ENGINES, ROWS
-from unsample.tables.rankfiles import FORMATS, read_grouped_counts
+from unsample.evidence import TIE_RULES
+from unsample.pages import Page, Sheet, page, sheet
+from unsample.tables import ROWS, read_counts
 
-__all__ = ["estimate_command"]
 
-_EPILOG = """
-**Examples**
+@dataclass(frozen=True)
+class Groups:
+    """Estimates for each value of a column, or a single one where there is none."""
 
-`unsample estimate ranks.csv --items 3706 --sampled 99`
+    by: str | None
+    results: dict[str, Estimates]
 
-`unsample estimate runs.parquet --items 3706 --sampled 99 -m NDCG@10 -m HR@50 --by model`
+    @property
+    def shown(self) -> Estimates | dict[str, Estimates]:
+        """Return what tables and pages show."""
+        return self.results[""] if self.by is None else self.results
 
-`unsample estimate ranks.csv --items 3706 --sampled 99 --html ranks.html`
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the warnings of all groups, each once."""
+        return tuple(sorted({text for held in self.results.values() for text in held.warnings}))
 
-`unsample estimate 'runs/*.parquet' --items 3706 --sampled 99 --by model`
+    def to_json(self) -> str:
+        """Return what ``--json`` prints."""
+        if self.by is None:
+            return self.results[""].to_json()
+        groups = [{self.by: name, **held.to_dict()} for name, held in self.results.items()]
+        return json.dumps({"by": self.by, "groups": groups}, indent=2, allow_nan=False)
 
-`unsample estimate scores.parquet --items 3706 --column user=query --engine spark`
 
-`zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method "bv(gamma=0.01)" --json`
-"""
+@sheet.register
+def _(result: Groups) -> Sheet:
+    whole = sheet(result.shown)
+    resolutions = [
+        f"resolution{name and f' of {name}'}: {held.resolution()}"
+        for name, held in result.results.items()
+    ]
+    return replace(whole, notes=(*whole.notes, "\n".join(resolutions)))
+
+
+@page.register
+def _(result: Groups) -> Page:
+    return page(result.shown)
 
 
 def estimate_command(
@@ -58,42 +77,22 @@ def estimate_command(
             "folder; or `-` for standard input.",
         ),
     ],
-    items: CatalogueSize = None,
-    sampled: SampleSize = None,
-    metric: Metrics = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METHOD",
-            help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: auto]",
-        ),
-    ] = None,
-    without_replacement: WithoutReplacement = False,
+    items: Items = None,
+    sampled: Sampled = None,
+    metrics: Metrics = None,
+    method: Methods = None,
+    replacement: Replacement = True,
     sampler: Annotated[
         str,
         typer.Option(
             metavar="NAME", help="How items were drawn; only uniform can be estimated from."
         ),
     ] = "uniform",
-    candidates: CandidateItems = None,
+    candidates: Candidates = None,
+    shape: Shape = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Estimate for each value of this column."),
-    ] = None,
-    file_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help=f"{', '.join(FORMATS)}. [default: by name or content]",
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ENGINE",
-            help=f"{', '.join(ENGINES)}: what streams the files. [default: the first installed]",
-        ),
     ] = None,
     column: Columns = None,
     rows: Annotated[
@@ -105,67 +104,46 @@ def estimate_command(
         typer.Option(metavar="RULE", help=f"Rank of a target with ties: {', '.join(TIE_RULES)}."),
     ] = "random",
     resamples: Resamples = 400,
-    seed: Annotated[
-        int, typer.Option(metavar="SEED", help="Seed of the bootstrap and of ties.")
-    ] = 0,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> None:
-    """Estimate full-catalogue metrics from the ranks in FILE."""
-    groups = read_grouped_counts(
+    rng: Rng = 0,
+) -> Groups:
+    """Estimate full-catalogue metrics from the ranks in FILE.
+
+    **Examples**
+
+    `unsample estimate ranks.csv --items 3706 --sampled 99`
+
+    `unsample estimate runs.parquet --items 3706 --sampled 99 -m NDCG@10 -m HR@50 --by model`
+
+    `unsample estimate ranks.csv --items 3706 --sampled 99 --html ranks.html`
+
+    `unsample estimate 'runs/*.parquet' --items 3706 --sampled 99 --by model`
+
+    `unsample estimate scores.parquet --items 3706 --column user=query`
+
+    `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
+    """
+    groups = read_counts(
         file,
-        by=by,
         items=items,
         sampled=sampled,
-        replacement=not without_replacement,
-        file_format=file_format,
-        engine=engine,
-        columns=parse_columns(column),
+        columns=named(column, "column", "rank=position"),
         rows=rows,
+        by=by,
         ties=ties,
-        rng=seed,
+        rng=rng,
+        replacement=replacement,
     )
-
-    def run(counts: RankCounts) -> Estimates:
-        with warnings.catch_warnings():
-            # They stand in the result, and are printed with it.
-            warnings.simplefilter("ignore", UnsampleWarning)
-            return estimate(
-                counts,
-                metrics=metric or DEFAULT_METRICS,
-                method=method or DEFAULT_METHOD,
-                sampler=sampler,
-                candidates=candidates,
-                resamples=resamples,
-                rng=seed,
-            )
-
-    results = {label: run(counts) for label, counts in groups.items()}
-    with page_written(results[""] if by is None else results, html):
-        if as_json:
-            say(_as_json(results, by))
-        else:
-            _print_tables(results, by)
-
-
-estimate_command.__doc__ = (estimate_command.__doc__ or "") + "\n" + _EPILOG
-
-
-def _as_json(results: dict[str, Estimates], by: str | None) -> str:
-    if by is None:
-        return results[""].to_json()
-    groups = [{by: label, **result.to_dict()} for label, result in results.items()]
-    return json.dumps({"by": by, "groups": groups}, indent=2, allow_nan=False)
-
-
-def _print_tables(results: dict[str, Estimates], by: str | None) -> None:
-    said: set[str] = set()
-    for position, (label, result) in enumerate(results.items()):
-        if position:
-            say()
-        if by is not None:
-            say(f"{by} = {label}", bold=True)
-        say(estimates_table(result, notes=False))
-        say(f"resolution: {result.resolution()}")
-        said.update(result.warnings)
-    print_warnings(tuple(sorted(said)))
+    results = {
+        name: estimate(
+            counts,
+            metrics=metrics or DEFAULT_METRICS,
+            method=method or DEFAULT_METHOD,
+            sampler=sampler,
+            candidates=candidates,
+            shape=shape,
+            resamples=resamples,
+            rng=rng,
+        )
+        for name, counts in groups.items()
+    }
+    return Groups(by, results)

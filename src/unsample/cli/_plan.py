@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from unsample.answers.planning import plan
-from unsample.cli._manner import say
-from unsample.cli._options import AsJson, Html, checked_place, page_written
+from unsample.answers import Plan, plan
+from unsample.cli.options import Plot, RequiredItems, Rng
 from unsample.errors import InputError
-from unsample.tables.rankfiles import read_counts
-
-__all__ = ["plan_command"]
+from unsample.pages import write_plot
+from unsample.tables import read_counts
 
 
 def plan_command(
-    items: Annotated[
-        int, typer.Option(metavar="N", help="Items in the full catalogue, the target included.")
-    ],
+    items: RequiredItems,
     users: Annotated[int, typer.Option(metavar="M", help="Targets to evaluate.")],
-    k: Annotated[int, typer.Option(metavar="K", help="The K of the metric@K.")] = 10,
-    metric: Annotated[
-        str, typer.Option("--metric", "-m", metavar="NAME", help="Its family, such as Recall.")
-    ] = "NDCG",
+    metrics: Annotated[
+        str, typer.Option("--metrics", "-m", metavar="METRIC", help="The metric that matters.")
+    ] = "NDCG@10",
     precision: Annotated[
         float, typer.Option(metavar="SHARE", help="The error sought, relative to the metric.")
     ] = 0.05,
     budget: Annotated[
-        float | None,
+        int | None,
         typer.Option(
             metavar="B",
-            help="Items that may be scored in total. [default: what the precision needs]",
+            help="Scores that may be asked for in total. [default: what the precision needs]",
         ),
     ] = None,
     recall: Annotated[
@@ -50,45 +44,30 @@ def plan_command(
         int | None, typer.Option(metavar="S", help="Items sampled for each target of the pilot.")
     ] = None,
     repeats: Annotated[int, typer.Option(metavar="R", help="Simulated evaluations.")] = 200,
-    seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the simulation.")] = 0,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT",
-            callback=checked_place,
-            readable=False,
-            help="Write a plot of error against cost.",
-        ),
-    ] = None,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> None:
+    rng: Rng = 0,
+    plot: Plot = None,
+) -> Plan:
     """Plan an evaluation: the expected error of each design at the same cost.
 
     **Examples**
 
     `unsample plan --items 25815 --users 25677 --precision 0.02`
 
-    `unsample plan --items 3706 --users 6040 --k 50 -m Recall --budget 600000 --plot plan.svg`
+    `unsample plan --items 3706 --users 6040 -m Recall@50 --budget 600000 --plot plan.svg`
     """
     if sampled is not None and pilot is None:
         raise InputError("sampled must be left out without a pilot, whose sample size it is")
-    counts = None if pilot is None else read_counts(pilot, items=items, sampled=sampled)
     result = plan(
         items=items,
         users=users,
-        k=k,
-        metric=metric,
+        metrics=metrics,
         precision=precision,
         budget=budget,
         recall=recall,
-        pilot=counts,
+        pilot=None if pilot is None else read_counts(pilot, items=items, sampled=sampled)[""],
         repeats=repeats,
-        rng=seed,
+        rng=rng,
     )
     if plot is not None:
-        from unsample.pages import write_plot
-
         write_plot(result, plot)
-    with page_written(result, html):
-        say(result.to_json() if as_json else str(result))
+    return result

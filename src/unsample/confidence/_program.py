@@ -1,4 +1,13 @@
-"""Linear programs: the least value of a metric over every P(R) that the data and a shape allow.
+"""Shapes of P(R), and the least value of a metric over every P(R) that data and a shape allow.
+
+A sample of n - 1 items blurs the top N/n ranks into one. How P(R) is spread inside that zone is
+not in the data, and without any assumption the bounds of a metric@K with small K span from zero
+to everything. The assumption here is mild and can be stated in a sentence: seen on logarithmic
+axes, P(R) is never steeper than a given exponent. The limits hold at the top. Where the sample
+sees more, they loosen in step with what it sees: at rank R a sample blurs ranks by a factor of
+about 1 + sqrt(N/(n R)), and a change within that blur is what the limits must rule out.
+
+The least value is that of a linear program:
 
     minimise   c'P
     over       P >= 0, sum P = 1,
@@ -12,20 +21,22 @@ of their sampled ranks, which is what the bias-aware intervals are made of.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from unsample._checks import FloatArray
-from unsample.confidence._evidence import Evidence
-from unsample.confidence._shape import Shape
-from unsample.errors import SolverError
+from unsample._checks import FloatArray, check_choice, check_real
+from unsample.confidence._limits import MeanLimits
+from unsample.errors import InputError, SolverError
+from unsample.estimators import CANDIDATES
 from unsample.law import RankGrid
 
-__all__ = ["InfeasibleError", "Lowest", "Program"]
-
+#: Below this multiple of N/n a shape with ``dents`` lets P(R) rise as steeply as it likes.
+_DENTED = 3.0
 _OPTIMAL, _INFEASIBLE = 0, 2
 #: A limit on the logarithm of the ratio of neighbouring densities that is beyond this is none.
 _STEEPEST = 30.0
@@ -40,6 +51,80 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 _FEASIBLE = 1e-7
 #: By how much limits are widened where a program is feasible by no more than that.
 _HAIR = 1e-6
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Limits of the local exponent d log P(R) / d log R.
+
+    ``fall`` and ``rise`` limit it at the top ranks: P(R) falls no faster than R^-fall and rises no
+    faster than R^rise. With ``loosens`` the limits widen where the sample resolves more than they
+    say; without, they hold for every rank. With ``dents``, P(R) may rise at any speed among the
+    ranks the sample cannot see: training items that were left among the candidates take the first
+    places and push the targets down.
+    """
+
+    fall: float
+    rise: float
+    dents: bool = False
+    loosens: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("fall", "rise"):
+            value = getattr(self, name)
+            if value != math.inf:
+                check_real(name, value, low=0.0, hint="an exponent, or infinity for no limit")
+
+    @property
+    def limits_nothing(self) -> bool:
+        """Return whether every P(R) has this shape."""
+        return self.fall == math.inf and self.rise == math.inf
+
+    def exponents(self, ranks: FloatArray, blind_rank: float) -> tuple[FloatArray, FloatArray]:
+        """Return the lowest and the highest exponent allowed at each rank."""
+        reach = ranks / blind_rank
+        extra = np.sqrt(1.0 + reach) - 1.0 if self.loosens else np.zeros_like(reach)
+        highest = self.rise + extra
+        if self.dents:
+            highest = np.where(reach < _DENTED, math.inf, highest)
+        return -self.fall - extra, highest
+
+    def __str__(self) -> str:
+        if self.limits_nothing:
+            return "nothing about P(R)"
+        parts = []
+        if math.isfinite(self.fall):
+            parts.append(f"falls no faster than R^-{self.fall:g}")
+        if self.rise == 0.0:
+            parts.append("never rises")
+        elif math.isfinite(self.rise) and not self.dents:
+            parts.append(f"rises no faster than R^{self.rise:g}")
+        where = " near the top" if self.loosens else ""
+        return f"that P(R){where} " + " and ".join(parts)
+
+
+#: Shapes by name. The exponents of ``power`` and ``depleted`` leave room around what recommenders
+#: show: over the bundled everyday ranks P(R) falls by R^-1.4 to R^0.2 at the top.
+SHAPES: Mapping[str, Shape] = {
+    "none": Shape(math.inf, math.inf),
+    "power": Shape(1.5, 0.5),
+    "depleted": Shape(1.5, 0.5, dents=True),
+    "non-increasing": Shape(math.inf, 0.0, loosens=False),
+}
+
+
+def shape_for(shape: str | Shape | None, candidates: str | None) -> Shape:
+    """Return the shape asked for by name, or the one that what was ``candidates`` implies.
+
+    Only candidates that were unseen rule out that training items fill the top.
+    """
+    if candidates is not None:
+        check_choice("candidates", candidates, CANDIDATES)
+    if isinstance(shape, Shape):
+        return shape
+    if shape is None:
+        shape = "power" if candidates == "unseen" else "depleted"
+    return SHAPES[check_choice("shape", shape, SHAPES, error=InputError)]
 
 
 class InfeasibleError(Exception):
@@ -62,7 +147,7 @@ class Program:
     """All P(R) on a grid that lie in the region of the evidence and have a shape."""
 
     grid: RankGrid
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[MeanLimits, ...]
     shape: Shape
     blind_rank: float
     alpha: float
@@ -96,7 +181,7 @@ class Program:
         scores = tuple(part.features.T @ piece for part, piece in pieces)
         return Lowest(float(result.fun), result.x, offset - hidden, scores)
 
-    def _by_evidence(self, multipliers: FloatArray) -> list[tuple[Evidence, FloatArray]]:
+    def _by_evidence(self, multipliers: FloatArray) -> list[tuple[MeanLimits, FloatArray]]:
         sizes = [len(part.features) for part in self.evidence]
         pieces = np.split(multipliers, np.cumsum(sizes)[:-1])
         return list(zip(self.evidence, pieces, strict=True))

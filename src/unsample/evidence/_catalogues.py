@@ -92,10 +92,11 @@ def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCount
     if items is counts.items:
         return counts, shares
     grouped = replace(counts, items=items)
-    # The grouped counts are sorted afresh: find where each old cell went.
-    new = _positions(grouped, counts.sampled, items, counts.low, counts.high)
+    # Grouped counts are sorted afresh: each old cell went to the place of its new key.
+    keys = np.stack([counts.sampled, items, counts.low, counts.high])
+    place = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     grouped_shares = np.zeros((len(shares), len(grouped)))
-    np.add.at(grouped_shares.T, new, shares.T)
+    np.add.at(grouped_shares.T, place, shares.T)
     return grouped, grouped_shares
 
 
@@ -107,15 +108,3 @@ def _sizes_of(counts: RankCounts) -> IntArray:
         replacement=counts.replacement,
         stop=counts.stop,
     )
-
-
-def _positions(
-    counts: RankCounts, sampled: IntArray, items: IntArray, low: IntArray, high: IntArray
-) -> IntArray:
-    there = np.stack([counts.sampled, counts.items, counts.low, counts.high])
-    asked = np.stack([sampled, items, low, high])
-    _, inverse = np.unique(np.concatenate([there, asked], axis=1), axis=1, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    place = np.empty(inverse.max() + 1, dtype=np.int64)
-    place[inverse[: len(counts)]] = np.arange(len(counts))
-    return place[inverse[len(counts) :]]

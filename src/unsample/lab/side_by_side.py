@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from unsample.lab.datasets import PROTOCOLS, Split, load_ranks, standard_split
 from unsample.lab.recommenders import create
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import Metric
+from unsample.pages import Page, Sheet, as_text, page, sheet
 
 __all__ = [
     "Evaluation",
@@ -65,6 +66,14 @@ class Evaluation:
     estimates: Estimates | None = None
     warnings: tuple[str, ...] = field(default=())
 
+    @property
+    def beside_truth(self) -> Estimates:
+        """Return the estimates with the exact values beside them, or these alone."""
+        if self.estimates is None:
+            return self.exact
+        truth = {entry.metric.name: entry.value for entry in self.exact.entries}
+        return replace(self.estimates, truth=truth)
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each metric and method, with the exact value and the error."""
         rows = [self._row(entry, None) for entry in self.exact.entries]
@@ -105,11 +114,36 @@ class Evaluation:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __str__(self) -> str:
-        from unsample.pages._text import evaluation_table
-
-        return evaluation_table(self)
+        return as_text(self)
 
     __repr__ = __str__
+
+
+@sheet.register
+def _(result: Evaluation) -> Sheet:
+    targets = result.targets
+    where = (
+        f"{targets.recommender} on {targets.dataset} ({targets.source} ranks), "
+        f"{targets.protocol} protocol"
+    )
+    below = sheet(result.beside_truth)
+    note = (f"note: {targets.note}",) if targets.note else ()
+    return replace(below, title=(where, *below.title, *note), warnings=result.warnings)
+
+
+@page.register
+def _(result: Evaluation) -> Page:
+    targets = result.targets
+    below = page(result.beside_truth)
+    title = f"{below.title[0].lower()}{below.title[1:]}"
+    return replace(
+        below,
+        verb="evaluate",
+        title=f"{targets.recommender} on {targets.dataset}: {title}",
+        subtitle=f"{below.subtitle} ({targets.source} ranks, {targets.protocol} protocol)",
+        warnings=result.warnings,
+        headline=(targets.note,) if targets.note else (),
+    )
 
 
 def evaluate_ranks(

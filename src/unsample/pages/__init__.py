@@ -1,47 +1,42 @@
-"""Results as text, pages and plots.
+"""Results as text, notebooks, LaTeX, Markdown, interactive pages and plots.
 
-`results_html` makes one self-contained, interactive page of any result, and `write_html` puts it
-into a file. The `plot_` functions draw results on matplotlib axes: each takes ``ax`` and returns
-the axes.
+`sheet` and `page` say what a result shows, by its type; other types are added with
+``sheet.register`` and ``page.register``. The `plot_` functions draw results on matplotlib axes:
+each takes ``ax`` and returns the axes.
 """
 
-from typing import Any
-
-from unsample.pages._curves import (
+from unsample.pages._html import as_html, templates, write_html
+from unsample.pages._pages import Page, page
+from unsample.pages._plots import (
     plot_comparison,
     plot_distribution,
     plot_estimates,
     plot_metric_curve,
+    plot_plan,
+    write_plot,
 )
-from unsample.pages._plots import plot_plan, write_plot
-from unsample.pages._result_html import Result, results_html, write_html
+from unsample.pages._render import as_latex, as_markdown, as_notebook, as_text, printable
+from unsample.pages._sheet import Number, Sheet, Table, sheet
 
 __all__ = [
-    "Result",
+    "Number",
+    "Page",
+    "Sheet",
+    "Table",
+    "as_html",
+    "as_latex",
+    "as_markdown",
     "as_notebook",
     "as_text",
+    "page",
     "plot_comparison",
     "plot_distribution",
     "plot_estimates",
     "plot_metric_curve",
     "plot_plan",
-    "results_html",
+    "printable",
+    "sheet",
+    "templates",
     "write_html",
     "write_plot",
 ]
-
-
-def as_text(result: Any) -> str:
-    """Return the result as aligned text."""
-    from unsample.answers import Comparison
-    from unsample.pages._text import comparison_table, estimates_table
-
-    return comparison_table(result) if isinstance(result, Comparison) else estimates_table(result)
-
-
-def as_notebook(result: Any) -> str:
-    """Return the result as a table for notebooks."""
-    from unsample.answers import Comparison
-    from unsample.pages._text import comparison_html, estimates_html
-
-    return comparison_html(result) if isinstance(result, Comparison) else estimates_html(result)

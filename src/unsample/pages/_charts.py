@@ -1,114 +1,79 @@
-"""Charts as data: what a page's script draws, and the table that says the same in numbers.
+"""Charts as data: what the script of a page draws, and matplotlib as well.
 
-A chart holds views of the same kind (one for each metric), among which the reader chooses. The
-script gets `LineChart.spec` or `IntervalChart.spec` as JSON; a reader without script, or who does
-not see charts, gets `table`.
+A chart holds views of the same kind (one for each metric), among which the reader chooses.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.pages._format import DASH
+from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
+from unsample.pages._sheet import MINUS, Cell, Number, Table, number
 
-__all__ = [
-    "Band",
-    "Cell",
-    "Chart",
-    "Guide",
-    "IntervalChart",
-    "IntervalRow",
-    "IntervalView",
-    "LineChart",
-    "LineSeries",
-    "LineView",
-    "Numbers",
-    "Table",
-    "as_numbers",
-    "number",
-    "share_of",
-    "words",
-]
-
-#: Values along a chart; None where there is none.
-Numbers: TypeAlias = tuple[float | None, ...]
-_DIGITS = 6
-_MINUS = "\N{MINUS SIGN}"
+_NONE = (math.nan, math.nan)
+#: Styles of the page in the order in which curves take them, the most distinct first.
+_STYLES = (4, 6, 5, 2, 3, 1, 0)
+#: Smaller relative errors are none, and leave a logarithmic axis.
+_LEAST_ERROR = 1e-4
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What a cell shows, and the number by which its column is sorted, if it is one."""
-
-    text: str
-    key: float | None = None
-    #: Whether it is a number, set flush right.
-    numeric: bool = True
+Role: TypeAlias = Literal["interval", "bounds"]
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table whose columns sort when their heads are clicked."""
-
-    identity: str
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-
-
-@dataclass(frozen=True)
-class LineSeries:
-    """A curve, one value for each place of its view; ``marked`` draws points without a line."""
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A curve with a value at each place of its view, NaN for none; ``marked`` draws points."""
 
     name: str
     style: int
-    y: Numbers
+    y: FloatArray
     marked: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Band:
     """A range around a curve, or around all of them where ``style`` is None."""
 
-    role: Literal["interval", "bounds"]
+    role: Role
     name: str
-    low: Numbers
-    high: Numbers
+    low: FloatArray
+    high: FloatArray
     style: int | None = None
 
 
 @dataclass(frozen=True)
 class Guide:
-    """A straight line across the chart that marks one value of an axis."""
+    """A straight line across the chart that marks a value of an axis."""
 
     axis: Literal["x", "y"]
     at: float
     label: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LineView:
-    """Curves over shared places; with ``steps``, ``x`` holds the ends of ranges, one more."""
+    """Curves over shared places; of a chart with steps, ``x`` holds the ends of ranges."""
 
     name: str
     y_label: str
-    x: Numbers
+    x: tuple[float, ...]
     labels: tuple[str, ...]
-    series: tuple[LineSeries, ...]
+    series: tuple[Series, ...]
     bands: tuple[Band, ...] = ()
     guides: tuple[Guide, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LineChart:
     """Curves with bands; the reader may hide any of them and change the axes."""
 
+    kind: ClassVar = "lines"
     identity: str
     title: str
     caption: str
@@ -122,28 +87,19 @@ class LineChart:
     shown: tuple[str, ...] = ("interval", "bounds")
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """Return what the script draws."""
-        return {
-            "kind": "lines",
-            "title": self.title,
-            "xLabel": self.x_label,
-            "logX": self.log_x,
-            "logY": self.log_y,
-            "steps": self.steps,
-            "percent": self.percent,
-            "shown": list(self.shown),
-            "views": [_line_view(view) for view in self.views],
-        }
-
-    @property
     def table(self) -> Table:
-        """Return every number of the chart."""
+        """Return every number of the chart, for readers without script or sight."""
         several = len(self.views) > 1
-        names = _column_names(self.views[0])
-        rows = [row for view in self.views for row in _line_rows(view, several=several)]
         head = ("view", self.x_label) if several else (self.x_label,)
-        return Table(f"{self.identity}-numbers", self.title, (*head, *names), tuple(rows))
+        names = [name for name, _ in _columns(self.views[0])]
+        rows = []
+        for view in self.views:
+            values = [held for _, held in _columns(view)]
+            for place, label in enumerate(view.labels):
+                at: tuple[Cell, ...] = (Number(label, view.x[place]),)
+                before = (view.name, *at) if several else at
+                rows.append((*before, *(number(float(held[place])) for held in values)))
+        return Table((*head, *names), tuple(rows), self.title, f"{self.identity}-numbers")
 
 
 @dataclass(frozen=True)
@@ -152,20 +108,18 @@ class IntervalRow:
 
     label: str
     value: float
-    low: float
-    high: float
-    bound_low: float = math.nan
-    bound_high: float = math.nan
+    interval: tuple[float, float]
+    bounds: tuple[float, float] = _NONE
     truth: float = math.nan
     #: What the row means, for the reader who points at it.
     note: str = ""
     #: ``"sure"`` or ``"unsure"``, which the page marks by colour and by shape.
-    health: Literal["sure", "unsure"] = "sure"
+    health: str = "sure"
 
 
 @dataclass(frozen=True)
 class IntervalView:
-    """Rows of one metric, or of all."""
+    """Rows of a metric, or of all."""
 
     name: str
     rows: tuple[IntervalRow, ...]
@@ -175,6 +129,9 @@ class IntervalView:
 class IntervalChart:
     """Values with intervals below each other; with ``zero``, they are differences."""
 
+    kind: ClassVar = "intervals"
+    #: Pages show these numbers in a table of their own, with more columns.
+    table: ClassVar = None
     identity: str
     title: str
     caption: str
@@ -185,109 +142,145 @@ class IntervalChart:
     sure: str = "resolved"
     unsure: str = "not resolved, or outside its interval"
 
-    @property
-    def spec(self) -> dict[str, Any]:
-        """Return what the script draws."""
-        return {
-            "kind": "intervals",
-            "title": self.title,
-            "xLabel": self.x_label,
-            "zero": self.zero,
-            "sure": self.sure,
-            "unsure": self.unsure,
-            "views": [
-                {"name": view.name, "rows": [_interval_row(row) for row in view.rows]}
-                for view in self.views
-            ],
-        }
-
-    @property
-    def table(self) -> Table | None:
-        """Return None: pages show these numbers in a table of their own, with more columns."""
-        return None
-
 
 Chart: TypeAlias = LineChart | IntervalChart
 
 
-def as_numbers(values: FloatArray | Sequence[float | None]) -> Numbers:
-    """Return finite values rounded as far as a chart can show, and None for others."""
-    return tuple(_rounded(None if value is None else float(value)) for value in values)
+def spec(chart: Chart) -> dict[str, Any]:
+    """Return what the script draws: plain values, None where there is none."""
+    return {"kind": chart.kind, **_plain(chart)}
 
 
-def number(value: float | None, *, sign: bool = False, percent: bool = False) -> Cell:
-    """Return a cell with four decimals, or four digits where these would be lost."""
-    if value is None or not math.isfinite(value):
-        return Cell(DASH)
-    return Cell(_plain(_shown(value, sign=sign, percent=percent)), value)
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(held) for held in value]
+    if isinstance(value, float):
+        # No chart shows more digits.
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
 
 
-def share_of(share: float, *, sign: bool = False) -> Cell:
-    """Return a cell with a share in per cent, to three digits."""
-    text = f"{100 * share:{'+' if sign else ''}.3g} %" if share else "0 %"
-    return Cell(text.replace("-", "\N{MINUS SIGN}"), share)
+def style(place: int) -> int:
+    """Return the style of a curve by its place among the curves."""
+    return _STYLES[place % len(_STYLES)]
 
 
-def words(text: str, key: float | None = None) -> Cell:
-    """Return a cell with text."""
-    return Cell(text, key, numeric=False)
-
-
-def _shown(value: float, *, sign: bool, percent: bool) -> str:
-    plus = "+" if sign else ""
-    if percent:
-        return f"{100.0 * value:{plus}.4g} %"
-    return f"{value:{plus}.3g}" if 0.0 < abs(value) < 1e-3 else f"{value:{plus}.4f}"
-
-
-def _plain(text: str) -> str:
-    return text.replace("-", _MINUS)
-
-
-def _rounded(value: float | None) -> float | None:
-    if value is None or not math.isfinite(value):
-        return None
-    return float(f"{value:.{_DIGITS}g}")
-
-
-def _line_view(view: LineView) -> dict[str, Any]:
-    return {
-        "name": view.name,
-        "yLabel": view.y_label,
-        "x": view.x,
-        "labels": view.labels,
-        "series": [vars(one) for one in view.series],
-        "bands": [vars(one) for one in view.bands],
-        "guides": [vars(one) for one in view.guides],
-    }
-
-
-def _interval_row(row: IntervalRow) -> dict[str, Any]:
-    return {
-        "label": row.label,
-        "value": _rounded(row.value),
-        "interval": as_numbers([row.low, row.high]),
-        "bounds": as_numbers([row.bound_low, row.bound_high]),
-        "truth": _rounded(row.truth),
-        "note": row.note,
-        "health": row.health,
-    }
-
-
-def _column_names(view: LineView) -> tuple[str, ...]:
-    names = [one.name for one in view.series]
+def _columns(view: LineView) -> Iterable[tuple[str, FloatArray]]:
+    yield from ((series.name, series.y) for series in view.series)
     for band in view.bands:
-        names += [f"{band.name}, low", f"{band.name}, high"]
-    return tuple(names)
+        yield from ((f"{band.name}, low", band.low), (f"{band.name}, high", band.high))
 
 
-def _line_rows(view: LineView, *, several: bool) -> list[tuple[Cell, ...]]:
-    rows = []
-    for place, label in enumerate(view.labels):
-        row = [words(view.name)] if several else []
-        row.append(words(label, float(np.float64(view.x[place]))))
-        row += [number(one.y[place]) for one in view.series]
-        for band in view.bands:
-            row += [number(band.low[place]), number(band.high[place])]
-        rows.append(tuple(row))
-    return rows
+# --- charts of results -------------------------------------------------------------------------
+
+
+def estimates_chart(result: Estimates, level: float = DEFAULT_LEVEL) -> IntervalChart:
+    """Return every estimate with its interval, its bounds, and the truth where it is known."""
+    label = "{0.metric}, {0.method}" if len(result.methods) > 1 else "{0.metric}"
+    rows = tuple(_row(label.format(entry), entry, level, result.truth) for entry in result.entries)
+    chart = _limits_chart((IntervalView("all", rows),))
+    if result.truth:
+        caption = "Thick: the interval. Thin: the bounds. Diamond: the exact value of full ranks."
+        return replace(chart, caption=caption)
+    if result.certainty is None:
+        caption = "Each line says how far the value would move with other users like these."
+        return replace(chart, title="Values with intervals", caption=caption, sure="exact")
+    return chart
+
+
+def groups_chart(
+    results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL, *, highest_first: bool = False
+) -> IntervalChart:
+    """Return the estimates of several groups or models, a view for each metric."""
+    rows: dict[str, list[IntervalRow]] = {}
+    for name, held in results.items():
+        for entry in held.entries:
+            label = f"{name}, {entry.method}" if len(held.methods) > 1 else name
+            rows.setdefault(entry.metric.name, []).append(_row(label, entry, level, held.truth))
+    if highest_first:
+        for found in rows.values():
+            found.sort(key=lambda row: -row.value)
+    return _limits_chart(tuple(IntervalView(name, tuple(found)) for name, found in rows.items()))
+
+
+def _limits_chart(views: tuple[IntervalView, ...]) -> IntervalChart:
+    return IntervalChart(
+        identity="intervals",
+        title="Estimates with intervals and bounds",
+        caption="Thick: the interval. Thin: the bounds, which hold whatever P(R) is.",
+        x_label="metric on the full catalogue",
+        views=views,
+    )
+
+
+def _row(label: str, entry: Estimate, level: float, truth: Mapping[str, float]) -> IntervalRow:
+    doubts = {
+        "not resolved by the sample": not entry.resolved,
+        "value outside its interval": not entry.credible,
+        "value clipped into the metric's range": entry.clipped,
+    }
+    return IntervalRow(
+        label,
+        entry.value,
+        entry.interval(level),
+        entry.bounds(level) if entry.certainty is not None else _NONE,
+        truth.get(entry.metric.name, math.nan),
+        "; ".join(text for text, holds in doubts.items() if holds),
+        "unsure" if any(doubts.values()) else "sure",
+    )
+
+
+def differences_chart(result: Comparison) -> IntervalChart:
+    """Return the differences of models with their intervals, a view for each metric."""
+    rows: dict[str, list[IntervalRow]] = {}
+    for held in result.excerpt().differences:
+        name, health = f"{held.a} {MINUS} {held.b}", "sure" if held.winner else "unsure"
+        row = IntervalRow(name, held.value, (held.low, held.high), note=str(held), health=health)
+        rows.setdefault(held.metric, []).append(row)
+    return IntervalChart(
+        identity="differences",
+        title="Differences between models",
+        caption=(
+            f"Each line holds the true difference at {100 * result.level:g} %, chance and the "
+            "bias of sampling included. A line that crosses zero leaves open which model is better."
+        ),
+        x_label="difference on the full catalogue",
+        views=tuple(IntervalView(name, tuple(found)) for name, found in rows.items()),
+        zero=True,
+        sure="told apart",
+        unsure="cannot be told apart",
+    )
+
+
+def plan_chart(result: Plan) -> LineChart:
+    """Return the expected error of each design against its cost."""
+    costs = sorted({row.cost for row in result.curves})
+    errors = {(row.name, row.cost): row.rmse / result.value for row in result.curves}
+
+    def curve(design: str) -> FloatArray:
+        found = np.array([errors.get((design, cost), np.nan) for cost in costs])
+        return np.where(found > _LEAST_ERROR, found, np.nan)
+
+    designs = dict.fromkeys(row.name for row in result.curves)
+    view = LineView(
+        "designs",
+        f"error relative to {result.metric}",
+        tuple(costs),
+        tuple(f"{cost:,.0f} scores" for cost in costs),
+        tuple(Series(name, style(place), curve(name)) for place, name in enumerate(designs)),
+        guides=(
+            Guide("y", result.precision, f"error sought, {100 * result.precision:.4g} %"),
+            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
+        ),
+    )
+    return LineChart(
+        identity="error-against-cost",
+        title="Error against cost",
+        caption="Lower and further left is better; an error of zero leaves a logarithmic axis.",
+        x_label="scores in total",
+        views=(view,),
+        log_y=True,
+        percent=True,
+    )

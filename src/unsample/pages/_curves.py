@@ -1,167 +1,312 @@
-"""Plots of results on matplotlib axes: each takes a result and an ``ax``, and returns the axes."""
+"""What a result says at every K and in every range of ranks, and the charts of it.
+
+Pages and plots draw these numbers; neither computes its own.
+"""
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from unsample import metrics as _metrics
-from unsample._checks import check_integer, import_extra
-from unsample.answers import Estimates, exact
-from unsample.answers.comparison import Comparison
-from unsample.answers.evaluation import Evaluated
-from unsample.confidence import blind_rank
-from unsample.errors import InputError
-from unsample.pages._known import Curve, Known, ladder
+from unsample._checks import FloatArray, IntArray, check_level
+from unsample.answers import DEFAULT_LEVEL, Estimates
+from unsample.confidence import Certainty, blind_rank
+from unsample.metrics import Metric, MetricFamily, Recall
+from unsample.pages._charts import Band, Guide, LineChart, LineView, Role, Series, style
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = [
-    "axes_or_new",
-    "plot_comparison",
-    "plot_distribution",
-    "plot_estimates",
-    "plot_metric_curve",
-]
-
-_COLOURS = {"value": "#1b6ca8", "interval": "#1b6ca8", "bounds": "#9aa5b1", "exact": "#c2410c"}
-#: Curves of several methods, beside the colour of the exact one.
-_SEVERAL = ("#1b6ca8", "#007a5a", "#a8327a", "#8a6100", "#5c6670")
+#: With more results than this, intervals on top of each other hide more than they show.
+_FEW = 3
+#: Every K costs time for its limits, once for each result.
+_POINTS, _POINTS_OF_SEVERAL = 24, 14
 
 
-def plot_metric_curve(
-    result: Estimates,
-    *,
-    metric: str = "Recall",
-    largest: int = 200,
-    full_ranks: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    ax: Axes | None = None,
-) -> Axes:
-    """Plot a metric@K against K: the estimate, its interval, and the bounds without assumptions.
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A number for each K or range of ranks: by each method, and what the data allow."""
 
-    ``full_ranks`` adds the exact curve, where the truth is known.
-    """
-    ax = axes_or_new(ax)
-    largest = min(check_integer("largest", largest, minimum=2), result.counts.largest_catalogue)
-    family = _metrics.parse(metric).family
-    known = Known.of(result, ladder(largest), level)
-    ks, curve = known.ks, known.curve(family)
-    _fill_limits(ax, known, curve)
-    edge = blind_rank(result.counts)
-    if known.certainty is not None and 1 < edge < largest:
-        ax.axvline(edge, color="0.4", lw=0.8, ls=":", label=f"N/n = {edge:.0f}")
-    colours = itertools.cycle(_SEVERAL)
-    for method, values in curve.values.items():
-        ax.plot(ks, values, color=next(colours), label=f"estimate ({method})")
-    if full_ranks is not None:
-        names = [family @ int(k) for k in ks]
-        truth = exact(full_ranks, items=result.counts.largest_catalogue, metrics=names, resamples=0)
-        ax.plot(
-            ks, [truth[one].value for one in names], color=_COLOURS["exact"], ls="--", label="exact"
+    values: Mapping[str, FloatArray]
+    #: Rows (low, high) of ``"bounds"`` and ``"interval"``, as far as there are any.
+    limits: Mapping[Role, FloatArray]
+
+
+def ladder(largest: int, *, also: Iterable[int] = (), points: int = _POINTS) -> IntArray:
+    """Return K from 1 to ``largest`` in equal ratios, and those in ``also`` up to there."""
+    steps = np.geomspace(1, largest, points).round().astype(np.int64).tolist()
+    return np.array(sorted({*steps, *(k for k in also if k <= largest)}), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class AtManyK:
+    """A result asked about many K at once, for preparing it may cost more than asking."""
+
+    result: Estimates
+    ks: IntArray
+    level: float
+    certainty: Certainty | None
+    bounds: bool
+
+    @classmethod
+    def of(
+        cls, result: Estimates, ks: IntArray, level: float = DEFAULT_LEVEL, *, bounds: bool = True
+    ) -> AtManyK:
+        """Prepare the result for metrics at these K."""
+        return cls(result, ks, check_level(level), result.certainty_at(ks.tolist()), bounds)
+
+    def curve(self, family: MetricFamily) -> Curve:
+        """Return the metric@K at each K."""
+        metrics = [family @ int(k) for k in self.ks]
+        values, squares = (
+            {
+                name: np.array([learned.expect(metric) for metric in asked])
+                for name, learned in self.result.distributions.items()
+            }
+            for asked in (metrics, [_squared(metric) for metric in metrics])
         )
-    ax.set(xscale="log", xlabel="K", ylabel=f"{family.name}@K", xlim=(1, largest))
-    ax.set_ylim(bottom=0)
-    ax.legend(frameon=False)
-    return ax
+        return Curve(values, self._limits(metrics, values, squares))
+
+    def mean_probability(self) -> Curve:
+        """Return the mean of P(R) over the ranks up to the first K, and from each K to the next.
+
+        P(R) of a single rank is more than a sample can tell; the share of targets in a range of
+        ranks is a metric as any other, and has an interval and bounds like them.
+        """
+        ends = np.concatenate([[0], self.ks])
+        shares = {name: np.diff(held.cdf(ends)) for name, held in self.result.distributions.items()}
+        ranges = [_share(low + 1, high) for low, high in pairwise(ends.tolist())]
+        limits = self._limits(ranges, shares, shares)
+        widths = np.diff(ends)
+        return Curve(
+            {name: held / widths for name, held in shares.items()},
+            {role: held / widths[:, None] for role, held in limits.items()},
+        )
+
+    def _limits(
+        self,
+        metrics: list[Metric],
+        means: Mapping[str, FloatArray],
+        squares: Mapping[str, FloatArray],
+    ) -> dict[Role, FloatArray]:
+        """Return what the data allow; of full ranks, how far chance may move a mean over them."""
+        if self.certainty is None:
+            targets = self.result.counts.effective
+            if len(means) != 1 or targets < 2:
+                return {}
+            ((name, mean),) = means.items()
+            spread = np.sqrt(np.maximum(squares[name] - mean**2, 0.0) / targets)
+            reach = NormalDist().inv_cdf((1.0 + self.level) / 2.0) * spread
+            return {"interval": np.stack([np.maximum(mean - reach, 0.0), mean + reach], axis=1)}
+        if self.certainty.shape_in_use() is None:
+            # No P(R) fits the data, so neither bounds nor intervals say anything.
+            return {}
+        asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.bounds else {}
+        asked["interval"] = self.certainty.interval
+        return {
+            role: np.array([ask(metric, self.level) for metric in metrics])
+            for role, ask in asked.items()
+        }
 
 
-def plot_distribution(
-    result: Estimates,
-    *,
-    full_ranks: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    ax: Axes | None = None,
-) -> Axes:
-    """Plot the learned P(R) as its cumulative distribution, with its interval and bounds."""
-    if not result.distributions:
-        raise InputError(f"none of {', '.join(result.methods)} gives P(R); try mle or smooth")
-    ax = axes_or_new(ax)
-    known = Known.of(result, ladder(result.counts.largest_catalogue), level)
-    # The sum of P(R) up to rank K is Recall@K.
-    _fill_limits(ax, known, known.curve(_metrics.Recall))
-    ranks = np.unique(np.geomspace(1, known.ks[-1], 200).round().astype(int))
-    colours = itertools.cycle(_SEVERAL)
-    for method, distribution in result.distributions.items():
-        ax.plot(ranks, distribution.cdf(ranks), color=next(colours), label=method)
-    if full_ranks is not None:
-        ordered = np.sort(np.asarray(full_ranks))
-        shares = np.searchsorted(ordered, ranks, side="right") / len(ordered)
-        ax.plot(ranks, shares, color=_COLOURS["exact"], ls="--", label="exact")
-    ax.set(xscale="log", xlabel="rank R", ylabel="share of targets at R or better", ylim=(0, 1))
-    ax.legend(frameon=False)
-    return ax
+def _share(low: int, high: int) -> Metric:
+    """Return the share of targets with a rank in low..high, as a metric."""
+    return MetricFamily("Share", lambda ranks, items, k: (ranks >= low).astype(np.float64)) @ high
 
 
-def plot_estimates(
-    result: Estimates | Evaluated, *, level: float = 0.95, ax: Axes | None = None
-) -> Axes:
-    """Plot every estimate with its interval and its bounds, one below the other."""
-    entries = (result.estimates if isinstance(result, Evaluated) else result).entries
-    rows = [
-        (f"{entry.metric}, {entry.method}", entry.value, entry.interval(level), entry.bounds(level))
-        for entry in entries
-    ]
-    ax = axes_or_new(ax)
-    for place, (_, value, interval, bounds) in enumerate(rows):
-        ax.hlines(place, *bounds, color=_COLOURS["bounds"], lw=1.5)
-        ax.hlines(place, *interval, color=_COLOURS["interval"], lw=5, alpha=0.5)
-        ax.plot(value, place, "o", color=_COLOURS["value"])
-    _name_rows(ax, [row[0] for row in rows])
-    ax.set_xlabel(f"metric on the full catalogue; thick: {level:.0%} interval, thin: bounds")
-    ax.set_xlim(left=0)
-    return ax
+def _squared(metric: Metric) -> Metric:
+    """Return the metric whose weights are the squares of this one's."""
+    kernel = metric.family.kernel
+    return Metric(MetricFamily("Square", lambda *given: kernel(*given) ** 2), metric.k)
 
 
-def plot_comparison(
-    result: Comparison, *, metric: str | None = None, ax: Axes | None = None
-) -> Axes:
-    """Plot the difference of each pair of models with its interval.
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Results by name on the same K, as views of charts; a single result has no name."""
 
-    ``metric`` is the one to show, by default the first that was compared. Of very many models
-    those with the highest estimates are shown.
-    """
-    result = result.excerpt()
-    name = result.differences[0].metric if metric is None else _metrics.parse(metric).name
-    rows = [one for one in result.differences if one.metric == name]
-    if not rows:
-        known = ", ".join(dict.fromkeys(one.metric for one in result.differences))
-        raise InputError(f"metric must be one that was compared ({known}), got {metric!r}")
-    ax = axes_or_new(ax)
-    ax.axvline(0, color="0.4", lw=0.8)
-    for place, one in enumerate(rows):
-        colour = _COLOURS["value"] if one.winner else _COLOURS["bounds"]
-        ax.hlines(place, one.low, one.high, color=colour, lw=5, alpha=0.5)
-        ax.plot(one.value, place, "o" if one.winner else "s", color=colour)
-    _name_rows(ax, [f"{one.a} \N{MINUS SIGN} {one.b}" for one in rows])
-    ax.set_xlabel(f"difference of {name} with its {result.level:.0%} interval")
-    return ax
+    held: Mapping[str, AtManyK]
+    ks: IntArray
+
+    @classmethod
+    def of(
+        cls, results: Mapping[str, Estimates], level: float, *, largest: int | None = None
+    ) -> Curves:
+        """Prepare the results up to ``largest``, or each up to the size of its own catalogue."""
+        items = {name: result.counts.largest_catalogue for name, result in results.items()}
+        end = min(largest or math.inf, max(items.values()))
+        asked = [metric.k for result in results.values() for metric in result.metrics if metric.k]
+        points = _POINTS if len(results) == 1 else _POINTS_OF_SEVERAL
+        ks = ladder(int(end), also=asked, points=points)
+        return cls(
+            {
+                name: AtManyK.of(result, ks[ks <= items[name]], level, bounds=len(results) == 1)
+                for name, result in results.items()
+            },
+            ks,
+        )
+
+    def charts(self) -> tuple[LineChart, ...]:
+        """Return metrics@K, the cumulative distribution, and P(R), where there is one."""
+        if not any(held.result.distributions or held.certainty for held in self.held.values()):
+            return ()
+        metrics = [metric for held in self.held.values() for metric in held.result.metrics]
+        families = dict.fromkeys(metric.family for metric in metrics if metric.k is not None)
+        at_k = self.metrics(*(families or (Recall,)))
+        if not any(held.result.distributions for held in self.held.values()):
+            return (at_k,)
+        return at_k, self.cumulative(), self.probabilities()
+
+    def metrics(self, *families: MetricFamily) -> LineChart:
+        """Return the chart of metrics@K, a view for each family."""
+        return LineChart(
+            identity="metrics-at-k",
+            title="Metric@K at every K",
+            caption=self._explained(),
+            x_label="K",
+            views=tuple(map(self._at_every_k, families)),
+            shown=self._shown,
+        )
+
+    def cumulative(self) -> LineChart:
+        """Return the chart of the cumulative distribution."""
+        view = self._at_every_k(Recall)
+        view = replace(
+            view,
+            name="all ranks",
+            y_label="share of targets",
+            labels=tuple(f"R \N{LESS-THAN OR EQUAL TO} {k:,}" for k in self.ks),
+            series=tuple(series for series in view.series if not series.marked),
+        )
+        return LineChart(
+            identity="cumulative",
+            title="Share of targets at rank R or better",
+            caption="The cumulative distribution of P(R), which is Recall@R.",
+            x_label="rank R",
+            views=(view,),
+            shown=self._shown,
+        )
+
+    def probabilities(self) -> LineChart:
+        """Return the chart of P(R), in ranges of ranks."""
+        curves = {name: held.mean_probability() for name, held in self.held.items()}
+        starts = [1, *(self.ks[:-1] + 1).tolist()]
+        labels = (
+            f"R = {low:,}" if low == high else f"R = {low:,} to {high:,}"
+            for low, high in zip(starts, self.ks.tolist(), strict=True)
+        )
+        ends = (*starts, int(self.ks[-1]) + 1)
+        return LineChart(
+            identity="probabilities",
+            title="Learned P(R)",
+            caption=(
+                "The mean of P(R) over ranges of ranks. A sample tells the share of targets in a "
+                "range of ranks, not that of a single rank."
+            ),
+            x_label="rank R",
+            views=(self._view("all ranks", "P(R)", ends, tuple(labels), curves),),
+            log_y=True,
+            steps=True,
+            shown=self._shown,
+        )
+
+    def _at_every_k(self, family: MetricFamily) -> LineView:
+        # The metrics@K and the cumulative distribution share the view of Recall.
+        if family not in self._views:
+            curves = {name: held.curve(family) for name, held in self.held.items()}
+            places, labels = tuple(self.ks.tolist()), tuple(f"K = {k:,}" for k in self.ks)
+            view = self._view(family.name, f"{family.name}@K", places, labels, curves)
+            points = self._asked(family, first=len(view.series))
+            self._views[family] = replace(view, series=(*view.series, *points))
+        return self._views[family]
+
+    @cached_property
+    def _views(self) -> dict[MetricFamily, LineView]:
+        return {}
+
+    def _view(
+        self,
+        name: str,
+        y_label: str,
+        x: tuple[float, ...],
+        labels: tuple[str, ...],
+        curves: Mapping[str, Curve],
+    ) -> LineView:
+        series: list[Series] = []
+        bands: list[Band] = []
+        for result, curve in curves.items():
+            # Interval and bounds belong to the metric: methods of the same data share them.
+            colour = style(len(series)) if len(curve.values) == 1 else None
+            before = f"{result}, " if result else ""
+            percent = f"{100 * self.held[result].level:g}"
+            for method, values in curve.values.items():
+                label = _series_name(result, method, len(curve.values))
+                series.append(Series(label, style(len(series)), self._padded(values)))
+            for role, limits in curve.limits.items():
+                low, high = map(self._padded, limits.T)
+                label = role if role == "bounds" else f"{percent} % interval"
+                bands.append(Band(role, before + label, low, high, colour))
+        return LineView(name, y_label, x, labels, tuple(series), tuple(bands), self._guides)
+
+    def _asked(self, family: MetricFamily, first: int) -> list[Series]:
+        """Return values of methods that know no P(R), at the K they were asked for."""
+        named: dict[str, dict[int, float]] = {}
+        for name, held in self.held.items():
+            for entry in held.result.entries:
+                if entry.method in held.result.distributions or entry.metric.family != family:
+                    continue
+                label = _series_name(name, entry.method, len(held.result.methods))
+                named.setdefault(label, {})[entry.metric.k or 0] = entry.value
+        return [
+            Series(
+                label,
+                style(first + place),
+                np.array([values.get(k, np.nan) for k in self.ks.tolist()]),
+                marked=True,
+            )
+            for place, (label, values) in enumerate(named.items())
+        ]
+
+    def _explained(self) -> str:
+        if all(held.certainty is None for held in self.held.values()):
+            return "The curve is exact; the band says how far it would move with other users."
+        bounds = ", the lighter one the bounds, which hold whatever P(R) is" if self._alone else ""
+        text = f"The curve is the estimate, the darker band its interval{bounds}."
+        if not self._guides:
+            return text
+        return (
+            f"{text} Left of the dotted line less than one sampled item falls into the top K on "
+            "average."
+        )
+
+    @cached_property
+    def _guides(self) -> tuple[Guide, ...]:
+        sampled = (held.result.counts for held in self.held.values() if held.certainty is not None)
+        edges = {round(blind_rank(counts), 1) for counts in sampled}
+        return tuple(
+            Guide("x", edge, f"N/n = {edge:,.0f}") for edge in edges if 1 < edge < self.ks[-1]
+        )
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        if self._alone:
+            return ("interval", "bounds")
+        return ("interval",) if len(self.held) <= _FEW else ()
+
+    @property
+    def _alone(self) -> bool:
+        """Return whether there is one result: bounds of several would hide each other."""
+        return len(self.held) == 1
+
+    def _padded(self, values: FloatArray) -> FloatArray:
+        """Return values at every K, NaN beyond the catalogue they belong to."""
+        return np.concatenate([values, np.full(len(self.ks) - len(values), np.nan)])
 
 
-def _fill_limits(ax: Axes, known: Known, curve: Curve) -> None:
-    """Shade the bounds and, above them, the interval."""
-    for limits, name, label in (
-        (curve.bounds, "bounds", "bounds, no assumption"),
-        (curve.interval, "interval", f"{known.level:.0%} interval"),
-    ):
-        if limits is not None:
-            low, high = limits.T
-            ax.fill_between(known.ks, low, high, color=_COLOURS[name], alpha=0.3, lw=0, label=label)
-
-
-def _name_rows(ax: Axes, names: list[str]) -> None:
-    """Label rows from top to bottom; a dollar sign in a name is not mathematics."""
-    ax.set_yticks(range(len(names)), [name.replace("$", r"\$") for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-
-
-def axes_or_new(ax: Axes | None) -> Any:
-    """Return the axes given, or those of a new figure."""
-    if ax is not None:
-        return ax
-    pyplot = import_extra("matplotlib.pyplot", extra="report", purpose="plotting")
-    return pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]
+def _series_name(name: str, method: str, methods: int) -> str:
+    if not name:
+        return method
+    return name if methods == 1 else f"{name}, {method}"

@@ -1,50 +1,113 @@
-"""The plot of a plan: error against cost."""
+"""Plots of results on matplotlib axes: the charts of the pages, for papers.
+
+Each takes a result and ``ax``, and returns the axes.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from unsample._checks import check_choice
+from unsample import metrics as _metrics
+from unsample._checks import check_choice, check_integer, import_extra
 from unsample._files import write_atomically
-from unsample.errors import FileError
-from unsample.pages._curves import axes_or_new
+from unsample.answers import Comparison, Estimates, Plan, exact
+from unsample.errors import FileError, InputError
+from unsample.pages._charts import (
+    IntervalChart,
+    IntervalView,
+    LineChart,
+    Series,
+    differences_chart,
+    estimates_chart,
+    plan_chart,
+)
+from unsample.pages._curves import Curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from unsample.answers.planning import Plan
-
-__all__ = ["LEAST_ERROR", "plot_plan", "write_plot"]
-
 _FORMATS = ("pdf", "png", "svg")
-#: Smaller relative errors are none, and leave a logarithmic axis.
-LEAST_ERROR = 1e-4
+#: Colours by the styles of the pages, as on a light page.
+_COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#b45309")
+_NEUTRAL, _EXACT = "#9aa5b1", "#c2410c"
+
+
+def plot_metric_curve(
+    result: Estimates,
+    *,
+    metric: str = "Recall",
+    largest: int = 200,
+    full_ranks: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot a metric@K against K: the estimate, its interval, and the bounds without assumptions.
+
+    ``full_ranks`` adds the exact curve, where the truth is known.
+    """
+    family = _metrics.parse(metric).family
+    largest = check_integer("largest", largest, minimum=2)
+    chart = Curves.of({"": result}, level, largest=largest).metrics(family)
+    axes = _draw_lines(_with_exact(chart, result, family, full_ranks), ax)
+    axes.set(xlim=(1, chart.views[0].x[-1]))
+    axes.set_ylim(bottom=0)
+    return axes
+
+
+def plot_distribution(
+    result: Estimates,
+    *,
+    full_ranks: npt.ArrayLike | None = None,
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot the learned P(R) as its cumulative distribution, with its interval and bounds."""
+    if not result.distributions:
+        raise InputError(f"none of {', '.join(result.methods)} gives P(R); try mle or smooth")
+    chart = Curves.of({"": result}, level).cumulative()
+    axes = _draw_lines(_with_exact(chart, result, _metrics.Recall, full_ranks), ax)
+    axes.set(ylabel="share of targets at R or better", ylim=(0, 1))
+    return axes
+
+
+def plot_estimates(result: Estimates, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Plot every estimate with its interval and its bounds, one below the other."""
+    chart = estimates_chart(result, level)
+    axes = _draw_intervals(chart, chart.views[0], ax)
+    axes.set_xlabel(f"{chart.x_label}; thick: {100 * level:g} % interval, thin: bounds")
+    axes.set_xlim(left=0)
+    return axes
+
+
+def plot_comparison(
+    result: Comparison, *, metric: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Plot the difference of each pair of models with its interval.
+
+    ``metric`` is the one to show, by default the first that was compared. Of very many models
+    those with the highest estimates are shown.
+    """
+    chart = differences_chart(result)
+    wanted = _metrics.parse(chart.views[0].name if metric is None else metric)
+    found = [view for view in chart.views if _metrics.parse(view.name).same_as(wanted)]
+    if not found:
+        names = ", ".join(view.name for view in chart.views)
+        raise InputError(f"metric must be one that was compared ({names}), got {metric!r}")
+    axes = _draw_intervals(chart, found[0], ax)
+    axes.set_xlabel(f"difference of {found[0].name} with its {100 * result.level:g} % interval")
+    return axes
 
 
 def plot_plan(result: Plan, *, ax: Axes | None = None) -> Axes:
     """Draw the expected error of each design against its cost."""
-    axes: Axes = axes_or_new(ax)
-    for name in dict.fromkeys(outcome.design for outcome in result.curves):
-        curve = [
-            (outcome.cost, outcome.rmse / result.value)
-            for outcome in result.curves
-            if outcome.design == name and outcome.rmse > LEAST_ERROR * result.value
-        ]
-        axes.plot(*np.reshape(curve, (-1, 2)).T, marker="o", label=name)
-    axes.axhline(result.precision, color="grey", linestyle="--", linewidth=1)
-    axes.axvline(result.cost, color="grey", linestyle=":", linewidth=1)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="scored items a user",
-        ylabel=f"error relative to {result.metric}",
-        title=f"{result.users:,} users, {result.items:,} items",
-    )
-    axes.legend()
+    axes = _draw_lines(plan_chart(result), ax, marker="o")
+    axes.set_title(f"{result.users:,} users, {result.items:,} items")
     return axes
 
 
@@ -56,3 +119,71 @@ def write_plot(result: Plan, path: str | os.PathLike[str]) -> None:
     figure = plot_plan(result).get_figure(root=True)
     assert figure is not None
     write_atomically(target, lambda file: figure.savefig(file, format=kind, bbox_inches="tight"))
+
+
+def _with_exact(
+    chart: LineChart,
+    result: Estimates,
+    family: _metrics.MetricFamily,
+    full_ranks: npt.ArrayLike | None,
+) -> LineChart:
+    """Return the chart with the exact curve of these ranks, where they are given."""
+    if full_ranks is None:
+        return chart
+    (view,) = chart.views
+    names = [family @ int(k) for k in view.x]
+    truth = exact(full_ranks, items=result.counts.largest_catalogue, metrics=names, resamples=0)
+    series = Series("exact", -1, np.array([entry.value for entry in truth.entries]))
+    return replace(chart, views=(replace(view, series=(*view.series, series)),))
+
+
+def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Axes:
+    """Draw the first view of a chart: bands below, then guides, then curves."""
+    axes: Axes = _axes_or_new(ax)
+    view = chart.views[0]
+    for band in view.bands:
+        colour = _NEUTRAL if band.role == "bounds" or band.style is None else _COLOURS[band.style]
+        shade = axes.fill_between(view.x, band.low, band.high, color=colour, alpha=0.3, lw=0)
+        shade.set_label(band.name)
+    for guide in view.guides:
+        line = axes.axvline if guide.axis == "x" else axes.axhline
+        line(guide.at, color="0.4", lw=0.8, ls=":", label=guide.label)
+    for series in view.series:
+        there = np.isfinite(series.y)
+        axes.plot(
+            np.asarray(view.x)[there],
+            series.y[there],
+            color=_EXACT if series.style < 0 else _COLOURS[series.style],
+            ls="--" if series.style < 0 else "" if series.marked else "-",
+            marker="o" if series.marked else marker,
+            label=series.name,
+        )
+    axes.set(xscale="log" if chart.log_x else "linear", yscale="log" if chart.log_y else "linear")
+    axes.set(xlabel=chart.x_label, ylabel=view.y_label)
+    axes.legend(frameon=False)
+    return axes
+
+
+def _draw_intervals(chart: IntervalChart, view: IntervalView, ax: Axes | None) -> Axes:
+    """Draw rows from top to bottom: thin bounds, thick intervals, a circle where it is sure."""
+    axes: Axes = _axes_or_new(ax)
+    if chart.zero:
+        axes.axvline(0, color="0.4", lw=0.8)
+    for place, row in enumerate(view.rows):
+        colour = _NEUTRAL if chart.zero and row.health == "unsure" else _COLOURS[4]
+        axes.hlines(place, *row.bounds, color=_NEUTRAL, lw=1.5)
+        axes.hlines(place, *row.interval, color=colour, lw=5, alpha=0.5)
+        axes.plot(row.truth, place, "D", color=_EXACT)
+        axes.plot(row.value, place, "o" if row.health == "sure" else "s", color=colour)
+    # A dollar sign in a name is not mathematics.
+    axes.set_yticks(range(len(view.rows)), [row.label.replace("$", r"\$") for row in view.rows])
+    axes.set_ylim(len(view.rows) - 0.5, -0.5)
+    return axes
+
+
+def _axes_or_new(ax: Axes | None) -> Any:
+    """Return the axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    pyplot = import_extra("matplotlib.pyplot", extra="report", purpose="plotting")
+    return pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]

@@ -16,8 +16,6 @@ from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.errors import InputError
 from unsample.estimators._solvers._solution import Solution, Status
 
-__all__ = ["em", "maximum_likelihood"]
-
 _TINY = 1e-300
 #: Most numbers in a batch of Newton matrices.
 _BATCH_NUMBERS = 2_000_000
@@ -163,16 +161,12 @@ def _certified(
     objective = (shares * np.log(mixture)).sum(axis=1)
     objective += np.log(np.maximum(weights, _TINY)) @ tau
     gap = _gap(likelihood, shares, tau, weights)
-    gradient = (shares / mixture) @ likelihood + tau / np.maximum(weights, _TINY)
-    residual = np.abs(weights * (gradient - 1.0 - tau.sum())).max(axis=1)
     if tolerance is None:
-        status = (Status.STOPPED,) * len(shares)
+        status = np.full(len(shares), Status.STOPPED)
     else:
         # A little above the tolerance is what rounding leaves of a converged run.
-        status = tuple(
-            Status.OPTIMAL if value <= 10 * tolerance else Status.NOT_CONVERGED for value in gap
-        )
-    return Solution(weights, objective, gap, residual, iterations, status)
+        status = Status.where(gap <= 10 * tolerance)
+    return Solution(weights, objective, gap, iterations, status)
 
 
 def _informative(likelihood: FloatArray, shares: FloatArray) -> BoolArray:

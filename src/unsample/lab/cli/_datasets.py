@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from unsample.cli._manner import progress_bar, say, with_manner
-from unsample.cli._options import AsJson
+from unsample.cli.console import console_verb, progress_bar, say
+from unsample.cli.options import AsJson
 from unsample.lab import datasets
 from unsample.lab.datasets import DatasetInfo
 
@@ -19,7 +19,7 @@ app = typer.Typer(help="Public data sets: list, info, fetch.", no_args_is_help=T
 
 
 @app.command("list")
-@with_manner
+@console_verb
 def list_command(as_json: AsJson = False) -> None:
     """List the data sets, what is at hand on this machine, and the ranks that ship."""
     records = [datasets.info(name) for name in datasets.names()]
@@ -45,7 +45,7 @@ def list_command(as_json: AsJson = False) -> None:
 
 
 @app.command("info")
-@with_manner
+@console_verb
 def info_command(
     name: Annotated[str, typer.Argument(metavar="NAME")], as_json: AsJson = False
 ) -> None:
@@ -67,7 +67,7 @@ def info_command(
 
 
 @app.command("fetch")
-@with_manner
+@console_verb
 def fetch_command(
     name: Annotated[str, typer.Argument(metavar="NAME")], as_json: AsJson = False
 ) -> None:

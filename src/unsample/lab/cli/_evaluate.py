@@ -11,17 +11,8 @@ import typer
 from unsample._checks import check_choice
 from unsample.answers import DEFAULT_METRICS
 from unsample.answers.evaluation import DESIGNS, Evaluated
-from unsample.cli._manner import progress_bar, say
-from unsample.cli._options import (
-    AsJson,
-    Html,
-    Metrics,
-    Resamples,
-    WithoutReplacement,
-    checked_place,
-    page_written,
-    print_warnings,
-)
+from unsample.cli.console import progress_bar
+from unsample.cli.options import Methods, Metrics, Replacement, Resamples, Rng, checked_place
 from unsample.errors import DesignError
 from unsample.lab.datasets import PROTOCOLS
 from unsample.lab.side_by_side import (
@@ -70,14 +61,11 @@ def evaluate_command(
         int | None,
         typer.Option(metavar="S", help="Items sampled for each target by fixed. [default: 99]"),
     ] = None,
-    without_replacement: WithoutReplacement = False,
-    metric: Metrics = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METHOD", help="Estimator, repeatable. [default: naive, auto]"),
-    ] = None,
+    replacement: Replacement = True,
+    metrics: Metrics = None,
+    method: Methods = None,
     resamples: Resamples = 400,
-    seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of sampling and bootstrap.")] = 0,
+    rng: Rng = 0,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -88,9 +76,7 @@ def evaluate_command(
             help="Keep what is scored in this file, and go on from it (adaptive, certified).",
         ),
     ] = None,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Evaluation | Evaluated:
     """Evaluate a recommender on a data set, exactly or at a fraction of the cost.
 
     The fixed design shows the exact metrics beside those of the sample.
@@ -120,56 +106,41 @@ def evaluate_command(
         )
     with progress_bar(f"evaluating {recommender} on {dataset}") as progress:
         if design in _IN_ROUNDS:
-            source = "bundled" if bundled else "trained"
             evaluate_it = (
                 evaluate_bundled
                 if bundled
                 else partial(evaluate_trained, checkpoint=checkpoint, progress=progress)
             )
-            found = evaluate_it(
+            return evaluate_it(
                 dataset,
                 recommender,
                 design=design,
                 budget=budget,
                 protocol=protocol,
-                metrics=metric or DEFAULT_METRICS,
+                metrics=metrics or DEFAULT_METRICS,
                 method=method,
                 resamples=resamples,
-                seed=seed,
+                seed=rng,
             )
-            heading = f"{recommender} on {dataset} ({source} ranks), {protocol} protocol"
-            with page_written(found, html, title=f"{recommender} on {dataset}, {design} design"):
-                _print(found, heading, as_json)
-            return
         rank_it = rank_bundled if bundled else partial(rank_trained, progress=progress)
         targets = rank_it(
             dataset,
             recommender,
             protocol=protocol,
             sampled=_fixed_sample(design, sampled, budget),
-            replacement=not without_replacement,
-            rng=seed,
+            replacement=replacement,
+            rng=rng,
         )
-    result = evaluate_ranks(
+    return evaluate_ranks(
         targets,
-        metrics=metric or DEFAULT_METRICS,
+        metrics=metrics or DEFAULT_METRICS,
         method=method or DEFAULT_METHODS,
         resamples=resamples,
-        rng=seed,
+        rng=rng,
     )
-    with page_written(result, html):
-        _print(result, "", as_json)
 
 
 def _fixed_sample(design: str, sampled: int | None, budget: int | None) -> int | None:
     if design == "exact":
         return None
     return next(value for value in (sampled, budget, 99) if value is not None)
-
-
-def _print(result: Evaluation | Evaluated, heading: str, as_json: bool) -> None:
-    if as_json:
-        say(result.to_json())
-        return
-    say(f"{heading}\n{result.table()}" if isinstance(result, Evaluated) else str(result))
-    print_warnings(result.warnings)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unsample.cli._manner import log, progress_bar, say
+from unsample.cli.console import log, progress_bar, say
 from unsample.lab.experiment import ESTIMATORS, Reproduction, Spec, run
 
 __all__ = ["cores", "reproduce_command"]

@@ -4,8 +4,8 @@ Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, pla
 ``.gz``), and ``UNSAMPLE_CACHE`` to the folder of downloads.
 """
 
-from unsample.lab.datasets._bundled import PROTOCOLS, BundledRanks, bundled_ranks, load_ranks
-from unsample.lab.datasets._download import fetch
+from unsample.lab.datasets._bundled import CANDIDATES, BundledRanks, bundled_ranks, load_ranks
+from unsample.lab.datasets._files import fetch
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import DatasetInfo, FileInfo, info, load
 from unsample.lab.datasets._registry import names
@@ -20,7 +20,7 @@ from unsample.lab.datasets._synthetic import synthetic
 from unsample.lab.datasets._tables import load_file
 
 __all__ = [
-    "PROTOCOLS",
+    "CANDIDATES",
     "BundledRanks",
     "DatasetInfo",
     "FileInfo",

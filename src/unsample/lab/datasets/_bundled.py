@@ -21,22 +21,23 @@ from unsample._checks import IntArray, check_choice
 from unsample._files import read_arrays
 from unsample.errors import DatasetError
 
-__all__ = ["PROTOCOLS", "BundledRanks", "bundled_ranks", "load_ranks"]
-
 #: Training items excluded from the candidates, or kept as in Jin et al., AAAI 2021.
-PROTOCOLS = ("everyday", "paper")
+CANDIDATES = ("unseen", "all")
+#: What the arrays in the shipped files are called.
+_ARRAYS = {"unseen": "everyday", "all": "paper"}
 
 
 @dataclass(frozen=True, eq=False)
 class BundledRanks:
     """Global ranks of one recommender on one data set, and where they come from.
 
-    ``items`` is each target's own N, which differs by user where training items are excluded.
+    ``candidates`` is ``"unseen"`` where a user's training items were excluded and ``"all"`` where
+    they were kept. ``items`` is each target's own N, which differs by user where they are excluded.
     """
 
     dataset: str
     recommender: str
-    protocol: str
+    candidates: str
     ranks: IntArray = field(repr=False)
     items: IntArray = field(repr=False)
     complete: bool
@@ -52,10 +53,10 @@ def bundled_ranks() -> dict[str, tuple[str, ...]]:
     return {name: tuple(entry["recommenders"]) for name, entry in _provenance().items()}
 
 
-def load_ranks(dataset: str, recommender: str, *, protocol: str = "everyday") -> BundledRanks:
-    """Load the shipped ranks of a recommender on a data set.
+def load_ranks(dataset: str, recommender: str, *, candidates: str = "unseen") -> BundledRanks:
+    """Load the shipped ranks of a recommender on a data set, among unseen or among all items.
 
-    >>> ranks = load_ranks("ml-1m", "ease", protocol="paper")
+    >>> ranks = load_ranks("ml-1m", "ease", candidates="all")
     >>> len(ranks), int(ranks.items.max())
     (6040, 3706)
     """
@@ -63,18 +64,18 @@ def load_ranks(dataset: str, recommender: str, *, protocol: str = "everyday") ->
     check_choice("dataset", dataset, provenance, error=DatasetError)
     entry = provenance[dataset]
     check_choice("recommender", recommender, entry["recommenders"], error=DatasetError)
-    check_choice("protocol", protocol, PROTOCOLS, error=DatasetError)
+    check_choice("candidates", candidates, CANDIDATES, error=DatasetError)
     path = files("unsample.lab.datasets.bundled") / f"{dataset}.npz"
     with path.open("rb") as file:
         arrays = read_arrays(file, f"the ranks of {dataset}")
-    ranks = arrays[f"{recommender}.{protocol}"].astype(np.int64)
+    ranks = arrays[f"{recommender}.{_ARRAYS[candidates]}"].astype(np.int64)
     items = np.full(len(ranks), entry["items"], dtype=np.int64)
-    if protocol == "everyday":
+    if candidates == "unseen":
         items = arrays["items.everyday"].astype(np.int64)
     return BundledRanks(
         dataset=dataset,
         recommender=recommender,
-        protocol=protocol,
+        candidates=candidates,
         ranks=ranks,
         items=items,
         complete=entry["complete"],

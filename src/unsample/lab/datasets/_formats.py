@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from unsample._checks import FloatArray, IntArray
 
-__all__ = ["Columns", "read_columns", "read_negatives"]
-
 #: Fifteen digits are exact in float64, through which numbers pass where some are not whole.
 _INTEGER = rb"\d{1,15}+"
 _DECIMAL = _INTEGER + rb"(?:\.\d{1,15}+)?+"

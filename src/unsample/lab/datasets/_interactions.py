@@ -14,8 +14,6 @@ from unsample.errors import DatasetError, InputError
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["Interactions"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Interactions:

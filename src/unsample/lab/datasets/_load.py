@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample.errors import DatasetError, FileError
-from unsample.lab.datasets import _store
-from unsample.lab.datasets._download import Progress, fetch_files
+from unsample.lab.datasets._files import Progress, fetch_files, locate, read_local
 from unsample.lab.datasets._formats import Columns, read_columns, read_negatives
 from unsample.lab.datasets._interactions import Interactions
-from unsample.lab.datasets._registry import DataFile, Record, Source, record
+from unsample.lab.datasets._registry import Record, Source, record
 
 if TYPE_CHECKING:
     import os
@@ -21,10 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from unsample._checks import IntArray
-
-__all__ = ["DatasetInfo", "FileInfo", "PublishedTest", "info", "load", "load_published_test"]
-
-_UNVERIFIED = "read without checksums"
 
 
 @dataclass(frozen=True)
@@ -67,19 +61,55 @@ class DatasetInfo:
         return self.interactions / (self.users * self.items)
 
 
-@dataclass(frozen=True, eq=False)
-class PublishedTest:
-    """The published held-out item of each user, and the published negatives where at hand."""
+@dataclass(frozen=True)
+class Access:
+    """A data set and how its files are come by; the options are those of `load`."""
 
-    user: IntArray
-    item: IntArray
-    negatives: IntArray | None = None
+    dataset: Record
+    cache: str | os.PathLike[str] | None = None
+    download: bool = True
+    verify: bool = True
+    progress: Progress | None = None
+
+    def path(self, file: str) -> Path | None:
+        """Return where a file lies, or None."""
+        return locate(self.dataset.name, self.dataset.files[file], self.cache)
+
+    def source(self) -> Source | None:
+        """Return the best combination of files that is at hand."""
+        found = (s for s in self.dataset.sources if all(self.path(file) for file in s.files))
+        return next(found, None)
+
+    def require(self, files: Sequence[str]) -> None:
+        """Fetch files that are not at hand, or say how to get them."""
+        if self.download:
+            fetch_files(self.dataset, files, cache=self.cache, progress=self.progress)
+            return
+        name = self.dataset.name
+        places = " and ".join(f"{name}/original/{file}" for file in files)
+        raise DatasetError(
+            f"{name} must be on this machine when download=False, and is not; get it with "
+            f"unsample.lab.datasets.fetch({name!r}), or set UNSAMPLE_DATA to a folder that holds "
+            f"{places} (plain, .xz or .gz)"
+        )
+
+    def content(self, file: str) -> tuple[Path, bytes] | None:
+        """Return where a file lies and what it holds, or None."""
+        found = self.dataset.files[file]
+        return read_local(self.dataset.name, found, self.cache, verify=self.verify)
+
+    def rows(self, file: str) -> Columns:
+        """Return the rows of a file that is at hand."""
+        found = self.content(file)
+        assert found is not None
+        return read_columns(found[1], self.dataset.files[file].format, str(found[0]))
 
 
 def info(name: str, *, cache: str | os.PathLike[str] | None = None) -> DatasetInfo:
     """Describe a public data set; its files are looked for, but neither read nor verified."""
     dataset = record(name)
-    source = _source_at_hand(dataset, cache)
+    access = Access(dataset, cache)
+    source = access.source()
     return DatasetInfo(
         name=name,
         title=dataset.title,
@@ -94,7 +124,10 @@ def info(name: str, *, cache: str | os.PathLike[str] | None = None) -> DatasetIn
         at_hand=source is not None,
         complete=source is not None and source.complete,
         note="" if source is None else source.note,
-        files=tuple(_file_info(name, file, cache) for file in dataset.files.values()),
+        files=tuple(
+            FileInfo(file.name, file.address, file.checksum, file.size, access.path(file.name))
+            for file in dataset.files.values()
+        ),
     )
 
 
@@ -125,143 +158,78 @@ def load(
     Where only a part is on this machine, that part is loaded, with ``complete=False`` and a
     ``note`` that says which part it is; `fetch` gets the whole.
     """
-    dataset = record(name)
-    source = _source_at_hand(dataset, cache)
+    return load_interactions(Access(record(name), cache, download, verify, progress))
+
+
+def load_interactions(access: Access) -> Interactions:
+    """Load the interactions of a data set; see `load`."""
+    dataset, source = access.dataset, access.source()
     if source is None:
         source = dataset.sources[0]
-        if not download:
-            raise DatasetError(_not_at_hand(dataset, source.files))
-        fetch_files(dataset, source.files, cache=cache, progress=progress)
-    rows = _joined([_rows(dataset, file, cache, verify=verify) for file in source.files])
+        access.require(source.files)
+    rows = _joined([access.rows(file) for file in source.files])
     if source.users is not None:
         rows = _of_first_users(rows, source.users)
+    # Published files have the published ids; of others only what they hold is known.
+    published = access.verify
     interactions = Interactions.from_pairs(
         rows.user,
         rows.item,
-        # Published files have the published ids; of others only what they hold is known.
-        users=(source.users or dataset.users) if verify else None,
-        items=dataset.items if verify else None,
+        users=(source.users or dataset.users) if published else None,
+        items=dataset.items if published else None,
         rating=rows.rating,
         time=rows.time,
-        name=name,
+        name=dataset.name,
         complete=source.complete,
         note=source.note,
         user_ids=rows.user_ids,
         item_ids=rows.item_ids,
     )
-    return interactions if verify else _as_unverified(interactions, dataset)
-
-
-def load_published_test(
-    name: str,
-    *,
-    cache: str | os.PathLike[str] | None = None,
-    download: bool = True,
-    verify: bool = True,
-    progress: Progress | None = None,
-) -> PublishedTest:
-    """Load the published held-out items, and the negatives where they are at hand; as `load`."""
-    dataset = record(name)
-    if not dataset.test:
-        raise DatasetError(
-            f"{name} must have a published test item for each user, and has none; "
-            "use leave_random_out(load(name), rng=...)"
-        )
-    if _store.locate(name, dataset.files[dataset.test], cache) is None:
-        if not download:
-            raise DatasetError(_not_at_hand(dataset, [dataset.test]))
-        fetch_files(dataset, dataset.published, cache=cache, progress=progress)
-    rows = _rows(dataset, dataset.test, cache, verify=verify)
-    order = np.argsort(rows.user, kind="stable")
-    user, item = rows.user[order], rows.item[order]
-    return PublishedTest(user, item, _negatives(dataset, user, item, cache, verify=verify))
-
-
-def _source_at_hand(dataset: Record, cache: str | os.PathLike[str] | None) -> Source | None:
-    for source in dataset.sources:
-        if all(_store.locate(dataset.name, dataset.files[file], cache) for file in source.files):
-            return source
-    return None
-
-
-def _file_info(dataset: str, file: DataFile, cache: str | os.PathLike[str] | None) -> FileInfo:
-    path = _store.locate(dataset, file, cache)
-    return FileInfo(file.name, file.address, file.checksum, file.size, path)
-
-
-def _not_at_hand(dataset: Record, files: Sequence[str]) -> str:
-    places = " and ".join(f"{dataset.name}/original/{file}" for file in files)
-    return (
-        f"{dataset.name} must be on this machine when download=False, and is not; get it with "
-        f"unsample.lab.datasets.fetch({dataset.name!r}), or set UNSAMPLE_DATA to a folder that holds "
-        f"{places} (plain, .xz or .gz)"
+    if published:
+        return interactions
+    return replace(
+        interactions,
+        complete=interactions.complete and len(interactions) == dataset.interactions,
+        note="; ".join(filter(None, [interactions.note, "read without checksums"])),
     )
 
 
-def _content(
-    dataset: Record, file: str, cache: str | os.PathLike[str] | None, *, verify: bool
-) -> tuple[str, bytes] | None:
-    found = _store.read_local(dataset.name, dataset.files[file], cache, verify=verify)
-    return None if found is None else (str(found[0]), found[1])
-
-
-def _rows(
-    dataset: Record, file: str, cache: str | os.PathLike[str] | None, *, verify: bool
-) -> Columns:
-    found = _content(dataset, file, cache, verify=verify)
+def load_published_test(access: Access) -> tuple[IntArray, IntArray, IntArray | None]:
+    """Return users, their held-out items, and the negatives where they are at hand."""
+    dataset = access.dataset
+    if not dataset.test:
+        raise DatasetError(
+            f"{dataset.name} must have a published test item for each user, and has none; "
+            "use leave_random_out(load(name), rng=...)"
+        )
+    if access.path(dataset.test) is None:
+        access.require(dataset.published if access.download else [dataset.test])
+    rows = access.rows(dataset.test)
+    order = np.argsort(rows.user, kind="stable")
+    user, item = rows.user[order], rows.item[order]
+    found = access.content(dataset.negatives) if dataset.negatives else None
     if found is None:
-        raise DatasetError(_not_at_hand(dataset, [file]))
+        return user, item, None
     where, content = found
-    return read_columns(content, dataset.files[file].format, where)
+    users, items, negatives = read_negatives(content, str(where))
+    order = np.argsort(users, kind="stable")
+    if not (np.array_equal(users[order], user) and np.array_equal(items[order], item)):
+        raise FileError(f"{where} must list the same users and held-out items as {dataset.test}")
+    return user, item, negatives[order]
 
 
 def _joined(parts: list[Columns]) -> Columns:
     """Return the rows of all parts; parts share their ids, and rating and time if all have them."""
     if len(parts) == 1:
         return parts[0]
-    return Columns(
-        np.concatenate([part.user for part in parts]),
-        np.concatenate([part.item for part in parts]),
-        _concatenated([part.rating for part in parts]),
-        _concatenated([part.time for part in parts]),
-    )
-
-
-def _concatenated(columns: list[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | None:
-    present = [column for column in columns if column is not None]
-    return np.concatenate(present) if len(present) == len(columns) else None
+    columns = {}
+    for name in ("user", "item", "rating", "time"):
+        present = [column for part in parts if (column := getattr(part, name)) is not None]
+        columns[name] = np.concatenate(present) if len(present) == len(parts) else None
+    return Columns(**columns)
 
 
 def _of_first_users(rows: Columns, users: int) -> Columns:
     kept = rows.user < users
-    rating = None if rows.rating is None else rows.rating[kept]
-    time = None if rows.time is None else rows.time[kept]
-    return Columns(rows.user[kept], rows.item[kept], rating, time)
-
-
-def _as_unverified(interactions: Interactions, dataset: Record) -> Interactions:
-    note = "; ".join(filter(None, [interactions.note, _UNVERIFIED]))
-    complete = interactions.complete and len(interactions) == dataset.interactions
-    return replace(interactions, complete=complete, note=note)
-
-
-def _negatives(
-    dataset: Record,
-    user: IntArray,
-    item: IntArray,
-    cache: str | os.PathLike[str] | None,
-    *,
-    verify: bool,
-) -> IntArray | None:
-    """Return the published negatives, one row for each target, where the file is at hand."""
-    found = (
-        _content(dataset, dataset.negatives, cache, verify=verify) if dataset.negatives else None
-    )
-    if found is None:
-        return None
-    where, content = found
-    users, items, negatives = read_negatives(content, where)
-    order = np.argsort(users, kind="stable")
-    if not (np.array_equal(users[order], user) and np.array_equal(items[order], item)):
-        raise FileError(f"{where} must list the same users and held-out items as {dataset.test}")
-    return negatives[order]
+    columns = {field.name: getattr(rows, field.name) for field in fields(Columns)[:4]}
+    return Columns(**{name: c if c is None else c[kept] for name, c in columns.items()})

@@ -15,8 +15,6 @@ from unsample.errors import DatasetError, FileError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DataFile", "Record", "Source", "git_blob_id", "names", "read_registry", "record"]
-
 _CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|git-blob:[0-9a-f]{40}")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 #: No file of the registry is larger; where the size is not known, reading stops here.
@@ -147,23 +145,23 @@ def _as_record(name: str, table: dict[str, Any]) -> Record:
     return Record(name, citations=citations, files=data_files, sources=sources, **fields)
 
 
-def _check_record(known: Record) -> None:
+def _check_record(dataset: Record) -> None:
     """Refuse files that could not be told from others, or that lie outside the data set's folder.
 
     Everything that is downloaded is known by a checksum and comes over https.
     """
-    for file in known.files.values():
+    for file in dataset.files.values():
         if not _CHECKSUM.fullmatch(file.checksum):
             raise FileError(
-                f"{file.name} of {known.name} must have a checksum, got {file.checksum!r}"
+                f"{file.name} of {dataset.name} must have a checksum, got {file.checksum!r}"
             )
         if file.address and not file.address.startswith("https://"):
             raise FileError(f"{file.name} must have an https address, got {file.address!r}")
-        if not _PLAIN_NAME.fullmatch(file.name) or not _PLAIN_NAME.fullmatch(known.name):
+        if not _PLAIN_NAME.fullmatch(file.name) or not _PLAIN_NAME.fullmatch(dataset.name):
             raise FileError(
-                f"{known.name}/{file.name} must be plain names, without folders in them"
+                f"{dataset.name}/{file.name} must be plain names, without folders in them"
             )
-    used = {name for source in known.sources for name in source.files} | {*known.published}
-    missing = sorted(name for name in used if name not in known.files)
-    if missing or not known.sources:
-        raise FileError(f"{known.name} must describe its files, and lacks {', '.join(missing)}")
+    used = {name for source in dataset.sources for name in source.files} | {*dataset.published}
+    missing = sorted(name for name in used if name not in dataset.files)
+    if missing or not dataset.sources:
+        raise FileError(f"{dataset.name} must describe its files, and lacks {', '.join(missing)}")

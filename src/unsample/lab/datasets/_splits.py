@@ -18,20 +18,13 @@ import numpy.typing as npt
 from unsample._checks import IntArray, Seed, as_rng, check_integer
 from unsample.errors import DatasetError, InputError
 from unsample.lab.datasets._interactions import Interactions
-from unsample.lab.datasets._load import info, load, load_published_test
+from unsample.lab.datasets._load import Access, load, load_interactions, load_published_test
+from unsample.lab.datasets._registry import record
 
 if TYPE_CHECKING:
     import os
 
-    from unsample.lab.datasets._download import Progress
-
-__all__ = [
-    "Split",
-    "leave_latest_out",
-    "leave_published_out",
-    "leave_random_out",
-    "standard_split",
-]
+    from unsample.lab.datasets._files import Progress
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,7 +115,7 @@ class Split:
 
 def standard_split(name: str, *, rng: Seed = 0, validation: bool = True) -> Split:
     """Split a public data set as it was published, or at random where nothing was published."""
-    if info(name).published_split:
+    if record(name).test:
         return leave_published_out(name, rng=rng, validation=validation)
     return leave_random_out(load(name), rng=rng, validation=validation)
 
@@ -186,19 +179,18 @@ def leave_published_out(
     ml-1m they hold the target itself. A target that the published training file repeats is not in
     ``train``. The other arguments are those of `load`.
     """
-    test = load_published_test(
-        name, cache=cache, download=download, verify=verify, progress=progress
-    )
-    interactions = load(name, cache=cache, download=download, verify=verify, progress=progress)
-    known = (test.user < interactions.users) & (test.item < interactions.items)
-    user, item = test.user[known], test.item[known]
+    access = Access(record(name), cache, download, verify, progress)
+    user, item, negatives = load_published_test(access)
+    interactions = load_interactions(access)
+    present = (user < interactions.users) & (item < interactions.items)
+    user, item = user[present], item[present]
     return _assembled(
         interactions,
         np.isin(interactions.pair_keys(), user * interactions.items + item),
         _latest_or_random(interactions, rng),
         target_user=user,
         target_item=item,
-        negatives=None if test.negatives is None else test.negatives[known],
+        negatives=None if negatives is None else negatives[present],
         validation=validation,
         name="leave-published-out",
         seed=_seed(rng),

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from unsample._checks import IntArray, Seed, as_rng, check_integer, check_real
 from unsample.lab.datasets._interactions import Interactions
 
-__all__ = ["synthetic"]
-
 #: Scores held in memory at a time.
 _BLOCK = 1 << 20
 #: Exponential noise may be zero in float32, and its logarithm must stay finite.

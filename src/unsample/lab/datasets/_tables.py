@@ -29,13 +29,11 @@ from unsample._checks import (
 from unsample._files import check_unpacked, open_plain
 from unsample.errors import DatasetError, FileError, InputError
 from unsample.lab.datasets._interactions import Interactions
-from unsample.lab.datasets._store import COMPRESSIONS
+from unsample.lab.datasets._files import COMPRESSIONS
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-__all__ = ["load_file"]
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")

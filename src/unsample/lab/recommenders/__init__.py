@@ -10,28 +10,20 @@ Two rules hold for every recommender. A user without a training item gets the po
 items as scores. An item that nobody has in training is scored below all others.
 """
 
-from unsample._progress import terminal_progress
-from unsample.lab.recommenders._als import ALS
-from unsample.lab.recommenders._base import Fitted, Recommender, Training
-from unsample.lab.recommenders._ease import EASE
-from unsample.lab.recommenders._itemknn import ItemKNN
-from unsample.lab.recommenders._multivae import MultiVAE
-from unsample.lab.recommenders._neumf import NeuMF
-from unsample.lab.recommenders._popularity import Popularity
+from unsample.lab.recommenders._base import Recommender
+from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN, Popularity
+from unsample.lab.recommenders._neural import MultiVAE, NeuMF
 from unsample.lab.recommenders._registry import REGISTRY, create, load
 
 __all__ = [
     "ALS",
     "EASE",
     "REGISTRY",
-    "Fitted",
     "ItemKNN",
     "MultiVAE",
     "NeuMF",
     "Popularity",
     "Recommender",
-    "Training",
     "create",
     "load",
-    "terminal_progress",
 ]

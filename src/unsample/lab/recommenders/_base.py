@@ -8,31 +8,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, check_integer
 from unsample._files import write_atomically
-from unsample.designs.ranking import Progress
+from unsample._progress import Progress
 from unsample.errors import InputError, RecommenderError
 from unsample.lab.datasets import Interactions, Split
 
 if TYPE_CHECKING:
     import scipy.sparse
-
-__all__ = [
-    "BaseRecommender",
-    "Fitted",
-    "Recommender",
-    "Scores",
-    "Training",
-    "Weights",
-    "check_seed",
-    "history_weights",
-    "scored_history",
-]
 
 Scores: TypeAlias = npt.NDArray[np.float32]
 Weights: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -43,25 +31,6 @@ VERSION = 1
 LOWEST = np.finfo(np.float32).min
 #: Users whose full rows of scores are made at a time when only some items are asked for.
 _ROWS = 256
-
-
-class Recommender(Protocol):
-    """Anything that can be fitted to interactions and then scores items for users."""
-
-    def fit(
-        self,
-        interactions: Interactions,
-        *,
-        validation: Interactions | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Learn from interactions; held-out ``validation`` pairs say when to stop."""
-
-    def score(self, users: npt.ArrayLike, items: npt.ArrayLike) -> Scores:
-        """Return scores in the shape of ``items``, row i for ``users[i]``."""
-
-    def score_all(self, users: npt.ArrayLike) -> Scores:
-        """Return the scores of all items, one row for each user."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +55,7 @@ class Fitted:
 
 
 @dataclass(frozen=True)
-class BaseRecommender(ABC):
+class Recommender(ABC):
     """Hyperparameters are fields; what was learnt is private and replaced by `fit`."""
 
     name: ClassVar[str]

@@ -14,24 +14,18 @@ import numpy as np
 from unsample._checks import check_choice, check_integer, suggest
 from unsample._files import read_arrays
 from unsample.errors import FileError, InputError, RecommenderError
-from unsample.lab.recommenders._als import ALS
-from unsample.lab.recommenders._base import FORMAT, VERSION, BaseRecommender, Fitted, check_rows
-from unsample.lab.recommenders._ease import EASE
-from unsample.lab.recommenders._itemknn import ItemKNN
-from unsample.lab.recommenders._multivae import MultiVAE
-from unsample.lab.recommenders._neumf import NeuMF
-from unsample.lab.recommenders._popularity import Popularity
+from unsample.lab.recommenders._base import FORMAT, VERSION, Recommender, Fitted, check_rows
+from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN, Popularity
+from unsample.lab.recommenders._neural import MultiVAE, NeuMF
 
-__all__ = ["REGISTRY", "create", "load"]
-
-REGISTRY: MappingProxyType[str, type[BaseRecommender]] = MappingProxyType(
+REGISTRY: MappingProxyType[str, type[Recommender]] = MappingProxyType(
     {kind.name: kind for kind in (Popularity, ItemKNN, ALS, EASE, NeuMF, MultiVAE)}
 )
 
 _WEIGHTS = "weights/"
 
 
-def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> BaseRecommender:
+def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> Recommender:
     """Return a new recommender of this name; hyperparameters that are not given keep defaults.
 
     >>> create("ease", {"penalty": 200.0})
@@ -50,7 +44,7 @@ def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> BaseR
     return kind(**given)
 
 
-def load(path: str | os.PathLike[str]) -> BaseRecommender:
+def load(path: str | os.PathLike[str]) -> Recommender:
     """Read a recommender that ``save`` wrote."""
     arrays = _read(Path(path))
     try:
@@ -73,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> BaseRecommender:
 
 def _parsed(
     arrays: dict[str, np.ndarray[Any, Any]], path: str | os.PathLike[str]
-) -> tuple[BaseRecommender, Fitted]:
+) -> tuple[Recommender, Fitted]:
     header = json.loads(arrays.pop("header").tobytes())
     if header["format"] != FORMAT or header["version"] > VERSION:
         raise FileError(

@@ -181,7 +181,7 @@
 
   function lineChart(figure, spec) {
     const state = {
-      view: 0, hidden: new Set(), roles: new Set(spec.shown), logX: spec.logX, logY: spec.logY, cursor: null,
+      view: 0, hidden: new Set(), roles: new Set(spec.shown), logX: spec.log_x, logY: spec.log_y, cursor: null,
     };
     const parts = stage(figure, spec, "Left and right arrow keys read its values.");
     let scales = null;
@@ -272,14 +272,14 @@
       const xs = view().x;
       scales = { y, x: scale(xs[0], xs[xs.length - 1], box.left, box.right, state.logX) };
       const marks = [];
-      axis(marks, scales.x, box.bottom, spec.xLabel, box.top, false);
+      axis(marks, scales.x, box.bottom, spec.x_label, box.top, false);
       for (const tick of y.ticks) {
         const at = px(y.at(tick));
         marks.push(svg("path", { class: "grid", d: `M${box.left} ${at}H${box.right}` }));
         marks.push(svg("text", { x: box.left - 7, y: at + 4, "text-anchor": "end" }, tickText(tick, spec.percent)));
       }
       marks.push(svg("path", { class: "axis", d: `M${box.left} ${box.top}V${box.bottom}H${box.right}` }));
-      marks.push(svg("text", { class: "strong", transform: `translate(13 ${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, view().yLabel));
+      marks.push(svg("text", { class: "strong", transform: `translate(13 ${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, view().y_label));
       const bands = shownBands();
       for (const role of ["bounds", "interval"]) {
         marks.push(...bands.filter((band) => band.role === role).map(drawBand));
@@ -300,7 +300,7 @@
         const [first, last] = [known[0], known[known.length - 1]];
         return `${one.name}: ${shown(first[0], spec.percent)} at ${view().labels[first[1]]}, ${shown(last[0], spec.percent)} at ${view().labels[last[1]]}`;
       });
-      return `${view().yLabel} against ${spec.xLabel}. ${curves.join("; ")}`;
+      return `${view().y_label} against ${spec.x_label}. ${curves.join("; ")}`;
     }
     function cursorMarks(box) {
       const x = middle(state.cursor);
@@ -389,7 +389,7 @@
       })));
     }
     parts.controls.append(
-      toggle(`logarithmic ${spec.xLabel.replace("scored items a user", "cost")}`, state.logX, set((on) => { state.logX = on; })),
+      toggle(`logarithmic ${spec.x_label.replace("scores in total", "cost")}`, state.logX, set((on) => { state.logX = on; })),
       toggle("logarithmic height", state.logY, set((on) => { state.logY = on; })),
     );
     drawKeys();
@@ -444,7 +444,7 @@
       const x = scale(...limits(), Math.max(left, 40), width - 16, false);
       geometry = { x };
       const marks = [];
-      axis(marks, x, bottom, spec.xLabel, TOP, false);
+      axis(marks, x, bottom, spec.x_label, TOP, false);
       marks.push(svg("path", { class: "axis", d: `M${px(x.start)} ${bottom}H${px(x.stop)}` }));
       if (spec.zero) marks.push(svg("path", { class: "zero", d: `M${px(x.at(0))} ${TOP}V${bottom}` }));
       rows().forEach((row, i) => marks.push(...drawRow(row, i, x, width)));

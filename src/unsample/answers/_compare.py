@@ -1,0 +1,306 @@
+"""`compare`: which model is truly better, how sure that is, and when it cannot be told.
+
+Two errors stand between sampled ranks and the true difference of two models. One is chance: other
+users, other sampled items. It shrinks with more users, and more so when both models were asked
+about the same users. The other is what a sample cannot see: the two models may spread their top
+ranks differently. The verdict allows for both. Beside it stands what chance alone would say, which
+is the answer if sampling misleads about both models alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import metrics as _metrics
+from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
+from unsample.answers._comparison import ALL, BEST, Comparison, listed_briefly
+from unsample.answers._duels import CORRECTIONS, Duels, Model, Rows, corrected
+from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
+from unsample.answers._evaluate import Evaluation
+from unsample.answers._result import DEFAULT_LEVEL, Estimates, find_metric
+from unsample.errors import DesignError, InputError
+from unsample.estimators import Estimator
+from unsample.evidence import RankCounts, Targets
+from unsample.metrics import Metric
+from unsample.tables import is_frame, read_targets
+
+#: More models than this are compared with the best alone, unless all pairs are asked for.
+_MOST_MODELS_BY_DEFAULT = 100
+#: The pairs of more models than this are too many to compute, keep or read.
+_MOST_MODELS_IN_PAIRS = 1_000
+
+
+def compare(
+    models: Any,
+    *,
+    items: npt.ArrayLike | None = None,
+    sampled: npt.ArrayLike | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator = DEFAULT_METHOD,
+    weights: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    by: str | None = None,
+    replacement: bool = True,
+    candidates: str | None = None,
+    level: float = DEFAULT_LEVEL,
+    correction: str = "holm",
+    against: str | None = None,
+    paired: bool | None = None,
+    rng: Seed = 0,
+) -> Comparison:
+    """Compare two or more models by their sampled ranks.
+
+    Parameters
+    ----------
+    models
+        For each name the ranks of its targets, as in `unsample.estimate`; or `Targets` or a data
+        frame, which know their users; or `RankCounts`, which cannot be paired; or what
+        `unsample.evaluate` returned for them (``metrics`` are then those it was asked for). Or one
+        data frame of all models, with ``by``.
+    items, sampled, metrics, method, weights, replacement, candidates
+        As in `unsample.estimate`, the same for all models.
+    users
+        Whose target each rank is: one sequence for all models, or one for each name. Models that
+        were asked about the same users in another order are brought into the same order. Without
+        users, ranks that have an index (a pandas Series) are matched by its labels, others by
+        their position.
+    by
+        The column that names the model, where ``models`` is one data frame.
+    level
+        The chance that the verdicts of a metric are all right, and the level of the intervals.
+    correction
+        ``"holm"``, ``"bonferroni"`` or ``"none"``, over the pairs of models on one metric.
+    against
+        Which pairs: ``"all"``; the name of a model chosen beforehand, to compare every other one
+        with it; or ``"best"``, to compare the highest estimate of each metric with every other
+        one (the correction is then that for all pairs, because the data chose it). By default all
+        pairs of up to 100 models, and ``"best"`` for more of them.
+    paired
+        Whether to take differences user by user: None where users match, True to insist.
+    rng
+        Seed or Generator behind the chances of being the best.
+
+    >>> ranks = {"A": [1, 2, 2, 9] * 50, "B": [1, 2, 3, 20] * 50}
+    >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
+    True
+    """
+    given = _Given(items, sampled, weights, users, replacement)
+    if by is not None:
+        models = given.read(models, by)
+    if not isinstance(models, Mapping) or len(models) < 2:
+        got = f"{len(models)}" if isinstance(models, Mapping) else type(models).__name__
+        hint = "; name the column of the model with by" if is_frame(models) else ""
+        raise InputError(f"models must map at least two names to their ranks, got {got}{hint}")
+    level = check_level(level)
+    check_choice("correction", correction, CORRECTIONS)
+    wanted = _metrics.parse_all(metrics)
+    notes: list[str] = []
+    against = _chosen_pairs(against, list(models), notes)
+    loaded = [given.model(name, ranks) for name, ranks in models.items()]
+    _check_same_catalogue(loaded)
+    unmatched = "they are not to be" if paired is False else _why_unmatched(loaded)
+    if unmatched and paired:
+        raise InputError(f"paired needs the same users for every model, got {unmatched}")
+    if not unmatched:
+        loaded = _in_one_order(loaded)
+    estimates: dict[str, Estimates] = {}
+    for model in loaded:
+        found = model.estimates
+        if found is None:
+            found = estimate_counts(
+                model.counts, metrics=wanted, method=method, candidates=candidates, errors="delta"
+            )
+            notes.extend(found.warnings)
+        else:
+            _check_evaluated(model, found, wanted)
+        estimates[model.name] = found
+    if unmatched and paired is None:
+        notes.append(
+            f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
+        )
+    duels = Duels(loaded, estimates, not unmatched, level, against)
+    differences, standings = [], []
+    for metric in wanted:
+        pairs = corrected(duels.differences(metric), correction, level, duels.family)
+        differences += pairs
+        standings += duels.standings(metric, pairs, as_rng(rng))
+    return Comparison(
+        wanted,
+        estimates,
+        tuple(standings),
+        tuple(differences),
+        not unmatched,
+        level,
+        correction,
+        tuple(dict.fromkeys(notes)),
+        against,
+    )
+
+
+def _chosen_pairs(against: str | None, names: list[str], notes: list[str]) -> str:
+    """Return ``against`` as it is used, with a note where the number of models decided it."""
+    count = len(names)
+    if against is None:
+        if count <= _MOST_MODELS_BY_DEFAULT:
+            return ALL
+        notes.append(
+            f"{count:,} models have {count * (count - 1) // 2:,} pairs: on each metric only the "
+            'highest estimate is compared with every other model (against="best")'
+        )
+        return BEST
+    if against in {ALL, BEST} and against in names:
+        raise InputError(
+            f"against={against!r} must not be the name of a model too, for it has a meaning of its "
+            "own; rename the model"
+        )
+    if against not in (ALL, BEST, *names):
+        near = suggest(str(against), (ALL, BEST, *names))
+        raise InputError(
+            f"against must be 'all', 'best' or the name of a model, got {against!r}"
+            + (f"; {near}" if near else "")
+        )
+    if against == ALL and count > _MOST_MODELS_IN_PAIRS:
+        raise InputError(
+            f"against must be 'best' or the name of a model for more than {_MOST_MODELS_IN_PAIRS:,}"
+            f" models, got 'all' for {count:,}, which have {count * (count - 1) // 2:,} pairs"
+        )
+    return against
+
+
+# -- what is given for each model -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What is said of all models at once."""
+
+    items: npt.ArrayLike | None
+    sampled: npt.ArrayLike | None
+    weights: npt.ArrayLike | None
+    users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None
+    replacement: bool
+
+    def model(self, name: str, given: Any) -> Model:
+        """Bring what is given for a model into one form."""
+        if isinstance(given, RankCounts):
+            return Model(name, given)
+        if isinstance(given, Evaluation):
+            return Model(name, given.counts, _rows(given), given)
+        if isinstance(given, Estimates):
+            raise InputError(f"{name} must be ranks or an evaluation, got estimates; give counts")
+        if is_frame(given):
+            read = read_targets(
+                given, items=self.items, sampled=self.sampled, replacement=self.replacement
+            )
+            return self.model(name, read[""])
+        labels = None
+        if not isinstance(given, Targets):
+            users = self._users_of(name)
+            labels = _labels(given) if users is None else None
+            given = self._targets(name, given, users)
+        return Model(name, given.counts, replace(_rows(given), labels=labels))
+
+    def read(self, frame: Any, by: str | None = None) -> dict[str, Targets]:
+        """Read the targets of one model, or of all of them, from a table."""
+        options: dict[str, Any] = {"items": self.items, "sampled": self.sampled}
+        return read_targets(frame, by=by, **options, replacement=self.replacement)
+
+    def _targets(self, name: str, ranks: Any, users: npt.ArrayLike | None) -> Targets:
+        if self.items is None or self.sampled is None:
+            raise DesignError("items and sampled must be given with ranks, got None")
+        array = as_integer_array(f"ranks of {name}", ranks).astype(np.int64)
+        return Targets(array, self.items, self.sampled, self.weights, users, self.replacement)
+
+    def _users_of(self, name: str) -> npt.ArrayLike | None:
+        if not isinstance(self.users, Mapping):
+            return self.users
+        if name not in self.users:
+            raise InputError(f"users must hold the users of every model, got none for {name}")
+        return self.users[name]
+
+
+def _labels(ranks: Any) -> npt.NDArray[Any] | None:
+    """Return the labels of ranks that have an index, as a pandas Series has."""
+    index = getattr(ranks, "index", None)
+    return None if index is None or callable(index) else np.asarray(index)
+
+
+def _rows(given: Targets | Evaluation) -> Rows:
+    size = len(given.ranks)
+    return Rows(
+        np.asarray(given.ranks, dtype=np.int64),
+        np.broadcast_to(np.asarray(given.sampled, dtype=np.int64), (size,)),
+        np.ones(size) if given.weights is None else np.asarray(given.weights, dtype=np.float64),
+        None if given.users is None else np.asarray(given.users),
+    )
+
+
+def _check_evaluated(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:
+    """Refuse an evaluation that does not hold what is asked for."""
+    missing = [metric.name for metric in metrics if find_metric(metric, found.metrics) is None]
+    if missing:
+        raise InputError(
+            f"metrics must be ones that {model.name} was evaluated for ({', '.join(found)}), got "
+            f"{', '.join(missing)}; evaluate it for these too"
+        )
+    varies = found.certainty is not None and np.ptp(model.targets.ranks) > 0
+    if varies and any(math.isnan(entry.standard_error) for entry in found.entries):
+        raise InputError(
+            f"{model.name} must have been evaluated with resamples > 0 to be compared, got an "
+            "evaluation without standard errors"
+        )
+
+
+def _check_same_catalogue(models: list[Model]) -> None:
+    sizes = {model.name: model.counts.largest_catalogue for model in models}
+    if len(set(sizes.values())) > 1:
+        listed = listed_briefly([f"{name} {size:,}" for name, size in sizes.items()])
+        raise DesignError(
+            f"models must be ranked in one catalogue to be compared, got {listed}; metrics@K of "
+            "different catalogues mean different things"
+        )
+
+
+def _why_unmatched(models: list[Model]) -> str:
+    """Return why targets cannot be paired, or nothing where they can."""
+    for model in models:
+        if model.rows is None:
+            return f"RankCounts for {model.name}, which do not know users"
+        if model.counts.stop is not None:
+            return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
+    first = models[0]
+    for model in models[1:]:
+        rows, others = first.targets, model.targets
+        if len(others.ranks) != len(rows.ranks):
+            sizes = f"{len(rows.ranks):,}", f"{len(others.ranks):,}"
+            return f"{sizes[0]} targets of {first.name} and {sizes[1]} of {model.name}"
+        if (others.users is None) != (rows.users is None):
+            return f"users for only one of {first.name} and {model.name}"
+        key, other_key = rows.key, others.key
+        if key is None or other_key is None:
+            continue
+        missing = np.setdiff1d(key, other_key)
+        if len(missing) or not np.array_equal(np.sort(key), np.sort(other_key)):
+            example = f", such as {missing[0]}" if len(missing) else ""
+            kind = "users" if rows.users is not None else "labels in the index"
+            return f"{kind} of {first.name} that {model.name} does not have{example}"
+    return ""
+
+
+def _in_one_order(models: list[Model]) -> list[Model]:
+    """Return the models with their targets in the order of their users, or else of their labels."""
+    if any(model.targets.key is None for model in models):
+        return models
+    rows = [model.targets.sorted() for model in models]
+    # All have the same users: one array of them is enough for any number of models.
+    users = rows[0].users
+    return [
+        replace(model, rows=replace(targets, users=users))
+        for model, targets in zip(models, rows, strict=True)
+    ]

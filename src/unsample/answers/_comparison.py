@@ -1,0 +1,253 @@
+"""What a comparison returns: differences, standings, and the verdicts in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from unsample.answers._result import Estimates, Result, find_metric
+from unsample.metrics import Metric
+
+#: Which pairs are compared, if not those with one model: all, or the highest estimate with each.
+ALL, BEST = "all", "best"
+#: Longer lists of names are cut short in sentences, and longer tables where people read them.
+_MOST_NAMES = 20
+_MOST_ROWS = 50
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of model ``a`` minus that of model ``b``."""
+
+    metric: str
+    a: str
+    b: str
+    value: float
+    low: float
+    high: float
+    #: The chance that ``a`` is truly better lies between these; what separates them is not chance.
+    least: float
+    most: float
+    #: The chance that ``a`` is better if sampling misleads about both models alike.
+    if_alike: float
+    #: How surprising the data are if the verdict is wrong, corrected for the number of pairs.
+    p_value: float
+    #: The better model, or None if that cannot be told.
+    winner: str | None
+
+    def reversed(self) -> Difference:
+        """Return ``b`` minus ``a``."""
+        return replace(
+            self,
+            a=self.b,
+            b=self.a,
+            value=-self.value,
+            low=-self.high,
+            high=-self.low,
+            least=1.0 - self.most,
+            most=1.0 - self.least,
+            if_alike=1.0 - self.if_alike,
+        )
+
+    def __str__(self) -> str:
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
+        facts = f"difference {self.value:+.4f}, [{self.low:+.4f}, {self.high:+.4f}], {p}"
+        if self.winner is not None:
+            loser = self.b if self.winner == self.a else self.a
+            return f"{self.winner} beats {loser} on {self.metric}: {facts}"
+        first = self if self.value >= 0 else self.reversed()
+        return (
+            f"{first.a} and {first.b} cannot be told apart on {self.metric}: {facts}; if sampling "
+            f"misleads about both alike, {first.a} is ahead with {_percent(first.if_alike)}"
+        )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One model's metric, and its chance of being the best of all."""
+
+    metric: str
+    model: str
+    value: float
+    low: float
+    high: float
+    least: float
+    most: float
+    if_alike: float
+    #: 1 for models that no other beats, 2 for those beaten by one of them, and so on.
+    place: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Result):
+    """Models side by side: their standings, all differences, and the verdicts in words."""
+
+    metrics: tuple[Metric, ...]
+    estimates: Mapping[str, Estimates]
+    standings: tuple[Standing, ...]
+    differences: tuple[Difference, ...]
+    #: Whether differences were taken user by user.
+    paired: bool
+    level: float
+    correction: str
+    warnings: tuple[str, ...] = ()
+    #: ``"all"`` pairs, ``"best"`` for the highest estimate with each other model, or a model.
+    against: str = ALL
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Return the models in the order given."""
+        return tuple(self.estimates)
+
+    def difference(self, a: str, b: str, metric: str | Metric) -> Difference:
+        """Return the difference of two models on a metric, ``a`` minus ``b``."""
+        name = self._metric_name(metric)
+        if (name, a, b) in self._by_pair:
+            return self._by_pair[name, a, b]
+        if (name, b, a) in self._by_pair:
+            return self._by_pair[name, b, a].reversed()
+        why = f"models: {listed_briefly(self.models)}"
+        if a != b and {a, b} <= self.estimates.keys():
+            why = f"pairs were taken against {self.against!r}"
+        raise KeyError(f"no difference of {a} and {b} on {name}; {why}")
+
+    def chance(self, a: str, b: str, metric: str | Metric) -> float:
+        """Return the chance that ``a`` is better than ``b`` if sampling misleads about both alike.
+
+        Without that assumption the chance is between ``least`` and ``most`` of `difference`.
+        """
+        return self.difference(a, b, metric).if_alike
+
+    def winner(self, metric: str | Metric) -> str | None:
+        """Return the model that beats every other on the metric, or None if none does."""
+        name = self._metric_name(metric)
+        won = Counter(pair.winner for pair in self.differences if pair.metric == name)
+        every = len(self.models) - 1
+        return next((model for model in won if model and won[model] == every), None)
+
+    @cached_property
+    def _by_pair(self) -> dict[tuple[str, str, str], Difference]:
+        return {(pair.metric, pair.a, pair.b): pair for pair in self.differences}
+
+    def _metric_name(self, metric: str | Metric) -> str:
+        """Return what the metric was called where it was asked for."""
+        found = find_metric(metric, self.metrics)
+        if found is None:
+            raise KeyError(
+                f"no comparison on {metric}; there are {', '.join(map(str, self.metrics))}"
+            )
+        return found.name
+
+    def excerpt(self) -> Comparison:
+        """Return what people are shown of very many models: on each metric the first 50.
+
+        Differences of many models are cut short as well, those between the highest estimates
+        come first. `to_frame` and `to_dict` hold everything.
+        """
+        if len(self.models) <= _MOST_ROWS:
+            return self
+        standings: list[Standing] = []
+        differences: list[Difference] = []
+        for metric in self.metrics:
+            rows = [row for row in self.standings if row.metric == metric.name]
+            height = {row.model: place for place, row in enumerate(rows)}
+            pairs = [pair for pair in self.differences if pair.metric == metric.name]
+            order = sorted(
+                range(len(pairs)), key=[height[p.a] + height[p.b] for p in pairs].__getitem__
+            )
+            standings += rows[:_MOST_ROWS]
+            differences += [pairs[place] for place in order[:_MOST_ROWS]]
+        shown = {row.model: self.estimates[row.model] for row in standings}
+        return replace(
+            self, estimates=shown, standings=tuple(standings), differences=tuple(differences)
+        )
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return the verdict on each metric as a person would write it in a paper."""
+        return tuple(self._sentence(metric.name) for metric in self.metrics)
+
+    def _sentence(self, metric: str) -> str:
+        if self.against not in {ALL, BEST}:
+            return self._sentence_about(self.against, metric)
+        rows = [row for row in self.standings if row.metric == metric]
+        best = self.winner(metric)
+        share = f"{self.level:.0%}"
+        if best is not None:
+            others = [row.model for row in rows if row.model != best]
+            pairs = (self.difference(best, other, metric) for other in others)
+            closest = min(pairs, key=lambda pair: pair.low)
+            return (
+                f"{best} has the highest full-catalogue {metric} ({self._corrected_by()}): it "
+                f"beats {listed_briefly(others)}, by at least {closest.low:.4f} ({share} interval "
+                "of the smallest difference, to "
+                f"{closest.b}: [{closest.low:.4f}, {closest.high:.4f}])."
+            )
+        leader = rows[0]
+        rivals = [row.model for row in rows[1:] if row.place == 1]
+        if leader.place > 1 or not rivals:
+            return f"No model can be called the best on {metric}."
+        return (
+            f"Which of {listed_briefly([leader.model, *rivals])} has the highest full-catalogue "
+            f"{metric} cannot be told from this sample at {share}; {leader.model} has the highest "
+            f"estimate ({leader.value:.4f}), and is the best with {_percent(leader.if_alike)} if "
+            "sampling misleads about all models alike."
+        )
+
+    def _sentence_about(self, baseline: str, metric: str) -> str:
+        """Return how the models stand to the one that all were compared with."""
+        pairs = [pair for pair in self.differences if pair.metric == metric]
+        better = [pair for pair in pairs if pair.winner == pair.b]
+        worse = sum(pair.winner == pair.a for pair in pairs)
+        text = (
+            f"Of {len(pairs):,} models, {len(better):,} have a higher full-catalogue {metric} than "
+            f"{baseline} and {worse:,} a lower one ({self._corrected_by()}); "
+            f"{len(pairs) - len(better) - worse:,} cannot be told apart from it."
+        )
+        if not better:
+            return text
+        ahead = min(better, key=lambda pair: pair.value)
+        return (
+            f"{text} The highest estimate of those that beat it is that of {ahead.b}: "
+            f"{-ahead.value:.4f} above, [{-ahead.high:.4f}, {-ahead.low:.4f}]."
+        )
+
+    def _corrected_by(self) -> str:
+        share = f"{self.level:.0%}"
+        return share if self.correction == "none" else f"{share}, {self.correction.title()}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for each difference."""
+        return [dict(vars(pair)) for pair in self.differences]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        return {
+            "models": list(self.models),
+            "paired": self.paired,
+            "level": self.level,
+            "correction": self.correction,
+            "against": self.against,
+            "standings": [dict(vars(row)) for row in self.standings],
+            "differences": self.rows(),
+            "sentences": list(self.sentences()),
+            "warnings": list(self.warnings),
+        }
+
+
+def listed_briefly(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence, cut short where there are very many."""
+    if len(names) == 1:
+        return names[0]
+    if len(names) > _MOST_NAMES:
+        rest = len(names) - _MOST_NAMES
+        return f"{', '.join(names[:_MOST_NAMES])} and {rest:,} others"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _percent(chance: float) -> str:
+    if chance > 0.995:
+        return "more than 99 %"
+    return f"{chance:.0%}".replace("%", " %")

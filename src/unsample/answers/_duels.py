@@ -1,0 +1,413 @@
+"""Pairs of models: the bounds of their differences, the chance behind them, and the verdicts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray
+from unsample.answers._comparison import ALL, BEST, Difference, Standing
+from unsample.answers._result import Estimate, Estimates
+from unsample.evidence import RankCounts
+from unsample.law import RankGrid, bin_weights
+from unsample.metrics import Metric
+
+#: How the chance of any wrong verdict among many is kept at 1 - level.
+CORRECTIONS = ("holm", "bonferroni", "none")
+#: Bounds that pass each other by less than this share of their error do so by rounding.
+_ROUNDING = 0.01
+#: Draws behind the chances of being the best of several models, and how many are made at once.
+_DRAWS, _DRAWS_AT_ONCE = 20_000, 1_000
+#: A model so many standard errors behind the highest estimate is the best in none of the draws.
+_HOPELESS = 8.0
+#: Drawn values nearer to each other than this share of their error are equal: rounding parts them.
+_SAME_DRAW = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The targets of a model one by one."""
+
+    ranks: IntArray
+    sampled: IntArray
+    weights: FloatArray
+    #: Whose target it is; None where each has a user of its own.
+    users: npt.NDArray[Any] | None = None
+    #: What to match targets by where users are not given; None to match them by position.
+    labels: npt.NDArray[Any] | None = None
+
+    @property
+    def key(self) -> npt.NDArray[Any] | None:
+        """Return what tells which targets of two models belong together."""
+        return self.labels if self.users is None else self.users
+
+    def sorted(self) -> Rows:
+        """Return the targets in the order of their keys."""
+        order = np.argsort(self.key, kind="stable")  # type: ignore[arg-type]
+        users = None if self.users is None else self.users[order]
+        return Rows(self.ranks[order], self.sampled[order], self.weights[order], users)
+
+    @property
+    def user_numbers(self) -> IntArray | None:
+        """Return a number for the user of each target, or None where each has its own."""
+        if self.users is None:
+            return None
+        _, where = np.unique(self.users, return_inverse=True)
+        return np.asarray(where.reshape(-1), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What is known of one model: counts for its estimates, targets for pairing where given."""
+
+    name: str
+    counts: RankCounts
+    rows: Rows | None = None
+    #: Made already, where the model comes from an evaluation.
+    estimates: Estimates | None = None
+
+    @property
+    def targets(self) -> Rows:
+        """Return the targets of a model that has them."""
+        assert self.rows is not None
+        return self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The least or the greatest value of a model's metric."""
+
+    expected: float
+    error: float
+    #: What each target adds to it; None where targets are not paired.
+    scores: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Entrant:
+    """One model on one metric, with what its duels are made of: computed once for all of them."""
+
+    model: Model
+    value: float
+    #: The standard error of the value.
+    error: float
+    #: What each target adds to the value, centred and of length one; None if not paired. Zeros
+    #: where nothing varies, which correlate with nothing.
+    direction: FloatArray | None
+    #: The least and the greatest value; None where targets are too few for such bounds.
+    sides: tuple[_Side, _Side] | None = None
+
+    def spread(self, other: _Entrant) -> float:
+        """Return the standard error of the difference of the two estimates."""
+        shared = 0.0
+        if self.direction is not None and other.direction is not None:
+            shared = float(self.direction @ other.direction)
+        variance = self.error**2 + other.error**2 - 2.0 * shared * self.error * other.error
+        return math.sqrt(max(variance, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Duels:
+    """Pairs of models: bounds of their differences, and the chance behind them.
+
+    ``against`` says which pairs: all of them; one model with every other; or, on each metric, the
+    highest estimate with every other. Only the first is quadratic in the number of models.
+    """
+
+    models: list[Model]
+    estimates: Mapping[str, Estimates]
+    paired: bool
+    level: float
+    against: str = ALL
+
+    @property
+    def family(self) -> int:
+        """Return among how many pairs a wrong verdict is guarded against.
+
+        Where the data choose one side of the pairs, they might have chosen any: all pairs count.
+        """
+        count = len(self.models)
+        return count * (count - 1) // 2 if self.against in {ALL, BEST} else count - 1
+
+    def differences(self, metric: Metric) -> list[Difference]:
+        """Return the difference of each pair, with p-values not yet corrected."""
+        span = self._span(metric)
+        return [self._difference(metric, *pair, span) for pair in self._pairs(metric)]
+
+    def _pairs(self, metric: Metric) -> Iterator[tuple[_Entrant, _Entrant]]:
+        everyone = (self._with_sides(metric, model) for model in self.models)
+        if self.against == ALL:
+            yield from itertools.combinations(everyone, 2)
+            return
+        named = [model for model in self.models if model.name == self.against]
+        chosen = self._leader(metric) if self.against == BEST else named[0]
+        first = self._with_sides(metric, chosen)
+        yield from ((first, other) for other in everyone if other.model is not chosen)
+
+    def _leader(self, metric: Metric) -> Model:
+        return max(self.models, key=lambda model: self.estimates[model.name][metric].value)
+
+    def _difference(self, metric: Metric, a: _Entrant, b: _Entrant, span: float) -> Difference:
+        from scipy.special import ndtr, ndtri
+
+        value = a.value - b.value
+        z = float(ndtri((1.0 + self.level) / 2.0))
+        spread = a.spread(b)
+        alike = float(ndtr(value / spread)) if spread > 0 else 0.5
+        bounds = self._bounds(a, b)
+        if bounds is None:
+            ends = self._exact_limits(metric, a.model, b.model)
+            # The limits hold for all pairs together, so that no correction can undo a verdict.
+            least, most = float(ends[0] > 0), 1.0 - float(ends[1] < 0)
+        else:
+            (low, low_error), (high, high_error) = bounds
+            least, most = float(ndtr(low / low_error)), float(ndtr(high / high_error))
+            most = max(least, most)
+            ends = max(low - z * low_error, -span), min(high + z * high_error, span)
+        # Two-sided: a verdict may fall either way.
+        p_value = min(1.0, 2.0 * min(1.0 - least, most))
+        names = a.model.name, b.model.name
+        return Difference(metric.name, *names, value, *ends, least, most, alike, p_value, None)
+
+    def _span(self, metric: Metric) -> float:
+        """Return the greatest difference that any two models could have."""
+        items = max(model.counts.largest_catalogue for model in self.models)
+        grid = RankGrid.build(items, cutoffs=[metric.cutoff(items)])
+        return float(np.ptp(bin_weights(metric, grid)))
+
+    def _bounds(
+        self, a: _Entrant, b: _Entrant
+    ) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """Return the least and the greatest difference, each with its standard error.
+
+        None where only limits that hold anyway can be trusted: few targets, or data that hardly fit
+        the shape. The two bounds are means of different scores, and then pass each other by more
+        than rounding.
+        """
+        if a.sides is None or b.sides is None:
+            return None
+        low, low_error = self._bound(a.sides[0], b.sides[1], a.model)
+        high, high_error = self._bound(a.sides[1], b.sides[0], a.model)
+        if low - high > _ROUNDING * min(low_error, high_error):
+            return None
+        return (min(low, high), low_error), (max(low, high), high_error)
+
+    def _bound(self, of_a: _Side, of_b: _Side, model: Model) -> tuple[float, float]:
+        """Return the least or greatest difference, and its standard error."""
+        error = 0.0
+        if of_a.scores is not None and of_b.scores is not None:
+            error = self._error_of_mean(of_a.scores - of_b.scores, model)
+        if error == 0.0:
+            # Differences that are all alike are no proof that there is no chance in them.
+            error = math.hypot(of_a.error, of_b.error)
+        return of_a.expected - of_b.expected, max(error, 1e-12)
+
+    def _exact_limits(self, metric: Metric, a: Model, b: Model) -> tuple[float, float]:
+        """Return limits of the difference that hold for any number of targets."""
+        # Each model takes half of the error; one verdict of several then takes its part of it.
+        level = 1.0 - (1.0 - self.level) / (2.0 * len(self.models) ** 2)
+        of_a, of_b = (self.estimates[each.name][metric].interval(level) for each in (a, b))
+        return of_a[0] - of_b[1], of_a[1] - of_b[0]
+
+    # -- one model --------------------------------------------------------------------------
+
+    def _entrant(self, metric: Metric, model: Model) -> _Entrant:
+        entry = self.estimates[model.name][metric]
+        direction = _direction(_influence(metric, entry, model)) if self.paired else None
+        return _Entrant(model, entry.value, self._error(metric, entry, model), direction)
+
+    def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
+        entrant = self._entrant(metric, model)
+        certainty = self.estimates[model.name].certainty
+        if certainty is not None and certainty.few:
+            return entrant
+        low, high = (self._side(metric, entrant, side) for side in (-1, 1))
+        return replace(entrant, sides=(low, high))
+
+    def _side(self, metric: Metric, entrant: _Entrant, side: int) -> _Side:
+        model, scores = entrant.model, None
+        certainty = self.estimates[model.name].certainty
+        if certainty is None:
+            # Of known ranks, least and greatest are the value itself.
+            if self.paired:
+                items = model.counts.largest_catalogue
+                scores = np.asarray(metric.weights(model.targets.ranks, items), dtype=np.float64)
+            return _Side(entrant.value, entrant.error, scores)
+        bound = certainty.affine_bound(metric, side, self.level)
+        if self.paired:
+            scores = bound.of_ranks(model.targets.ranks, model.targets.sampled)
+        return _Side(bound.expected, bound.standard_error(), scores)
+
+    def _error(self, metric: Metric, entry: Estimate, model: Model) -> float:
+        """Return the standard error of an estimate; of known ranks, that of their mean."""
+        if entry.certainty is None and model.rows is not None:
+            return self._error_of_mean(_influence(metric, entry, model), model)
+        return 0.0 if math.isnan(entry.standard_error) else entry.standard_error
+
+    def _error_of_mean(self, scores: FloatArray, model: Model) -> float:
+        """Return the standard error of a weighted mean over targets, users being independent."""
+        weights, total = model.targets.weights, model.targets.weights.sum()
+        deviations = weights * (scores - (weights @ scores) / total)
+        users = self._users if self.paired else model.targets.user_numbers
+        if users is not None:
+            deviations = np.bincount(users, deviations)
+        return float(np.sqrt((deviations**2).sum()) / total)
+
+    @cached_property
+    def _users(self) -> IntArray | None:
+        """Return the user of each target, the same for all models where targets are paired."""
+        return self.models[0].targets.user_numbers
+
+    # -- all models -------------------------------------------------------------------------
+
+    def standings(
+        self, metric: Metric, differences: list[Difference], rng: np.random.Generator
+    ) -> list[Standing]:
+        """Return the models from best to worst estimate, given the metric's differences."""
+        chances: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for pair in differences:
+            chances[pair.a].append((pair.least, pair.most))
+            chances[pair.b].append((1.0 - pair.most, 1.0 - pair.least))
+        alike = self._chances_of_being_best(metric, rng)
+        places = _places([model.name for model in self.models], differences)
+        rows = []
+        for model in self.models:
+            entry = self.estimates[model.name][metric]
+            duels = chances[model.name]
+            # At worst the chances of losing to each other model add up; of a model that did not
+            # meet all others, none can be promised.
+            least = max(0.0, 1.0 - sum(1.0 - least for least, _ in duels))
+            met_all = len(duels) == len(self.models) - 1
+            rows.append(
+                Standing(
+                    metric.name,
+                    model.name,
+                    entry.value,
+                    *entry.interval(self.level),
+                    least if met_all else 0.0,
+                    min(most for _, most in duels),
+                    alike.get(model.name, 0.0),
+                    places[model.name],
+                )
+            )
+        return sorted(rows, key=lambda row: -row.value)
+
+    def _chances_of_being_best(self, metric: Metric, rng: np.random.Generator) -> dict[str, float]:
+        """Return the chance of each model that has one, if sampling misleads about all alike."""
+        leader = self._entrant(metric, self._leader(metric))
+        hopeful = [
+            entrant
+            for entrant in (self._entrant(metric, model) for model in self.models)
+            if leader.value - entrant.value <= _HOPELESS * leader.spread(entrant)
+            or entrant.model is leader.model
+        ]
+        wins = _count_wins(hopeful, rng)
+        return {each.model.name: won / _DRAWS for each, won in zip(hopeful, wins, strict=True)}
+
+
+def _influence(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
+    """Return what each target adds to the estimate, up to a scale."""
+    rows = model.targets
+    if entry.error is not None:
+        return entry.error.of_ranks(rows.ranks, rows.sampled)
+    return np.asarray(metric.weights(rows.ranks, model.counts.largest_catalogue), dtype=np.float64)
+
+
+def _direction(influence: FloatArray) -> FloatArray:
+    centred = influence - influence.mean()
+    length = math.sqrt(float(centred @ centred))
+    return np.asarray(centred / length if length > 0 else np.zeros_like(centred))
+
+
+def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> list[float]:
+    """Draw all estimates anew, with their errors and correlations, and count who comes first.
+
+    Those that come first together share the win.
+    """
+    values = np.array([entrant.value for entrant in entrants])
+    scale = np.array([entrant.error for entrant in entrants])
+    root = _correlation_root(entrants)
+    wins = np.zeros(len(entrants))
+    for _ in range(_DRAWS // _DRAWS_AT_ONCE):
+        noise = rng.standard_normal((_DRAWS_AT_ONCE, root.shape[1]))
+        drawn = values + scale * (noise @ root.T)
+        first = drawn >= drawn.max(axis=1, keepdims=True) - _SAME_DRAW * scale.max()
+        wins += (first / first.sum(axis=1, keepdims=True)).sum(axis=0)
+    return [float(won) for won in wins]
+
+
+def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
+    """Return a matrix that times its transpose is the correlation of the estimates.
+
+    It has as many columns as there are models or targets, whichever are fewer.
+    """
+    if entrants[0].direction is None:
+        return np.eye(len(entrants))
+    directions = np.stack([each.direction for each in entrants if each.direction is not None])
+    alone = ~directions.any(axis=1)
+    if directions.shape[0] > directions.shape[1]:
+        return np.hstack([directions, np.eye(len(entrants))[:, alone]])
+    correlation = directions @ directions.T
+    correlation[alone, alone] = 1.0
+    powers, axes = np.linalg.eigh(correlation)
+    return np.asarray(axes * np.sqrt(np.maximum(powers, 0.0)))
+
+
+def corrected(
+    differences: list[Difference], correction: str, level: float, family: int | None = None
+) -> list[Difference]:
+    """Return the differences with corrected p-values and the verdicts that follow from them.
+
+    ``family`` is the number of pairs that might have been looked at; by default those given. Holm's
+    steps hold for a part of a family too: when the first true hypothesis is rejected, those before
+    it were false, so at most the rest of the family can be true.
+    """
+    count = len(differences) if family is None else family
+    order = sorted(range(len(differences)), key=lambda place: differences[place].p_value)
+    found = list(differences)
+    largest = 0.0
+    for position, place in enumerate(order):
+        pair = differences[place]
+        factor = {"holm": count - position, "bonferroni": count, "none": 1}[correction]
+        p_value = min(1.0, factor * pair.p_value)
+        if correction == "holm":
+            # Holm's values never fall along the order.
+            largest = p_value = max(largest, p_value)
+        better = pair.a if pair.least > 0.5 else pair.b
+        winner = better if p_value <= 1.0 - level else None
+        found[place] = replace(pair, p_value=p_value, winner=winner)
+    return found
+
+
+def _places(names: Iterable[str], differences: Iterable[Difference]) -> dict[str, int]:
+    """Return 1 for models that no other beats, 2 for those beaten by one of them, and so on.
+
+    Verdicts on pairs need not be transitive: models in a circle of them, and those whom they beat,
+    share the last place, which is never the first.
+    """
+    beaten_by = dict.fromkeys(names, 0)
+    beats: dict[str, list[str]] = defaultdict(list)
+    for pair in differences:
+        if pair.winner is not None:
+            loser = pair.b if pair.winner == pair.a else pair.a
+            beats[pair.winner].append(loser)
+            beaten_by[loser] += 1
+    places: dict[str, int] = {}
+    place, level = 1, [name for name, count in beaten_by.items() if count == 0]
+    while level:
+        places |= dict.fromkeys(level, place)
+        below = []
+        for loser in itertools.chain.from_iterable(beats[name] for name in level):
+            beaten_by[loser] -= 1
+            if beaten_by[loser] == 0:
+                below.append(loser)
+        place, level = place + 1, below
+    return dict.fromkeys(beaten_by, max(place, 2)) | places

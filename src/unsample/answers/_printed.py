@@ -1,0 +1,345 @@
+"""Numbers that a paper prints: what rounding hides of them, and whether ranks can have them all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from unsample import metrics as _metrics
+from unsample._checks import FloatArray, IntArray, check_integer
+from unsample.confidence import Certainty, MeanLimits, Shape, evidence_grid
+from unsample.errors import ContradictionError, InputError, MetricError, SolverError
+from unsample.evidence import RankCounts
+from unsample.law import Law
+from unsample.metrics import Metric
+
+#: A number with more digits than float64 has is still not known better than this.
+_FINEST = 1e-12
+_MOST_DECIMALS = 15
+_MOST_DIGITS = 300
+#: Numbers are compared with each other no finer than this.
+_FINEST_CLASH = 1e-6
+#: The share of a rounding interval that is given up at its ends.
+_TIE = 1e-4
+#: What scipy calls a linear program that is solved, and one that has no solution.
+_OPTIMAL, _INFEASIBLE = 0, 2
+#: Steps in which ranks are picked where not every rank is needed.
+_STEPS = 16
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A sampled metric as printed: its value is within ``half_unit`` of the true mean."""
+
+    metric: Metric
+    value: float
+    half_unit: float
+
+    @property
+    def name(self) -> str:
+        """Return the metric as it was named."""
+        return self.metric.name
+
+    @property
+    def low(self) -> float:
+        """Return the least number that is printed like this."""
+        return self.value - self.half_unit
+
+    @property
+    def high(self) -> float:
+        """Return the greatest number that is printed like this."""
+        return self.value + self.half_unit
+
+    def __str__(self) -> str:
+        decimals = max(0, round(-math.log10(2.0 * self.half_unit)))
+        return f"{self.name} = {self.value:.{min(decimals, _MOST_DECIMALS)}f}"
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def read_numbers(
+    values: Mapping[str, float | str | Decimal],
+    *,
+    sampled: int,
+    users: int,
+    decimals: int | None,
+    percent: bool,
+) -> tuple[Printed, ...]:
+    """Read metric names and printed values, refusing what no sampled evaluation prints."""
+    if not isinstance(values, Mapping) or not values:
+        raise InputError(
+            f'numbers must be a mapping such as {{"HR@1": 0.18, "HR@10": 0.69}}, got {values!r:.80}'
+        )
+    if decimals is not None:
+        decimals = check_integer("decimals", decimals, minimum=0, maximum=_MOST_DECIMALS)
+    unit = Decimal("0.01") if percent else Decimal(1)
+    exact = {name: _as_decimal(name, value) for name, value in values.items()}
+    # 0.40 arrives as 0.4 in a float: all floats have as many digits as the longest of them.
+    floats = {name for name, value in values.items() if not isinstance(value, str | Decimal)}
+    shared = max((_digits(exact[name]) for name in floats), default=0)
+    numbers: list[Printed] = []
+    for name, value in exact.items():
+        digits = shared if name in floats else _digits(value)
+        half = unit * Decimal(5).scaleb(-(digits if decimals is None else decimals) - 1)
+        metric = _sampled_metric(name, sampled)
+        number = Printed(metric, float(unit * value), max(float(half), _FINEST))
+        for other in numbers:
+            if other.metric.same_as(metric):
+                raise InputError(
+                    f"numbers must give each metric once, got {other.name} and {name}, which are "
+                    "the same"
+                )
+        _check_range(number, sampled, percent)
+        _check_users(number, users)
+        numbers.append(number)
+    return tuple(numbers)
+
+
+def _as_decimal(name: str, value: object) -> Decimal:
+    # The shortest text of a float is what was typed; its binary value has digits nobody printed.
+    try:
+        number = Decimal(str(value).strip())
+    except InvalidOperation as problem:
+        raise InputError(f"{name} must be a number as printed, got {value!r}") from problem
+    # Exponents beyond all floats are beyond decimal arithmetic too.
+    if isinstance(value, bool) or not number.is_finite() or abs(number.adjusted()) > _MOST_DIGITS:
+        raise InputError(f"{name} must be a finite number as printed, got {value!r}")
+    return number
+
+
+def _digits(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return max(0, -exponent)
+
+
+def _sampled_metric(name: str, sampled: int) -> Metric:
+    metric = _metrics.parse(name)
+    if metric.k is not None and metric.k > sampled:
+        raise MetricError(
+            f"K of {name} must be at most sampled = {sampled}, got {metric.k}; among "
+            f"{sampled + 1} items it says nothing more than {metric.label} without @K"
+        )
+    return metric
+
+
+def _check_range(number: Printed, sampled: int, percent: bool) -> None:
+    """Refuse a value that no rank has: metrics of one target are between 0 and 1."""
+    weights = number.metric.weights(np.arange(1, sampled + 2), sampled + 1)
+    least, most = float(weights.min()), float(weights.max())
+    if number.high > least and number.low < most:
+        return
+    hint = "; is it a percentage? then say so (percent=True, --percent)"
+    per_cent = not percent and 1.0 < number.value <= 100.0
+    raise InputError(
+        f"{number.name} must be between {least:g} and {most:g}, got {number.value:g}"
+        + (hint if per_cent else "")
+    )
+
+
+def _check_users(number: Printed, users: int) -> None:
+    """Refuse a hit rate that so few users cannot have: it is a whole number of hits over users."""
+    if number.metric.family is not _metrics.Recall:
+        return
+    slack = 1e-9
+    first = math.ceil(number.low * users - slack)
+    if first > number.high * users + slack:
+        below, above = (first - 1) / users, first / users
+        raise ContradictionError(
+            f"{number} must be a number of hits over users = {users}, and none is printed like "
+            f"that: the nearest are {below:.4g} and {above:.4g}; check users, or decimals",
+            (number.name,),
+        )
+
+
+# -- what they say of ranks -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """The numbers of a paper and the evaluation they come from.
+
+    They tell the sampled ranks up to the largest K apart, and not those beyond: each rank up to
+    there is a group of its own, and all further ones are the last group.
+    """
+
+    law: Law
+    users: int
+    numbers: tuple[Printed, ...]
+
+    @cached_property
+    def low(self) -> IntArray:
+        """Return the first rank of each group."""
+        last = max(number.metric.cutoff(self.law.n) for number in self.numbers)
+        return np.arange(1, min(last + 1, self.law.n) + 1)
+
+    @cached_property
+    def high(self) -> IntArray:
+        """Return the last rank of each group."""
+        return np.append(self.low[1:] - 1, self.law.n)
+
+    @cached_property
+    def features(self) -> FloatArray:
+        """Return the weights of the printed metrics (rows) at the ranks of each group."""
+        # In the last group, of several ranks, every metric with a K is zero.
+        return np.stack([number.metric.weights(self.low, self.law.n) for number in self.numbers])
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """Return the printed values."""
+        return np.array([number.value for number in self.numbers])
+
+    @property
+    def half_units(self) -> FloatArray:
+        """Return how far each mean may be from what is printed."""
+        return np.array([number.half_unit for number in self.numbers])
+
+    @cached_property
+    def first_cut(self) -> int:
+        """Return the last of the first ranks that no number tells apart: 10 where all is HR@10."""
+        changes = np.diff(self.features, axis=1).any(axis=0)
+        return int(np.argmax(changes)) + 1 if changes.any() else self.law.n
+
+    @property
+    def smallest_k(self) -> float:
+        """Return the K from which on the numbers can tell ranks up to K from those below.
+
+        For numbers that tell rank 1 apart that is `unsample.confidence.is_resolved`: one sampled
+        item falls into the top K. Numbers that see no rank above the tenth need ten of them.
+        """
+        return self.first_cut * self.law.blind_rank - 1e-9
+
+    def nudged_means(self) -> FloatArray:
+        """Return the means with one target more, one row for each of some groups in turn.
+
+        They lie on both sides of every K, and further ones in growing steps.
+        """
+        groups = len(self.low)
+        steps = np.geomspace(1, groups, min(groups, _STEPS)).astype(np.int64)
+        ends = [number.metric.cutoff(self.law.n) for number in self.numbers]
+        wanted = np.concatenate([steps, ends, np.add(ends, 1)])
+        chosen = np.unique(wanted[wanted <= groups]) - 1
+        rows = (self.means * self.users + self.features.T[chosen]) / (self.users + 1.0)
+        return np.asarray(rows)
+
+    @cached_property
+    def counts(self) -> RankCounts:
+        """Return the targets between the K of the hit rates, whole numbers of them."""
+        hits = {n.metric.k: n.value for n in self.numbers if n.metric.family is _metrics.Recall}
+        ends = sorted(k for k in hits if k is not None)
+        # Rounding can turn two equal hit rates round; a share never falls as K grows.
+        shares = np.maximum.accumulate(np.clip([hits[k] for k in ends], 0.0, 1.0))
+        below = np.rint(np.append(shares, 1.0) * self.users).astype(np.int64)
+        edges = np.array([0, *ends, self.law.n])
+        return RankCounts.from_ranges(
+            edges[:-1] + 1, edges[1:], np.diff(below, prepend=0), self.law
+        )
+
+    def refined_counts(self, histogram: FloatArray) -> RankCounts:
+        """Return counts of every group of ranks, in these shares."""
+        weight = histogram * self.users
+        return RankCounts(
+            sampled=np.full(len(weight), self.law.sampled),
+            items=np.full(len(weight), self.law.items),
+            low=self.low,
+            high=self.high,
+            count=np.rint(weight).astype(np.int64),
+            weight=weight,
+            weight_squared=weight,
+            replacement=self.law.replacement,
+        )
+
+    def certainty(
+        self,
+        histogram: FloatArray,
+        cutoffs: Iterable[int],
+        shape: Shape,
+        rows: Sequence[int] | None = None,
+    ) -> Certainty:
+        """Return what the numbers, or a few ``rows`` of them, say of metrics at the ``cutoffs``.
+
+        ``histogram`` is a likely one behind the numbers: it tells how much their mean varies.
+        """
+        grid = evidence_grid(self.counts, sorted(set(cutoffs)))
+        kept = list(range(len(self.numbers)) if rows is None else rows)
+        evidence = MeanLimits(
+            sampled=self.law.sampled,
+            ends=self.high[:-1],
+            observed=histogram,
+            expected=self.law.matrix(self.low, self.high, grid),
+            targets=float(self.users),
+            features=self.features[kept],
+            low=(self.means - self.half_units)[kept],
+            high=(self.means + self.half_units)[kept],
+        )
+        return Certainty(self.counts, grid, (evidence,), shape)
+
+    # -- contradictions ---------------------------------------------------------------------
+
+    def check_consistent(self) -> None:
+        """Refuse numbers that no histogram of sampled ranks has, naming the fewest that clash."""
+        clash = self.fewest(lambda rows: self._least(rows, None) is not None)
+        if not clash:
+            return
+        *others, last = clash
+        weights, number = self.features[last], self.numbers[last]
+        least, most = self._least(others, weights), self._least(others, -weights)
+        assert least is not None
+        assert most is not None
+        given = " and ".join(str(self.numbers[row]) for row in others)
+        raise ContradictionError(
+            f"{given} and {number} contradict each other: with {given}, {number.name} must be in "
+            f"{_outward(least, number, -1)} .. {_outward(-most, number, 1)} "
+            f"for ranks among {self.law.n} items; check sampled, and the numbers",
+            tuple(self.numbers[row].name for row in clash),
+        )
+
+    def fewest(self, possible: Callable[[Sequence[int]], bool]) -> tuple[int, ...]:
+        """Return which numbers, and no fewer, are not possible together; none if all are."""
+        every = tuple(range(len(self.numbers)))
+        if possible(every):
+            return ()
+        for size in range(1, len(every)):
+            for rows in combinations(every, size):
+                if not possible(rows):
+                    return rows
+        return every
+
+    def _least(self, rows: Sequence[int], weights: FloatArray | None) -> float | None:
+        """Return the least mean weight over histograms with these numbers; None without any."""
+        from scipy.optimize import linprog
+
+        # In half units of the last digit, so that the solver's tolerance is small beside them. A
+        # tie is rounded one way only: the very ends of a rounding interval belong to one side.
+        kept = list(rows)
+        scale = np.maximum(self.half_units[kept], _FINEST_CLASH)
+        value = self.means[kept] / scale
+        half = self.half_units[kept] * (1.0 - _TIE) / scale
+        features = self.features[kept] / scale[:, None]
+        result = linprog(
+            np.zeros(len(self.low)) if weights is None else weights,
+            A_ub=np.concatenate([features, -features]),
+            b_ub=np.concatenate([value + half, half - value]),
+            A_eq=np.ones((1, len(self.low))),
+            b_eq=[1.0],
+            method="highs",
+        )
+        if result.status == _OPTIMAL:
+            return result.fun
+        if result.status == _INFEASIBLE:
+            return None
+        raise SolverError(f"the linear program of a contradiction was not solved: {result.message}")
+
+
+def _outward(value: float, number: Printed, side: int) -> str:
+    """Return a limit with one digit more than was printed, rounded so that nothing is lost."""
+    unit = number.half_unit / 5.0
+    steps = np.floor(value / unit + 1e-6) if side < 0 else np.ceil(value / unit - 1e-6)
+    return f"{max(float(steps) * unit, 0.0):.6g}"

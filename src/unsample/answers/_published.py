@@ -1,0 +1,313 @@
+r"""`published`: full-catalogue estimates from the numbers of a paper.
+
+The histogram h of sampled ranks that nobody printed is found together with P(R), called pi:
+
+.. math:: \min_{h, \pi \in \Delta} KL(h \,\|\, A\pi)
+          + \sum_j \frac{((F h)_j - m_j)^2}{2 \sigma_j^2}
+
+A holds P(sampled rank | bin), F the functions whose means m are printed. The second term asks h to
+have these means; sigma is so small that it does, to far less than the rounding, unless no histogram
+has exactly these means.
+
+For fixed pi the best h is an exponential tilt of A pi, found on its dual; for fixed h one EM step
+lowers the divergence. Both steps lower a jointly convex objective, and as alternating projections
+they converge to its minimum (Csiszar and Tusnady 1984). Where only hit rates are printed, the tilt
+is constant on the ranges between their K, and a step is exactly the EM step of `mle` on ranges. So
+the same 100 steps are taken from the same start, and mean the same regularisation.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import FloatArray, check_integer
+from unsample.answers._estimate import (
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    Question,
+    clipping_notes,
+    resolution_notes,
+)
+from unsample.answers._printed import Paper, Printed, read_numbers
+from unsample.answers._result import Estimates, Variation
+from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
+from unsample.errors import RefutedWarning, UnsampleWarning
+from unsample.estimators import Estimator, Observed
+from unsample.law import Law
+from unsample.metrics import Metric
+
+#: Means are fitted no closer than this, however many digits are printed.
+_SHARPEST = 1e-6
+#: EM steps, as many as the default of the estimator `mle`.
+_EM_STEPS = 100
+_NEWTON_STEPS = 60
+_TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Published(Estimates):
+    """Estimates from printed numbers: as `Estimates`, with the ``paper`` they come from.
+
+    ``counts`` hold only what the hit rates among them tell: how many ranks lie between their K.
+    """
+
+    paper: Paper | None = None
+
+    @property
+    def numbers(self) -> tuple[Printed, ...]:
+        """Return the numbers, with what rounding hides of them."""
+        return () if self.paper is None else self.paper.numbers
+
+    def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
+        """Return `certainty` prepared for metrics@K at other K."""
+        assert self.paper is not None
+        assert self.certainty is not None
+        (evidence,) = self.certainty.evidence
+        return self.paper.certainty(evidence.observed, cutoffs, self.certainty.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints: the keys of `Estimates.to_dict`, and ``published``."""
+        printed = [
+            {"metric": number.name, "value": number.value, "low": number.low, "high": number.high}
+            for number in self.numbers
+        ]
+        return super().to_dict() | {"published": printed}
+
+
+def published(
+    numbers: Mapping[str, float | str | Decimal],
+    *,
+    items: int,
+    sampled: int,
+    users: int,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    candidates: str | None = None,
+    shape: str | Shape | None = None,
+    method: str | Estimator = DEFAULT_METHOD,
+    replacement: bool = True,
+    decimals: int | None = None,
+    percent: bool = False,
+) -> Published:
+    """Estimate full-catalogue metrics from the sampled metrics that a paper prints.
+
+    Parameters
+    ----------
+    numbers
+        Sampled metrics and their printed values, such as ``{"HR@1": 0.18, "NDCG@10": 0.40}``. Any
+        metric of `unsample.metrics` will do; without ``@K`` it looks at all ``sampled + 1`` items.
+    items
+        The number of candidates in a full ranking, the target included. Where seen items were
+        left out it differs by user: take the mean.
+    sampled
+        The number of items each target was ranked against (99, not 100).
+    users
+        The number of targets that the printed means are taken over.
+    metrics
+        Full-catalogue metrics to estimate.
+    candidates, shape
+        What the intervals may assume; as in `unsample.estimate`.
+    method
+        An estimator, as in `unsample.estimate`. It is given the histogram of sampled ranks that
+        has the printed means and is nearest to one that an EM fit explains.
+    replacement
+        Whether the same item may be sampled twice for a target.
+    decimals
+        How many decimals are printed. By default text and `Decimal` keep their own, and floats,
+        which cannot end in a zero, all have as many as the longest of them.
+    percent
+        Whether the values are percentages (decimals then count those of the percentage).
+
+    Raises
+    ------
+    ContradictionError
+        If no ranks have all these numbers; it names the fewest that clash.
+
+    >>> paper = {"HR@1": 0.18, "HR@10": 0.69, "NDCG@10": 0.40}
+    >>> result = published(paper, items=3706, sampled=99, users=6040, metrics="Recall@50")
+    >>> low, high = result["Recall@50"].interval()
+    >>> low < result["Recall@50"].value < high
+    True
+    """
+    law = Law(items, sampled, replacement)
+    users = check_integer("users", users, minimum=1, hint="the targets the means are taken over")
+    printed = read_numbers(
+        numbers, sampled=law.sampled, users=users, decimals=decimals, percent=percent
+    )
+    question = Question.parse(metrics, method, candidates, shape)
+    (estimator,) = question.methods
+    paper = Paper(law, users, printed)
+    paper.check_consistent()
+    cutoffs = question.cutoffs(law.items)
+    observed, nudges = _observed(paper, question)
+    fit = estimator.evaluate(observed, question.metrics)
+    values = _values_when_nudged(paper, fit.smooth_values, nudges, observed)
+    histogram = observed.shares[0]
+    certainty = paper.certainty(histogram, cutoffs, question.shape)
+    hidden = [m.name for m in question.metrics if m.cutoff(law.items) < paper.smallest_k]
+    result = question.answer(
+        Published,
+        paper.counts,
+        {str(estimator): fit},
+        certainty,
+        {str(estimator): Variation(values[:0], tuple(sampling_errors(values, observed)))},
+        hidden,
+        (
+            *resolution_notes(hidden, _why_unresolved(paper)),
+            *clipping_notes({str(estimator): fit}, question.metrics),
+            *_refutation_notes(certainty, paper, histogram, cutoffs),
+        ),
+        paper=paper,
+    )
+    for note in result.notes:
+        warnings.warn(note, stacklevel=2)
+    return result
+
+
+def _why_unresolved(paper: Paper) -> str:
+    why = "fewer than one sampled item falls into the top K on average"
+    if paper.first_cut > 1:
+        why = f"the numbers do not tell the sampled ranks 1 to {paper.first_cut} apart"
+    smallest = math.ceil(paper.smallest_k)
+    resolved = f"K >= {smallest}" if smallest <= paper.law.items else "no K"
+    return (
+        f"{why}, so the value rests on the method's assumption about the top ranks; such numbers "
+        f"resolve {resolved}"
+    )
+
+
+def _refutation_notes(
+    certainty: Certainty, paper: Paper, histogram: FloatArray, cutoffs: list[int]
+) -> list[UnsampleWarning]:
+    """Say which numbers clash, if not with each other then with what is assumed or stated."""
+    if certainty.fits():
+        return []
+    used = certainty.shape_in_use()
+    shape = certainty.shape if used is not None else SHAPES["none"]
+    rows = paper.fewest(lambda some: paper.certainty(histogram, cutoffs, shape, some).fits())
+    named = " and ".join(str(paper.numbers[row]) for row in rows)
+    text = (
+        f"{named} refute the assumption {certainty.shape}; "
+        "the intervals are the bounds that assume nothing"
+    )
+    if used is None:
+        text = (
+            f"no distribution of global ranks gives {named} but for chance: items, sampled, users, "
+            "or how items were drawn or ties broken is not as stated, and no estimate can be "
+            "trusted"
+        )
+    return [RefutedWarning(text)]
+
+
+# -- the histogram behind the numbers -------------------------------------------------------------
+
+
+def _observed(paper: Paper, question: Question) -> tuple[Observed, FloatArray]:
+    """Return the histogram behind the numbers, and those with one target more at some ranks.
+
+    Beside them stand the changes of the means that such a target makes.
+    """
+    prepared = Observed.prepare(
+        paper.refined_counts(np.ones(len(paper.low))),
+        cutoffs=question.cutoffs(paper.law.items),
+        candidates=question.usual_candidates,
+    )
+    nudged_means = paper.nudged_means()
+    histograms, _ = fit_to_means(
+        prepared.likelihood,
+        paper.features,
+        np.concatenate([paper.means[None], nudged_means]),
+        np.maximum(paper.half_units / math.sqrt(3.0), _SHARPEST),
+        start=prepared.widths,
+    )
+    counts = paper.refined_counts(histograms[0])
+    return replace(prepared, counts=counts, shares=histograms), nudged_means - paper.means
+
+
+def _values_when_nudged(
+    paper: Paper, values: FloatArray, nudges: FloatArray, observed: Observed
+) -> FloatArray:
+    """Return the values as fitted, then those for the weights of `nudged`.
+
+    They depend on the histogram through the means alone, and on a small change of these all but
+    linearly: what one target more does at some ranks tells the rest.
+    """
+    counts = observed.counts
+    slope = np.linalg.lstsq(nudges, values[1:] - values[0], rcond=1e-9)[0]
+    weights = np.concatenate([counts.weight[None], nudged(counts)])
+    means = weights / weights.sum(axis=1, keepdims=True) @ paper.features.T
+    return np.asarray(values[0] + (means - means[0]) @ slope)
+
+
+def fit_to_means(
+    likelihood: FloatArray,
+    features: FloatArray,
+    means: FloatArray,
+    spread: FloatArray,
+    *,
+    start: FloatArray,
+    steps: int = _EM_STEPS,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the histogram and the masses of the bins for each row of ``means``."""
+    mass = np.broadcast_to(start / start.sum(), (len(means), len(start))).copy()
+    dual = np.zeros_like(means)
+    for _ in range(steps):
+        implied = np.maximum(mass @ likelihood.T, _TINY)
+        histogram, dual = tilt(implied, features, means, spread, dual)
+        mass *= (histogram / implied) @ likelihood
+    return histogram, mass / mass.sum(axis=1, keepdims=True)
+
+
+def tilt(
+    base: FloatArray,
+    features: FloatArray,
+    means: FloatArray,
+    spread: FloatArray,
+    dual: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return the histograms nearest to ``base`` that have the means, and the dual they have.
+
+    They are base * exp(F' x), normalised, where x minimises the strictly convex
+    log sum base exp(F' x) - m'x + sum sigma^2 x^2 / 2. Newton's method with halved steps finds it
+    from the ``dual`` of a problem nearby.
+    """
+    x = dual.copy()
+    value, histogram = _dual_value(base, features, means, spread, x)
+    for _ in range(_NEWTON_STEPS):
+        present = histogram @ features.T
+        gradient = present - means + spread**2 * x
+        centred = features[None] - present[:, :, None]
+        hessian = (centred * histogram[:, None, :]) @ centred.swapaxes(1, 2)
+        hessian += np.eye(len(spread)) * spread**2
+        move = -np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        promised = -(gradient * move).sum(axis=1)
+        if (promised <= 1e-14).all():
+            break
+        size = np.ones(len(x))
+        for _ in range(40):
+            tried = x + size[:, None] * move
+            new_value, new_histogram = _dual_value(base, features, means, spread, tried)
+            worse = new_value > value - 1e-4 * size * promised + 1e-13 * np.abs(value)
+            if not worse.any():
+                break
+            size[worse] /= 2.0
+        x, value, histogram = tried, new_value, new_histogram
+    return histogram, x
+
+
+def _dual_value(
+    base: FloatArray, features: FloatArray, means: FloatArray, spread: FloatArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    logs = np.log(base) + x @ features
+    top = logs.max(axis=1, keepdims=True)
+    raised = np.exp(logs - top)
+    total = raised.sum(axis=1, keepdims=True)
+    penalty = 0.5 * (spread**2 * x**2).sum(axis=1)
+    value = (top + np.log(total))[:, 0] - (means * x).sum(axis=1) + penalty
+    return value, raised / total

@@ -1,0 +1,254 @@
+"""How the command speaks: results to standard output, everything else to standard error.
+
+`console_verb` gives a verb ``--quiet`` and ``--verbose``; `result_verb` also prints what the verb
+returns, as text, JSON, LaTeX or Markdown, and writes its page. ``--quiet`` leaves errors alone,
+``--verbose`` adds what was done and tracebacks. Standard output is the same in any case.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import platform
+import shutil
+import sys
+import textwrap
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from unsample import __version__
+from unsample._progress import Progress, terminal_progress
+from unsample.cli._start import interrupted, reader_gone, silence_output
+from unsample.cli.options import AsJson, checked_place
+from unsample.errors import FileError, InputError, OutputError, UnsampleError, UnsampleWarning
+from unsample.pages import as_latex, as_markdown, as_text, printable, templates, write_html
+
+log = logging.getLogger("unsample.cli")
+
+
+def _checked_page(out: Path | None) -> Path | None:
+    """Return the name of a page to write, if pages can be made and this one can be written."""
+    if out is not None:
+        templates()
+    return checked_place(out)
+
+
+_SPEECH: dict[str, Any] = {
+    "quiet": Annotated[
+        bool, typer.Option("--quiet", "-q", help="Leave out warnings and progress; errors remain.")
+    ],
+    "verbose": Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Say what was done, and where an error comes from."),
+    ],
+}
+_FORMS: dict[str, Any] = {
+    "html": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT",
+            callback=_checked_page,
+            readable=False,
+            help="Write the result as one interactive page, too.",
+        ),
+    ],
+    "as_json": AsJson,
+    "latex": Annotated[bool, typer.Option("--latex", help="Print tables for LaTeX (booktabs).")],
+    "markdown": Annotated[bool, typer.Option("--markdown", help="Print Markdown.")],
+}
+
+
+def console_verb(verb: Callable[..., object]) -> Callable[..., None]:
+    """Return the verb with ``--quiet`` and ``--verbose`` behind its own options."""
+
+    @functools.wraps(verb)
+    def spoken(*, quiet: bool, verbose: bool, **options: object) -> None:
+        if quiet and verbose:
+            raise InputError("quiet and verbose must not be given together; leave out one of them")
+        log.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
+        started = time.perf_counter()
+        log.debug("unsample %s, Python %s", __version__, platform.python_version())
+        with _strays_caught():
+            verb(**options)
+        log.debug("took %.2f s, %s at most", time.perf_counter() - started, _peak_memory())
+
+    return _with_options(spoken, verb, _SPEECH)
+
+
+def result_verb(verb: Callable[..., Any]) -> Callable[..., None]:
+    """Return a verb that prints the result of this one, in the form that is asked for."""
+
+    def shown(
+        *, html: Path | None, as_json: bool, latex: bool, markdown: bool, **options: object
+    ) -> None:
+        if as_json + latex + markdown > 1:
+            raise InputError("json, latex and markdown must not be given together; choose one")
+        with warnings.catch_warnings():
+            # They stand in the result, and are printed with it.
+            warnings.simplefilter("ignore", UnsampleWarning)
+            result = verb(**options)
+        # A page that cannot be written is an error only when the result has been printed: it may
+        # have taken hours.
+        problem = None if html is None else _write_page(result, html)
+        if as_json:
+            say(result.to_json())
+        elif latex or markdown:
+            say((as_latex if latex else as_markdown)(result).rstrip("\n"))
+        else:
+            say(as_text(result, warnings=False))
+        for text in () if as_json else result.warnings:
+            log.warning("%s", text)
+        if problem is not None:
+            raise problem
+
+    return console_verb(_with_options(functools.wraps(verb)(shown), verb, _FORMS))
+
+
+def _with_options(
+    call: Callable[..., None], verb: Callable[..., object], added: Mapping[str, Any]
+) -> Callable[..., None]:
+    """Return the call with the options of a verb and some more.
+
+    Here alone are keyword arguments passed through: typer reads the signature, which is complete.
+    """
+    hints = get_type_hints(verb, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(verb).parameters.items()
+    ]
+    more = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if name == "html" else False,
+            annotation=kind,
+        )
+        for name, kind in added.items()
+    ]
+    call.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    call.__annotations__ = hints | dict(added)
+    return call
+
+
+def _write_page(result: object, out: Path) -> FileError | None:
+    try:
+        write_html(result, out)
+    except FileError as problem:
+        return problem
+    return None
+
+
+def run(build: Callable[[], Callable[[], object]]) -> None:
+    """Run the command; an error made on purpose prints its message and no traceback."""
+    with _listening():
+        try:
+            build()()
+        except UnsampleError as problem:
+            if log.isEnabledFor(logging.DEBUG):
+                _murmur("".join(traceback.format_exception(problem)))
+            if isinstance(problem, OutputError):
+                silence_output()
+            _murmur(f"unsample: {problem}", colour=typer.colors.RED)
+            sys.exit(problem.exit_code)
+
+
+def say(text: str = "", *, bold: bool = False) -> None:
+    """Write to standard output, and complain where that takes no more.
+
+    Names that come from files have no power over the terminal: their control characters show.
+    """
+    try:
+        typer.secho(printable(text), bold=bold)
+    except BrokenPipeError:
+        raise reader_gone() from None
+    except OSError as problem:
+        raise OutputError(
+            f"cannot write to standard output: {problem.strerror}; the result is not complete"
+        ) from problem
+
+
+def progress_bar(label: str) -> AbstractContextManager[Progress | None]:
+    """Return a progress bar on a terminal; nothing elsewhere, and nothing when quiet."""
+    return terminal_progress(label) if log.isEnabledFor(logging.WARNING) else nullcontext(None)
+
+
+def colours() -> bool | None:
+    """Return False where colours are not wanted (NO_COLOR), or None: on terminals only."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+class _Speaker(logging.Handler):
+    """Writes to standard error: details dim, warnings once each, folded on a terminal only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one message."""
+        text = record.getMessage()
+        if record.levelno < logging.WARNING:
+            _murmur(text, dim=True)
+        elif text not in self._written:
+            self._written.add(text)
+            line = f"warning: {text}"
+            if sys.stderr.isatty():
+                line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
+            _murmur(f"\n{line}", colour=typer.colors.YELLOW)
+
+
+def _murmur(text: str, *, colour: str | None = None, dim: bool | None = None) -> None:
+    # Where standard error is full or gone, nobody can be told; the results must not suffer.
+    with suppress(OSError):
+        typer.secho(printable(text), err=True, fg=colour, dim=dim, color=colours())
+
+
+@contextmanager
+def _listening() -> Iterator[None]:
+    """Let messages reach standard error, at the usual loudness, until the command ends."""
+    speaker, level, propagate = _Speaker(), log.level, log.propagate
+    log.addHandler(speaker)
+    log.setLevel(logging.WARNING)
+    log.propagate = False
+    try:
+        with warnings.catch_warnings():
+            # Where a warning comes from in our code is nothing to a user of the command.
+            warnings.showwarning = lambda message, *_: log.warning("%s", message)
+            yield
+    finally:
+        log.removeHandler(speaker)
+        log.setLevel(level)
+        log.propagate = propagate
+
+
+@contextmanager
+def _strays_caught() -> Iterator[None]:
+    """Keep from typer what it would hide, and from people what they cannot read."""
+    try:
+        yield
+    except UnsampleError:
+        raise
+    except KeyboardInterrupt:
+        raise interrupted() from None
+    except OSError as problem:
+        what = "continue" if problem.filename is None else f"use {problem.filename!r}"
+        raise FileError(f"cannot {what}: {problem.strerror or problem}") from problem
+
+
+def _peak_memory() -> str:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return "memory unknown"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts in kilobytes, macOS in bytes.
+    return f"{peak / (1e6 if sys.platform == 'darwin' else 1e3):,.0f} MB"

@@ -1,0 +1,312 @@
+"""Smooth curves for log P(R), fitted for several degrees of smoothness and averaged by evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from unsample._checks import FloatArray
+from unsample.estimators._base import DistributionEstimator
+from unsample.estimators._observed import Condensed, Observed
+from unsample.estimators._solvers import LogDensity, LogDensityFit, Solution
+from unsample.law import RankGrid
+
+#: Places where a curve may bend, evenly spaced along the probit of the rank.
+_BENDS = 40
+#: Combinations of bends that are told apart; the others are too faint to matter.
+_SHAPES = 24
+#: Standard deviations of a bend, from hardly any to as much as the data want.
+_LOOSENESS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+#: How fast a bend's standard deviation falls towards the top, for each unit of the probit ...
+_STIFFENING = 1.0
+#: ... from here on.
+_LOOSEST = -2.0
+#: Standard deviations of the slope and the curvature at the top: wide, the data know them.
+_SLOPE, _CURVATURE = 2.0, 2.0
+#: The squared relative error of a lognormal quantity is least at its median times e^(-1.5 s^2).
+_HEDGE = 1.5
+#: Most that a hedge may take off, as a variance: where nothing is known, nothing is optimal.
+_MOST_DOUBT = 2.0
+#: Curves whose log evidence is this far below the best are left out.
+_IMPLAUSIBLE = 14.0
+#: More targets than this say nothing new about a curve: what is left is that P(R) is none.
+_MOST_TARGETS = 1e8
+_TINY = 1e-300
+#: Curves that count for less than this do not count in certificates.
+_NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True)
+class Head:
+    """A belief about the top of the curve, above the ranks that the sample resolves.
+
+    The curve levels off at about ``level`` of the blind rank (N - 1)/(n - 1); 0 means never.
+    ``prior`` is how much the belief counts before the data are seen.
+    """
+
+    level: float
+    prior: float = 1.0
+
+
+#: What is believed about the top before the data are seen, and the doubt about it. Where seen
+#: items are excluded, a curve that goes on and one that levels off are equally likely. Where they
+#: are kept they fill the top, so that levelling off, and earlier, is more likely, and the top more
+#: doubtful.
+_BELIEFS: Mapping[str, tuple[tuple[Head, ...], float]] = MappingProxyType(
+    {
+        "unseen": ((Head(0.0, 0.5), Head(0.15, 0.5)), 0.0),
+        "all": ((Head(0.0, 0.25), Head(0.1, 0.25), Head(0.3, 0.25), Head(0.6, 0.25)), 0.5),
+    }
+)
+_WERE = {"unseen": "no candidates", "all": "candidates too"}
+
+
+@dataclass(frozen=True)
+class Smooth(DistributionEstimator):
+    r"""A smooth log-density along the probit of the rank, as stiff as the data say.
+
+    Let :math:`z = -\Phi^{-1}((R - 1/2)/N)` be how far up the catalogue a rank is, in standard
+    deviations of a normal law. Then
+
+    .. math:: \log P(R) = a z + \tfrac b2 z^2
+              + \sum_j u_j \sigma_j \tfrac12 (z_j - z)_+^2 + \mathrm{const},
+              \qquad u_j \sim N(0, 1)
+
+    With all u = 0 this is the binormal model of signal detection: the scores of targets and of
+    other items follow two normal laws. The bends u let P(R) depart from it, freely at the bottom
+    of the catalogue (where recommenders leave heaps of unscored items), less and less towards the
+    top, where the sample sees little: :math:`\sigma_j = s\, e^{-z_j}`. Above the ranks that
+    the sample resolves, the curve goes on with the slope and the curvature that it has there.
+
+    Coefficients maximise the posterior, by Newton's method. The scale s is not chosen: the
+    distributions for seven values from 0.03 to 30 are averaged, weighted by their evidence (the
+    probability of the data, by Laplace's approximation). Each mass is hedged: of a quantity
+    known up to a factor e^s, e^(-1.5 s^2) times the median has the least squared relative error.
+
+    References: Dorfman and Alf, "Maximum-likelihood estimation of parameters of signal-detection
+    theory", 1969, for the binormal model; Efron, "Empirical Bayes deconvolution estimates",
+    Biometrika 2016, for penalised log-densities of mixtures. The rest is our own.
+    """
+
+    name: ClassVar[str] = "smooth"
+    joint: ClassVar[bool] = True
+
+    def solve(self, observed: Observed) -> Solution:
+        """Return the mass of each bin, averaged over the scale."""
+        return average_curves(observed, [Head(level=0.0)], doubt=0.0)
+
+
+@dataclass(frozen=True)
+class Auto(DistributionEstimator):
+    r"""The default: `Smooth` under several beliefs about the top, averaged by evidence.
+
+    Recommenders differ in the very top: on some data P(R) goes on rising to the first rank, on
+    others it levels off among the first dozens. Each belief is a coordinate
+
+    .. math:: z_h = -\Phi^{-1}\Big(\frac{R - 1/2 + h B}{N + 2 h B}\Big), \qquad B = \frac{N-1}{n-1}
+
+    in which the curve of `Smooth` is drawn: for h = 0 it goes on, for h > 0 it levels off near
+    rank h B. The sample sees little above the blind rank B, but the shape just below B tells the
+    beliefs apart to some extent: each counts by its evidence. Results say how much.
+
+    With ``candidates="unseen"`` h is 0 or 0.15, equally likely before the data. With
+    ``candidates="all"`` training items fill the top: h is 0, 0.1, 0.3 or 0.6, equally likely, and
+    the curve is taken to be known less well above B (third derivative of standard deviation 0.5),
+    so that the hedge against relative errors is stronger.
+
+    Reference: as `Smooth`; averaging by evidence is Bayesian model averaging, Hoeting et al.,
+    Statistical Science 1999. What it assumes and where it fails is in ``docs/estimators.md``.
+    """
+
+    name: ClassVar[str] = "auto"
+    joint: ClassVar[bool] = True
+
+    def solve(self, observed: Observed) -> Solution:
+        """Return the mass of each bin, averaged over beliefs and scales."""
+        heads, doubt = _BELIEFS[observed.candidates]
+        solution = average_curves(observed, heads, doubt=doubt)
+        were = _WERE[observed.candidates]
+        text = f"{solution.explanation}; assuming that items seen in training were {were}"
+        return replace(solution, explanation=text)
+
+
+def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -> Solution:
+    """Return the average, by evidence, of the curves for all heads and degrees of smoothness.
+
+    ``doubt`` is the standard deviation of the third derivative above the blind rank, where no
+    data contradict it; estimates are hedged against that and against the noise in the data.
+    """
+    condensed = Condensed.of(observed)
+    blind = _blind_rank(observed)
+    targets = min(observed.targets, _MOST_TARGETS)
+    curves = _plausible(
+        [
+            curve
+            for head in heads
+            for curve in _common_curves(condensed, head, head.level * blind, targets)
+        ]
+    )
+    if len(observed.shares) > 1:
+        curves = [curve.refit(condensed, targets) for curve in curves]
+    evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
+    share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    unseen = _unseen_variance(condensed.grid, blind, doubt)
+    rest = np.zeros((len(observed.shares), len(observed.grid)))
+    for curve, part in zip(curves, share.T, strict=True):
+        rest += part[:, None] * curve.mass(observed, condensed, unseen)
+    rest *= (1.0 - observed.known_share)[:, None]
+    solution = _certified(curves, share, observed.known_mass() + rest)
+    return replace(solution, explanation=_in_words(curves, share[0], heads, blind))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shapes:
+    """The curves that add up to a log-density: slope, curvature, and combinations of bends."""
+
+    bends: FloatArray
+    scale: FloatArray
+    combinations: FloatArray
+
+    @classmethod
+    def along(cls, z: FloatArray) -> _Shapes:
+        bends = np.linspace(z.min(), z.max(), _BENDS + 2)[1:-1]
+        spacing = math.sqrt(bends[1] - bends[0])
+        scale = spacing * np.exp(-_STIFFENING * np.maximum(bends, _LOOSEST))
+        curves = _parabolas(bends, z) * scale
+        _, _, rotation = np.linalg.svd(curves - curves.mean(axis=0), full_matrices=False)
+        return cls(bends, scale, rotation[:_SHAPES].T)
+
+    def at(self, z: FloatArray, looseness: float) -> FloatArray:
+        """Return the shapes (places x coefficients), scaled to unit variance a priori."""
+        curves = (_parabolas(self.bends, z) * self.scale) @ self.combinations
+        return np.column_stack([_SLOPE * z, _CURVATURE * z * z / 2.0, looseness * curves])
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """One fitted curve for each histogram."""
+
+    head: Head
+    #: In ranks: those well below it are all about equally far up, so that the curve levels off.
+    offset: float
+    looseness: float
+    shapes: _Shapes
+    fit: LogDensityFit
+
+    @property
+    def log_evidence(self) -> FloatArray:
+        return self.fit.log_evidence + math.log(self.head.prior)
+
+    def refit(self, condensed: Condensed, targets: float) -> _Curve:
+        """Return this curve fitted to each histogram of a batch that it is the common fit of."""
+        problem = _problem(condensed, self.offset, self.shapes, self.looseness, targets)
+        return replace(self, fit=problem.fit(near=self.fit))
+
+    def mass(self, observed: Observed, condensed: Condensed, unseen: FloatArray) -> FloatArray:
+        """Return where the targets of unknown rank are, on the grid of ``observed``.
+
+        The hedged curve is what is expected of a target before its sampled rank is known; what is
+        expected afterwards agrees with the data wherever these decide.
+        """
+        doubt = np.minimum(self.fit.log_variance + unseen, _MOST_DOUBT)
+        hedged = self.fit.solution.weights * np.exp(-_HEDGE * doubt)
+        expected = hedged * condensed.expected_unknown(hedged)
+        expected /= expected.sum(axis=1, keepdims=True)
+        return self._refined(expected, condensed.grid, observed.grid)
+
+    def _refined(self, mass: FloatArray, coarse: RankGrid, wanted: RankGrid) -> FloatArray:
+        """Return ``mass`` on another grid, spread inside each coarse bin as the curve has it."""
+        fine = RankGrid(np.union1d(coarse.low, wanted.low), coarse.items)
+        shapes = self.shapes.at(_height(fine, self.offset), self.looseness)
+        exponent = self.fit.coefficients @ shapes.T + np.log(fine.width)
+        spread = np.exp(exponent - exponent.max(axis=1, keepdims=True)) + _TINY
+        total = np.add.reduceat(spread, fine.locate(coarse.low), axis=1)
+        spread *= (mass / total)[:, coarse.locate(fine.low)]
+        return np.asarray(np.add.reduceat(spread, fine.locate(wanted.low), axis=1))
+
+
+def _common_curves(condensed: Condensed, head: Head, offset: float, targets: float) -> list[_Curve]:
+    """Fit the mean of all histograms, once for each looseness."""
+    shapes = _Shapes.along(_height(condensed.grid, offset))
+    common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
+    return [
+        _Curve(head, offset, scale, shapes, _problem(common, offset, shapes, scale, targets).fit())
+        for scale in _LOOSENESS
+    ]
+
+
+def _plausible(curves: list[_Curve]) -> list[_Curve]:
+    """Leave out curves that the common histogram rules out: no row of a batch is so different."""
+    best = max(float(curve.log_evidence[0]) for curve in curves)
+    return [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
+
+
+def _problem(
+    condensed: Condensed, offset: float, shapes: _Shapes, looseness: float, targets: float
+) -> LogDensity:
+    grid = condensed.grid
+    columns = shapes.at(_height(grid, offset), looseness)
+    return LogDensity(condensed.likelihood, condensed.shares, targets, columns, np.log(grid.width))
+
+
+def _height(grid: RankGrid, offset: float) -> FloatArray:
+    """Return how far up the catalogue each bin is, in standard deviations of a normal law.
+
+    The middle is at 0, the best hundredth at 2.3, the best of a million at 4.9. Ranks well below
+    ``offset`` are all about equally far up, which is how a curve levels off.
+    """
+    from scipy.special import ndtri
+
+    middle = (grid.low + grid.high) / 2.0
+    return np.asarray(-ndtri((middle - 0.5 + offset) / (grid.items + 2 * offset)))
+
+
+def _parabolas(bends: FloatArray, z: FloatArray) -> FloatArray:
+    return 0.5 * np.maximum(bends[None, :] - z[:, None], 0.0) ** 2
+
+
+def _blind_rank(observed: Observed) -> float:
+    """Return the rank down to which the largest sample has one item, on average over targets."""
+    counts = observed.unknown_part().counts
+    largest = counts.sampled == counts.sampled.max()
+    items = np.average(counts.items[largest], weights=counts.weight[largest] + _TINY)
+    return (float(items) - 1.0) / float(counts.sampled.max())
+
+
+def _unseen_variance(grid: RankGrid, blind: float, doubt: float) -> FloatArray:
+    """Return the variance of a curve whose third derivative is noise above the blind rank."""
+    from scipy.special import ndtri
+
+    edge = -float(ndtri(min(blind / grid.items, 0.5)))
+    return np.asarray(doubt**2 * np.maximum(_height(grid, 0.0) - edge, 0.0) ** 5 / 20.0)
+
+
+def _certified(curves: list[_Curve], share: FloatArray, weights: FloatArray) -> Solution:
+    """Return the weights with the certificate of the worst curve that counts, row by row."""
+    objective, gap, iterations, status = (
+        np.stack([getattr(curve.fit.solution, name) for curve in curves])
+        for name in ("objective", "gap", "iterations", "status")
+    )
+    worst = np.where(share.T > _NEGLIGIBLE, gap, -1.0).argmax(axis=0)
+    at = worst, np.arange(len(weights))
+    return Solution(weights, objective[at], gap[at], iterations[at], status[at])
+
+
+def _in_words(curves: list[_Curve], share: FloatArray, heads: Sequence[Head], blind: float) -> str:
+    loose = sum(part * math.log(curve.looseness) for curve, part in zip(curves, share, strict=True))
+    text = f"smooth curves, averaged by evidence (mean looseness {math.exp(loose):.2g})"
+    if len(heads) == 1:
+        return text
+    beliefs = []
+    for head in heads:
+        part = sum(s for curve, s in zip(curves, share, strict=True) if curve.head == head)
+        rank = max(1, round(head.level * blind))
+        how = f"levels off near rank {rank}" if head.level else "goes on"
+        beliefs.append(f"P(R) {how} {100 * part:.0f} %")
+    return f"{text}; above rank {round(blind)}, which the sample cannot see: {', '.join(beliefs)}"

@@ -1,0 +1,103 @@
+"""Computing one cell: draw every repeat, fit every estimator on all repeats in one batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unsample import estimators as _estimators
+from unsample._checks import FloatArray, IntArray
+from unsample.estimators import Observed
+from unsample.evidence import RankCounts, group_with_shares
+from unsample.lab.paper._spec import Cell, Spec
+from unsample.law import draw_sampled_ranks
+from unsample.metrics import Metric, Recall
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """The global ranks of a recommender's targets, and each target's own number of items."""
+
+    ranks: IntArray
+    items: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class CellResult:
+    """What a cell found: metrics of every repeat, and curves where a figure shows them.
+
+    ``values[label]`` is (repeats x metrics), ``exact`` holds one value for each metric, and
+    ``cdf[label]`` is P(R <= rank) for rank = 1, 2, ..., the mean over repeats; the label
+    ``"exact"`` stands for the true one.
+    """
+
+    exact: FloatArray
+    values: dict[str, FloatArray]
+    cdf: dict[str, FloatArray]
+
+
+def compute_cell(spec: Spec, cell: Cell, ranks: Ranks) -> CellResult:
+    """Sample the targets ``spec.repeats`` times and estimate every metric from each sample."""
+    drawn = draw_sampled_ranks(
+        ranks.ranks,
+        items=ranks.items,
+        sampled=cell.sampled,
+        rng=cell.seed_sequence(spec.rng),
+        size=(spec.repeats,),
+    )
+    counts, histograms = group_with_shares(*count_repeats(drawn, ranks.items, cell.sampled))
+    depth, drawn_labels = spec.curve_of(cell)
+    depth = min(depth, int(ranks.items.max()))
+    curve = tuple(Recall @ rank for rank in range(1, depth + 1))
+    cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in (*spec.columns, *curve)]
+    observed = Observed.prepare(counts, resampled=histograms, cutoffs=cutoffs)
+    # Row 0 of a batch is all repeats together, which no evaluation has.
+    batch = replace(observed, shares=observed.shares[1:])
+    values, cdf = {}, {}
+    methods = dict(spec.estimators)
+    for label in spec.labels_of(cell):
+        estimator = _estimators.parse(methods[label])
+        shown = curve if label in drawn_labels and estimator.gives_distribution else ()
+        found = estimator.evaluate(batch, (*spec.columns, *shown)).values
+        values[label] = found[:, : len(spec.columns)]
+        if shown:
+            cdf[label] = found[:, len(spec.columns) :].mean(axis=0)
+    if curve:
+        cdf["exact"] = exact_values(ranks, curve)
+    return CellResult(exact_values(ranks, spec.columns), values, cdf)
+
+
+def exact_values(ranks: Ranks, metrics: tuple[Metric, ...]) -> FloatArray:
+    """Return the metrics of the global ranks themselves."""
+    found, times = np.unique(ranks.ranks, return_counts=True)
+    items = int(ranks.items.max())
+    return np.array([np.average(m.weights(found, items), weights=times) for m in metrics])
+
+
+def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankCounts, FloatArray]:
+    """Return the cells that any repeat reached, and one histogram over them for each repeat.
+
+    The counts weigh a cell by its mean over the repeats, so that they stand for as many targets
+    as one repeat has.
+    """
+    repeats, n = len(drawn), sampled + 1
+    sizes, where = np.unique(items, return_inverse=True)
+    places = (where.reshape(-1) * n - 1)[None, :] + drawn
+    # Cells that no repeat reaches are most of them where users have their own number of items.
+    reached = np.flatnonzero(np.bincount(places.ravel(), minlength=len(sizes) * n))
+    histograms = np.empty((repeats, len(reached)))
+    for row, at in enumerate(places):
+        histograms[row] = np.bincount(at, minlength=len(sizes) * n)[reached]
+    mean = histograms.mean(axis=0)
+    rank = reached % n + 1
+    counts = RankCounts(
+        sampled=np.full(len(reached), sampled),
+        items=sizes[reached // n],
+        low=rank,
+        high=rank,
+        count=histograms.sum(axis=0).astype(np.int64),
+        weight=mean,
+        weight_squared=mean,
+    )
+    return counts, histograms

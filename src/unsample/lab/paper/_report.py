@@ -1,0 +1,290 @@
+"""The report of a run: one self-contained page, and its tables as Markdown and as LaTeX.
+
+Style, figures and tables are inside the page, and its content policy lets nothing else in.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unsample._checks import import_extra
+from unsample._files import write_atomically
+from unsample.errors import FileError
+from unsample.lab.paper._figures import (
+    distribution_figures,
+    error_figures,
+    sample_size_figures,
+    sweep_figures,
+)
+from unsample.lab.paper._report_tables import (
+    ENOUGH,
+    Row,
+    accuracy_sheet,
+    accuracy_tables,
+    agreements,
+    candidates_name,
+    count,
+    in_dataset_order,
+    is_number,
+    statistics_lines,
+    sweep_tables,
+    values_of,
+    winner_deviation,
+    winner_tables,
+    winners_sheet,
+)
+from unsample.lab.paper._tables import Reproduction, load_results
+from unsample.pages import Sheet, as_latex, as_markdown, templates
+
+#: Settings that have a section of their own.
+_ELSEWHERE = ("versions", "deviations")
+_VERDICTS = {
+    True: ("holds", "✓ holds"),
+    False: ("fails", "✗ does not hold"),
+    None: ("unknown", "– not checked"),  # noqa: RUF001
+}
+
+
+def write_report(folder: str | os.PathLike[str]) -> Path:
+    """Write the report of a results folder into it, and return the path of the HTML page.
+
+    Beside ``report.html`` stand ``accuracy.md``, ``accuracy.tex``, ``winners.md`` and
+    ``winners.tex``.
+    """
+    return write_results(load_results(folder), Path(folder))
+
+
+def write_results(results: Reproduction, folder: Path) -> Path:
+    """Write the page and the tables of loaded results into a folder that exists."""
+    if not folder.is_dir():
+        raise FileError(f"folder must be a folder that exists, got {str(folder)!r}; make it first")
+    accuracy, winners = accuracy_sheet(results.accuracy), winners_sheet(results.winners)
+    texts = {
+        "accuracy.md": as_markdown(accuracy),
+        "accuracy.tex": wide_latex(accuracy),
+        "winners.md": as_markdown(winners),
+        "winners.tex": wide_latex(winners),
+        "report.html": report_html(results),
+    }
+    for name, text in texts.items():
+        content = text.encode("utf-8", "backslashreplace")  # settings may hold half a character
+        write_atomically(folder / name, lambda file, content=content: file.write(content))
+    return folder / "report.html"
+
+
+def wide_latex(tables: Sheet) -> str:
+    """Return tables for LaTeX, each as wide as the page."""
+    text = as_latex(tables)
+    for old, new in (
+        (r"\begin{table}", r"\begin{table*}[t]"),
+        (r"\end{table}", r"\end{table*}"),
+        (r"\begin{tabular}", "\\resizebox{\\textwidth}{!}{%\n\\begin{tabular}"),
+        (r"\end{tabular}", r"\end{tabular}}"),
+    ):
+        text = text.replace(old, new)
+    return f"% Needs \\usepackage{{booktabs}} and \\usepackage{{graphicx}}.\n\n{text}"
+
+
+def report_html(results: Reproduction) -> str:
+    """Return the whole report as one HTML page; same results, same bytes."""
+    jinja2 = import_extra("jinja2", extra="report", purpose="an HTML report")
+    found = templates()
+    found.loader = jinja2.ChoiceLoader([jinja2.PackageLoader("unsample.lab.paper"), found.loader])
+    found.filters["candidates_name"] = candidates_name
+    style = "".join(found.get_template(name).render() for name in ("style.css", "report.css"))
+    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    page: str = found.get_template("report.html").render(
+        style=style,
+        style_hash=f"sha256-{digest}",
+        summary=summarise(results),
+        agreements=agreements(results.accuracy),
+        statistics=statistics_lines(results.statistics),
+        accuracy=accuracy_tables(results.accuracy),
+        winners=winner_tables(results.winners),
+        errors=error_figures(results),
+        distributions=distribution_figures(results),
+        sizes=sample_size_figures(results),
+        sweeps=sweep_figures(results),
+        sweep_tables=sweep_tables(in_dataset_order(results.sweep, results)),
+        enough=ENOUGH,
+        claims=results.claims,
+        verdicts=_VERDICTS,
+        deviations=results.settings.get("deviations") or (),
+        versions=results.settings.get("versions") or {},
+        settings=setting_lines(results.settings),
+        command=rerun_command(results.settings),
+    )
+    return page
+
+
+# -- in a few sentences -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FailingClaim:
+    """A claim that does not hold: its place among all, its words, where, and by what measure."""
+
+    number: int
+    text: str
+    where: str
+    measures: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Sentences for the top of the page, and the claims that failed."""
+
+    what: str
+    agreement: str
+    winners: str
+    claims: str
+    failing: tuple[FailingClaim, ...]
+
+
+def summarise(results: Reproduction) -> Summary:
+    """Return the headline of a reproduction."""
+    return Summary(
+        what=_what(results),
+        agreement=_agreement(results.accuracy),
+        winners=_winners(results.winners),
+        claims=_claims(results.claims),
+        failing=_failing(results.claims),
+    )
+
+
+def rerun_command(settings: Mapping[str, Any]) -> str:
+    """Return the command that makes these results again, quoted for a shell."""
+    words = ["unsample", "reproduce"]
+    for option, name in (
+        ("--dataset", "datasets"),
+        ("--candidates", "candidates"),
+        ("--recommender", "recommenders"),
+        ("--estimator", "estimators"),
+        ("--sampled", "sampled"),
+        ("--repeats", "repeats"),
+        ("--rng", "rng"),
+    ):
+        for value in _as_list(settings.get(name)):
+            words += [option, _name(value)]
+    words += ["--retrain"] if settings.get("retrain") else []
+    return shlex.join([*words, "--out", "results"])
+
+
+def setting_lines(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return names and values of the plain settings, lists joined by commas."""
+    return [
+        (name, _setting_text(value)) for name, value in settings.items() if name not in _ELSEWHERE
+    ]
+
+
+def _what(results: Reproduction) -> str:
+    rows = results.accuracy
+    if not rows:
+        return "No accuracy table was run."
+    settings = results.settings
+    repeats = settings.get("repeats") or max(row["repeats"] for row in rows)
+    kinds = [candidates_name(name) for name in values_of(rows, "candidates")]
+    sizes = [str(size) for size in values_of(rows, "sampled")]
+    return (
+        f"{_number_of(values_of(rows, 'recommender'), 'recommender')} on "
+        f"{_joined(values_of(rows, 'dataset'))}: each target is ranked among "
+        f"{_joined(sizes)} sampled items, {count(repeats)} times over, and "
+        f"{_number_of(values_of(rows, 'estimator'), 'estimator')} "
+        f"({_joined(values_of(rows, 'estimator'))}) tell what the metrics on the full catalogue "
+        f"would be; {_joined(kinds)}."
+    )
+
+
+def _agreement(rows: Sequence[Row]) -> str:
+    groups = agreements(rows)
+    cells = sum(group.cells for group in groups)
+    if not cells:
+        return "The paper has no number to compare these tables with."
+    same, near = sum(group.same for group in groups), sum(group.near for group in groups)
+    biases = sum(group.same_bias for group in groups)
+    return (
+        f"{same} of {cells} means agree with the paper's within one standard deviation, "
+        f"{same + near} within three; {biases} biases agree within one. The recommenders "
+        f"behind the two are not the same, so exact values differ as well: the table below "
+        f"says by how much."
+    )
+
+
+def _winners(rows: Sequence[Row]) -> str:
+    levels = [level for level in (winner_deviation(row).level for row in rows) if level]
+    if not levels:
+        return "The paper has no winner count to compare with."
+    same, near = levels.count("same"), levels.count("near")
+    return (
+        f"{same} of {len(levels)} winner counts agree within one standard error, "
+        f"{same + near} within three."
+    )
+
+
+def _claims(claims: Sequence[Row]) -> str:
+    by_bias = _held(claim["holds_by_bias"] for claim in claims)
+    by_rmse = _held(claim["holds_by_rmse"] for claim in claims)
+    if not claims:
+        return "No claim was checked."
+    return (
+        f"Of {_number_of(claims, 'check')} of what the paper says about its tables, "
+        f"{by_bias} hold by bias and {by_rmse} by root mean square error."
+    )
+
+
+def _failing(claims: Sequence[Row]) -> tuple[FailingClaim, ...]:
+    failing = []
+    for number, claim in enumerate(claims, start=1):
+        verdicts = {"bias": claim["holds_by_bias"], "RMSE": claim["holds_by_rmse"]}
+        measures = [name for name, holds in verdicts.items() if holds is False]
+        if measures:
+            where = str(claim["where"] or "")
+            failing.append(FailingClaim(number, str(claim["claim"]), where, " or ".join(measures)))
+    return tuple(failing)
+
+
+def _held(verdicts: Iterable[bool | None]) -> str:
+    known = [verdict for verdict in verdicts if verdict is not None]
+    return f"{known.count(True)} of {len(known)}"
+
+
+def _number_of(things: Sequence[object], name: str) -> str:
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
+
+
+def _joined(names: Sequence[object]) -> str:
+    words = [str(name) for name in names]
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _setting_text(value: Any) -> str:
+    if isinstance(value, float) and is_number(value):
+        return f"{value:.4g}" if value < 1e4 else count(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_setting_text(inner)}" for name, inner in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(_pair_text(entry) for entry in _as_list(value))
+
+
+def _pair_text(entry: Any) -> str:
+    """Return a list inside a list, such as an estimator's label and method, in one word or two."""
+    return " = ".join(str(part) for part in _as_list(entry))
+
+
+def _name(entry: Any) -> str:
+    """Return what the command line calls an entry: of a label and a method, the label."""
+    return str(_as_list(entry)[0])
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,0 +1,496 @@
+"""The tables of a report as text, beside the paper's numbers and how far those are from ours."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from unsample.lab.paper._tables import Reproduction
+from unsample.pages import Number, Sheet, Table
+
+Row = Mapping[str, Any]
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+DASH = "–"  # noqa: RUF001 - an en dash is what a typesetter puts for "none"
+#: The paper prints every metric times 1000.
+_UNIT = 1000
+#: A sample is called enough when the median relative RMSE over recommenders is at most this.
+ENOUGH = 0.10
+#: Exact values this near are taken to come from recommenders of the same quality.
+_NEAR_EXACT = 0.15
+_NEAR_STD = 0.20
+_PAPER_REPEATS = 100
+_CANDIDATES = {
+    "all": "among all items, as in the paper (training items kept)",
+    "unseen": "among unseen items (training items excluded)",
+}
+
+
+# -- rows -------------------------------------------------------------------------------------
+
+
+def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by their values in ``columns``, groups in the order of their first row."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
+    return groups
+
+
+def values_of(rows: Iterable[Row], column: str) -> tuple[Any, ...]:
+    """Return the different values in a column, in the order of their first row."""
+    return tuple(dict.fromkeys(row[column] for row in rows))
+
+
+def in_dataset_order(rows: Iterable[Row], results: Reproduction) -> list[Row]:
+    """Return rows with data sets in the order of the accuracy tables, others at the end."""
+    order = {name: place for place, name in enumerate(values_of(results.accuracy, "dataset"))}
+    return sorted(rows, key=lambda row: order.get(row["dataset"], len(order)))
+
+
+def candidates_name(candidates: str) -> str:
+    """Return in words among which items targets are ranked."""
+    return _CANDIDATES.get(candidates, candidates)
+
+
+def metric_name(row: Row) -> str:
+    """Return ``Recall@10`` and the like."""
+    return f"{row['metric']}@{row['k']}"
+
+
+def median_relative(rows: Iterable[Row], column: str) -> float | None:
+    """Return the median of |column| / exact, over the rows that have both.
+
+    A mean would be that of the one recommender whose exact value is nearly zero.
+    """
+    shares = [
+        abs(row[column]) / row["exact"]
+        for row in rows
+        if is_number(row[column]) and is_number(row["exact"]) and row["exact"] > 0
+    ]
+    return statistics.median(shares) if shares else None
+
+
+# -- numbers as text --------------------------------------------------------------------------
+
+
+def is_number(value: float | None) -> bool:
+    """Return whether there is a finite number to show."""
+    return value is not None and math.isfinite(value)
+
+
+def scaled(value: float | None, sign: str = "") -> str:
+    """Return a metric times 1000 with two digits, as the paper prints it; ``"+"`` signs it."""
+    if value is None or not is_number(value):
+        return DASH
+    text = f"{_UNIT * value:{sign}.2f}"
+    if not text.strip("+-0."):
+        return text.lstrip("+-")
+    return text.replace("-", "−")  # noqa: RUF001 - lines up with the plus sign
+
+
+def spread(mean: float | None, std: float | None) -> str:
+    """Return mean ± standard deviation, or what there is of it."""
+    if not is_number(mean) or not is_number(std):
+        return scaled(mean)
+    return f"{scaled(mean)} ± {scaled(std)}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent with two significant digits."""
+    if share is None or not is_number(share):
+        return DASH
+    points = 100 * share
+    return f"{points:.0f} %" if abs(points) >= 9.95 else f"{points:.1f} %"
+
+
+def count(value: float | None) -> str:
+    """Return a whole number with separators."""
+    return DASH if value is None or not is_number(value) else f"{value:,.0f}"
+
+
+# -- agreement with the paper -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A distance from the paper's number in standard deviations; None where the paper has none."""
+
+    size: float | None
+
+    @property
+    def level(self) -> str:
+        """Return ``same``, ``near`` or ``far``, or nothing where there is nothing to compare."""
+        if self.size is None:
+            return ""
+        shown = round(self.size, 1)  # so that a sign never contradicts the number beside it
+        if shown <= 1:
+            return "same"
+        return "near" if shown <= 3 else "far"
+
+    @property
+    def marker(self) -> str:
+        """Return the sign that says the level without colour."""
+        return {"": "", "same": "=", "near": "~", "far": "≠"}[self.level]
+
+    def __str__(self) -> str:
+        if self.size is None:
+            return ""
+        text = f"{self.size:.1f}" if self.size < 99.95 else "> 99"
+        return f"{text}σ"  # noqa: RUF001 - the usual sign of a standard deviation
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many cells of one group of tables agree with the paper."""
+
+    dataset: str
+    candidates: str
+    cells: int
+    same: int
+    near: int
+    same_bias: int
+    #: Recommender and metric pairs, and those whose exact values are near.
+    lines: int
+    near_lines: int
+    #: Cells of those near lines, and those among them whose spread is near as well.
+    near_line_cells: int
+    near_std: int
+
+
+def accuracy_deviation(row: Row) -> Deviation:
+    """Return how far our mean is from the paper's, by the spread of a single evaluation."""
+    return _distance(row["mean"], row["paper_mean"], row)
+
+
+def bias_deviation(row: Row) -> Deviation:
+    """Return how far our bias, mean minus exact, is from the paper's."""
+    if not is_number(row["paper_exact"]) or not is_number(row["paper_mean"]):
+        return Deviation(None)
+    return _distance(row["bias"], row["paper_mean"] - row["paper_exact"], row)
+
+
+def winner_deviation(row: Row) -> Deviation:
+    """Return how far apart two shares of correct winners are, by their standard error."""
+    ours, paper, repeats = row["correct"], row["paper_correct"], row["repeats"]
+    if not is_number(ours) or not is_number(paper) or not repeats:
+        return Deviation(None)
+    # Half a success is added to each side, so that 0 and 100 of 100 have a spread too.
+    share = (ours + paper + 0.5) / (repeats + _PAPER_REPEATS + 1)
+    error = math.sqrt(share * (1 - share) * (1 / repeats + 1 / _PAPER_REPEATS))
+    return Deviation(abs(ours / repeats - paper / _PAPER_REPEATS) / error)
+
+
+def agreements(rows: Iterable[Row]) -> tuple[Agreement, ...]:
+    """Return the agreement by data set and candidates, where the paper has any number."""
+    groups = grouped((row for row in rows if is_number(row["paper_mean"])), "dataset", "candidates")
+    return tuple(_agreement(*names, group) for names, group in groups.items())
+
+
+def _agreement(dataset: str, candidates: str, rows: Sequence[Row]) -> Agreement:
+    means = [accuracy_deviation(row).level for row in rows]
+    lines = grouped(rows, "recommender", "metric", "k", "sampled")
+    near = [
+        line
+        for line in lines.values()
+        if _is_within(line[0]["exact"], line[0]["paper_exact"], _NEAR_EXACT)
+    ]
+    cells = [row for line in near for row in line]
+    return Agreement(
+        dataset=dataset,
+        candidates=candidates,
+        cells=len(means),
+        same=means.count("same"),
+        near=means.count("near"),
+        same_bias=sum(bias_deviation(row).level == "same" for row in rows),
+        lines=len(lines),
+        near_lines=len(near),
+        near_line_cells=len(cells),
+        near_std=sum(_is_within(row["std"], row["paper_std"], _NEAR_STD) for row in cells),
+    )
+
+
+def _is_within(ours: float | None, paper: float | None, share: float) -> bool:
+    return ours is not None and paper is not None and abs(ours - paper) <= share * abs(paper)
+
+
+def _distance(ours: float | None, paper: float | None, row: Row) -> Deviation:
+    spreads = [row[name] for name in ("std", "paper_std") if is_number(row[name])]
+    if ours is None or paper is None or not is_number(ours) or not any(spreads):
+        return Deviation(None)
+    pooled = math.sqrt(sum(spread**2 for spread in spreads) / len(spreads))
+    return Deviation(abs(ours - paper) / pooled)
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AccuracyCell:
+    """One estimator of one metric: the paper's numbers and ours, as text."""
+
+    paper: str
+    ours: str
+    bias: str
+    rmse: str
+    deviation: Deviation
+    least_bias: bool
+    least_rmse: bool
+
+
+@dataclass(frozen=True)
+class WinnerCell:
+    """How often one estimator named the true winner."""
+
+    paper: str
+    ours: str
+    deviation: Deviation
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a table; ``cells`` follow the table's estimators, None where not run.
+
+    ``group`` is the metric or the K under which it stands, ``name`` the recommender or the true
+    winner, ``exact`` and ``paper_exact`` the metric of a recommender.
+    """
+
+    group: str
+    metric: str
+    name: str
+    cells: tuple[Any, ...]
+    exact: str = ""
+    paper_exact: str = ""
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """Accuracy or winners on one data set."""
+
+    dataset: str
+    candidates: str
+    note: str
+    has_paper: bool
+    estimators: tuple[str, ...]
+    lines: tuple[Line, ...]
+    sampled: int | None = None
+
+    @property
+    def title(self) -> str:
+        """Return what the table is of."""
+        return f"{self.dataset}, {candidates_name(self.candidates)}"
+
+    @property
+    def groups(self) -> dict[str, list[Line]]:
+        """Return the lines by metric, or by K."""
+        return _by(self.lines, [line.group for line in self.lines])
+
+
+def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
+    """Return a table for each data set, candidates and sample size."""
+    tables = []
+    for (dataset, candidates, sampled), group in grouped(
+        rows, "dataset", "candidates", "sampled"
+    ).items():
+        estimators = values_of(group, "estimator")
+        # Metric by metric, as the paper has it, whatever the order of the rows.
+        lines = [
+            _accuracy_line(line, estimators)
+            for metric in grouped(group, "metric", "k").values()
+            for line in grouped(metric, "recommender").values()
+        ]
+        note = (
+            f"{sampled} items sampled; values × 1000; "  # noqa: RUF001
+            f"mean ± standard deviation over {_range(group, 'repeats')} repeats"
+        )
+        has_paper = any(is_number(row["paper_mean"]) for row in group)
+        tables.append(
+            ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines), sampled)
+        )
+    return tuple(tables)
+
+
+def _accuracy_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
+    least_bias, least_rmse = _least(rows, "bias"), _least(rows, "rmse")
+    cells = {
+        row["estimator"]: AccuracyCell(
+            paper=spread(row["paper_mean"], row["paper_std"]),
+            ours=spread(row["mean"], row["std"]),
+            bias=scaled(row["bias"], "+"),
+            rmse=scaled(row["rmse"]),
+            deviation=accuracy_deviation(row),
+            least_bias=row is least_bias,
+            least_rmse=row is least_rmse,
+        )
+        for row in rows
+    }
+    return Line(
+        group=metric_name(rows[0]),
+        metric=metric_name(rows[0]),
+        name=str(rows[0]["recommender"]),
+        cells=tuple(cells.get(name) for name in estimators),
+        exact=scaled(rows[0]["exact"]),
+        paper_exact=scaled(
+            next((row["paper_exact"] for row in rows if is_number(row["paper_exact"])), None)
+        ),
+    )
+
+
+def winner_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
+    """Return a table for each data set and its candidates."""
+    tables = []
+    for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
+        estimators = values_of(group, "estimator")
+        lines = [_winner_line(line, estimators) for line in grouped(group, "k", "metric").values()]
+        has_paper = any(is_number(row["paper_correct"]) for row in group)
+        note = f"correct winners of {_range(group, 'repeats')} repeats"
+        note += " (paper: of 100)" if has_paper else ""
+        tables.append(ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines)))
+    return tuple(tables)
+
+
+def _winner_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
+    cells = {
+        row["estimator"]: WinnerCell(
+            count(row["paper_correct"]), count(row["correct"]), winner_deviation(row)
+        )
+        for row in rows
+    }
+    found = tuple(cells.get(name) for name in estimators)
+    return Line(f"K = {rows[0]['k']}", metric_name(rows[0]), str(rows[0]["true_winner"]), found)
+
+
+@dataclass(frozen=True)
+class SweepLine:
+    """Relative RMSE of one estimator by sample size, and the smallest size that is enough."""
+
+    metric: str
+    estimator: str
+    errors: tuple[str, ...]
+    enough: str
+
+
+@dataclass(frozen=True)
+class SweepTable:
+    """The numbers behind the sweep's figure."""
+
+    dataset: str
+    candidates: str
+    sizes: tuple[int, ...]
+    lines: tuple[SweepLine, ...]
+
+
+def sweep_tables(rows: Iterable[Row]) -> tuple[SweepTable, ...]:
+    """Return relative RMSE by sample size for each data set and its candidates."""
+    tables = []
+    for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
+        sizes = tuple(sorted(values_of(group, "sampled")))
+        lines = []
+        for line in grouped(group, "metric", "k", "estimator").values():
+            by_size = grouped(line, "sampled")
+            errors = [median_relative(by_size.get((size,), ()), "rmse") for size in sizes]
+            shown = tuple(percent(error) for error in errors)
+            name = str(line[0]["estimator"])
+            lines.append(SweepLine(metric_name(line[0]), name, shown, _enough(sizes, errors)))
+        tables.append(SweepTable(dataset, candidates, sizes, tuple(lines)))
+    return tuple(tables)
+
+
+def statistics_lines(rows: Iterable[Row]) -> dict[str, list[dict[str, str]]]:
+    """Return the sizes of each data set as text, the paper's and ours."""
+    lines = [
+        {
+            "dataset": str(row["dataset"]),
+            "source": str(row["source"]),
+            **{name: count(row[name]) for name in ("users", "items", "interactions")},
+            "sparsity": _sparsity(row["sparsity"]),
+            "note": str(row["note"] or ""),
+        }
+        for row in rows
+    ]
+    return _by(lines, [line["dataset"] for line in lines])
+
+
+def accuracy_sheet(rows: Iterable[Row]) -> Sheet:
+    """Return the accuracy tables for Markdown and LaTeX, the paper's numbers above ours."""
+    tables = []
+    for table in accuracy_tables(rows):
+        lines: list[tuple[str, ...]] = []
+        for line in table.lines:
+            paper = [c.paper if c else DASH for c in line.cells]
+            ours = [f"{c.ours} {c.deviation.marker}".rstrip() if c else DASH for c in line.cells]
+            errors = [f"{c.bias}; {c.rmse}" if c else DASH for c in line.cells]
+            names = (line.metric, line.name)
+            if table.has_paper:
+                lines.append((*names, "paper", line.paper_exact, *paper))
+            lines.append((*names, "ours", line.exact, *ours))
+            lines.append((*names, "bias; RMSE", "", *errors))
+        header = ("metric", "recommender", "numbers", "exact", *table.estimators)
+        tables.append(_text_table(table, header, lines, words=3))
+    return Sheet((), tuple(tables))
+
+
+def winners_sheet(rows: Iterable[Row]) -> Sheet:
+    """Return the winner tables for Markdown and LaTeX; a cell: the paper's count, then ours."""
+    tables = []
+    for table in winner_tables(rows):
+        lines = [
+            (line.metric, line.name, *(_counts(cell, table.has_paper) for cell in line.cells))
+            for line in table.lines
+        ]
+        header = ("metric", "true winner", *table.estimators)
+        tables.append(_text_table(table, header, lines, words=2))
+    return Sheet((), tuple(tables))
+
+
+def _counts(cell: WinnerCell | None, has_paper: bool) -> str:
+    if cell is None:
+        return DASH
+    return f"{cell.paper}, {cell.ours} {cell.deviation.marker}".rstrip() if has_paper else cell.ours
+
+
+def _text_table(
+    table: ReportTable, header: tuple[str, ...], lines: list[tuple[str, ...]], *, words: int
+) -> Table:
+    """Return a table whose first columns are ``words``, and the others numbers."""
+    rows = tuple((*line[:words], *map(Number, line[words:])) for line in lines)
+    return Table(header, rows, f"{table.title}: {table.note}")
+
+
+def _enough(sizes: Sequence[int], errors: Sequence[float | None]) -> str:
+    """Return the smallest size from which on every error is small."""
+    enough = f"more than {count(sizes[-1])}"
+    for size, error in zip(reversed(sizes), reversed(errors), strict=True):
+        if error is None or error > ENOUGH:
+            break
+        enough = count(size)
+    return enough
+
+
+def _least(rows: Sequence[Row], column: str) -> Row | None:
+    known = [row for row in rows if is_number(row[column])]
+    return min(known, key=lambda row: abs(row[column]), default=None)
+
+
+def _range(rows: Sequence[Row], column: str) -> str:
+    values = [row[column] for row in rows if is_number(row[column])]
+    if not values:
+        return "an unknown number of"
+    low, high = min(values), max(values)
+    return count(low) if low == high else f"{count(low)} to {count(high)}"
+
+
+def _sparsity(value: float | None) -> str:
+    """Return the share of empty cells in percent, with the digits the paper gives."""
+    return DASH if value is None or not is_number(value) else f"{100 * value:.2f} %"
+
+
+def _by(values: Sequence[_Value], keys: Sequence[_Key]) -> dict[_Key, list[_Value]]:
+    groups: dict[_Key, list[_Value]] = {}
+    for key, value in zip(keys, values, strict=True):
+        groups.setdefault(key, []).append(value)
+    return groups

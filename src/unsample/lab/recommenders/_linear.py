@@ -1,0 +1,269 @@
+"""The recommenders without a network: popularity, neighbours of items, factors, and EASE.
+
+`implicit` learns neighbours and factors. EASE (Steck, 2019) has a closed form: the item-item
+weights are B = I - P diag(1 / diag P), where P is the inverse of the Gram matrix plus a ridge. The
+Gram matrix is filled block by block and inverted in its own memory by Cholesky.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import IntArray, check_choice, check_integer, check_real, import_extra
+from unsample._progress import Progress
+from unsample.errors import SolverError
+from unsample.lab.recommenders._base import (
+    Recommender,
+    Fitted,
+    Scores,
+    Training,
+    Weights,
+    check_seed,
+    history_weights,
+    scored_history,
+)
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+_WEIGHTINGS = ("bm25", "cosine", "tfidf")
+#: Columns of the Gram matrix made, or mirrored, at a time.
+_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class Popularity(Recommender):
+    """An item's score is the number of users who have it; it has no hyperparameters."""
+
+    name: ClassVar[str] = "popularity"
+    _unseen_score: ClassVar[float] = 0.0  # nobody has it: that is its popularity
+
+    def _learn(self, training: Training) -> Weights:
+        return {}
+
+    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+        return np.tile(fitted.popularity.astype(np.float32), (len(users), 1))
+
+
+@dataclass(frozen=True)
+class ItemKNN(Recommender):
+    """Each item keeps its nearest neighbours; a user's score sums similarities to own items.
+
+    Parameters
+    ----------
+    neighbours
+        Similar items kept for each item.
+    weighting
+        ``"bm25"`` damps popular items and busy users, ``"tfidf"`` less so, ``"cosine"`` does not.
+    k1, b
+        Saturation and length normalisation of BM25; other weightings do not use them.
+    """
+
+    neighbours: int = 200
+    weighting: str = "bm25"
+    k1: float = 1.2
+    b: float = 0.75
+    name: ClassVar[str] = "itemknn"
+
+    def __post_init__(self) -> None:
+        check_integer("neighbours", self.neighbours, minimum=1)
+        check_choice("weighting", self.weighting, _WEIGHTINGS)
+        check_real("k1", self.k1, low=0.0)
+        check_real("b", self.b, low=0.0, high=1.0)
+
+    def _learn(self, training: Training) -> Weights:
+        from scipy.sparse import csr_matrix
+
+        threadpoolctl = import_extra("threadpoolctl", extra="recsys", purpose="ItemKNN")
+        model = self._model()
+        with threadpoolctl.threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+            # The library warns about a conversion between its own matrices.
+            warnings.filterwarnings("ignore", message="Method expects CSR input")
+            model.fit(csr_matrix(training.matrix), show_progress=False)
+        similarity = csr_matrix(model.similarity, dtype=np.float32)
+        return {
+            **history_weights(training.matrix),
+            "similarity": similarity.data,
+            "similarity_item": similarity.indices,
+            "similarity_start": similarity.indptr,
+        }
+
+    def _model(self) -> Any:
+        library = import_extra("implicit.nearest_neighbours", extra="recsys", purpose="ItemKNN")
+        if self.weighting == "bm25":
+            return library.BM25Recommender(K=self.neighbours, K1=self.k1, B=self.b)
+        kinds = {"cosine": library.CosineRecommender, "tfidf": library.TFIDFRecommender}
+        return kinds[self.weighting](K=self.neighbours)
+
+    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+        from scipy.sparse import csr_array
+
+        weights = fitted.weights
+        similarity = csr_array(
+            (weights["similarity"], weights["similarity_item"], weights["similarity_start"]),
+            shape=(fitted.items, fitted.items),
+        )
+        scores = (scored_history(users, fitted) @ similarity).toarray()
+        return np.asarray(scores, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class ALS(Recommender):
+    """Alternating least squares on confidence weights (Hu, Koren, Volinsky, 2008).
+
+    Parameters
+    ----------
+    factors
+        Dimensions of a user's and an item's vector.
+    regularization
+        Ridge penalty on these vectors.
+    alpha
+        Confidence in an observed pair, relative to 1 for the others.
+    iterations
+        Rounds over all users and all items.
+    seed
+        Seed of the starting factors.
+    """
+
+    factors: int = 128
+    regularization: float = 10.0
+    alpha: float = 1.0
+    iterations: int = 15
+    seed: int = 0
+    name: ClassVar[str] = "als"
+
+    def __post_init__(self) -> None:
+        check_integer("factors", self.factors, minimum=1)
+        check_real("regularization", self.regularization, low=0.0)
+        check_real("alpha", self.alpha, low=0.0, open_low=True)
+        check_integer("iterations", self.iterations, minimum=1)
+        check_seed(self.seed)
+
+    def _learn(self, training: Training) -> Weights:
+        from scipy.sparse import csr_matrix
+
+        library = import_extra("implicit.cpu.als", extra="recsys", purpose="ALS")
+        threadpoolctl = import_extra("threadpoolctl", extra="recsys", purpose="ALS")
+        # The library runs its own threads; BLAS threads inside them only get in the way.
+        with threadpoolctl.threadpool_limits(1, user_api="blas"):
+            model = library.AlternatingLeastSquares(
+                factors=self.factors,
+                regularization=self.regularization,
+                alpha=self.alpha,
+                iterations=self.iterations,
+                random_state=self.seed,
+            )
+            matrix = csr_matrix(training.matrix)
+            model.fit(matrix, show_progress=False, callback=self._reporter(training.progress))
+        return {
+            "user_factors": np.asarray(model.user_factors, dtype=np.float32),
+            "item_factors": np.asarray(model.item_factors, dtype=np.float32),
+        }
+
+    def _reporter(self, progress: Progress | None) -> Callable[[int, float, object], None] | None:
+        if progress is None:
+            return None
+
+        def report(iteration: int, seconds: float, _: object) -> None:
+            progress(iteration + 1, self.iterations, f"{seconds:.1f} s an iteration")
+
+        return report
+
+    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+        weights = fitted.weights
+        return np.asarray(weights["user_factors"][users] @ weights["item_factors"].T)
+
+    def _score_pairs(self, users: IntArray, items: IntArray, fitted: Fitted) -> Scores:
+        weights = fitted.weights
+        user_factors, item_factors = weights["user_factors"][users], weights["item_factors"][items]
+        return np.asarray(np.einsum("id,ijd->ij", user_factors, item_factors))
+
+
+@dataclass(frozen=True)
+class EASE(Recommender):
+    """Every item is predicted from the user's other items by ridge regression.
+
+    Memory is one items x items matrix of ``precision`` (half a second and 55 MB for 3,706 items
+    in float32, 2.7 GB for 25,815).
+
+    Parameters
+    ----------
+    penalty
+        Ridge added to the diagonal of the Gram matrix; a few hundred suit a million pairs.
+    precision
+        ``"float32"`` or ``"float64"`` of the inversion; weights are kept as float32.
+    device
+        ``"cpu"``, or a device of PyTorch such as ``"cuda"`` for the inversion.
+    """
+
+    penalty: float = 500.0
+    precision: str = "float32"
+    device: str = "cpu"
+    name: ClassVar[str] = "ease"
+
+    def __post_init__(self) -> None:
+        check_real("penalty", self.penalty, low=0.0, open_low=True)
+        check_choice("precision", self.precision, ("float32", "float64"))
+
+    def _learn(self, training: Training) -> Weights:
+        gram = _gram(training.matrix, np.dtype(self.precision))
+        gram[np.diag_indices_from(gram)] += self.penalty
+        invert = _invert if self.device == "cpu" else self._invert_on_device
+        weights = invert(gram)
+        weights /= -np.diag(weights).copy()
+        np.fill_diagonal(weights, 0.0)
+        return {**history_weights(training.matrix), "item_item": weights.astype(np.float32)}
+
+    def _invert_on_device(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        torch = import_extra("torch", extra="neural", purpose="EASE on a device")
+        lower = torch.linalg.cholesky(torch.from_numpy(matrix).to(self.device))
+        return np.ascontiguousarray(torch.cholesky_inverse(lower).cpu().numpy())
+
+    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+        return np.asarray(scored_history(users, fitted) @ fitted.weights["item_item"])
+
+
+def _gram(matrix: scipy.sparse.csr_array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the dense items x items matrix of how many users two items share."""
+    items = matrix.shape[1]
+    gram = np.empty((items, items), dtype=dtype)
+    columns, by_item = matrix.tocsc(), matrix.T.tocsr()
+    for start in range(0, items, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        gram[:, block] = (by_item @ columns[:, block]).toarray()
+    return gram
+
+
+def _invert(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Replace a symmetric positive definite matrix by its inverse, in place."""
+    from scipy.linalg import get_lapack_funcs
+
+    functions: Any = get_lapack_funcs(("potrf", "potri"), (matrix,))
+    factorise, invert = functions
+    # The transpose is the same matrix in the column order that LAPACK works on in place.
+    factor, failed = factorise(matrix.T, lower=1, overwrite_a=1, clean=0)
+    if not failed:
+        inverse, failed = invert(factor, lower=1, overwrite_c=1)
+    if failed:
+        raise SolverError(
+            f"the Gram matrix could not be inverted (LAPACK status {failed}); "
+            "take a larger penalty, or precision='float64'"
+        )
+    result = inverse.T
+    _mirror_upper(result)
+    return np.asarray(result)
+
+
+def _mirror_upper(matrix: npt.NDArray[Any]) -> None:
+    """Copy the upper triangle onto the lower one, block by block."""
+    for start in range(0, len(matrix), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        corner = matrix[rows, rows]
+        corner[...] = np.triu(corner) + np.triu(corner, 1).T
+        matrix[rows.stop :, rows] = matrix[rows, rows.stop :].T

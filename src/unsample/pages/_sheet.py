@@ -1,0 +1,337 @@
+"""A result as a `Sheet`: the lines, tables and notes that text, notebooks, LaTeX and Markdown show.
+
+`sheet` makes one of any result, by its type; other rooms register their own types with
+``sheet.register``. What a sheet looks like is decided in `unsample.pages._render`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from unsample.answers import Comparison, Estimate, Estimates, Evaluation, Plan, Published
+from unsample.errors import InputError
+
+MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it is shown, and its value, by which columns are sorted."""
+
+    text: str
+    value: float | None = None
+    #: Whether it is the best of its column and metric, which papers set in bold.
+    best: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+#: What stands in a table: words, flush left, or a number, flush right.
+Cell: TypeAlias = str | Number
+Columns: TypeAlias = Mapping[str, Callable[[Row], Cell]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells below names of columns; ``identity`` is the table's name on a page."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    identity: str = ""
+
+    @classmethod
+    def of(
+        cls, rows: Iterable[Row], columns: Columns[Row], caption: str = "", identity: str = ""
+    ) -> Table:
+        """Return the table whose columns are these functions of the rows."""
+        cells = tuple(tuple(column(row) for column in columns.values()) for row in rows)
+        return cls(tuple(columns), cells, caption, identity)
+
+    @property
+    def align(self) -> tuple[str, ...]:
+        """Return ``"l"`` for each column of words and ``"r"`` for each column of numbers."""
+        first = self.rows[0] if self.rows else ("",) * len(self.columns)
+        return tuple("r" if isinstance(cell, Number) else "l" for cell in first)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a result says, in the order in which it says it."""
+
+    title: tuple[str, ...]
+    tables: tuple[Table, ...]
+    #: Paragraphs below the tables; their lines stay lines.
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    #: What a person would write into a paper; above the tables.
+    verdicts: tuple[str, ...] = ()
+
+
+@functools.singledispatch
+def sheet(result: object) -> Sheet:
+    """Return what a result says as lines, tables and notes.
+
+    It takes what `estimate`, `exact`, `evaluate`, `compare`, `published` and `plan` return, or a
+    mapping of names to estimates.
+    """
+    raise InputError(not_a_result(result))
+
+
+def not_a_result(result: object) -> str:
+    """Return the message for what no page can show."""
+    return (
+        "result must be what estimate, exact, compare, evaluate, published or plan return, or a "
+        f"mapping of names to estimates, got {type(result).__name__}"
+    )
+
+
+@sheet.register
+def _(result: Sheet) -> Sheet:
+    return result
+
+
+# --- estimates ---------------------------------------------------------------------------------
+
+
+@sheet.register
+def _(result: Estimates) -> Sheet:
+    return Sheet(
+        title=(heading(result),),
+        tables=(estimates_table({"": result}),),
+        notes=(_limits_explained(result),),
+        warnings=result.warnings,
+    )
+
+
+@sheet.register
+def _(result: Published) -> Sheet:
+    printed = f"from {', '.join(map(str, result.numbers))}"
+    return replace(sheet.dispatch(Estimates)(result), title=(printed, heading(result)))
+
+
+@sheet.register
+def _(result: Evaluation) -> Sheet:
+    return replace(sheet.dispatch(Estimates)(result), title=(result.cost, heading(result)))
+
+
+@sheet.register
+def _(result: Mapping) -> Sheet:  # type: ignore[type-arg]
+    groups = check_groups(result)
+    return Sheet(
+        title=tuple(f"{name}: {heading(held)}" for name, held in groups.items()),
+        tables=(estimates_table(groups),),
+        notes=(_limits_explained(next(iter(groups.values()))),),
+        warnings=tuple(dict.fromkeys(text for held in groups.values() for text in held.warnings)),
+    )
+
+
+def check_groups(result: Mapping[Any, Any]) -> dict[str, Estimates]:
+    """Return estimates by the name of their group, if that is what a mapping holds."""
+    if not result or not all(isinstance(held, Estimates) for held in result.values()):
+        raise InputError(not_a_result(result))
+    return {str(name): held for name, held in result.items()}
+
+
+def estimates_table(
+    results: Mapping[str, Estimates], caption: str = "", *, standard_errors: bool = False
+) -> Table:
+    """Return all estimates, by group where these have names, and the truth where it is known."""
+    columns: dict[str, Callable[[_Row], Cell]] = {
+        "group": lambda row: row.group,
+        "metric": lambda row: row.entry.metric.name,
+        "method": lambda row: row.entry.method,
+        "exact": lambda row: number(row.truth),
+        "estimate": lambda row: number(row.entry.value),
+        "off by": lambda row: _percent(_relative_error(row.entry.value, row.truth), "+"),
+        "95 % interval": lambda row: _range(*row.entry.interval()),
+        "bounds": lambda row: _range(*row.entry.bounds()),
+        "standard error": lambda row: number(row.entry.standard_error),
+        "health": lambda row: health(row.entry),
+    }
+    rows = [
+        _Row(group, entry, held.truth.get(entry.metric.name, math.nan))
+        for group, held in results.items()
+        for entry in held.entries
+    ]
+    if "" in results:
+        del columns["group"]
+    if not any(held.truth for held in results.values()):
+        del columns["exact"], columns["off by"]
+    if not standard_errors:
+        del columns["standard error"]
+    return Table.of(rows, columns, caption, "estimates")
+
+
+class _Row(NamedTuple):
+    group: str
+    entry: Estimate
+    truth: float
+
+
+def _relative_error(value: float, truth: float) -> float:
+    return value / truth - 1.0 if truth > 0.0 else math.nan
+
+
+def heading(result: Estimates) -> str:
+    """Return one line that says what the estimates are based on."""
+    counts = result.counts
+    items, sampled = _span(counts.items), _span(counts.sampled)
+    if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
+        return f"{counts.total:,} targets ranked among all {items} items"
+    how = "with" if counts.replacement else "without"
+    return f"{counts.total:,} targets, {sampled} of {items} items sampled {how} replacement"
+
+
+def health(entry: Estimate) -> str:
+    """Return in words whether the value may be relied on."""
+    if not entry.credible:
+        return "OUTSIDE its interval"
+    known = "resolved" if entry.resolved else "NOT RESOLVED"
+    return f"{known}, clipped" if entry.clipped else known
+
+
+def _limits_explained(result: Estimates) -> str:
+    """Return what interval and bounds mean, and what the methods chose."""
+    chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
+    if result.certainty is None:
+        text = "interval: how far the values would move with other users like these (bootstrap)"
+        return "\n".join([text, *chosen])
+    lines = [f"interval: holds the true value, bias included, assuming {result.assumes}"]
+    if result.candidates is None and result.certainty.shape.dents:
+        lines.append("          (candidates not given: allows for unseen items only, and for all)")
+    return "\n".join([*lines, "bounds:   hold it whatever P(R) is", *chosen])
+
+
+# --- comparisons -------------------------------------------------------------------------------
+
+
+@sheet.register
+def _(result: Comparison) -> Sheet:
+    shown = result.excerpt()
+    interval = f"{100 * result.level:g} % interval"
+    standings: Columns[Any] = {
+        "metric": lambda row: row.metric,
+        "model": lambda row: row.model,
+        "estimate": lambda row: number(row.value, best=_is_best(shown, row)),
+        interval: lambda row: _range(row.low, row.high),
+        "place": lambda row: Number(str(row.place), row.place),
+        "best": lambda row: _chances(row.least, row.most),
+        "if alike": lambda row: _chances(row.if_alike, row.if_alike),
+    }
+    differences: Columns[Any] = {
+        "metric": lambda row: row.metric,
+        "a - b": lambda row: f"{row.a} - {row.b}",
+        "difference": lambda row: number(row.value, "+"),
+        "interval": lambda row: _range(row.low, row.high, "+"),
+        "a better": lambda row: _chances(row.least, row.most),
+        "if alike": lambda row: _chances(row.if_alike, row.if_alike),
+        "p": lambda row: Number(_p_value(row.p_value), row.p_value),
+        "winner": lambda row: row.winner or "cannot tell",
+    }
+    left_out = (
+        f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
+        "hold all of them"
+    )
+    ranks = heading(next(iter(result.estimates.values())))
+    how = "user by user" if result.paired else "unpaired"
+    return Sheet(
+        title=(f"{len(result.models)} models, {ranks}, compared {how}",),
+        verdicts=result.sentences(),
+        tables=(
+            Table.of(shown.standings, standings, "Models", "standing-table"),
+            Table.of(shown.differences, differences, "Differences", "difference-table"),
+        ),
+        notes=(left_out, _COMPARISON_EXPLAINED)[shown is result :],
+        warnings=result.warnings,
+    )
+
+
+_COMPARISON_EXPLAINED = (
+    "best, a better: the chance, from the least to the most that agree with the data\n"
+    "if alike:       the chance if sampling misleads about all models alike"
+)
+
+
+def _chances(least: float, most: float) -> Number:
+    low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
+    return Number(f"{low} %" if low == high else f"{low} to {high} %", least)
+
+
+def _p_value(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _is_best(result: Comparison, row: Any) -> bool:
+    same = [held.value for held in result.standings if held.metric == row.metric]
+    return bool(row.value == max(same))
+
+
+# --- plans -------------------------------------------------------------------------------------
+
+
+@sheet.register
+def _(result: Plan) -> Sheet:
+    full = float(result.items) * result.users
+    columns: Columns[Any] = {
+        "design": lambda row: row.name,
+        "scores": lambda row: _whole(row.cost),
+        "of all": lambda row: _percent(row.cost / full),
+        "bias": lambda row: _percent(row.bias / result.value, "+"),
+        "sd": lambda row: _percent(row.sd / result.value),
+        "error": lambda row: _percent(row.rmse / result.value),
+        f"scores for {_percent(result.precision)}": lambda row: _whole(result.needed[row.name]),
+        "setting": lambda row: row.setting,
+    }
+    what = f"{result.users:,} users, {result.items:,} items"
+    caption = "Designs at the same cost; errors are relative"
+    return Sheet(
+        title=(f"{what}, {result.metric} about {result.value:.4f}", f"guess: {result.guess}"),
+        tables=(Table.of(result.outcomes, columns, caption, "design-table"),),
+        notes=(
+            "error: root mean square, relative to the metric of these users ranked in full",
+            result.recommendation,
+        ),
+        warnings=result.warnings,
+    )
+
+
+def _whole(value: float) -> Number:
+    return Number(f"{value:,.0f}", value)
+
+
+def _percent(share: float, sign: str = "") -> Number:
+    """Return a share in per cent, with more digits where it is small."""
+    if math.isnan(share):
+        return Number(DASH)
+    digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
+    return Number(f"{100.0 * share:{sign}.{digits}f} %", share)
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def number(value: float, sign: str = "", *, best: bool = False) -> Number:
+    """Return a metric to four decimals, or to three digits where these would be lost."""
+    return Number(_digits(value, sign), value, best) if math.isfinite(value) else Number(DASH)
+
+
+def _digits(value: float, sign: str) -> str:
+    return f"{value:{sign}.3g}" if 1e-6 < abs(value) < 1e-3 else f"{value:{sign}.4f}"
+
+
+def _range(low: float, high: float, sign: str = "") -> Cell:
+    if math.isnan(low):
+        return "none (nothing varies)"
+    return Number(f"{_digits(low, sign)} .. {_digits(high, sign)}", low)
+
+
+def _span(values: Any) -> str:
+    low, high = int(values.min()), int(values.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

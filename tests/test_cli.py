@@ -1,0 +1,486 @@
+"""The command: verbs and their options, how it speaks and fails, and the doctor."""
+
+import importlib.metadata
+import inspect
+import json
+import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from unsample import answers, errors
+from unsample.__main__ import application
+from unsample.cli import _doctor
+from unsample.cli._doctor import ABSENT, BROKEN, OK, examine
+from unsample.cli.console import log
+
+ROOT = Path(__file__).parent.parent
+
+
+# --- verbs -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    file = tmp_path / "ranks.csv"
+    file.write_text("rank\n" + "1\n3\n2\n9\n" * 20)
+    return file
+
+
+DESIGN = ("--items", 400, "--sampled", 30)
+CALL = (*DESIGN, "-m", "Recall@2", "--method", "naive", "--resamples", 0)
+LIBRARY = ("estimate", "compare", "published", "plan", "doctor")
+LABORATORY = ("evaluate", "reproduce", "datasets")
+
+
+def test_every_verb_has_the_options_that_all_share():
+    def leaves(command):
+        inner = getattr(command, "commands", {}).values()
+        return [leaf for each in inner for leaf in leaves(each)] or [command]
+
+    whole = typer.main.get_command(application())
+    assert set(whole.commands) == {*LIBRARY, *LABORATORY}
+    for verb in leaves(whole):
+        options = {text for parameter in verb.params for text in parameter.opts}
+        assert {"--quiet", "-q", "--verbose", "-v", "--json"} <= options, verb.name
+        if verb.name in (*LIBRARY[:4], "evaluate"):
+            assert {"--html", "--latex", "--markdown"} <= options, verb.name
+        assert not options & {"--seed", "--metric", "--seen", "--k"}, verb.name
+
+
+def test_options_are_named_like_the_arguments():
+    """Every option of a verb is an argument of the function that it calls, or of the reader."""
+    whole = typer.main.get_command(application(["plan"]))
+    shared = {"quiet", "verbose", "html", "as_json", "latex", "markdown"}
+    reader = {"file", "files", "by", "rows", "ties", "column", "items", "sampled", "replacement"}
+    for name in LIBRARY[:4]:
+        arguments = set(inspect.signature(getattr(answers, name)).parameters)
+        options = {parameter.name for parameter in whole.commands[name].params}
+        assert options - shared - reader - {"plot"} <= arguments, name
+
+
+def test_verbs_of_the_library_do_not_load_the_laboratory():
+    script = (
+        "import sys; from unsample.__main__ import application; application(['estimate']);"
+        "assert not [name for name in sys.modules if name.startswith('unsample.lab')]"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_json_holds_what_was_asked_for_by_its_names(ranks, run):
+    code, out, err = run(
+        "estimate", ranks, *DESIGN, "-m", "HR@5", "--metrics", "NDCG@20", "--method", "mle",
+        "--method", "bv(gamma=0.01)", "--json",
+    )  # fmt: skip
+    data = json.loads(out)
+    assert (code, err) == (0, "")
+    assert list(data)[:5] == ["items", "sampled", "users", "estimates", "warnings"]
+    assert [(entry["metric"], entry["method"]) for entry in data["estimates"]] == [
+        ("HR@5", "mle"),
+        ("NDCG@20", "mle"),
+        ("HR@5", "bv(gamma=0.01)"),
+        ("NDCG@20", "bv(gamma=0.01)"),
+    ]
+    first = data["estimates"][0]
+    assert first["bound_low"] <= first["low"] <= first["high"] <= first["bound_high"]
+    assert first["resolved"] is False
+
+
+def test_the_table_goes_to_stdout_and_warnings_to_stderr(ranks, run):
+    code, out, err = run("estimate", ranks, *DESIGN)
+    assert code == 0
+    assert out.startswith("80 targets, 30 of 400 items sampled with replacement")
+    assert "warning" not in out
+    assert "resolution: " in out
+    assert err.count("warning:") == 1
+
+
+def test_groups_stand_in_one_table(tmp_path, run):
+    path = tmp_path / "ranks.csv"
+    path.write_text(
+        "rank,count,sampled,items,weight,model\n1,10,9,100,0.5,A\n20,3,19,80,1,A\n2,5,9,100,1,B\n"
+    )
+    code, out, _ = run("estimate", path, "--by", "model", "--json")
+    assert code == 0
+    data = json.loads(out)
+    assert data["by"] == "model"
+    assert [(group["model"], group["users"], group["items"]) for group in data["groups"]] == [
+        ("A", 13, [80, 100]),
+        ("B", 5, 100),
+    ]
+    code, out, _ = run("estimate", path, "--by", "model")
+    assert "A: 13 targets" in out
+    assert "resolution of B: " in out
+
+
+def test_without_replacement(tmp_path, run):
+    path = tmp_path / "ranks.csv"
+    path.write_text("rank\n1\n1\n2\n5\n9\n10\n")
+    arguments = ("--items", 10, "--sampled", 9, "--without-replacement", "--json", "-m", "Recall@5")
+    code, out, _ = run("estimate", path, *arguments)
+    assert code == 0
+    # Every other item was sampled: these are full-catalogue ranks, and the answer is exact.
+    assert json.loads(out)["estimates"][0]["value"] == pytest.approx(4 / 6)
+
+
+def test_models_in_one_file_or_in_several_are_paired_by_user(tmp_path, run):
+    rows = [
+        (model, user, user % 7 + 1 + shift)
+        for shift, model in enumerate("AB")
+        for user in range(60)
+    ]
+    for model in "AB":
+        lines = [f"{user},{rank}" for name, user, rank in rows if name == model]
+        # Users in another order: pairing is by name and not by place.
+        lines = lines if model == "A" else lines[::-1]
+        (tmp_path / f"{model}.csv").write_text("user,rank\n" + "\n".join(lines))
+    lines = [f"{model},{user},{rank}" for model, user, rank in rows]
+    (tmp_path / "both.csv").write_text("model,user,rank\n" + "\n".join(lines))
+    options = (*DESIGN, "-m", "Recall@50", "--method", "mle", "--json")
+    several = run("compare", f"A={tmp_path / 'A.csv'}", f"B={tmp_path / 'B.csv'}", *options)
+    single = run("compare", tmp_path / "both.csv", "--by", "model", *options)
+    assert several[0] == single[0] == 0
+    assert json.loads(several[1]) == json.loads(single[1])
+    assert json.loads(single[1])["paired"] is True
+
+
+@pytest.mark.parametrize("form", ["--latex", "--markdown"])
+def test_tables_for_papers(ranks, run, form):
+    code, out, _ = run("estimate", ranks, *CALL, form)
+    assert code == 0
+    assert (r"\toprule" if form == "--latex" else "| metric |") in out
+    code, _, err = run("estimate", ranks, *CALL, form, "--json")
+    assert code == 2
+    assert "must not be given together" in err
+
+
+BAD_CALLS = {
+    "no items": (["--sampled", "9"], "--items"),
+    "no sampled": (["--items", "100"], "--sampled"),
+    "items 1": (["--items", "1", "--sampled", "9"], "items must be"),
+    "sampled 0": (["--items", "100", "--sampled", "0"], "sampled must be"),
+    "n > N": (["--items", "20", "--sampled", "30", "--without-replacement"], "at most items - 1"),
+    "metric": ([*DESIGN, "-m", "NDGC@10"], "did you mean NDCG"),
+    "K 0": ([*DESIGN, "-m", "NDCG@0"], "at least 1"),
+    "method": ([*DESIGN, "--method", "mless"], "did you mean"),
+    "shape": ([*DESIGN, "--shape", "round"], "shape must be"),
+    "by": ([*DESIGN, "--by", "rnk"], "did you mean rank"),
+    "column": ([*DESIGN, "--column", "=x"], "column must be given as NAME=VALUE"),
+    "resamples": ([*DESIGN, "--resamples", "-1"], "resamples must be"),
+    "rng": ([*DESIGN, "--rng", "-1"], "rng must be"),
+    "popularity": ([*DESIGN, "--sampler", "popularity"], "only uniform sampling"),
+    "not a number": (["--items", "many", "--sampled", "9"], "--items"),
+    "unknown option": ([*DESIGN, "--nope"], "--nope"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CALLS)
+def test_bad_calls_exit_with_two(ranks, run, case):
+    arguments, words = BAD_CALLS[case]
+    code, out, err = run("estimate", ranks, *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("compare", "a.csv", "b.csv"), "each model must be given as NAME=VALUE"),
+        (("compare", "a=a.csv", "a=b.csv"), "each name once"),
+        (("compare", "a.csv", "b.csv", "--by", "model"), "by needs one file"),
+        (("published", "HR@10", "--items", 9, "--sampled", 3, "--users", 2), "a number must be"),
+        (("plan", "--items", 500, "--users", 10, "--sampled", 3), "left out without a pilot"),
+        (("plan", "--items", "many", "--users", 10), "--items"),
+        (("nonsense",), "nonsense"),
+    ],
+)
+def test_bad_calls_of_other_verbs(run, arguments, words):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_help_and_version(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(verb in out for verb in (*LIBRARY, *LABORATORY))
+    code, out, _ = run("estimate", "--help")
+    assert code == 0
+    assert "--without-replacement" in out
+    assert "Examples" in out
+    code, out, _ = run("--version")
+    assert out.startswith("unsample ")
+
+
+def test_the_installed_command_runs_and_survives_a_closed_pipe(ranks):
+    command = [sys.executable, "-m", "unsample", "estimate", str(ranks), *map(str, CALL)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Recall@2" in done.stdout
+    reader, writer = os.pipe()
+    os.close(reader)
+    broken = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert "Traceback" not in broken.stderr
+
+
+# --- quiet and verbose -----------------------------------------------------------------------
+
+
+def test_quiet_leaves_out_warnings_and_nothing_else(run, ranks):
+    code, out, err = run("estimate", ranks, *CALL)
+    assert "warning: " in err
+    assert run("estimate", ranks, *CALL, "--quiet") == (code, out, "")
+    assert run("estimate", ranks, *CALL, "-q") == (code, out, "")
+
+
+def test_quiet_does_not_hide_errors(run, ranks):
+    code, out, err = run("estimate", ranks, "--items", "2", "--sampled", "0", "--quiet")
+    assert (code, out) == (2, "")
+    assert err.startswith("unsample: ")
+
+
+def test_verbose_says_what_was_done(run, ranks):
+    code, out, err = run("estimate", ranks, *CALL, "--verbose")
+    assert (code, out) == run("estimate", ranks, *CALL)[:2]
+    assert "unsample 0" in err
+    assert " s, " in err
+
+
+def test_verbose_shows_where_an_error_comes_from(run, ranks):
+    arguments = ("estimate", ranks, "--items", "2", "--sampled", "0")
+    assert "Traceback" not in run(*arguments)[2]
+    code, _, err = run(*arguments, "-v")
+    assert code == 2
+    assert "Traceback" in err
+
+
+def test_quiet_and_verbose_exclude_each_other(run, ranks):
+    code, _, err = run("estimate", ranks, *CALL, "-q", "-v")
+    assert code == 2
+    assert "quiet and verbose" in err
+
+
+def test_the_command_leaves_logging_as_it_was(run, ranks):
+    before = (log.level, log.propagate, list(log.handlers))
+    run("estimate", ranks, *CALL, "-v")
+    assert (log.level, log.propagate, list(log.handlers)) == before
+    assert logging.getLogger().handlers is not None
+
+
+def test_a_warning_is_said_once(run, ranks):
+    _, _, err = run("estimate", ranks, *CALL)
+    lines = [line for line in err.splitlines() if line.startswith("warning")]
+    assert len(lines) == len(set(lines))
+
+
+# --- exit codes ------------------------------------------------------------------------------
+
+
+def _kinds(kind=errors.UnsampleError):
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from _kinds(inner)
+
+
+def test_exit_codes_are_those_of_the_page():
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    table = page[page.index("## Exit codes") : page.index("## Completion")]
+    listed = {int(row.split("|")[1]) for row in table.splitlines() if row[2:3].isdigit()}
+    assert {kind.exit_code for kind in _kinds()} | {0, 129, 130, 141, 143} == listed
+    assert all(issubclass(kind, errors.InputError) == (kind.exit_code == 2) for kind in _kinds())
+
+
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        (errors.SolverError("no"), 1),
+        (errors.DownloadError("no"), 1),
+        (errors.InputError("no"), 2),
+        (errors.MissingExtraError("no"), 3),
+    ],
+)
+def test_every_kind_of_failure_has_its_exit_code(run, monkeypatch, problem, code):
+    def fail(*_, **__):
+        raise problem
+
+    monkeypatch.setattr("unsample.cli._plan.plan", fail)
+    got, out, err = run("plan", "--items", "500", "--users", "10")
+    assert (got, out) == (code, "")
+    assert err.startswith("unsample: ")
+
+
+def test_an_interruption_has_its_exit_code(run, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unsample.cli._plan.plan", interrupt)
+    assert run("plan", "--items", "500", "--users", "10")[0] == 130
+
+
+# --- colours and completion ------------------------------------------------------------------
+
+
+def _on_a_terminal(arguments, **environment):
+    """Return what the command writes to a terminal."""
+    mine, theirs = pty.openpty()
+    inherited = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
+    command = [sys.executable, "-m", "unsample", *arguments]
+    subprocess.run(
+        command, stdout=theirs, stderr=theirs, env=inherited | environment, check=False, timeout=60
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(mine, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    os.close(mine)
+    return seen.decode()
+
+
+def test_colours_on_a_terminal_unless_they_are_not_wanted():
+    arguments = ("estimate", "no-such-file.csv", "--items", "10", "--sampled", "3")
+    assert "\x1b[31m" in _on_a_terminal(arguments, TERM="xterm")
+    plain = _on_a_terminal(arguments, TERM="xterm", NO_COLOR="1")
+    assert "\x1b[" not in plain
+    assert "unsample: " in plain
+
+
+def test_no_colours_in_a_pipe():
+    command = [sys.executable, "-m", "unsample", "doctor", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "\x1b[" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_verbs_and_options(shell):
+    def complete(words):
+        environment = os.environ | {
+            "_UNSAMPLE_COMPLETE": f"complete_{shell}",
+            "_TYPER_COMPLETE_ARGS": words,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        }
+        program = "import sys; sys.argv[0] = 'unsample'; from unsample.__main__ import main; main()"
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, check=False, timeout=60
+        )
+        return done.stdout
+
+    assert "doctor" in complete("unsample do")
+    assert "--sampled" in complete("unsample estimate --sam")
+
+
+# --- the doctor ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def requires(monkeypatch):
+    """State what the package asks for, as its metadata would."""
+
+    def state(*lines):
+        monkeypatch.setattr(importlib.metadata, "requires", lambda _: list(lines))
+
+    return state
+
+
+def _found():
+    return {(finding.area, finding.name): finding for finding in examine(quick=True)}
+
+
+def test_a_healthy_installation(run):
+    code, out, _ = run("doctor", "--quick")
+    assert code == 0
+    assert "a known answer comes out exactly" in out
+    assert out.rstrip().endswith("Nothing is broken.")
+
+
+def test_every_area_is_looked_at(requires):
+    requires("numpy>=1.26", "polars>=1.0; extra == 'frames'", "pytest; extra == 'dev'")
+    assert {area for area, _ in _found()} == {"system", "core", "extra frames", "engine", "gpu"}
+
+
+@pytest.mark.parametrize(
+    ("line", "area", "state", "detail"),
+    [
+        (
+            'no-such-library>=2; extra == "frames"',
+            "extra frames",
+            ABSENT,
+            "pip install 'unsample[frames]'",
+        ),
+        ("no-such-library>=2", "core", BROKEN, "not installed"),
+        ("numpy>=999.1", "core", BROKEN, "at least 999.1 is needed"),
+        ("pytest>=1; extra == 'frames'", "extra frames", OK, pytest.__version__),
+    ],
+)
+def test_libraries_are_found_absent_or_broken(requires, run, line, area, state, detail):
+    requires(line)
+    found = _found()[area, re.match(r"[\w-]+", line)[0]]
+    assert found.state == state
+    assert detail in found.detail
+    code, out, _ = run("doctor", "--quick", "--json")
+    assert code == (state == BROKEN)
+    assert json.loads(out)["healthy"] is (state != BROKEN)
+
+
+def test_a_library_that_does_not_import_is_broken(monkeypatch):
+    def fail(name):
+        raise OSError("libgomp.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(_doctor.importlib, "import_module", fail)
+    (found,) = _doctor._library("pytest; extra == 'frames'", quick=False)
+    assert found.state == BROKEN
+    assert "OSError: libgomp.so.1" in found.detail
+    (found,) = _doctor._library("pytest; extra == 'frames'", quick=True)
+    assert found.state == OK
+
+
+def test_requirements_of_the_package_are_understood():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = list(project["dependencies"])
+    for extra, wanted in project["optional-dependencies"].items():
+        lines += [f"{line}; extra == '{extra}'" for line in wanted]
+    for line in lines:
+        match = _doctor._REQUIREMENT.fullmatch(line)
+        assert match, line
+        assert (match["least"] or "") in line
+        assert (">=" in line) == bool(match["least"]), line
+
+
+def test_an_estimate_that_is_wrong_is_broken(monkeypatch):
+    real = answers.estimate
+    monkeypatch.setattr(answers, "estimate", lambda *_, **options: real([1], **options))
+    assert _doctor._self_check().state == BROKEN
+
+    def fail(*_, **__):
+        raise RuntimeError("no BLAS")
+
+    monkeypatch.setattr(answers, "estimate", fail)
+    assert "RuntimeError: no BLAS" in _doctor._self_check().detail
+
+
+def test_spark_without_java(monkeypatch):
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr(_doctor.shutil, "which", lambda _: None)
+    assert _found()["engine", "spark"].state == ABSENT
+
+
+@pytest.mark.slow
+def test_everything_installed_imports():
+    assert [finding for finding in examine() if finding.state == BROKEN] == []

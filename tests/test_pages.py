@@ -1,0 +1,553 @@
+"""The page of any result: what it says, that it says it truly, and that nothing breaks out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import inspect
+import json
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import unsample
+from tests import pages
+from unsample import pages as report
+from unsample.errors import FileError, InputError, MissingExtraError, RefutedWarning
+from unsample.metrics import NDCG, Recall
+from unsample.pages._curves import AtManyK, ladder
+
+pytest.importorskip("jinja2")
+VOID = {"meta", "input", "link", "br", "hr", "img"}
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser would, and notes tables, charts and scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.charts: list[dict] = []
+        self.tables: dict[str, list[list[tuple[str, str | None]]]] = {}
+        self.scripts: list[str] = []
+        self.words: list[str] = []
+        self._table = self._cell = self._script = None
+        self.feed(text)
+        assert not self.open, f"left open: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.attributes.append((tag, found))
+        if tag in VOID:
+            return
+        self.open.append(tag)
+        if tag == "table":
+            self._table = self.tables.setdefault(found.get("id") or "", [])
+        elif tag == "tr" and self._table is not None:
+            self._table.append([])
+        elif tag in ("td", "th"):
+            self._cell = ["", found.get("data-key")]
+        elif tag == "script":
+            self._script = found
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag in ("td", "th"):
+            self._table[-1].append(tuple(self._cell))
+            self._cell = None
+        elif tag == "script":
+            self._script = None
+
+    def handle_data(self, data):
+        if self._script is not None:
+            if self._script.get("type") == "application/json":
+                self.charts.append(json.loads(data))
+            else:
+                self.scripts.append(data)
+            return
+        self.words.append(data)
+        if self._cell is not None:
+            self._cell[0] += data
+
+
+def chart(kind, title):
+    found = [one for one in Reader(pages.page(kind)).charts if one["title"] == title]
+    assert len(found) == 1
+    return found[0]
+
+
+def text_of(kind):
+    return " ".join(" ".join(Reader(pages.page(kind)).words).split())
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", pages.KINDS)
+def test_a_page_is_whole_small_and_needs_nothing_else(kind):
+    text = pages.page(kind)
+    reader = Reader(text)
+    assert text.startswith("<!DOCTYPE html>")
+    assert len(text.encode()) < 1_000_000
+    assert len(reader.scripts) == 1
+    for tag, attributes in reader.attributes:
+        assert not {"src", "srcset", "data", "action"} & attributes.keys(), tag
+        assert attributes.get("href", "#").startswith("#")
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+    assert "url(" not in style
+    assert "@import" not in style
+    identities = [attributes["id"] for _, attributes in reader.attributes if "id" in attributes]
+    assert len(identities) == len(set(identities))
+
+
+@pytest.mark.parametrize("kind", pages.KINDS)
+def test_only_the_pages_own_script_and_style_may_run(kind):
+    text = pages.page(kind)
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', text)[1]
+    assert policy.startswith("default-src 'none'")
+    for tag in ("style", "script"):
+        inner = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy.replace("&#43;", "+")
+
+
+def test_the_same_result_gives_the_same_bytes():
+    assert report.as_html(pages.result("exact")) == pages.page("exact")
+
+
+@pytest.mark.parametrize("kind", ["groups", "compare"])
+def test_names_cannot_break_out(kind):
+    text = pages.page(kind)
+    assert "alert('x')" not in text
+    assert "</script><script>" not in text
+    reader = Reader(text)
+    shown = json.dumps(reader.charts) + " ".join(reader.words)
+    assert pages.EVIL in shown
+
+
+def test_titles_are_escaped_too():
+    text = report.as_html(pages.result("exact"), title="<b>bold & brave</b>")
+    assert "<b>bold" not in text
+    assert "&lt;b&gt;bold &amp; brave&lt;/b&gt;" in text
+
+
+@pytest.mark.parametrize("kind", ["estimate", "methods", "truth"])
+def test_warnings_come_before_any_number(kind):
+    result = pages.result(kind)
+    text = text_of(kind)
+    assert result.warnings
+    first_number = text.index("0.")
+    for warning in result.warnings:
+        assert 0 <= text.index(warning[:60]) < first_number
+
+
+def test_the_page_says_what_its_words_mean_and_what_was_assumed():
+    text = text_of("estimate")
+    result = pages.result("estimate")
+    for part in (
+        "whatever P(R) is",
+        "At least one sampled item falls into the top K on average",
+        "This sample resolves K of 14 and more",
+        result.assumes,
+        "drawn uniformly among its candidates, with replacement",
+        "not stated whether items that a user had seen were left out",
+        *result.explanations.values(),
+    ):
+        assert part in text
+    assert "were left out of the candidates" in text_of("methods")
+
+
+def test_a_refuted_assumption_is_not_claimed():
+    with pytest.warns(RefutedWarning):
+        result = unsample.estimate(
+            [50] * 500, items=1000, sampled=99, metrics="Recall@100", method="mle", resamples=0
+        )
+    text = " ".join(Reader(report.as_html(result)).words)
+    assert "refute the assumption" in text
+    assert "The intervals assume nothing about P(R)" in text
+    assert "The intervals assume that" not in text
+
+
+def test_where_no_distribution_fits_no_limits_are_drawn():
+    with pytest.warns(RefutedWarning, match="no distribution of global ranks fits"):
+        result = unsample.estimate(
+            [50, 60] * 300,
+            items=1000,
+            sampled=99,
+            metrics="Recall@100",
+            method="mle",
+            resamples=0,
+        )
+    assert AtManyK.of(result, np.array([10, 1000])).curve(Recall).limits == {}
+
+
+def test_a_comparison_leads_with_its_verdicts():
+    text = text_of("compare")
+    result = pages.result("compare")
+    assert result.sentences()[0].replace(pages.EVIL, "")[:40] in text.replace(pages.EVIL, "")
+    assert "if sampling misleads about all models alike" in text
+
+
+def test_a_plan_leads_with_its_recommendation():
+    result = pages.result("plan")
+    text = text_of("plan")
+    assert text.index(result.recommendation) < text.index("fewer users")
+
+
+def test_an_evaluation_says_what_it_cost():
+    result = pages.result("evaluated")
+    assert result.cost[1:] in text_of("evaluated")
+
+
+# -- the numbers ----------------------------------------------------------------------------------
+
+
+def test_the_table_holds_the_estimates():
+    result = pages.result("methods")
+    head, *rows = Reader(pages.page("methods")).tables["estimates"]
+    names = [name for name, _ in head]
+    assert len(rows) == len(result.entries)
+    for row, entry in zip(rows, result.entries, strict=True):
+        cells = dict(zip(names, row, strict=True))
+        assert (cells["metric"][0], cells["method"][0]) == (entry.metric.name, entry.method)
+        ends = {"95 % interval": entry.interval(), "bounds": entry.bounds()}
+        for name, shown in {"estimate": (entry.value,), **ends}.items():
+            assert float(cells[name][1]) == shown[0], "sorted by its first number"
+            printed = [float(text) for text in cells[name][0].split(" .. ")]
+            assert printed == pytest.approx(shown, abs=5.1e-5)
+        if entry.credible:
+            assert ("NOT RESOLVED" in cells["health"][0]) is not entry.resolved
+        else:
+            assert cells["health"][0] == "OUTSIDE its interval"
+
+
+def test_curves_pass_through_the_estimates_and_their_limits():
+    result = pages.result("methods")
+    views = {one["name"]: one for one in chart("methods", "Metric@K at every K")["views"]}
+    assert set(views) == {"Recall", "NDCG"}
+    for entry in result.entries:
+        view = views[entry.metric.family.name]
+        place = view["x"].index(entry.metric.k)
+        series = {one["name"]: one for one in view["series"]}
+        assert series[entry.method]["y"][place] == pytest.approx(entry.value, rel=1e-4)
+        bands = {one["role"]: one for one in view["bands"]}
+        for role, (low, high) in (("interval", entry.interval()), ("bounds", entry.bounds())):
+            # The curve's grid of K is finer than that of the estimate, so its limits may differ
+            # by what the finer grid of evidence tells.
+            assert bands[role]["low"][place] == pytest.approx(low, abs=0.02)
+            assert bands[role]["high"][place] == pytest.approx(high, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["estimate", "published", "compare"])
+def test_intervals_lie_within_bounds(kind):
+    for drawn in Reader(pages.page(kind)).charts:
+        for view in drawn["views"]:
+            bands = view.get("bands", [])
+            for one in (band for band in bands if band["role"] == "interval"):
+                around = [
+                    band
+                    for band in bands
+                    if band["role"] == "bounds" and band["style"] == one["style"]
+                ]
+                for band in around:
+                    assert np.all(np.array(band["low"]) <= np.array(one["low"]) + 1e-5)
+                    assert np.all(np.array(band["high"]) >= np.array(one["high"]) - 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["estimate", "exact", "groups"])
+def test_the_learned_distribution_is_one(kind):
+    (cumulative,) = chart(kind, "Share of targets at rank R or better")["views"]
+    (mean,) = chart(kind, "Learned P(R)")["views"]
+    widths = np.diff(mean["x"])
+    for one in cumulative["series"]:
+        assert one["y"][-1] == pytest.approx(1.0, abs=1e-5)
+        assert np.all(np.diff(one["y"]) >= -1e-9)
+    for one, whole in zip(mean["series"], cumulative["series"], strict=True):
+        assert widths.sum() == pages.ITEMS
+        assert np.cumsum(widths * one["y"]) == pytest.approx(np.array(whole["y"]), abs=1e-5)
+
+
+def test_a_range_from_the_first_rank_is_recall():
+    known = AtManyK.of(pages.result("estimate"), np.array([7, 60, pages.ITEMS]))
+    recall, share = known.curve(Recall), known.mean_probability()
+    assert share.limits["interval"][0] * 7 == pytest.approx(recall.limits["interval"][0], abs=1e-9)
+    assert share.limits["bounds"][0] * 7 == pytest.approx(recall.limits["bounds"][0], abs=1e-9)
+
+
+@pytest.mark.parametrize("family", [Recall, NDCG])
+def test_intervals_of_full_ranks_are_those_of_a_mean(family):
+    ranks = pages.full_ranks()
+    known = AtManyK.of(pages.result("exact"), np.array([3, 20, 100]))
+    curve = known.curve(family)
+    for place, k in enumerate(known.ks.tolist()):
+        weights = (family @ k).weights(ranks, pages.ITEMS)
+        error = 1.959964 * weights.std() / np.sqrt(len(ranks))
+        assert curve.values["exact"][place] == pytest.approx(weights.mean())
+        expected = [weights.mean() - error, weights.mean() + error]
+        assert curve.limits["interval"][place] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_ladder_holds_what_was_asked():
+    rungs = ladder(1000, also=[7, 33, 5000])
+    assert {1, 7, 33, 1000} <= set(rungs.tolist())
+    assert 5000 not in rungs
+    assert np.all(np.diff(rungs) > 0)
+    assert ladder(1).tolist() == [1]
+
+
+def test_groups_of_different_catalogues_share_an_axis():
+    options = {"sampled": pages.SAMPLED, "metrics": "Recall@50", "method": "mle", "resamples": 0}
+    ranks = pages.sampled_ranks()
+    groups = {str(items): unsample.estimate(ranks, items=items, **options) for items in (200, 400)}
+    drawn = Reader(report.as_html(groups)).charts
+    (view,) = next(one for one in drawn if one["title"].startswith("Share"))["views"]
+    small, large = view["series"]
+    beyond = np.array(view["x"]) > 200
+    assert all(value is None for value, out in zip(small["y"], beyond, strict=True) if out)
+    assert None not in large["y"]
+
+
+def test_differences_are_those_of_the_comparison():
+    result = pages.result("compare")
+    drawn = chart("compare", "Differences between models")
+    for view in drawn["views"]:
+        expected = [one for one in result.differences if one.metric == view["name"]]
+        for row, one in zip(view["rows"], expected, strict=True):
+            assert row["value"] == pytest.approx(one.value, rel=1e-5)
+            assert row["interval"] == pytest.approx([one.low, one.high], rel=1e-5)
+            assert (row["health"] == "sure") is (one.winner is not None)
+    healths = {row["health"] for view in drawn["views"] for row in view["rows"]}
+    assert healths == {"sure", "unsure"}, "the example should show both"
+
+
+def test_the_truth_stands_beside_the_estimates():
+    result = pages.result("truth")
+    (view,) = chart("truth", "Estimates with intervals and bounds")["views"]
+    head, *rows = Reader(pages.page("truth")).tables["estimates"]
+    places = {name: place for place, (name, _) in enumerate(head)}
+    for drawn, row, entry in zip(view["rows"], rows, result.entries, strict=True):
+        exact = result.truth[entry.metric.name]
+        assert drawn["truth"] == pytest.approx(exact, rel=1e-5)
+        assert float(row[places["exact"]][1]) == exact
+        assert float(row[places["off by"]][1]) == pytest.approx(entry.value / exact - 1)
+    assert "off by" in str(result)
+
+
+# -- text, notebooks, LaTeX, Markdown -------------------------------------------------------------
+
+FORMS = {
+    "text": report.as_text,
+    "notebook": report.as_notebook,
+    "latex": report.as_latex,
+    "markdown": report.as_markdown,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", pages.KINDS)
+def test_every_form_holds_every_cell_note_and_warning(kind, form):
+    def plain(text):
+        """Return letters and digits alone: what is between them belongs to the form."""
+        return re.sub(r"\\text[a-z]+|[^A-Za-z0-9]", "", html.unescape(text))
+
+    shown = report.sheet(pages.result(kind))
+    whole = plain(FORMS[form](shown))
+    cells = [str(cell) for table in shown.tables for row in table.rows for cell in row]
+    notes = [line for note in shown.notes for line in note.splitlines()]
+    for text in (*shown.title, *shown.verdicts, *cells, *notes, *shown.warnings):
+        assert plain(text) in whole, text
+
+
+def test_text_is_an_aligned_table_with_a_rule():
+    title, _, head, rule, first, *_ = report.as_text(pages.result("methods")).splitlines()
+    assert title == "1,500 targets, 30 of 400 items sampled with replacement"
+    assert head.startswith("metric     method")
+    assert set(rule) == {"-", " "}
+    assert first.index("naive") == head.index("method")
+
+
+def test_the_best_of_a_comparison_is_bold():
+    result = pages.result("compare")
+    best = {}
+    for row in result.standings:
+        best[row.metric] = max(row.value, best.get(row.metric, 0.0))
+    for value in best.values():
+        assert rf"\textbf{{{value:.4f}}}" in report.as_latex(result)
+        assert f"**{value:.4f}**" in report.as_markdown(result)
+    assert report.as_latex(result).count(r"\textbf") == len(best)
+
+
+def test_names_cannot_break_out_of_latex_and_markdown():
+    names = ("[1em]", "*", r"\input{/etc/passwd}", "a & b % c # $x$ ^ ~ _ {", "x | y\n`z` <b>")
+    shown = report.Sheet((), (report.Table(names, (names,)),))
+    latex = report.as_latex(shown)
+    assert "{[}1em{]} & {*} & " in latex
+    assert r"\input" not in latex
+    assert not re.search(r"(?<!\\)[%#$]", latex)
+    assert latex.count("&") - latex.count(r"\&") == 2 * (len(names) - 1)
+    markdown = report.as_markdown(shown)
+    assert r"x \| y \`z\` &lt;b&gt;" in markdown
+    assert len(markdown.splitlines()) == 3
+
+
+# -- colours --------------------------------------------------------------------------------------
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def contrast(one, other):
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_have_enough_contrast(theme):
+    style = re.search(r"<style>(.*?)</style>", pages.page("exact"), re.DOTALL)[1]
+    block = style.split("[data-theme=dark]")[1] if theme == "dark" else style
+    colours = {}
+    for name, value in re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", block):
+        colours.setdefault(name, value)
+    for ground in ("page", "box"):
+        for name in ("text", "quiet", "link"):
+            assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+        for place in range(7):  # graphics need less than letters
+            assert contrast(colours[f"s{place}"], colours[ground]) >= 3.0, (place, ground)
+    for name in ("same", "near", "far"):
+        assert contrast(colours[f"{name}-text"], colours[name]) >= 4.5
+
+
+# -- files and the command ------------------------------------------------------------------------
+
+
+def test_a_page_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
+    out = tmp_path / "page.html"
+    report.write_html(pages.result("exact"), out)
+    assert out.read_text(encoding="utf-8") == pages.page("exact")
+    with pytest.raises(InputError):
+        report.write_html(object(), out)
+    with pytest.raises(FileError, match="cannot write"):
+        report.write_html(pages.result("exact"), tmp_path / "missing" / "page.html")
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("wrong", [3, {}, {"a": 1}, None, [1, 2]])
+def test_what_is_no_result_is_refused(wrong):
+    with pytest.raises(InputError, match="result must be what estimate, exact"):
+        report.as_html(wrong)
+
+
+def test_without_jinja_the_error_names_the_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'unsample\[report\]'"):
+        report.as_html(pages.result("exact"))
+
+
+def rank_file(path, ranks, model=None):
+    lines = ["rank,model" if model else "rank"]
+    lines += [f"{rank},{model(i)}" if model else f"{rank}" for i, rank in enumerate(ranks)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def commands(folder):
+    ranks = pages.sampled_ranks()
+    one = rank_file(folder / "one.csv", ranks)
+    two = rank_file(folder / "two.csv", pages.sampled_ranks(1.0))
+    both = rank_file(folder / "both.csv", ranks, model=lambda place: "AB"[place % 2])
+    design = ("--items", pages.ITEMS, "--sampled", pages.SAMPLED, "-m", "Recall@50")
+    return {
+        "estimate": ("estimate", one, *design, "--method", "mle", "--resamples", 0),
+        "by": ("estimate", both, *design, "--method", "mle", "--by", "model", "--resamples", 0),
+        "compare": ("compare", f"a={one}", f"b={two}", *design, "--method", "mle"),
+        "published": ("published", *design, "--users", 1500, "HR@1=0.18", "HR@10=0.69"),
+        "plan": ("plan", "--items", 400, "--users", 500, "--repeats", 4),
+        "evaluate": (
+            *("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled"),
+            *("--design", "certified", "-m", "Recall@10", "--resamples", 0),
+        ),
+    }
+
+
+@pytest.mark.parametrize("verb", ["estimate", "by", "compare", "published", "plan", "evaluate"])
+def test_every_verb_writes_a_page_beside_its_output(verb, run, tmp_path):
+    arguments = commands(tmp_path)[verb]
+    out = tmp_path / "page.html"
+    code, plain, _ = run(*arguments, "--json")
+    assert code == 0
+    code, with_page, _ = run(*arguments, "--json", "--html", out)
+    assert code == 0
+    assert json.loads(with_page) == json.loads(plain)
+    reader = Reader(out.read_text(encoding="utf-8"))
+    assert reader.charts
+    if verb == "evaluate":
+        assert "ease on ml-1m, certified design" in " ".join(reader.words)
+
+
+def test_a_page_that_cannot_be_written_is_an_error(run, tmp_path):
+    code, _, errors = run(*commands(tmp_path)["plan"], "--html", tmp_path / "no" / "page.html")
+    assert code != 0
+    assert "cannot write" in errors
+
+
+# -- plots ----------------------------------------------------------------------------------------
+
+PLOTS = {
+    "plot_comparison": "compare",
+    "plot_distribution": "methods",
+    "plot_estimates": "methods",
+    "plot_metric_curve": "methods",
+    "plot_plan": "plan",
+}
+
+
+def test_no_plot_escapes_these_tests():
+    assert set(PLOTS) == {name for name in report.__all__ if name.startswith("plot_")}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_plots_take_axes_and_return_them(name):
+    figure = pytest.importorskip("matplotlib.figure")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    draw = getattr(report, name)
+    parameter = inspect.signature(draw).parameters["ax"]
+    assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    assert parameter.default is None
+    axes = figure.Figure().subplots()
+    assert draw(pages.result(PLOTS[name]), ax=axes) is axes
+    assert axes.get_xlabel()
+    assert axes.lines or axes.collections
+    with pyplot.rc_context({"backend": "agg"}):
+        pyplot.switch_backend("agg")
+        fresh = draw(pages.result(PLOTS[name]))
+        assert fresh is not axes
+        pyplot.close(fresh.get_figure(root=True))
+
+
+def test_plots_draw_the_numbers():
+    figure = pytest.importorskip("matplotlib.figure")
+    result = pages.result("compare")
+    axes = report.plot_comparison(result, metric="NDCG@50", ax=figure.Figure().subplots())
+    expected = [one for one in result.differences if one.metric == "NDCG@50"]
+    points = [line.get_xdata()[0] for line in axes.lines if line.get_marker() in ("o", "s")]
+    assert points == [one.value for one in expected]
+    assert len(axes.get_yticklabels()) == len(expected)
+    with pytest.raises(InputError, match="one that was compared"):
+        report.plot_comparison(result, metric="Recall@3")
+    evaluated = pages.result("evaluated")
+    axes = report.plot_estimates(evaluated.estimates, ax=figure.Figure().subplots())
+    assert axes.lines[-1].get_xdata()[0] == evaluated["NDCG@10"].value
+    silent = unsample.estimate(
+        pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", method="naive"
+    )
+    with pytest.raises(InputError, match="gives P"):
+        report.plot_distribution(silent)
