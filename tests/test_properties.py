@@ -265,7 +265,7 @@ def test_every_estimate_is_in_range_and_recall_grows_with_k(name, counts, candid
 
 def test_only_methods_linear_in_the_counts_do_not_promise_order():
     unordered = {name for name, one in estimators.REGISTRY.items() if not one.monotone}
-    assert unordered == {"cls", "bv", "bv_mle", "bv_mes", "mn_mle", "mn_mes"}
+    assert unordered == {"cls", "bv", "mn"}
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -327,8 +327,8 @@ def _distance_from_the_truth(method: str, design: Law) -> float:
 @pytest.mark.parametrize(
     ("method", "tolerance"),
     [
-        *[(name, 1e-3) for name in ("auto", "smooth", "mle", "cls", "bv", "bv_mle", "bv_mes")],
-        *[(name, 1e-3) for name in ("mn_mle", "mn_mes", "map(strength=1e-6)")],
+        *[(name, 1e-3) for name in ("auto", "smooth", "mle", "cls", "bv", "bv(prior=mle)")],
+        *[(name, 1e-3) for name in ("bv(prior=mes)", "mn", "mn(prior=mes)", "map(strength=1e-6)")],
         ("recall_map", 0.02),
     ],
 )
