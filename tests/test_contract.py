@@ -45,6 +45,8 @@ VARIANTS = [
 ]
 #: Unbiased for nothing but AUC, so its values are not compared with the truth.
 NOT_ESTIMATES = {"naive", "rank"}
+#: Methods that are linear in the histogram cannot promise that Recall@K grows with K.
+UNORDERED = {"cls", "bv", "mn"}
 METRICS = parse_all(["Recall@1", "Recall@40", "Precision@40", "NDCG@40", "AP@40", "AUC", "AUC@40"])
 
 
@@ -120,7 +122,7 @@ def test_recall_grows_with_k_and_ends_at_one(name, counts):
     cutoffs = [1, 2, 5, 13, 14, 30, 80, 200, 399, 400]
     recalls = _evaluate(estimator, counts, parse_all([f"Recall@{k}" for k in cutoffs])).values[0]
     assert recalls[-1] == pytest.approx(1.0, abs=1e-6)
-    assert (np.diff(recalls) >= (-1e-9 if estimator.monotone else -0.02)).all()
+    assert (np.diff(recalls) >= (-0.02 if estimator.name in UNORDERED else -1e-9)).all()
     assert (recalls >= 0).all()
     assert (recalls <= 1).all()
 

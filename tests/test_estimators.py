@@ -28,6 +28,8 @@ from unsample.metrics import Precision, Recall, parse_all
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
+#: Methods that are linear in the histogram cannot promise that Recall@K grows with K.
+UNORDERED = {"cls", "bv", "mn"}
 LINEAR = ("bv", "bv(prior=mle)", "bv(prior=mes)", "mn", "mn(prior=mes)")
 
 
@@ -519,7 +521,7 @@ def test_recall_falls_with_k_where_a_method_does_not_promise_order(name):
     method = estimators.parse(name)
     observed = Observed.prepare(counts, cutoffs=cutoffs)
     values = method.evaluate(observed, [Recall @ k for k in cutoffs]).values[0]
-    assert method.monotone == (np.diff(values) >= -1e-9).all()
+    assert (name in UNORDERED) == (np.diff(values) < -1e-9).any()
 
 
 def test_sampled_ranks_that_no_rank_can_give_do_no_harm_to_systems():

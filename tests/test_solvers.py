@@ -7,7 +7,6 @@ import pytest
 from scipy import optimize
 
 from tests import reference
-from unsample.errors import InputError
 from unsample.estimators._solvers import (
     LogDensity,
     Status,
@@ -618,12 +617,3 @@ def test_maximum_entropy_closes_its_gap(problem, eta):
     for row in range(3):
         objective = reference.mes_objective(solution.weights[row], likelihood.T, shares[row], eta)
         assert solution.objective[row] == pytest.approx(objective, abs=1e-12)
-
-
-@pytest.mark.parametrize("possible", [0.0, 1.0])
-def test_impossible_cells_are_refused(possible):
-    likelihood = np.array([[possible] * 3, [0.0] * 3])
-    with pytest.raises(InputError, match="probability zero"):
-        em(likelihood, np.array([[0.5, 0.5]]), start=np.ones(3), iterations=1)
-    with pytest.raises(InputError, match="probability zero"):
-        maximum_likelihood(likelihood, np.array([[0.5, 0.5]]))

@@ -17,13 +17,13 @@ ROOMS = {
     "law": ("law", "grid", "distribution"),
     "metrics": ("metrics",),
     "evidence": ("evidence", "ties"),
-    "estimators/_solvers": ("simplex", "solvers", "golden"),
-    "estimators": ("golden", "auto", "estimators", "observed", "repeats", "smooth"),
+    "estimators/_solvers": ("solvers", "golden"),
+    "estimators": ("golden", "estimators", "observed", "curves"),
 }
 #: The small, fast tests of these rooms; the doctests of the rooms themselves come on top.
 TESTS = (
-    "auto", "contract", "distribution", "estimation", "estimators", "evidence", "golden", "grid",
-    "law", "metrics", "observed", "repeats", "simplex", "smooth", "solvers", "ties",
+    "contract", "curves", "distribution", "estimation", "estimators", "evidence", "golden", "grid",
+    "law", "metrics", "observed", "solvers", "ties",
 )  # fmt: skip
 #: How a process ends where this script, not the mutant, is wrong.
 BROKEN = 70
