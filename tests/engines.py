@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from unsample.evidence import RankCounts
+from unsample.tables import read_counts
 
 
 def need(module: str, extra: str) -> None:
@@ -65,7 +66,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
 
     def check(self, native: Any) -> None:
-        groups = RankCounts.from_frame_by(native, self.by, **self.options)
+        groups = read_counts(native, by=self.by, **self.options)
         assert cells(groups) == self.expected
 
 
@@ -188,5 +189,5 @@ def _random_ties() -> Case:
     """Under the random rule the same seed gives the same counts, whatever the engine."""
     frame = scored_rows(3, ("A", "B"))
     options = {"items": 50, "ties": "random", "rng": 7}
-    groups = RankCounts.from_frame_by(frame.sort("user", "item"), "model", **options)
+    groups = read_counts(frame.sort("user", "item"), by="model", **options)
     return Case(frame, cells(groups), by="model", options=options)

@@ -35,18 +35,18 @@ def result(ranks):
 def test_results_are_found_by_any_spelling(result):
     one = result["recall@5", "mle"]
     assert one is result[unsample.metrics.Recall @ 5, "mle"]
-    assert [e.metric.name for e in result.entries] == ["Recall@5", "NDCG@40"] * 2
+    assert [e.metric.name for e in result.entries] == ["HR@5", "NDCG@40"] * 2
     assert result.methods == ("mle", "bv")
-    assert next(iter(result)) == ("Recall@5", "mle")
+    assert next(iter(result)) == ("HR@5", "mle")
     assert len(result) == 4
 
 
 def test_results_say_what_is_not_there(result):
     with pytest.raises(KeyError, match="several methods"):
         result["HR@5"]
-    with pytest.raises(KeyError, match="no estimate of Recall@6"):
+    with pytest.raises(KeyError, match="no estimate of HR@6"):
         result["HR@6"]
-    with pytest.raises(KeyError, match="no estimate of Recall@5 by mes"):
+    with pytest.raises(KeyError, match="no estimate of HR@5 by mes"):
         result["HR@5", "mes"]
     with pytest.raises(MethodError, match="exactly one method"):
         _ = result.distribution
@@ -124,7 +124,7 @@ def test_printing(result):
     text = str(result)
     assert text.startswith("3,000 targets, 30 of 400 items sampled with replacement")
     assert "NDCG@40" in text
-    assert "warning: Recall@5 is not resolved" in text
+    assert "warning: HR@5 is not resolved" in text
     assert "<table>" in result._repr_html_()
     assert "NOT RESOLVED" in str(result["HR@5", "mle"])
 

@@ -23,6 +23,7 @@ from tests.engines import (
 from unsample.designs.ranking import ranks_against
 from unsample.errors import DesignError, InputError, RankError, ScoreError
 from unsample.evidence import Comparisons, RankCounts
+from unsample.tables import read_counts
 from unsample.tables.frames import is_frame
 
 CASES = cases()
@@ -49,9 +50,9 @@ def test_dask_counts_alike(case):
 
 def test_weights_add_up_in_the_engine(engine):
     frame = pl.DataFrame({"rank": [1, 1, 3], "share": [0.5, 0.25, 1.0], "count": [2, 1, 1]})
-    counts = RankCounts.from_frame(
+    counts = read_counts(
         in_engine(engine, frame), items=50, sampled=9, columns={"weight": "share"}
-    )
+    )[""]
     assert counts.count.tolist() == [3, 1]
     assert counts.weight.tolist() == [1.25, 1.0]
     assert counts.weight_squared.tolist() == [0.5625, 1.0]
@@ -67,7 +68,7 @@ def test_weights_and_catalogues_of_scored_rows_are_those_of_the_target(engine):
             "items": [40, 7, 50, 7],
         }
     )
-    counts = RankCounts.from_frame(in_engine(engine, frame))
+    counts = read_counts(in_engine(engine, frame))[""]
     assert counts.items.tolist() == [40, 50]
     assert counts.low.tolist() == [2, 1]
     assert counts.weight.tolist() == [0.5, 0.25]
@@ -83,7 +84,7 @@ FLAGS = {
 @pytest.mark.parametrize("flags", FLAGS)
 def test_the_target_may_be_flagged_by_words_and_numbers(engine, flags):
     frame = pl.DataFrame({"user": [1, 1, 2, 2], "score": [1, 2, 2, 1], "target": FLAGS[flags]})
-    counts = RankCounts.from_frame(in_engine(engine, frame), items=50)
+    counts = read_counts(in_engine(engine, frame), items=50)[""]
     assert (counts.low.tolist(), counts.count.tolist()) == ([2], [2])
 
 
@@ -91,7 +92,7 @@ def test_infinite_scores_are_scores(engine):
     frame = pl.DataFrame(
         {"user": [1] * 3, "score": [0.0, -np.inf, np.inf], "target": [True, False, False]}
     )
-    assert RankCounts.from_frame(in_engine(engine, frame), items=50).low.tolist() == [2]
+    assert read_counts(in_engine(engine, frame), items=50)[""].low.tolist() == [2]
 
 
 SCORED = {"user": ["a", "a", "b", "b"], "score": [1.0, 2.0, 3.0, 4.0], "target": [1, 0, 1, 0]}
@@ -142,7 +143,7 @@ def test_bad_rows_are_named(engine, case):
         number = None
     items = None if "items" in columns else 50
     with pytest.raises(error) as caught:
-        RankCounts.from_frame(in_engine(engine, frame), items=items, sampled=number)
+        read_counts(in_engine(engine, frame), items=items, sampled=number)[""]
     assert words in str(caught.value)
     ordered = engine not in {"duckdb", "dask"}
     if ordered and "got " in str(caught.value):
@@ -156,59 +157,59 @@ def test_bad_rows_are_named(engine, case):
 def test_labels_must_be_there(engine):
     frame = pl.DataFrame({"rank": [1, 2], "model": ["A", None]})
     with pytest.raises(InputError, match="column 'model' of the frame must hold a name"):
-        RankCounts.from_frame_by(in_engine(engine, frame), "model", items=50, sampled=9)
+        read_counts(in_engine(engine, frame), by="model", items=50, sampled=9)
 
 
 def test_empty_tables_are_refused(engine):
     frame = pl.DataFrame({"rank": []}, schema={"rank": pl.Int64})
     with pytest.raises(InputError, match="the frame has no rows"):
-        RankCounts.from_frame(in_engine(engine, frame), items=50, sampled=9)
+        read_counts(in_engine(engine, frame), items=50, sampled=9)[""]
 
 
 def test_calls_that_contradict_the_table():
     ranks, scores = pl.DataFrame({"rank": [1], "items": [50]}), pl.DataFrame(SCORED)
     with pytest.raises(DesignError, match="items is 60 by argument but 50 in column 'items'"):
-        RankCounts.from_frame(ranks, items=60, sampled=9)
+        read_counts(ranks, items=60, sampled=9)[""]
     with pytest.raises(DesignError, match="sampled must be given"):
-        RankCounts.from_frame(ranks)
+        read_counts(ranks)[""]
     with pytest.raises(DesignError, match="items must be given"):
-        RankCounts.from_frame(scores)
+        read_counts(scores)[""]
     with pytest.raises(DesignError, match="sampled is 5 by argument, but user 'a'"):
-        RankCounts.from_frame(scores, items=50, sampled=5)
+        read_counts(scores, items=50, sampled=5)[""]
     with pytest.raises(InputError, match="did you mean rank"):
-        RankCounts.from_frame(ranks, sampled=9, columns={"rnk": "rank"})
+        read_counts(ranks, sampled=9, columns={"rnk": "rank"})[""]
     with pytest.raises(InputError, match="no column 'place'"):
-        RankCounts.from_frame(ranks, sampled=9, columns={"rank": "place"})
+        read_counts(ranks, sampled=9, columns={"rank": "place"})[""]
     with pytest.raises(InputError, match="roles of scores rows"):
-        RankCounts.from_frame(scores, items=50, rows="scores", columns={"rank": "score"})
+        read_counts(scores, items=50, rows="scores", columns={"rank": "score"})[""]
     with pytest.raises(InputError, match="did you mean scores"):
-        RankCounts.from_frame(scores, items=50, rows="score")
+        read_counts(scores, items=50, rows="score")[""]
     with pytest.raises(InputError, match="did you mean user"):
-        RankCounts.from_frame_by(scores, "usr", items=50)
+        read_counts(scores, by="usr", items=50)
     with pytest.raises(InputError, match="ties must be one of"):
-        RankCounts.from_frame(scores, items=50, ties="fair")
+        read_counts(scores, items=50, ties="fair")[""]
     with pytest.raises(InputError, match="data frame of pandas, Polars"):
-        RankCounts.from_frame([1, 2, 3], items=50, sampled=9)
+        read_counts([1, 2, 3], items=50, sampled=9)[""]
 
 
 def test_two_columns_of_one_name_are_refused():
     twice = pd.DataFrame([[1, 1]], columns=["rank", "rank"])
     with pytest.raises(InputError, match="different names"):
-        RankCounts.from_frame(twice, items=50, sampled=9)
+        read_counts(twice, items=50, sampled=9)[""]
 
 
 def test_columns_that_are_called_like_ours_inside_do_no_harm(engine):
     frame = pl.DataFrame(SCORED).rename({"user": "label"})
     frame = frame.with_columns(bad=1, targets=2, better_than=3)
-    counts = RankCounts.from_frame(in_engine(engine, frame), items=50, columns={"user": "label"})
+    counts = read_counts(in_engine(engine, frame), items=50, columns={"user": "label"})[""]
     assert counts.total == 2
 
 
 def test_nullable_types_of_pandas():
     frame = pd.DataFrame({"rank": pd.array([1, 2, None], dtype="Int64")})
     with pytest.raises(RankError, match="got null in row 3"):
-        RankCounts.from_frame(frame, items=50, sampled=9)
-    good = RankCounts.from_frame(frame.dropna(), items=50, sampled=9)
+        read_counts(frame, items=50, sampled=9)[""]
+    good = read_counts(frame.dropna(), items=50, sampled=9)[""]
     assert good == RankCounts.from_ranks([1, 2], items=50, sampled=9)
 
 
@@ -231,19 +232,19 @@ def test_ties_are_those_of_the_ranking_room(ties):
         }
     )
     expected = RankCounts.from_ranks(local.ranks, items=30, sampled=local.sampled)
-    assert RankCounts.from_frame(frame, items=30, ties=ties) == expected
+    assert read_counts(frame, items=30, ties=ties)[""] == expected
 
 
 def test_random_ties_are_uniform_and_realistic_ones_are_refused():
     frame = pl.DataFrame({"better": [2], "tied": [3], "count": [40_000], "sampled": [9]})
-    counts = RankCounts.from_frame(frame, items=50, rng=1)
+    counts = read_counts(frame, items=50, rng=1)[""]
     assert counts.low.tolist() == [3, 4, 5, 6]
     # Binomial with p = 1/4: five standard deviations.
     assert np.abs(counts.count - 10_000).max() < 5 * np.sqrt(40_000 * 3 / 16)
     with pytest.raises(RankError, match=r"lies between two ranks, such as 4\.5"):
-        RankCounts.from_frame(frame, items=50, ties="realistic")
+        read_counts(frame, items=50, ties="realistic")[""]
     even = frame.with_columns(tied=2)
-    assert RankCounts.from_frame(even, items=50, ties="realistic").low.tolist() == [4]
+    assert read_counts(even, items=50, ties="realistic")[""].low.tolist() == [4]
 
 
 @settings(max_examples=30, deadline=None)
@@ -269,17 +270,9 @@ def test_what_is_a_frame():
 
 def test_counts_accumulate_over_a_stream():
     batches = [[1, 2], [], [2, 10], [3]]
-    counts = RankCounts.from_ranks(batches[0], items=50, sampled=9)
-    for batch in batches[1:]:
-        counts = counts.update(batch)
     whole = RankCounts.from_ranks([1, 2, 2, 10, 3], items=50, sampled=9)
-    assert counts == whole
     parts = [RankCounts.from_ranks(b, items=50, sampled=9) for b in batches if b]
     assert RankCounts.merge(parts) == whole
-    mixed = counts.update([20], sampled=19)
-    assert mixed.total == 6
-    with pytest.raises(DesignError, match="sampled must be given"):
-        mixed.update([1])
     with pytest.raises(InputError, match="at least one"):
         RankCounts.merge([])
     with pytest.raises(DesignError, match="agree on replacement"):
@@ -288,23 +281,23 @@ def test_counts_accumulate_over_a_stream():
 
 def test_weights_are_asked_of_targets_only(engine):
     frame = pl.DataFrame(SCORED | {"weight": [0.5, None, 0.25, -1.0]})
-    counts = RankCounts.from_frame(in_engine(engine, frame), items=50)
+    counts = read_counts(in_engine(engine, frame), items=50)[""]
     assert sorted(counts.weight.tolist()) == [0.75]
     bad = pl.DataFrame(SCORED | {"weight": [0.5, 1.0, -0.25, 1.0]})
     with pytest.raises(InputError, match="column 'weight' of the frame must hold finite numbers"):
-        RankCounts.from_frame(in_engine(engine, bad), items=50)
+        read_counts(in_engine(engine, bad), items=50)[""]
 
 
 def test_numbers_beyond_all_types_are_refused():
     frame = pl.DataFrame({"rank": [1, 2**63]}, schema={"rank": pl.UInt64})
     with pytest.raises(RankError, match="got 9223372036854775808 in row 2"):
-        RankCounts.from_frame(frame, items=50, sampled=9)
+        read_counts(frame, items=50, sampled=9)[""]
 
 
 def test_many_groups(engine):
     users = np.arange(300)
     frame = pl.DataFrame({"user": users, "rank": users % 10 + 1})
-    groups = RankCounts.from_frame_by(in_engine(engine, frame), "user", items=50, sampled=9)
+    groups = read_counts(in_engine(engine, frame), by="user", items=50, sampled=9)
     assert len(groups) == 300
     assert groups["17"].low.tolist() == [8]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.engines import cells, need, scored_rows
 from unsample.errors import FileError, InputError, MissingExtraError, RankError, UnsampleError
 from unsample.evidence import RankCounts
-from unsample.tables import rankfiles
+from unsample.tables import rankfiles, read_counts
 
 DESIGN = {"items": 50, "sampled": 9}
 WRITERS = {
@@ -62,12 +62,12 @@ def test_scored_rows_in_files_are_those_in_a_frame(write, tmp_path, engine, kind
     groups = rankfiles.read_grouped_counts(
         str(tmp_path / f"*.{kind}"), by="model", items=50, engine=engine, rng=3
     )
-    assert cells(groups) == cells(RankCounts.from_frame_by(frame, "model", items=50, rng=3))
+    assert cells(groups) == cells(read_counts(frame, by="model", items=50, rng=3))
 
 
 def test_one_file_of_scores_needs_no_engine_to_be_named(write):
     frame = scored_rows(6)
-    expected = RankCounts.from_frame(frame, items=50)
+    expected = read_counts(frame, items=50)[""]
     for kind in WRITERS:
         assert rankfiles.read_counts(str(write(f"scores.{kind}", frame)), items=50) == expected
 

@@ -15,21 +15,43 @@ from unsample.law import RankDistribution, RankGrid, bin_weights
 FAMILIES = list(metrics.REGISTRY.values())
 
 
-@given(family=st.sampled_from(FAMILIES), k=st.none() | st.integers(1, 10**6))
-def test_names_round_trip(family, k):
-    metric = family(k)
+@given(
+    name=st.sampled_from([(family, label) for family in FAMILIES for label in family.names]),
+    k=st.none() | st.integers(1, 10**6),
+)
+def test_names_round_trip(name, k):
+    family, label = name
+    metric = metrics.Metric(family, k, label)
     again = metrics.parse(str(metric))
     assert again == metric
     assert hash(again) == hash(metric)
-    assert str(again) == str(metric) == repr(metric)
+    assert str(again) == str(metric) == repr(metric) == label + (f"@{k}" if k else "")
 
 
 @pytest.mark.parametrize(
-    ("alias", "name"),
-    [("HR@10", "Recall@10"), ("hit@5", "Recall@5"), ("MRR", "AP"), (" ndcg @ 10 ", "NDCG@10")],
+    ("asked", "name", "same"),
+    [
+        ("hr@10", "HR@10", metrics.Recall @ 10),
+        ("HIT@5", "Hit@5", metrics.Recall @ 5),
+        ("mrr", "MRR", metrics.AP()),
+        (" ndcg @ +10 ", "NDCG@10", metrics.NDCG @ 10),
+    ],
 )
-def test_aliases_become_what_they_stand_for(alias, name):
-    assert str(metrics.parse(alias)) == name
+def test_a_metric_prints_as_it_was_asked_for(asked, name, same):
+    metric = metrics.parse(asked)
+    assert str(metric) == metric.name == name
+    assert metric.same_as(same)
+    assert same.same_as(metric)
+    assert (metric == same) == (name == same.name)
+    assert not metric.same_as(metrics.NDCG @ 7)
+    assert np.array_equal(metric.weights([1, 5, 50], 90), same.weights([1, 5, 50], 90))
+
+
+def test_every_name_that_was_asked_for_is_kept_once():
+    asked = ["HR@10", "Recall@10", "AP@10", "MRR@10", "hr @ 10"]
+    assert [m.name for m in metrics.parse_all(asked)] == asked[:4]
+    with pytest.raises(MetricError, match="label must be one of NDCG, got 'HR'"):
+        metrics.Metric(metrics.NDCG, 10, "HR")
 
 
 def test_matmul_reads_as_the_name_does():
@@ -49,7 +71,7 @@ def test_a_cutoff_is_a_whole_number_however_it_is_spelt():
     assert type((metrics.Recall @ 10.0).k) is int
     assert str(metrics.Recall @ np.int64(10)) == str(metrics.Recall(10.0)) == "Recall@10"
     for k in (0, -3, 1.5):
-        with pytest.raises(MetricError, match="K must be an integer of at least 1"):
+        with pytest.raises(MetricError, match="K of Recall must be an integer of at least 1"):
             metrics.Recall @ k
 
 
@@ -100,7 +122,7 @@ def test_a_foreign_library_agrees_on_exact_metrics():
         qrels,
         run,
     )
-    ours = unsample.exact(ranks, items=60, metrics=["NDCG@10", "MRR@10", "Recall@10"])
+    ours = unsample.exact(ranks, items=60, metrics=["NDCG@10", "MRR@10", "AP@10", "HR@10"])
     assert ours["NDCG@10"].value == pytest.approx(theirs[ir_measures.nDCG @ 10])
     assert ours["MRR@10"].value == pytest.approx(theirs[ir_measures.RR @ 10])
     assert ours["AP@10"].value == pytest.approx(theirs[ir_measures.AP @ 10])

@@ -74,9 +74,9 @@ def test_json_output_is_what_the_design_promises(tmp_path, run):
     promised = ["items", "sampled", "users", "estimates", "warnings"]
     assert list(data)[: len(promised)] == promised
     assert [(e["metric"], e["method"]) for e in data["estimates"]] == [
-        ("Recall@5", "mle"),
+        ("HR@5", "mle"),
         ("NDCG@20", "mle"),
-        ("Recall@5", "bv(gamma=0.01)"),
+        ("HR@5", "bv(gamma=0.01)"),
         ("NDCG@20", "bv(gamma=0.01)"),
     ]
     first = data["estimates"][0]

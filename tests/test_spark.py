@@ -15,7 +15,7 @@ from unsample.designs.ranking import FactorScores, exact_ranks
 from unsample.errors import DesignError, FileError, InputError, RankError, ScoreError
 from unsample.evidence import RankCounts
 from unsample.law import Law
-from unsample.tables import frames, rankfiles
+from unsample.tables import frames, rankfiles, read_counts
 
 pytestmark = [
     # Said by Spark of the pandas that is installed; nothing here goes through pandas.
@@ -79,7 +79,7 @@ def test_bad_rows_are_named_by_their_values(session, case):
     columns, error, words = BAD[case]
     frame = session.createDataFrame(pl.DataFrame(columns).to_arrow())
     with pytest.raises(error, match=words):
-        RankCounts.from_frame(frame, items=50, sampled=9 if case == "rank" else None)
+        read_counts(frame, items=50, sampled=9 if case == "rank" else None)[""]
 
 
 def test_files_by_the_spark_engine(session, tmp_path, run):
@@ -87,7 +87,7 @@ def test_files_by_the_spark_engine(session, tmp_path, run):
     frame[:90].write_parquet(tmp_path / "a.parquet")
     frame[90:].write_parquet(tmp_path / "b.parquet")
     frame.write_csv(tmp_path / "scores.csv")
-    expected = cells(RankCounts.from_frame_by(frame, "model", items=50))
+    expected = cells(read_counts(frame, by="model", items=50))
     for name in ("*.parquet", "scores.csv"):
         path = str(tmp_path / name)
         groups = rankfiles.read_grouped_counts(path, by="model", items=50, engine="spark")
@@ -106,8 +106,8 @@ def test_the_printed_query_runs_on_spark(session):
     frame = scored_rows(12, ("A", "B"))
     session.createDataFrame(frame.to_arrow()).createOrReplaceTempView("scores")
     query = frames.counts_query("scores", by="model", columns={"item": "item"}, dialect="spark")
-    groups = RankCounts.from_frame_by(session.sql(query), "model", items=50)
-    assert cells(groups) == cells(RankCounts.from_frame_by(frame, "model", items=50))
+    groups = read_counts(session.sql(query), by="model", items=50)
+    assert cells(groups) == cells(read_counts(frame, by="model", items=50))
 
 
 def test_the_documented_lines_run_on_spark(session, tmp_path):

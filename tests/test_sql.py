@@ -11,7 +11,7 @@ import pytest
 from tests.engines import cells, need, scored_rows
 from unsample.cli._sql import sql_command
 from unsample.errors import InputError, RankError
-from unsample.evidence import RankCounts
+from unsample.tables import read_counts
 from unsample.tables.frames import DIALECTS, counts_query
 
 
@@ -35,9 +35,9 @@ def test_scores_in_duckdb(duck, dialect, with_items):
     _register(duck, frame)
     columns = {"item": "item"} if with_items else {}
     query = counts_query("scores", by="model", columns=columns, dialect=dialect)
-    groups = RankCounts.from_frame_by(duck.sql(query), "model", items=50, rng=3)
+    groups = read_counts(duck.sql(query), by="model", items=50, rng=3)
     kept = frame if with_items else frame.drop("item")
-    assert cells(groups) == cells(RankCounts.from_frame_by(kept, "model", items=50, rng=3))
+    assert cells(groups) == cells(read_counts(kept, by="model", items=50, rng=3))
 
 
 def test_weights_and_catalogues_come_from_the_target(duck):
@@ -45,8 +45,8 @@ def test_weights_and_catalogues_come_from_the_target(duck):
     frame = pl.DataFrame(rows | {"w": [0.5, 9.0, 0.25, 9.0], "items": [40, 7, 50, 7]})
     _register(duck, frame)
     columns = {"weight": "w", "items": "items"}
-    counts = RankCounts.from_frame(duck.sql(counts_query("scores", columns=columns)))
-    assert counts == RankCounts.from_frame(frame, columns={"weight": "w"})
+    counts = read_counts(duck.sql(counts_query("scores", columns=columns)))[""]
+    assert counts == read_counts(frame, columns={"weight": "w"})[""]
 
 
 def test_ranks_in_duckdb(duck):
@@ -55,7 +55,7 @@ def test_ranks_in_duckdb(duck):
     query = counts_query(
         "scores", rows="ranks", by="model", columns={"rank": "place", "count": "n"}
     )
-    groups = RankCounts.from_frame_by(duck.sql(query), "model", items=50, sampled=9)
+    groups = read_counts(duck.sql(query), by="model", items=50, sampled=9)
     assert cells(groups) == {("A", 9, 50, 1): 5, ("B", 9, 50, 2): 1}
 
 
@@ -68,7 +68,7 @@ def test_standard_sql_runs_elsewhere():
         found = connection.execute(counts_query("scores", columns={"item": "item"}))
         names = [column[0] for column in found.description]
         table = pl.DataFrame(found.fetchall(), schema=names, orient="row")
-    assert RankCounts.from_frame(table, items=50) == RankCounts.from_frame(frame, items=50)
+    assert read_counts(table, items=50)[""] == read_counts(frame, items=50)[""]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_users_who_cannot_be_ranked_are_not_dropped(duck, change):
     _register(duck, pl.DataFrame(rows | change))
     table = duck.sql(counts_query("scores", dialect="duckdb"))
     with pytest.raises(RankError, match="column 'better'"):
-        RankCounts.from_frame(table, items=50)
+        read_counts(table, items=50)[""]
 
 
 def test_names_are_quoted(duck):

@@ -4,20 +4,26 @@ A metric of a set of users is the mean of w(R_u) over their targets' global rank
 relevant item for each user AP equals MRR, and the ideal DCG is 1.
 
 >>> metric = parse("hr@10")
->>> metric, metric == Recall @ 10, metric.weights([1, 10, 11], items=100).tolist()
-(Recall@10, True, [1.0, 1.0, 0.0])
+>>> metric, metric.weights([1, 10, 11], items=100).tolist()
+(HR@10, [1.0, 1.0, 0.0])
 
-Names parse, print and hash alike; aliases (``HR``, ``Hit``, ``MRR``) become the name they stand
-for. A metric without ``@K`` looks at all items. Add your own with `custom`, and `register` it to
-make its name parse.
+A metric prints as it was asked for, whatever the case, and its name parses back to it. Aliases are
+other names of one family: HR@10 and Recall@10 are two metrics in a table, and the same number.
+
+>>> metric == Recall @ 10, metric.same_as(Recall @ 10)
+(False, True)
+
+A metric without ``@K`` looks at all items. Add your own with `custom`, and `register` it to make
+its name parse.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +64,11 @@ class MetricFamily:
     #: Whether w(R) depends on the number of items even with a K (AUC does).
     uses_items: bool = field(default=False, repr=False, compare=False)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the name and the aliases."""
+        return (self.name, *self.aliases)
+
     def __call__(self, k: int | None = None) -> Metric:
         """Return the metric at K, or over all items."""
         return Metric(self, k)
@@ -68,26 +79,31 @@ class MetricFamily:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric at a cutoff: ``weights`` is all that a metric does."""
+    """A metric at a cutoff, under one of its family's names: ``weights`` is all that it does."""
 
     family: MetricFamily
     k: int | None = None
+    #: The name of the family that was asked for; by default its own.
+    label: str = ""
 
     def __post_init__(self) -> None:
+        label = self.label or self.family.name
+        if label not in self.family.names:
+            raise MetricError(f"label must be one of {', '.join(self.family.names)}, got {label!r}")
+        object.__setattr__(self, "label", label)
         if self.k is not None:
-            k = check_integer(
-                "K",
-                self.k,
-                minimum=1,
-                hint=f"write {self.family.name}@10, or {self.family.name} for all items",
-                error=MetricError,
-            )
+            hint = f"write {label}@10, or {label} for all items"
+            k = check_integer(f"K of {label}", self.k, minimum=1, hint=hint, error=MetricError)
             object.__setattr__(self, "k", k)
 
     @property
     def name(self) -> str:
         """Return the name that parses back to this metric."""
-        return self.family.name if self.k is None else f"{self.family.name}@{self.k}"
+        return self.label if self.k is None else f"{self.label}@{self.k}"
+
+    def same_as(self, other: Metric) -> bool:
+        """Return whether the other metric is the same number, whatever it is called."""
+        return (self.family, self.k) == (other.family, other.k)
 
     def cutoff(self, items: int) -> int:
         """Return the last rank that counts in a catalogue of this size."""
@@ -122,20 +138,22 @@ def parse(name: str | Metric) -> Metric:
             f"metric must be a name such as NDCG@10 or AUC, got {name!r}; "
             f"known families: {', '.join(REGISTRY)}"
         )
-    family = _by_alias().get(match["family"].casefold())
-    if family is None:
-        near = suggest(
-            match["family"], [*REGISTRY, *(a for f in REGISTRY.values() for a in f.aliases)]
-        )
+    known = _by_name()
+    if match["family"].casefold() not in known:
+        near = suggest(match["family"], [label for _, label in known.values()])
         raise MetricError(
             f"metric must be one of {', '.join(REGISTRY)} (with or without @K), got {name!r}"
             + (f"; {near}" if near else "")
         )
-    return family(None if match["k"] is None else _parse_k(match["k"], family))
+    family, label = known[match["family"].casefold()]
+    k: Any = match["k"]
+    with contextlib.suppress(ValueError):  # Metric refuses what is not a whole number, as written
+        k = k and int(k)
+    return Metric(family, k, label)
 
 
 def parse_all(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    """Return the metrics of these names, each once, in the order given."""
+    """Return the metrics of these names, each name once, in the order given."""
     if isinstance(names, str | Metric):
         names = [names]
     metrics = tuple(dict.fromkeys(parse(name) for name in names))
@@ -175,36 +193,21 @@ def custom(
 
 def register(family: MetricFamily) -> MetricFamily:
     """Make a family's name and aliases parse; a name that is taken is refused."""
-    taken = _by_alias()
-    for name in (family.name, *family.aliases):
+    taken = _by_name()
+    for name in family.names:
         if name.casefold() in taken:
             raise MetricError(
-                f"name must be new, got {name!r}, which {taken[name.casefold()].name} has"
+                f"name must be new, got {name!r}, which {taken[name.casefold()][0].name} has"
             )
     REGISTRY[family.name] = family
     return family
 
 
-def _by_alias() -> dict[str, MetricFamily]:
+def _by_name() -> dict[str, tuple[MetricFamily, str]]:
+    """Return every family under all its names, whatever their case, and how a name is written."""
     return {
-        name.casefold(): family
-        for family in REGISTRY.values()
-        for name in (family.name, *family.aliases)
+        name.casefold(): (family, name) for family in REGISTRY.values() for name in family.names
     }
-
-
-def _parse_k(text: str, family: MetricFamily) -> int:
-    try:
-        value: object = int(text)
-    except ValueError:
-        value = text
-    return check_integer(
-        f"K of {family.name}",
-        value,
-        minimum=1,
-        hint=f"write {family.name}@10",
-        error=MetricError,
-    )
 
 
 Recall = MetricFamily(

@@ -283,7 +283,7 @@ def _complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntAr
     if (low[1:] <= high[:-1]).any():
         raise DesignError(
             f"ranges of ranks must not overlap for {method}, got some that do, such as "
-            f"{low[0]}..{high[0]}; merge them with RankCounts.merge_ranks"
+            f"{low[0]}..{high[0]}; count disjoint ranges"
         )
     if n > _LARGEST_SYSTEM and len(low) > 1:
         raise DesignError(

@@ -122,7 +122,11 @@ def evaluated(model: Model, metrics: tuple[Metric, ...]) -> Estimates | None:
     """Return the estimates a model came with, if they hold what is asked for."""
     if model.estimates is None:
         return None
-    missing = [metric.name for metric in metrics if metric not in model.estimates.metrics]
+    missing = [
+        metric.name
+        for metric in metrics
+        if not any(metric.same_as(held) for held in model.estimates.metrics)
+    ]
     if missing:
         held = ", ".join(metric.name for metric in model.estimates.metrics)
         raise InputError(

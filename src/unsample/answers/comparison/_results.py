@@ -99,7 +99,7 @@ class Comparison:
 
     def difference(self, a: str, b: str, metric: str | Metric) -> Difference:
         """Return the difference of two models on a metric, ``a`` minus ``b``."""
-        name = _metrics.parse(metric).name
+        name = self._name_of(metric)
         if (name, a, b) in self._by_pair:
             return self._by_pair[name, a, b]
         if (name, b, a) in self._by_pair:
@@ -116,9 +116,16 @@ class Comparison:
     def _by_pair(self) -> dict[tuple[str, str, str], Difference]:
         return {(one.metric, one.a, one.b): one for one in self.differences}
 
+    def _name_of(self, metric: str | Metric) -> str:
+        """Return what the metric was called where it was asked for."""
+        wanted = _metrics.parse(metric)
+        names = dict.fromkeys(one.metric for one in self.standings)
+        same = [name for name in names if _metrics.parse(name).same_as(wanted)]
+        return wanted.name if wanted.name in names or not same else same[0]
+
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if none does."""
-        name = _metrics.parse(metric).name
+        name = self._name_of(metric)
         won = Counter(one.winner for one in self.differences if one.metric == name and one.winner)
         return next((model for model in won if won[model] == len(self.models) - 1), None)
 

@@ -37,9 +37,9 @@ from unsample.errors import (
 )
 from unsample.estimators import CLOSED_FORM, Estimator, Fit, Observed
 from unsample.evidence import RankCounts, group_catalogues
-from unsample.law import Law, RankDistribution
+from unsample.law import RankDistribution, check_sampler
 from unsample.metrics import Metric
-from unsample.tables.frames import is_frame
+from unsample.tables import is_frame, read_counts
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -92,7 +92,7 @@ def estimate(
     ranks
         The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best;
         or `RankCounts`, which already know ``items`` and ``sampled``; or a data frame of any
-        engine, as in `RankCounts.from_frame`.
+        engine, as in `unsample.tables.read_counts`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (where seen items are left out of the candidates, it differs by user).
@@ -135,7 +135,7 @@ def estimate(
     (0.5, True)
     """
     if sampler != "uniform":
-        Law(items=2, sampled=1, sampler=sampler)
+        check_sampler(sampler)
     result, notes = quiet_estimate(
         _as_counts(ranks, items, sampled, weights, users, replacement),
         metrics=metrics,
@@ -291,12 +291,13 @@ def _as_counts(
     if is_frame(ranks):
         if weights is not None or users is not None:
             raise InputError("weights and users must be left out with a frame; give it columns")
-        return RankCounts.from_frame(
+        groups = read_counts(
             ranks,
-            items=items,  # type: ignore[arg-type]  # from_frame checks it
+            items=items,  # type: ignore[arg-type]  # read_counts checks it
             sampled=sampled,  # type: ignore[arg-type]
             replacement=replacement,
         )
+        return groups[""]
     for name, value in (("items", items), ("sampled", sampled)):
         if value is None:
             raise DesignError(

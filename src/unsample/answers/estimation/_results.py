@@ -116,7 +116,7 @@ class Estimate:
 class Estimates(Mapping[str, Estimate]):
     """Estimates by metric name; with several methods, by ``(metric, method)``.
 
-    Any spelling of a metric finds it: ``result["HR@10"]`` is ``result["Recall@10"]``.
+    Another name of a metric finds it, too: ``result["HR@10"]`` where Recall@10 was asked for.
     """
 
     entries: tuple[Estimate, ...]
@@ -175,6 +175,7 @@ class Estimates(Mapping[str, Estimate]):
         name, method = key if isinstance(key, tuple) else (key, None)
         metric = _metrics.parse(name)
         found = [entry for entry in self.entries if entry.metric == metric]
+        found = found or [entry for entry in self.entries if entry.metric.same_as(metric)]
         if method is not None:
             wanted = str(_estimators.parse(method)) if method != "exact" else method
             found = [entry for entry in found if entry.method == wanted]

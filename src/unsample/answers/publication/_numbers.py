@@ -105,9 +105,10 @@ def read_numbers(
         metric = _sampled_metric(name, sampled)
         half = max(float(unit * Decimal(5).scaleb(-digits - 1)), _FINEST)
         number = Printed(name, metric, float(unit * value), half)
-        if metric in numbers:
+        again = [there for there in numbers if there.same_as(metric)]
+        if again:
             raise InputError(
-                f"numbers must give each metric once, got {numbers[metric].name} and {name}, "
+                f"numbers must give each metric once, got {numbers[again[0]].name} and {name}, "
                 "which are the same"
             )
         _check_range(number, sampled, percent)
@@ -148,7 +149,7 @@ def _sampled_metric(name: str, sampled: int) -> Metric:
     if metric.k is not None and metric.k > sampled:
         raise MetricError(
             f"K of {name} must be at most sampled = {sampled}, got {metric.k}; among "
-            f"{sampled + 1} items it says nothing more than {metric.family.name} without @K"
+            f"{sampled + 1} items it says nothing more than {metric.label} without @K"
         )
     return metric
 

@@ -1,7 +1,7 @@
 """Tables of ranks or scores to counts, inside whatever engine holds them.
 
 One code path (through narwhals) for pandas, Polars eager and lazy, PyArrow, DuckDB, Spark and Dask:
-the engine groups and adds, and only the groups come back. `unsample.RankCounts.from_frame` is the
+the engine groups and adds, and only the groups come back. `unsample.tables.read_counts` is the
 front door; this room knows columns and engines, and nothing of estimates.
 """
 

@@ -87,7 +87,7 @@ def read_grouped_counts(
     engine
         ``"duckdb"``, ``"polars"`` or ``"spark"``, to stream the files; chosen where needed.
     columns, rows, ties, rng
-        As in `RankCounts.from_frame`.
+        As in `unsample.tables.read_counts`.
     """
     request = Request(
         path, by, items, sampled, replacement, file_format, engine, columns or {}, rows, ties, rng
