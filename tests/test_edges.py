@@ -333,7 +333,7 @@ def test_a_program_that_no_solver_decides_is_judged_by_its_least_violation(
     solve = scipy.optimize.linprog
     monkeypatch.setattr(scipy.optimize, "linprog", only_phase_one)
     # P1 + P2 = 1 and P1 + P2 <= 1 - excess.
-    program = (np.zeros(2), scipy.sparse.csc_matrix(np.ones((1, 2))), np.array([1.0 - excess]))
+    program = (np.zeros(2), np.ones((1, 2)), np.array([1.0 - excess]))
     with pytest.raises(InfeasibleError if refuted else SolverError):
         _solve_program(*program)
 
