@@ -10,13 +10,13 @@ from unsample.answers._estimate import (
     estimate_counts,
     exact,
 )
+from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate
+from unsample.answers._plan import Plan, plan
 from unsample.answers._published import Published, published
 from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result
-from unsample.answers.evaluation import Evaluated as Evaluation
-from unsample.answers.evaluation import evaluate
-from unsample.answers.planning import Plan, plan
 
 __all__ = [
+    "ADAPTIVE_METHOD",
     "CORRECTIONS",
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",

@@ -1,1 +1,52 @@
-"""How to look at items: designs, and what they need to run on a scorer."""
+"""How to look at a catalogue: designs that run on a scorer or are simulated, and full rankings.
+
+>>> import numpy as np
+>>> ranks = np.random.default_rng(0).integers(1, 10_001, size=500)
+>>> found = Adaptive().simulate(ranks, items=10_000, budget=50_000)
+>>> found.scored <= 50_000
+True
+"""
+
+from unsample.designs._designs import (
+    DESIGNS,
+    Adaptive,
+    Certified,
+    Design,
+    Exact,
+    Findings,
+    Fixed,
+    as_design,
+)
+from unsample.designs._orders import LARGEST_ORDER
+from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
+from unsample.designs._run import Manner, run
+from unsample.designs._scan import Candidates, Excluded, Scan, Tally, as_key
+from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
+
+__all__ = [
+    "DESIGNS",
+    "LARGEST_ORDER",
+    "Adaptive",
+    "Candidates",
+    "Certified",
+    "Design",
+    "Exact",
+    "Excluded",
+    "FactorScores",
+    "Findings",
+    "Fixed",
+    "FullRanks",
+    "Manner",
+    "SampledRanks",
+    "Scan",
+    "Score",
+    "ScoreAll",
+    "Scorer",
+    "Tally",
+    "as_design",
+    "as_key",
+    "as_scorer",
+    "exact_ranks",
+    "ranks_against",
+    "run",
+]

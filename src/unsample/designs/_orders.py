@@ -21,8 +21,6 @@ import numpy.typing as npt
 
 from unsample._checks import BoolArray, IntArray
 
-__all__ = ["LARGEST_ORDER", "Orders", "target_keys"]
-
 Words: TypeAlias = npt.NDArray[np.uint32]
 LongWords: TypeAlias = npt.NDArray[np.uint64]
 

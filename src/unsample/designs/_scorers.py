@@ -1,7 +1,10 @@
-"""Scores as functions of users, and the checks every block of scores passes."""
+"""Anything that scores items, behind one face, and the checks that every block of scores passes."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -12,10 +15,12 @@ import numpy.typing as npt
 from unsample._checks import IntArray
 from unsample.errors import InputError, ScoreError
 
-__all__ = ["FactorScores", "Score", "ScoreAll", "ScoreArray", "score_block"]
-
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
 
+_KINDS = (
+    "a callable scores(users, items), a pair (user factors, item factors), a FactorScores, a "
+    "torch.nn.Module, a model of implicit, a recommender with score and score_all, or a Scorer"
+)
 #: Whole numbers up to this size are floats of their own.
 _LARGEST_WHOLE = 2.0**53
 #: Bytes of item factors gathered at a time.
@@ -74,14 +79,17 @@ class FactorScores:
         return np.asarray(left[users] @ right.T)
 
     def score(self, users: IntArray, items: IntArray, /) -> ScoreArray:
-        """Return scores in the shape of ``items``, row i for ``users[i]``."""
+        """Return scores in the shape of ``items``, row i for ``users[i]``.
+
+        The score of a pair does not depend on what is asked with it, to the last bit: items with
+        equal factors tie, whenever they are scored. (Matrix products do not promise that.)
+        """
         left, right = self.folded
         asked = np.asarray(items)
         table = asked.reshape(len(users), -1)
         if table.size and not 0 <= table.min() <= table.max() < len(right):
             raise InputError(f"items must be in 0..{len(right) - 1}, got others among them")
-        kind = np.result_type(left, right)
-        scores = np.empty(table.shape, dtype=kind)
+        scores = np.empty(table.shape, dtype=np.result_type(left, right))
         # Factors are gathered into a room that stays in the processor's cache.
         rows = max(1, _ROOM // max(1, table.shape[1] * right.shape[1] * right.itemsize))
         room = np.empty((min(rows, len(table)), table.shape[1], right.shape[1]), dtype=right.dtype)
@@ -89,7 +97,7 @@ class FactorScores:
             part = slice(start, start + rows)
             size = len(table[part])
             np.take(right, table[part], axis=0, out=room[:size], mode="clip")
-            np.matmul(room[:size], left[users[part], :, None], out=scores[part, :, None])
+            np.einsum("rcd,rd->rc", room[:size], left[users[part]], out=scores[part])
         return scores.reshape(asked.shape)
 
     @cached_property
@@ -102,13 +110,135 @@ class FactorScores:
         return np.hstack([self.user_factors, ones]), np.hstack([self.item_factors, bias])
 
 
-def score_block(score_all: ScoreAll, users: IntArray, items: int) -> ScoreArray:
-    """Score all items for these users and refuse what cannot be ranked."""
-    distinct, place = np.unique(users, return_inverse=True)
-    repeated = len(distinct) < len(users)
-    asked = distinct if repeated else users
-    scores = as_scores(score_all(asked), (len(asked), items), asked)
-    return scores[place] if repeated else scores
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Scores of chosen items, of all items, or both; one of them is enough.
+
+    >>> table = np.array([[0.9, 0.1, 0.5]])
+    >>> Scorer(score_all=table.__getitem__).chosen(np.array([0]), np.array([[2, 0]]))
+    array([[0.5, 0.9]])
+    """
+
+    score: Score | None = None
+    score_all: ScoreAll | None = None
+    factors: FactorScores | None = None
+
+    def __post_init__(self) -> None:
+        if self.score is None and self.score_all is None:
+            raise InputError("a Scorer must have score or score_all, got neither")
+
+    def chosen(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
+        """Return scores in the shape of ``items``, row i for ``users[i]``."""
+        if self.score is not None:
+            return self.score(users, items)
+        assert self.score_all is not None
+        return np.take_along_axis(np.asarray(self.score_all(users)), items, axis=1)
+
+    def rows(self, users: IntArray, items: int) -> ScoreArray:
+        """Return checked scores of all items, a user's row asked for once."""
+        distinct, place = np.unique(users, return_inverse=True)
+        repeated = len(distinct) < len(users)
+        asked = distinct if repeated else users
+        if self.score_all is not None:
+            found = self.score_all(asked)
+        else:
+            everything = np.broadcast_to(np.arange(items), (len(asked), items))
+            found = self.chosen(asked, everything)
+        scores = as_scores(found, (len(asked), items), asked)
+        return scores[place] if repeated else scores
+
+
+def as_scorer(scorer: Any, items: int) -> Scorer:
+    """Recognise what was passed; ``items`` is the number of items it must be able to score."""
+    found = _recognise(scorer)
+    if found is None:
+        raise InputError(f"scorer must be {_KINDS}; got {type(scorer).__name__}")
+    if found.factors is not None and len(found.factors.item_factors) != items:
+        raise InputError(
+            f"items must be the number of rows of the item factors, "
+            f"{len(found.factors.item_factors)}, got {items}"
+        )
+    return found
+
+
+def _recognise(scorer: Any) -> Scorer | None:
+    if isinstance(scorer, Scorer):
+        return scorer
+    if isinstance(scorer, FactorScores):
+        return Scorer(scorer.score, scorer, scorer)
+    if isinstance(scorer, tuple | list):
+        return _from_pair(scorer)
+    if hasattr(scorer, "user_factors") and hasattr(scorer, "item_factors"):
+        return _from_pair((scorer.user_factors, scorer.item_factors))
+    if callable(getattr(scorer, "score", None)) and callable(getattr(scorer, "score_all", None)):
+        return Scorer(scorer.score, scorer.score_all)
+    if callable(scorer):
+        return Scorer(_TorchScores(scorer) if _is_torch_module(scorer) else scorer)
+    return None
+
+
+def _from_pair(pair: tuple[Any, ...] | list[Any]) -> Scorer:
+    if len(pair) != 2:
+        raise InputError(f"scorer must be a pair of factor matrices, got {len(pair)} of them")
+    factors = FactorScores(*(_as_matrix(values) for values in pair))
+    return Scorer(factors.score, factors, factors)
+
+
+def _as_matrix(values: Any) -> npt.NDArray[Any]:
+    """Return factors as a numpy matrix: from tensors, and from the matrices of implicit's GPU."""
+    for method in ("detach", "cpu", "to_numpy"):
+        convert = getattr(values, method, None)
+        if callable(convert):
+            values = convert()
+    matrix = np.asarray(values)
+    if not np.issubdtype(matrix.dtype, np.floating):
+        matrix = matrix.astype(np.float64)
+    return matrix
+
+
+def _is_torch_module(scorer: Any) -> bool:
+    # Whoever has a module has imported torch; importing it here would cost seconds.
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(scorer, torch.nn.Module)
+
+
+@dataclass(frozen=True, eq=False)
+class _TorchScores:
+    """Scores of a module ``forward(users, items)`` that takes two equally long vectors of ids.
+
+    It is asked in evaluation mode, without gradients, on the device of its parameters, and left
+    in the mode in which it was found.
+    """
+
+    module: Any
+
+    def __call__(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
+        """Return scores in the shape of ``items``, row i for ``users[i]``."""
+        torch = sys.modules["torch"]
+        device = next((tensor.device for tensor in self._tensors()), None)
+        repeated = np.repeat(users, items.shape[1])
+        ids = [torch.as_tensor(array, device=device) for array in (repeated, items.reshape(-1))]
+        with torch.inference_mode(), _evaluating(self.module):
+            scores = self.module(*ids)
+        values = np.asarray(scores.float().cpu().numpy())
+        # One column, as the last layer of many a network gives, is as good as none.
+        return values.reshape(items.shape) if values.size == items.size else values
+
+    def _tensors(self) -> Iterator[Any]:
+        yield from self.module.parameters()
+        yield from self.module.buffers()
+
+
+@contextmanager
+def _evaluating(module: Any) -> Iterator[None]:
+    """Put a module into evaluation mode, and its parts back into the mode they were in."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 def as_scores(
@@ -130,6 +260,8 @@ def as_scores(
         )
     if not np.issubdtype(scores.dtype, np.floating):
         scores = _to_float(scores)
+    elif scores.dtype.itemsize > 8:  # own scores are kept as float64, and must tie with twins
+        scores = scores.astype(np.float64)
     # A product with zeros is one quick pass, and is zero unless something is not finite.
     with np.errstate(invalid="ignore"):
         suspicious = np.isnan(scores @ np.zeros(shape[-1], dtype=scores.dtype))

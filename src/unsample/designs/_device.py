@@ -12,72 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import Seed, as_rng, check_choice, import_extra
-from unsample._progress import Progress
-from unsample.designs.ranking._candidates import Candidates, Chunk
-from unsample.designs.ranking._exact import Counted
-from unsample.designs.ranking._results import FullRanks
-from unsample.designs.ranking._scores import FactorScores
-from unsample.designs.ranking._ties import check_ties, rank_with_ties
+from unsample._checks import check_choice, import_extra
+from unsample.designs._ranking import Counted
+from unsample.designs._scan import Candidates, Chunk
+from unsample.designs._scorers import FactorScores
 from unsample.errors import InputError, ScoreError
-
-if TYPE_CHECKING:
-    import scipy.sparse
-
-__all__ = ["ENGINES", "PRECISIONS", "count_all_on_device", "device_ranks"]
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
 ENGINES = ("fused", "chunked")
 #: Targets sent to the device at a time, and scores that the chunked engine holds at a time.
 _TARGETS, _SCORES = 1 << 18, 1 << 26
-
-
-def device_ranks(
-    factors: FactorScores,
-    users: npt.ArrayLike,
-    targets: npt.ArrayLike,
-    *,
-    exclude: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
-    device: str = "cuda",
-    precision: str = "float32",
-    engine: str | None = None,
-    ties: str = "random",
-    rng: Seed = 0,
-    progress: Progress | None = None,
-) -> FullRanks:
-    """Rank each target among all candidates of its user, with the factors on a device.
-
-    Parameters
-    ----------
-    factors
-        The model.
-    users, targets, exclude, ties, rng, progress
-        See `exact_ranks`.
-    device
-        A device of torch, such as ``"cuda"`` or ``"cpu"``.
-    precision
-        ``"float32"``, ``"tf32"`` (CUDA only) or ``"bfloat16"``: how factors are rounded.
-    engine
-        ``"fused"`` never writes a score and needs CUDA and Triton; ``"chunked"`` runs everywhere.
-        By default the first where it can be had.
-    """
-    rule, generator = check_ties(ties), as_rng(rng)
-    candidates = Candidates.check(users, targets, len(factors.item_factors), exclude)
-    better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
-    parts = count_all_on_device(
-        factors, candidates, device=device, precision=precision, engine=engine
-    )
-    for part in parts:
-        better[part.place], equal[part.place] = part.better, part.equal
-        if progress is not None:
-            progress(part.place.stop, len(candidates))
-    catalogue = candidates.items - candidates.excluded
-    return FullRanks(rank_with_ties(better, equal, rule, generator), catalogue, equal)
 
 
 def count_all_on_device(
@@ -88,7 +37,11 @@ def count_all_on_device(
     precision: str = "float32",
     engine: str | None = None,
 ) -> Iterator[Counted]:
-    """Compare targets with all their candidates on a device, chunk after chunk of targets."""
+    """Compare targets with all their candidates on a device, chunk after chunk of targets.
+
+    The engine ``"fused"`` never writes a score and needs CUDA and Triton; ``"chunked"`` runs
+    everywhere. By default it is the first where it can be had.
+    """
     torch = import_extra("torch", extra="neural", purpose="Ranking on a device")
     check_choice("precision", precision, PRECISIONS)
     place = _checked_device(torch, device, precision)
@@ -108,7 +61,7 @@ def count_all_on_device(
             counts = _fused_counts(torch, users, items, targets, part, precision)
         else:
             counts = _chunked_counts(torch, users, items, targets, part, precision)
-        better, not_worse, own = (one.cpu().numpy() for one in counts)
+        better, not_worse, own = (array.cpu().numpy() for array in counts)
         better, not_worse = better.astype(np.int64), not_worse.astype(np.int64)
         yield Counted(part.place, better, not_worse - better - 1, own)
 
@@ -132,7 +85,7 @@ def _checked_device(torch: Any, device: str, precision: str) -> Any:
 
 def _chosen_engine(engine: str | None, place: Any, dim: int) -> str:
     # Imported here, for Triton takes a while.
-    from unsample.designs.ranking import _fused
+    from unsample.designs import _fused
 
     why_not = None
     if place.type != "cuda":
@@ -166,7 +119,7 @@ def _as_tensor(
 def _fused_counts(
     torch: Any, users: Any, items: Any, targets: Any, part: Chunk, precision: str
 ) -> tuple[Any, Any, Any]:
-    from unsample.designs.ranking import _fused
+    from unsample.designs import _fused
 
     launch = _fused.LAUNCHES[precision]
     own = _fused.own_scores(users, items, targets, launch=launch)
@@ -174,8 +127,8 @@ def _fused_counts(
     if len(part.row):
         starts = np.concatenate([[0], np.cumsum(part.excluded)])
         pairs = [
-            torch.as_tensor(np.asarray(one, dtype=np.int64), device=users.device)
-            for one in (starts, part.column)
+            torch.as_tensor(np.asarray(ids, dtype=np.int64), device=users.device)
+            for ids in (starts, part.column)
         ]
         fewer = _fused.count_excluded(users, items, own, *pairs, launch=launch)
         better, not_worse = better - fewer[0], not_worse - fewer[1]
@@ -192,8 +145,8 @@ def _chunked_counts(
     better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
     if len(part.row):
         row, column = (
-            torch.as_tensor(np.asarray(one, dtype=np.int64), device=users.device)
-            for one in (part.row, part.column)
+            torch.as_tensor(np.asarray(ids, dtype=np.int64), device=users.device)
+            for ids in (part.row, part.column)
         )
         excluded, rival = scores[row, column], own[row, 0]
         better.index_add_(0, row, (excluded > rival).long(), alpha=-1)

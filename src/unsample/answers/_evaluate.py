@@ -1,0 +1,278 @@
+"""`evaluate`: a scorer, its targets and a design in; metrics with intervals and their cost out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import metrics as _metrics
+from unsample._checks import IntArray, Seed, check_choice, check_integer
+from unsample._progress import Progress
+from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts, exact
+from unsample.answers._result import Estimates
+from unsample.designs import (
+    LARGEST_ORDER,
+    Candidates,
+    Design,
+    Excluded,
+    Findings,
+    Manner,
+    Tally,
+    as_design,
+    as_key,
+    as_scorer,
+    run,
+)
+from unsample.errors import DesignError, InputError, UnsampleWarning
+from unsample.estimators import Estimator
+from unsample.metrics import Metric
+
+#: The tie rules under which ranks are whole numbers.
+_TIE_RULES = ("random", "optimistic", "pessimistic")
+#: Where samples stop growing by what they found, the data decide, so EM may stop earlier.
+ADAPTIVE_METHOD = "mle(iterations=30)"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Evaluation(Estimates):
+    """Metrics of a scorer on the full catalogue, with intervals; ``result["NDCG@10"].value``.
+
+    The arrays have an entry for each target, in the order in which targets were given, so that
+    two models evaluated on the same targets can be compared target by target.
+
+    Attributes
+    ----------
+    design
+        The design, with every parameter that was decided on the way.
+    users, targets
+        Who, and which item.
+    ranks, highest
+        The rank of each target among ``sampled + 1`` items. Where only a range is known (beyond
+        the K of a certified evaluation), ``ranks`` is its first and ``highest`` its last.
+    sampled
+        How many items the ranks are among, the target not counted: those it was compared with,
+        or all candidates where the rank holds in the whole catalogue.
+    items
+        N of each target.
+    scored
+        How many scores the scorer was asked for, in all: of items, of the targets themselves, and
+        a few that were asked for twice. Never more than the budget.
+    rng
+        The seed of the random orders; models evaluated with one seed met the same items.
+    """
+
+    design: Design
+    users: IntArray
+    targets: IntArray
+    ranks: IntArray = field(repr=False)
+    highest: IntArray = field(repr=False)
+    sampled: IntArray = field(repr=False)
+    items: IntArray = field(repr=False)
+    scored: int
+    rng: int
+
+    @property
+    def share(self) -> float:
+        """Return `scored` as a share of a full ranking, which scores all candidates."""
+        return float(self.scored / self.items.sum())
+
+    @property
+    def cost(self) -> str:
+        """Return what was scored, in words."""
+        return (
+            f"{self.design.name} design: {self.scored:,} scores, "
+            f"{self.scored / len(self.users):,.1f} for each target, {self.share:.3%} of a full "
+            "ranking"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        cost = {"design": self.design.name, "scored": self.scored, "share": self.share}
+        return cost | super().to_dict()
+
+
+def evaluate(
+    scorer: Any,
+    targets: Any,
+    *,
+    items: int,
+    design: str | Design = "adaptive",
+    budget: int | None = None,
+    exclude: Excluded | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    ties: str = "random",
+    weights: npt.ArrayLike | None = None,
+    rng: Seed = 0,
+    resamples: int = 400,
+    batch: int = 1 << 17,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Evaluate a recommender on the full catalogue at a fraction of the cost, or exactly.
+
+    Parameters
+    ----------
+    scorer
+        A callable ``scores(users, items)`` that scores row i of the matrix ``items`` for
+        ``users[i]``; a pair (user factors, item factors) or a `FactorScores`; a
+        ``torch.nn.Module`` whose ``forward(users, items)`` takes two equally long vectors of
+        ids; a factor model of implicit; or a recommender with ``score`` and ``score_all``.
+        Higher is better. Items scored -inf rank below all others, +inf above; NaN is an error.
+        The score of a pair must not depend on what else is asked in the same call.
+    targets
+        The relevant items: a pair (users, items) of id arrays (a user with several targets comes
+        several times), a dict of user -> items, or a sparse users x items matrix.
+    items
+        Number of items in the catalogue.
+    design
+        ``"adaptive"``, ``"certified"``, ``"fixed"`` or ``"exact"``; or one with parameters, such
+        as ``Adaptive(start=64, cap=6400)`` or ``unsample.plan(...).best.design``.
+    budget
+        All scores that may be asked of the scorer, those of the targets included: a hard limit.
+        An adaptive or fixed design takes what it allows; an exact or certified one, which cannot
+        do with less than it needs, is refused where it does not suffice.
+    exclude
+        Sparse users x items matrix of pairs that are no candidates (training data); None keeps
+        all items.
+    metrics
+        Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
+    method
+        Estimator for sampled designs, or several; by default ``"auto"``, under an adaptive design
+        ``"mle"`` with 30 iterations.
+    ties
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``. Random ties are keyed by the seed.
+    weights
+        How much each target counts, where they differ.
+    rng
+        Seed or Generator. It decides the order in which each target meets items, which is the
+        same for every model, batch size and number of workers, and the bootstrap.
+    resamples
+        Bootstrap samples behind the standard errors; 0 for none.
+    batch
+        Scores asked for in one call, at most (but for rows that are longer).
+    workers
+        Threads that score.
+    device, precision
+        With ``design="exact"`` and factors: rank on this device of torch (``"cuda"``), with
+        factors rounded to ``"float32"``, ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`.
+    checkpoint
+        A file to which the state is written now and then. The same call continues from there, to
+        the same result. Interrupted, it asks again for what was not written yet.
+    progress
+        Called with targets done and targets in all.
+
+    >>> users, catalogue = np.random.default_rng(0).normal(size=(2, 500, 8))
+    >>> result = evaluate((users, catalogue), (np.arange(500), np.arange(500)), items=500,
+    ...                   design="certified", metrics="NDCG@10")
+    >>> full = evaluate((users, catalogue), (np.arange(500), np.arange(500)), items=500,
+    ...                 design="exact", metrics="NDCG@10")
+    >>> bool(np.isclose(result["NDCG@10"].value, full["NDCG@10"].value)), result.share < 0.2
+    (True, True)
+    """
+    items = check_integer("items", items, minimum=2, maximum=LARGEST_ORDER)
+    candidates = Candidates.check(targets, items, exclude)
+    candidates.refuse_unrankable()
+    chosen, scoring, seed = as_design(design), as_scorer(scorer, items), as_key(rng)
+    if device is not None and (scoring.factors is None or chosen.name != "exact"):
+        raise InputError(
+            f"device must be left out unless factors are ranked in full, got {device!r} with "
+            f"design={chosen.name!r}; a torch module is asked on the device it is on"
+        )
+    hint = "the mean place among ties ('realistic') is no whole number, which ranks must be here"
+    check_choice("ties", ties, _TIE_RULES, hint=hint if ties == "realistic" else "")
+    if chosen.exact and method is not None:
+        raise DesignError(
+            f"method must be left out with design={chosen.name!r}, whose ranks need no "
+            f"estimating, got {method!s}"
+        )
+    wanted = _metrics.parse_all(metrics)
+    found, tally = run(
+        chosen,
+        scoring,
+        candidates,
+        metrics=wanted,
+        budget=budget,
+        ties=ties,
+        rng=seed,
+        manner=Manner(batch, workers, device, precision, checkpoint, progress),
+    )
+    if weights is not None:
+        found = replace(found, weights=np.asarray(weights, dtype=np.float64))
+    # Without a list of seen items it is not known whether there were any to leave out.
+    said = None if exclude is None else "unseen"
+    estimates = _estimates(found, wanted, method, said, resamples, seed)
+    notes = (*estimates.notes, *_infinity_notes(tally, candidates.users))
+    for note in estimates.notes:
+        warnings.warn(note, stacklevel=2)
+    return Evaluation(
+        **{each.name: getattr(estimates, each.name) for each in fields(estimates)}
+        | {"notes": notes, "counts": found.ranges},
+        design=found.design,
+        users=candidates.users,
+        targets=candidates.targets,
+        ranks=found.lowest,
+        highest=found.ranks,
+        sampled=np.asarray(found.sampled),
+        items=np.asarray(found.items),
+        scored=found.scored,
+        rng=seed,
+    )
+
+
+def method_of(design: Design) -> str:
+    """Return the method by which `evaluate` estimates from what a sampled design found."""
+    return DEFAULT_METHOD if design.stops_after is None else ADAPTIVE_METHOD
+
+
+def _estimates(
+    found: Findings,
+    metrics: tuple[Metric, ...],
+    method: str | Estimator | Iterable[str | Estimator] | None,
+    candidates: str | None,
+    resamples: int,
+    seed: int,
+) -> Estimates:
+    """Return the metrics: plain ones of known ranks, estimates of sampled ones."""
+    if not found.design.exact:
+        return estimate_counts(
+            found.counts,
+            metrics=metrics,
+            method=method_of(found.design) if method is None else method,
+            candidates=candidates,
+            resamples=resamples,
+            rng=seed,
+        )
+    plain = exact(
+        found.ranks,
+        items=found.items,
+        metrics=metrics,
+        weights=found.weights,
+        users=found.users,
+        resamples=resamples,
+        rng=seed,
+    )
+    if np.array_equal(found.lowest, found.ranks):
+        return plain
+    # Beyond K the last rank stands for all: right for metrics@K, but no distribution of ranks.
+    return replace(plain, distributions={})
+
+
+def _infinity_notes(tally: Tally, users: IntArray) -> tuple[UnsampleWarning, ...]:
+    met = tally.infinite > 0
+    if not met.any():
+        return ()
+    text = (
+        f"{int(tally.infinite.sum())} scores were infinite, the first for user "
+        f"{int(users[np.argmax(met)])}: such items rank above (+inf) or below (-inf) all others"
+    )
+    return (UnsampleWarning(text),)

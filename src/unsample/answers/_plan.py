@@ -1,0 +1,594 @@
+"""`plan`: which design to evaluate by, before anything is scored.
+
+Users are drawn from a guess of P(R), and each design is simulated on them as `evaluate` would run
+it: the same classes, the same budget, the same estimator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import estimators as _estimators
+from unsample import metrics as _metrics
+from unsample._checks import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_integer_array,
+    as_rng,
+    check_integer,
+    check_real,
+)
+from unsample.answers._evaluate import method_of
+from unsample.answers._result import Result
+from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed
+from unsample.errors import DesignError, InputError, MetricError, RankError
+from unsample.estimators import Observed
+from unsample.evidence import RankCounts
+from unsample.law import RankDistribution, RankGrid, bin_weights, mean_over
+from unsample.metrics import Metric
+
+#: numpy draws from urns of fewer balls than this.
+_LARGEST_CATALOGUE = 10**9 - 1
+#: Bins of a guess: ranks stand alone up to K, then a bin is this wide relative to its rank.
+_RATIO = 0.05
+_SINGLE_RANKS = 24
+#: The steepest power law that is tried, and the K whose Recall is guessed for metrics without K.
+_STEEPEST = 4.0
+_USUAL_K = 10
+#: The guess of Recall@K where nothing is known.
+_DEFAULT_RECALL = 0.1
+#: Users that are simulated. The bias does not depend on their number, and the standard deviation
+#: falls with its square root, which takes it to any other number.
+_MOST_USERS = 1000
+#: Sampled ranks stand alone up to here, or K, then in ranges this wide relative to themselves.
+_SINGLE, _RANGE = 16, 0.06
+#: Costs at which designs are tried, from this for each user up to a full ranking.
+_CHEAPEST = 16.0
+_MOST_COSTS = 5
+#: Samples beyond this are not simulated.
+_LARGEST_SAMPLE = 1e6
+#: How often a cost is read off the curves and tried, by how much it is raised at least after one
+#: that failed, and which share of the error sought is close enough.
+_ATTEMPTS = 5
+_NEXT_COST = 1.25
+_CLOSE = 0.85
+#: Errors below this share of the one that is sought are as good as none.
+_NEGLIGIBLE = 0.01
+#: A certified evaluation costs what it costs: so many standard deviations are kept in hand.
+_IN_HAND = 3.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a design would cost, and how far off the metric of these users it would be."""
+
+    #: What goes into ``evaluate(design=...)``.
+    design: Design
+    #: How many of the users to evaluate, drawn at random; all but for exact designs.
+    users: int
+    #: Scores asked for in all, as expected.
+    cost: float
+    bias: float
+    sd: float
+    #: The method that was simulated, which is the one that `evaluate` uses by default.
+    method: str
+
+    @property
+    def name(self) -> str:
+        """Return the name of the design."""
+        return self.design.name
+
+    @property
+    def rmse(self) -> float:
+        """Return the root of the expected squared error."""
+        return math.hypot(self.bias, self.sd)
+
+    @property
+    def setting(self) -> str:
+        """Return the design's parameters in words."""
+        if isinstance(self.design, Fixed):
+            return f"{self.design.sampled:,} items for each target"
+        if isinstance(self.design, Adaptive):
+            return f"{self.design.start:,} items at first, more for targets that none beats"
+        return f"exact for {self.users:,} users"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Result):
+    """The expected error of each design at the same cost, and which one to use.
+
+    ``evaluate(scorer, targets, items=..., design=plan.best.design, budget=plan.budget)`` does what
+    is recommended.
+    """
+
+    items: int
+    users: int
+    metric: Metric
+    #: The guess of P(R) in words, and the metric it has.
+    guess: str
+    value: float
+    #: The error that is sought, relative to the metric.
+    precision: float
+    #: Scores that may be asked for; what the recommended design needs where none was given.
+    budget: int
+    #: Each design at (or just below) this cost.
+    outcomes: tuple[Outcome, ...]
+    #: Each design at growing costs, for a plot.
+    curves: tuple[Outcome, ...]
+    #: The scores that each design needs to reach the precision.
+    needed: dict[str, float]
+    repeats: int
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return nothing: a guess is said to be one."""
+        return ()
+
+    @property
+    def best(self) -> Outcome:
+        """Return the design with the least expected error at this cost."""
+        return min(self.outcomes, key=lambda outcome: (outcome.rmse, outcome.cost))
+
+    @property
+    def recommendation(self) -> str:
+        """Return what to do, in a sentence or two."""
+        best = self.best
+        full = float(self.items) * self.users
+        text = (
+            f"Use design={best.name!r} ({best.setting}): {best.cost:,.0f} scores "
+            f"({_percent(best.cost / full)} of a full ranking) for an expected error of "
+            f"{_percent(best.rmse / self.value)} of {self.metric}."
+        )
+        if best.users < self.users:
+            text += f" Evaluate {best.users:,} of the {self.users:,} users, drawn at random."
+        cheapest = min(self.needed, key=lambda name: self.needed[name])
+        if best.rmse > self.precision * self.value:
+            text += (
+                f" An error of {_percent(self.precision)} needs about {self.needed[cheapest]:,.0f} "
+                f"scores ({cheapest})."
+            )
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        return {
+            "items": self.items,
+            "users": self.users,
+            "metric": self.metric.name,
+            "guess": self.guess,
+            "value": self.value,
+            "precision": self.precision,
+            "budget": self.budget,
+            "designs": self.rows(),
+            "curves": [self._row(outcome) for outcome in self.curves],
+            "recommended": self.best.name,
+            "recommendation": self.recommendation,
+            "repeats": self.repeats,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for each design."""
+        return [self._row(outcome) for outcome in self.outcomes]
+
+    def _row(self, outcome: Outcome) -> dict[str, Any]:
+        return {
+            "design": outcome.name,
+            "setting": outcome.setting,
+            "users": outcome.users,
+            "cost": outcome.cost,
+            "bias": outcome.bias,
+            "sd": outcome.sd,
+            "method": outcome.method,
+            "rmse": outcome.rmse,
+            "relative_error": outcome.rmse / self.value,
+            "share_of_full": outcome.cost / (float(self.items) * self.users),
+            "cost_for_precision": self.needed[outcome.name],
+        }
+
+
+def plan(
+    *,
+    items: int,
+    users: int,
+    metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
+    budget: int | None = None,
+    precision: float = 0.05,
+    pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
+    recall: float | None = None,
+    repeats: int = 200,
+    rng: Seed = 0,
+) -> Plan:
+    """Compare ways to evaluate before any item is scored: the error of each at the same cost.
+
+    The error is that of the metric of these users, which ranking all of them in full would give
+    exactly. Designs: a ``fixed`` sample; an ``adaptive`` one; and ``certified`` (``exact`` for a
+    metric without K), which evaluates as many users as the budget allows, drawn at random. Each is
+    simulated as `evaluate` runs it, and estimated by the method that it uses by default.
+
+    Parameters
+    ----------
+    items, users
+        The size of the catalogue and the number of targets to evaluate.
+    metrics
+        The metric that matters, such as ``"NDCG@10"``.
+    budget
+        How many scores may be asked for in total, as in `evaluate`. Without it, the designs are
+        compared at the cost at which the first of them reaches the precision.
+    precision
+        The error that is sought, relative to the metric.
+    pilot
+        What is known of P(R): `RankCounts` of sampled ranks, a `RankDistribution`, or ranks among
+        all items.
+    recall
+        Without a pilot, a guess of Recall@K on the full catalogue; P(R) is then the power law that
+        has it. By default 0.1, or 1 - (1 - K/items)^2 where that is more, as in small catalogues.
+    repeats
+        Simulated evaluations behind each error of a sampled design.
+    rng
+        Seed or Generator of the simulation.
+
+    >>> result = plan(items=1000, users=5000, budget=500_000, repeats=20)
+    >>> result.best.design.name, result.best.cost <= 500_000
+    ('adaptive', True)
+    """
+    items = check_integer("items", items, minimum=2, maximum=_LARGEST_CATALOGUE, error=DesignError)
+    users = check_integer("users", users, minimum=1, hint="the number of targets to evaluate")
+    metric = _only_metric(metrics, items)
+    precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True, open_high=True)
+    repeats = check_integer("repeats", repeats, minimum=2)
+    if budget is not None:
+        hint = "each target is scored, and at least one item beside it"
+        budget = check_integer("budget", budget, minimum=2 * users, hint=hint)
+    k = metric.k or min(_USUAL_K, items - 1)
+    if pilot is None:
+        guess = Guess.power_law(items, k, recall)
+    else:
+        guess = Guess.from_pilot(pilot, items, k)
+    seed = np.random.SeedSequence(int(as_rng(rng).integers(2**63)))
+    planner = _Planner(guess, users, metric, repeats, seed, precision)
+    budget, outcomes, curves = planner.compare(budget)
+    needed = {name: planner.needed(name, curves) for name in planner.names}
+    best = min(outcomes, key=lambda outcome: (outcome.rmse, outcome.cost))
+    if best.rmse <= precision * planner.value:
+        # What was found by trying counts more than what the curve between two trials promises.
+        needed[best.name] = min(needed[best.name], best.cost)
+    return Plan(
+        items,
+        users,
+        metric,
+        guess.source,
+        planner.value,
+        precision,
+        budget,
+        outcomes,
+        tuple(sorted(curves, key=lambda outcome: (outcome.name, outcome.cost))),
+        needed,
+        repeats,
+    )
+
+
+def _only_metric(metrics: str | Metric | Iterable[str | Metric], items: int) -> Metric:
+    wanted = _metrics.parse_all(metrics)
+    if len(wanted) != 1:
+        raise MetricError(
+            f"metrics must be one metric to plan for, got {', '.join(map(str, wanted))}; plan for "
+            "the one that is hardest to know: the smallest K"
+        )
+    if (wanted[0].k or 0) > items:
+        raise MetricError(f"the K of metrics must be at most items = {items}, got {wanted[0]}")
+    return wanted[0]
+
+
+# -- the guess -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """A guess of P(R), and where it comes from in words."""
+
+    distribution: RankDistribution
+    source: str
+
+    @classmethod
+    def power_law(cls, items: int, k: int, recall: float | None) -> Guess:
+        """Return P(R) proportional to R^-a, with the a that makes Recall@k as given.
+
+        Without a recall it is 0.1, or what two lists of K find by luck where that is more.
+        """
+        from scipy.optimize import brentq
+
+        if k >= items:
+            raise InputError(
+                f"K must be below items = {items} where no pilot is given, got {k}: Recall@{k} is "
+                "1 whatever P(R) is, so it cannot be guessed from that"
+            )
+        if recall is None:
+            recall = max(_DEFAULT_RECALL, 1.0 - (1.0 - k / items) ** 2)
+        check_real("recall", recall, low=0.0, high=1.0, open_low=True, open_high=True)
+        grid = _guess_grid(items, k)
+
+        def excess(exponent: float) -> float:
+            return float(_power_mass(grid, exponent)[grid.high <= k].sum()) - recall
+
+        if not excess(0.0) <= 0.0 <= excess(_STEEPEST):
+            raise InputError(
+                f"recall must be in {excess(0.0) + recall:.4g}..{excess(_STEEPEST) + recall:.4g}, "
+                f"what power laws from R^0 to R^-{_STEEPEST:g} give at K = {k} of {items} items, "
+                f"got {recall:g}; or give a pilot instead"
+            )
+        exponent = float(brentq(excess, 0.0, _STEEPEST, xtol=1e-15))
+        text = f"P(R) falls as R^-{exponent:.2f}, so that Recall@{k} is {recall:.4g}"
+        return cls(RankDistribution(grid, _power_mass(grid, exponent)), text)
+
+    @classmethod
+    def from_pilot(
+        cls, pilot: RankCounts | RankDistribution | npt.ArrayLike, items: int, k: int
+    ) -> Guess:
+        """Return the P(R) of sampled ranks (fitted by `mle`), or of ranks among all items."""
+        if isinstance(pilot, RankDistribution):
+            found, text = pilot, "the given P(R)"
+        elif isinstance(pilot, RankCounts):
+            found = _estimators.MLE().fit(pilot, cutoffs=[k])
+            text = f"P(R) fitted to a pilot of {pilot.total:,} sampled ranks"
+        else:
+            ranks = as_integer_array("pilot", pilot, hint="ranks among all items start at 1")
+            if ranks.size == 0:
+                raise RankError("pilot must hold at least one rank, got none")
+            found = RankDistribution.from_ranks(ranks, items=items)
+            text = f"a pilot of {len(ranks):,} ranks among all items"
+        if found.items != items:
+            raise InputError(
+                f"pilot must rank among items = {items}, got one among {found.items} items"
+            )
+        # Some estimators give bins a mass below zero.
+        grid = _guess_grid(items, k)
+        mass = np.maximum(np.diff(found.cdf(grid.high), prepend=0.0), 0.0)
+        return cls(RankDistribution(grid, mass / mass.sum()), text)
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
+        """Draw global ranks."""
+        grid = self.distribution.grid
+        bins = rng.choice(len(grid), size=size, p=self.distribution.mass)
+        return np.asarray(grid.low[bins] + rng.integers(grid.width[bins]))
+
+
+def _guess_grid(items: int, k: int) -> RankGrid:
+    single = max(_SINGLE_RANKS, min(k, 4 * _SINGLE_RANKS))
+    return RankGrid.build(items, cutoffs=[k], ratio=_RATIO, single=single)
+
+
+def _power_mass(grid: RankGrid, exponent: float) -> FloatArray:
+    density = mean_over(lambda ranks: ranks**-exponent, grid.low, grid.high)
+    mass = density * grid.width
+    return np.asarray(mass / mass.sum())
+
+
+# -- the simulation --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Planner:
+    """Many sets of users with ranks from a guess, and what designs make of them."""
+
+    guess: Guess
+    users: int
+    metric: Metric
+    repeats: int
+    seed: np.random.SeedSequence
+    precision: float
+
+    @property
+    def items(self) -> int:
+        """Return the size of the catalogue."""
+        return self.guess.distribution.items
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the designs."""
+        return ("fixed", "adaptive", self._exact.name)
+
+    @property
+    def _exact(self) -> Design:
+        return Exact() if self.metric.k is None else Certified(self.metric.k)
+
+    @cached_property
+    def value(self) -> float:
+        """Return the metric of the guess."""
+        value = float(self.guess.distribution.mass @ self._weights)
+        if value <= 0.0:
+            raise InputError(
+                f"the pilot must have some targets in the top {self.metric.k}, got none: an error "
+                f"relative to {self.metric} = 0 has no meaning"
+            )
+        return value
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return bin_weights(self.metric, self.guess.distribution.grid)
+
+    @cached_property
+    def _sd_of_users(self) -> float:
+        mass = self.guess.distribution.mass
+        return math.sqrt(max(float(mass @ self._weights**2) - self.value**2, 0.0))
+
+    def compare(self, budget: int | None) -> tuple[int, tuple[Outcome, ...], list[Outcome]]:
+        """Return a budget, each design within it, and each at growing costs.
+
+        The budget is the one given, or the least found at which a design has the precision.
+        """
+        last = min(self.items / 2.0, _LARGEST_SAMPLE)
+        each = np.geomspace(max(2.0, min(_CHEAPEST, last)), max(2.0, last), _MOST_COSTS)
+        curves = [found for cost in each for found in self.within(round(cost * self.users))]
+        full = float(self.items) * self.users
+        curves += [
+            Outcome(design, self.users, full, 0.0, 0.0, method_of(design))
+            for design in (Fixed(self.items - 1, replacement=False), Adaptive(start=self.items - 1))
+        ]
+        if budget is None:
+            return (*self._at_precision(curves), curves)
+        outcomes = self.within(budget)
+        return budget, outcomes, [*curves, *outcomes]
+
+    def _at_precision(self, curves: list[Outcome]) -> tuple[int, tuple[Outcome, ...]]:
+        """Try the budget that the curves promise, learn from it; return the least that held."""
+        target = self.precision * self.value
+        held = math.ceil(self.needed(self._exact.name, curves))
+        outcomes = self.within(held)
+        curves += outcomes
+        cost = 0.0
+        for _ in range(_ATTEMPTS):
+            # Rounds come in steps, so a cost in between may buy nothing: try a higher one.
+            cost = max(min(self.needed(name, curves) for name in self.names), _NEXT_COST * cost)
+            if cost >= held:
+                break
+            tried = self.within(max(math.ceil(cost), 2 * self.users))
+            curves += tried
+            error = min(outcome.rmse for outcome in tried)
+            if error <= target:
+                held, outcomes, cost = max(math.ceil(cost), 2 * self.users), tried, 0.0
+            if _CLOSE * target <= error <= target:
+                break
+        return held, outcomes
+
+    def needed(self, name: str, curves: Iterable[Outcome]) -> float:
+        """Return the cost at which a design reaches the precision."""
+        target = self.precision * self.value
+        if name != self._exact.name:
+            return _crossing([outcome for outcome in curves if outcome.name == name], target)
+        # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
+        enough = math.ceil(1.0 / ((target / self._sd_of_users) ** 2 + 1.0 / self.users) - 1e-9)
+        return self._cost_of_exact(enough)
+
+    def within(self, budget: int) -> tuple[Outcome, ...]:
+        """Return what each design gives for this budget; an exact one only if it allows a user."""
+        budget = min(budget, self.items * self.users)
+        others = np.broadcast_to(np.int64(self.items - 1), self.users)
+        fixed, adaptive = (
+            design.fit([self.metric], others, budget)[0]
+            for design in (Fixed(replacement=False), Adaptive())
+        )
+        exact = self._exact_for_some(budget)
+        found = (self._simulated(fixed, budget), self._simulated(adaptive, budget))
+        return found if exact is None else (*found, exact)
+
+    def _exact_for_some(self, budget: int) -> Outcome | None:
+        """Return exact metrics of as many users as the budget allows."""
+        low, high = 0, self.users + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._cost_of_exact(middle) <= budget else (low, middle)
+        if low == 0:
+            return None
+        sd = self._sd_of_users * math.sqrt(1.0 / low - 1.0 / self.users)
+        return Outcome(self._exact, low, low * self._cost_of_user[0], 0.0, sd, "exact")
+
+    def _cost_of_exact(self, users: int) -> float:
+        """Return a budget that suffices for so many users, but for very bad luck."""
+        mean, sd = self._cost_of_user
+        return min(users * mean + _IN_HAND * math.sqrt(users) * sd, float(self.items) * users)
+
+    @cached_property
+    def _cost_of_user(self) -> tuple[float, float]:
+        """Return the mean and the standard deviation of the scores of a user's exact metric."""
+        ranks = self._ranks[: max(1, 20_000 // self._ranks.shape[1])].ravel()
+        found = self._exact.simulate(ranks, items=self.items, rng=self._rng(0), metrics=self.metric)
+        return float(found.met.mean()) + 1.0, float(found.met.std())
+
+    # -- sampled designs --
+
+    @cached_property
+    def _ranks(self) -> IntArray:
+        """Return global ranks: one row for each set of users."""
+        size = (self.repeats, min(self.users, _MOST_USERS))
+        return self.guess.draw(size, np.random.default_rng(self.seed))
+
+    @cached_property
+    def _truth(self) -> FloatArray:
+        return np.asarray(self.metric.weights(self._ranks, self.items).mean(axis=1))
+
+    def _rng(self, *key: int) -> np.random.Generator:
+        """Return a stream for each use, so that none depends on what ran before."""
+        return np.random.default_rng([*self.seed.generate_state(2).tolist(), *key])
+
+    def _simulated(self, design: Design, budget: int) -> Outcome:
+        """Evaluate every set of users by the design, estimate, and compare with the truth."""
+        users = self._ranks.shape[1]
+        part = math.ceil(budget * users / self.users)
+        rng = self._rng(budget, self.names.index(design.name))
+        found = [
+            design.simulate(row, items=self.items, rng=rng, budget=part, metrics=self.metric)
+            for row in self._ranks
+        ]
+        method = method_of(design)
+        errors = self._estimates(found, method) - self._truth
+        return Outcome(
+            design,
+            self.users,
+            float(np.mean([each.scored for each in found])) * self.users / users,
+            float(errors.mean()),
+            float(errors.std(ddof=1)) * math.sqrt(users / self.users),
+            method,
+        )
+
+    def _estimates(self, found: list[Findings], method: str) -> FloatArray:
+        """Return the metric of each set of users as the method estimates it, all in one fit."""
+        ranks, sampled = (
+            np.stack([np.asarray(getattr(each, name)) for each in found])
+            for name in ("ranks", "sampled")
+        )
+        cutoff = self.metric.cutoff(self.items)
+        ends = _range_ends(max(cutoff, _SINGLE), int(ranks.max()))
+        low = np.concatenate([[0], ends[:-1]])[np.searchsorted(ends, ranks)] + 1
+        key = sampled * (low.max() + 1) + low
+        cells, where = np.unique(key, return_inverse=True)
+        rows = np.arange(len(found))[:, None] * len(cells)
+        counts = np.bincount((rows + where.reshape(key.shape)).ravel(), minlength=rows.size * len(cells))
+        histograms = counts.reshape(len(found), len(cells)).astype(np.float64)
+        size, first = np.divmod(cells, low.max() + 1)
+        total = histograms.mean(axis=0)
+        seen = RankCounts(
+            sampled=size,
+            items=np.full(len(cells), self.items),
+            low=first,
+            high=np.minimum(ends[np.searchsorted(ends, first)], size + 1),
+            count=histograms.sum(axis=0).astype(np.int64),
+            weight=total,
+            weight_squared=total,
+            replacement=found[0].replacement,
+            stop=found[0].stop,
+        )
+        observed = Observed.prepare(seen, resampled=histograms, cutoffs=[cutoff])
+        observed = replace(observed, shares=observed.shares[1:])
+        return _estimators.parse(method).evaluate(observed, [self.metric]).values[:, 0]
+
+
+def _range_ends(single: int, last: int) -> IntArray:
+    """Return the ends of ranges of ranks: one by one at first, then growing, up to ``last``."""
+    ends = list(range(1, min(single, last) + 1))
+    while ends[-1] < last:
+        ends.append(min(last, math.ceil(ends[-1] * (1.0 + _RANGE))))
+    return np.array(ends, dtype=np.int64)
+
+
+def _crossing(curve: list[Outcome], target: float) -> float:
+    """Return the cost at which the error falls to the target for good, between those tried."""
+    curve = sorted(curve, key=lambda outcome: outcome.cost)
+    cost = np.log([outcome.cost for outcome in curve])
+    # Noise aside, errors fall with the cost; what counts is the worst from there on.
+    worst = np.maximum.accumulate([outcome.rmse for outcome in curve][::-1])[::-1]
+    error = np.log(np.maximum(worst, _NEGLIGIBLE * target) / target)
+    return float(np.exp(np.interp(0.0, -error, cost)))
+
+
+def _percent(share: float) -> str:
+    """Return a percentage with two digits at least, and none for nothing."""
+    digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
+    return f"{100.0 * share:.{digits}f} %"

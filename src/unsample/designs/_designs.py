@@ -1,0 +1,520 @@
+"""How to look: designs, each a frozen set of parameters that says when a target has met enough.
+
+A design looks at what is known of every target and says how far each should go next. What it says
+depends on the scores of items already met and on nothing else; that is why the likelihood of a
+target's sampled rank stays that of its own sample size, however the design came to stop there.
+
+A design runs on a scorer (`unsample.evaluate`), and is simulated on known ranks (`simulate`), where
+what it meets is drawn from the law instead of being scored. Both ask the same methods of it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import metrics as _metrics
+from unsample._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Seed,
+    as_rng,
+    check_choice,
+    check_integer,
+    check_real,
+)
+from unsample.errors import BudgetError, DesignError, InputError
+from unsample.evidence import RankCounts, Targets
+from unsample.metrics import Metric
+
+#: The part of the budget with which an adaptive design starts on every target.
+_START_SHARE = 0.03
+_SMALLEST_START = 4
+#: A certified scan goes this part of the way to where it expects to be done, then looks again.
+_CERTIFIED_STEP = 0.25
+#: Own scores that are asked for twice, to find out a scorer that contradicts itself: so many, and
+#: no more than this part of all scores.
+_CHECKED, _CHECKED_SHARE = 16, 0.01
+#: numpy draws from urns of fewer balls than this.
+_LARGEST_URN = 10**9
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """What a design sees of the targets between two rounds.
+
+    ``scored`` items they met, ``beaten`` by how many, of ``others`` candidates beside themselves.
+    ``shuffle`` is a random order of the targets, and ``allowed`` how many items may be scored in
+    all (None: any number).
+    """
+
+    scored: IntArray
+    beaten: IntArray
+    others: IntArray
+    shuffle: IntArray
+    allowed: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Allowance:
+    """What a budget leaves: own scores to ask for twice, and items to score (None: any number)."""
+
+    checked: int
+    items: int | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Findings(Targets):
+    """What a design found of each target, and how many scores that took.
+
+    ``ranks`` are among ``sampled`` items. Where only a range is known (beyond the K of a certified
+    evaluation), it is ``lowest..ranks``: metrics@K do not tell its ranks apart.
+    """
+
+    design: Design
+    lowest: IntArray
+    #: How many items each target was compared with.
+    met: IntArray
+    #: All scores: those of items met, of targets, and those asked for twice.
+    scored: int
+
+    @property
+    def ranges(self) -> RankCounts:
+        """Return the counts of ranks with the ranges in which they are known to lie."""
+        counts = self.counts
+        if np.array_equal(self.lowest, self.ranks):
+            return counts
+        weight = np.ones(len(self.ranks)) if self.weights is None else np.asarray(self.weights)
+        return RankCounts(
+            sampled=np.asarray(self.sampled),
+            items=np.asarray(self.items),
+            low=self.lowest,
+            high=self.ranks,
+            count=np.ones(len(self.ranks), dtype=np.int64),
+            weight=weight.astype(np.float64),
+            weight_squared=weight.astype(np.float64) ** 2,
+            replacement=False,
+        )
+
+
+@dataclass(frozen=True)
+class Design(ABC):
+    """What every design does."""
+
+    name: ClassVar[str]
+    #: Whether ranks come out as they are in the whole catalogue, as far as metrics look.
+    exact: ClassVar[bool] = False
+
+    @property
+    def with_replacement(self) -> bool:
+        """Return whether an item may be met twice."""
+        return False
+
+    @property
+    def stops_after(self) -> int | None:
+        """Return after how many items that beat it a sample stops growing; None: for none."""
+        return None
+
+    def fit(
+        self, metrics: Sequence[Metric], others: IntArray, budget: int | None = None
+    ) -> tuple[Self, Allowance]:
+        """Return this design with what was left open decided, and what the budget leaves it.
+
+        ``others`` is the number of candidates beside the target, for each target. A budget with
+        which the design cannot keep its word is refused.
+        """
+        design = self._for_metrics(metrics, others)
+        targets = len(others)
+        total = int(others.sum()) + targets if budget is None else budget
+        checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
+        if budget is None:
+            return design._within(math.inf, others), Allowance(checked, None)
+        check_integer("budget", budget, minimum=1, hint="all scores that may be asked for")
+        least = targets + design._least(others)
+        if budget < least:
+            raise BudgetError(
+                f"budget must be at least {least:,} scores for {design.name} and {targets:,} "
+                f"targets ({design._needs}), got {budget:,}; {design._instead}"
+            )
+        checked = min(checked, budget - least)
+        allowance = Allowance(checked, budget - targets - checked)
+        return design._within((budget - checked) / targets - 1, others), allowance
+
+    @abstractmethod
+    def goal(self, now: Situation) -> IntArray:
+        """Return how many items each target is to have met after the next round.
+
+        A target that is done keeps what it has; when all are, the evaluation ends.
+        """
+
+    def simulate(
+        self,
+        ranks: npt.ArrayLike,
+        *,
+        items: npt.ArrayLike,
+        rng: Seed = 0,
+        budget: int | None = None,
+        metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
+        shuffle: IntArray | None = None,
+    ) -> Findings:
+        """Return what this design would find of targets whose full ranks are known.
+
+        Nothing is scored: how many of the items met beat a target is drawn from its law. The
+        result goes into `unsample.estimate`.
+
+        Parameters
+        ----------
+        ranks
+            The rank of each target among all its candidates.
+        items
+            The number of candidates, the target included: one number, or one for each target.
+        rng
+            Seed or Generator.
+        budget
+            All scores that may be asked for, as in `unsample.evaluate`.
+        metrics
+            The metrics that are to be known: a certified design looks as far as their K.
+        shuffle
+            A random order of the targets, where several models are to share it; by default drawn.
+
+        >>> found = Certified().simulate([1, 500, 20], items=1000)
+        >>> found.lowest[0], found.ranks[0], found.scored < 3 * 1000
+        (np.int64(1), np.int64(1), True)
+        """
+        better, others = _as_better(ranks, items)
+        design, allowance = self.fit(_metrics.parse_all(metrics), others, budget)
+        rng = as_rng(rng)
+        if shuffle is None:
+            shuffle = rng.permutation(len(better))
+        scored, beaten = (np.zeros(len(better), dtype=np.int64) for _ in range(2))
+        while True:
+            now = Situation(scored, beaten, others, shuffle, allowance.items)
+            step = design.goal(now) - scored
+            rows = np.flatnonzero(step)
+            if not len(rows):
+                break
+            if design.with_replacement:
+                hits = rng.binomial(step[rows], better[rows] / others[rows])
+            else:
+                left = better[rows] - beaten[rows]
+                hits = rng.hypergeometric(left, others[rows] - scored[rows] - left, step[rows])
+            beaten[rows] += hits
+            scored[rows] += step[rows]
+        total = len(better) + allowance.checked + int(scored.sum())
+        return design.findings(
+            1 + beaten, scored == others, 1 + better, scored, others, scored=total
+        )
+
+    def findings(
+        self,
+        lowest: IntArray,
+        complete: BoolArray,
+        full: IntArray,
+        met: IntArray,
+        others: IntArray,
+        *,
+        scored: int,
+        users: IntArray | None = None,
+        weights: FloatArray | None = None,
+    ) -> Findings:
+        """Return ranks among the items met; an exact design's are those in the whole catalogue.
+
+        ``full`` are the ranks of targets that are ``complete``; the others of an exact design may
+        have any rank from ``lowest`` on.
+        """
+        ranks, sampled = lowest, met
+        if self.exact:
+            lowest = np.where(complete, full, lowest)
+            ranks, sampled = np.where(complete, full, others + 1), others
+        return Findings(
+            ranks=ranks,
+            items=others + 1,
+            sampled=sampled,
+            weights=weights,
+            users=users,
+            replacement=self.with_replacement,
+            stop=self.stops_after,
+            design=self,
+            lowest=lowest,
+            met=met,
+            scored=scored,
+        )
+
+    # What differs between designs before they start.
+
+    #: What the least budget is for, and what to do instead.
+    _needs: ClassVar[str] = "a target and an item each"
+    _instead: ClassVar[str] = "raise it, or evaluate fewer targets"
+
+    def _for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+        """Return the design for these metrics, or say why it cannot give them."""
+        return self
+
+    def _least(self, others: IntArray) -> int:
+        """Return the fewest items that must be scored in all."""
+        return len(others)
+
+    def _within(self, each: float, others: IntArray) -> Self:
+        """Return the design that scores so many items for a target on average, at most."""
+        return self
+
+
+@dataclass(frozen=True)
+class Exact(Design):
+    """Every target is compared with all its candidates."""
+
+    name: ClassVar[str] = "exact"
+    exact: ClassVar[bool] = True
+    _needs: ClassVar[str] = "all candidates"
+    _instead: ClassVar[str] = (
+        "design='certified' needs less for metrics@K, design='adaptive' keeps to any budget"
+    )
+
+    def goal(self, now: Situation) -> IntArray:
+        """Go to the end."""
+        return now.others
+
+    def _least(self, others: IntArray) -> int:
+        return int(others.sum())
+
+
+@dataclass(frozen=True)
+class Fixed(Design):
+    """Every target is compared with the same number of sampled items.
+
+    ``sampled`` does not count the target (99, not 100); by default what the budget allows, or 99.
+    """
+
+    name: ClassVar[str] = "fixed"
+    sampled: int | None = None
+    replacement: bool = True
+
+    def __post_init__(self) -> None:
+        _check_optional("sampled", self.sampled)
+
+    @property
+    def with_replacement(self) -> bool:
+        """Return whether an item may be met twice."""
+        return self.replacement
+
+    def goal(self, now: Situation) -> IntArray:
+        """Sample as many for everyone."""
+        assert self.sampled is not None
+        return np.full(len(now.scored), self.sampled)
+
+    def _least(self, others: IntArray) -> int:
+        return (self.sampled or 1) * len(others)
+
+    def _within(self, each: float, others: IntArray) -> Self:
+        fewest = int(others.min())
+        if self.sampled is not None:
+            if not self.replacement and self.sampled > fewest:
+                raise DesignError(
+                    f"sampled must be at most a target's other candidates without replacement, got "
+                    f"{self.sampled} where one has {fewest}; sample fewer, or with replacement"
+                )
+            return self
+        sampled = 99 if math.isinf(each) else max(1, math.floor(each))
+        return replace(self, sampled=sampled if self.replacement else min(sampled, fewest))
+
+
+@dataclass(frozen=True)
+class Adaptive(Design):
+    """Samples grow until enough items beat the target: the budget goes where metrics are decided.
+
+    A budget is spread over the rounds; where it does not suffice for all targets, those that are
+    followed further are drawn at random, and stand for the others.
+
+    Parameters
+    ----------
+    start
+        Items that every target is compared with at first; with a budget, 3 % of it by default,
+        else 16.
+    growth
+        By what factor the sample of a target grows from round to round.
+    stop
+        A target is left alone once so many items beat it.
+    cap
+        Most items for a target; None for all its candidates.
+    replacement
+        Whether an item may be met twice. Without replacement a target that met all its
+        candidates has a known rank.
+    """
+
+    name: ClassVar[str] = "adaptive"
+    start: int | None = None
+    growth: float = 1.5
+    stop: int = 1
+    cap: int | None = None
+    replacement: bool = False
+
+    def __post_init__(self) -> None:
+        _check_optional("start", self.start)
+        _check_optional("cap", self.cap)
+        check_integer("stop", self.stop, minimum=1, error=DesignError)
+        check_real("growth", self.growth, low=1.0, open_low=True, error=DesignError)
+        if self.start is not None and self.cap is not None and self.start > self.cap:
+            raise DesignError(f"start must be at most cap = {self.cap}, got {self.start}")
+
+    @property
+    def with_replacement(self) -> bool:
+        """Return whether an item may be met twice."""
+        return self.replacement
+
+    @property
+    def stops_after(self) -> int | None:
+        """Return after how many items that beat it a sample stops growing."""
+        return self.stop
+
+    def goal(self, now: Situation) -> IntArray:
+        """Let the samples grow of those not yet beaten often enough, as far as the budget goes."""
+        assert self.start is not None
+        most = np.full(len(now.scored), self.cap or np.iinfo(np.int64).max)
+        if not self.replacement:
+            most = np.minimum(most, now.others)
+        reached = int(now.scored.max())
+        # Who is behind the others was not drawn to be followed, for good.
+        open_rows = (now.beaten < self.stop) & (now.scored < most) & (now.scored == reached)
+        size = max(self.start, math.ceil(reached * self.growth))
+        step = np.where(open_rows, np.minimum(size, most) - now.scored, 0)
+        if now.allowed is not None:
+            step = self._affordable(step, size, now.allowed, now)
+        return now.scored + step
+
+    def _affordable(self, step: IntArray, size: int, allowed: int, now: Situation) -> IntArray:
+        """Let only so many targets, drawn at random, take a step that the budget lasts to the end.
+
+        Those drawn stand for those left behind: the top ranks are then seen on a part of the
+        targets instead of being guessed for all of them.
+        """
+        left = allowed - int(now.scored.sum())
+        if now.scored.any():
+            last = max(int(now.others.max()) if self.cap is None else self.cap, size)
+            rounds = 1 + math.ceil(math.log(last / size) / math.log(self.growth) - 1e-9)
+            left = left // rounds
+        kept = np.zeros(len(step), dtype=bool)
+        kept[now.shuffle[np.cumsum(step[now.shuffle]) <= left]] = True
+        return np.where(kept, step, 0)
+
+    def _for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+        largest = max((metric.k or 0 for metric in metrics), default=0)
+        if self.cap is not None and self.cap < largest:
+            raise DesignError(
+                f"cap must be at least the largest K = {largest}, got {self.cap}; a target that "
+                "met fewer items says nothing about the top K"
+            )
+        return self
+
+    def _least(self, others: IntArray) -> int:
+        return (self.start or 1) * len(others)
+
+    def _within(self, each: float, others: IntArray) -> Self:
+        if self.replacement and self.cap is None and math.isinf(each):
+            raise DesignError(
+                "cap or budget must be given with replacement, got neither; nothing would stop "
+                "the sample of a target that no item beats"
+            )
+        start = 16 if math.isinf(each) else max(round(_START_SHARE * each), _SMALLEST_START)
+        start = int(min(start, each, self.cap or start))
+        return replace(self, start=self.start or start)
+
+
+@dataclass(frozen=True)
+class Certified(Design):
+    """Exact metrics@K: a target beaten K times is out of the top K, and is followed no further.
+
+    Items come in random order without replacement. A target stops at the K-th item that beats it
+    or at its last candidate, so every rank up to K is known, and of the others that they are
+    beyond. On average it costs about min(1, K/R) of a full ranking. A budget that does not suffice
+    is an error. ``k`` is by default the largest K of the metrics.
+    """
+
+    name: ClassVar[str] = "certified"
+    exact: ClassVar[bool] = True
+    _needs: ClassVar[str] = "a target is out of the top K once K items beat it"
+    _instead: ClassVar[str] = "raise it, or use design='adaptive'"
+    k: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_optional("k", self.k)
+
+    def goal(self, now: Situation) -> IntArray:
+        """Go part of the way to the expected K-th item that beats, but never too short a way.
+
+        K - b further items cannot be too many where b of the K are found.
+        """
+        assert self.k is not None
+        needed = np.maximum(self.k - now.beaten, 0)
+        expected = needed * (now.scored + 1) / (now.beaten + 1)
+        step = np.maximum(needed, np.floor(_CERTIFIED_STEP * expected).astype(np.int64))
+        goal = np.minimum(now.scored + step, now.others)
+        if now.allowed is not None and goal.sum() > now.allowed:
+            still = int(np.count_nonzero(goal > now.scored))
+            about = max(np.minimum(now.scored + expected, now.others).sum(), goal.sum())
+            raise BudgetError(
+                f"budget must suffice to certify K = {self.k} for every target, got one with which "
+                f"{still:,} of {len(goal):,} targets are still open; about "
+                f"{len(goal) + math.ceil(about):,} scores should do"
+            )
+        return goal
+
+    def _for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+        unlimited = [metric.name for metric in metrics if metric.k is None]
+        if unlimited:
+            raise DesignError(
+                f"metrics must have a K to be certified, got {', '.join(unlimited)}; write "
+                f"{unlimited[0]}@10, or use design='exact'"
+            )
+        largest = max(metric.k or 0 for metric in metrics)
+        k = self.k or largest
+        if k < largest:
+            raise DesignError(
+                f"k must be at least the largest K of the metrics, {largest}, got {k}; leave it out"
+            )
+        return replace(self, k=k)
+
+    def _least(self, others: IntArray) -> int:
+        assert self.k is not None
+        return int(np.minimum(self.k, others).sum())
+
+
+#: Name -> design.
+DESIGNS: dict[str, type[Design]] = {
+    design.name: design for design in (Exact, Fixed, Adaptive, Certified)
+}
+
+
+def as_design(design: str | Design) -> Design:
+    """Return the design that was named, or given."""
+    if isinstance(design, Design):
+        return design
+    if not isinstance(design, str):
+        raise InputError(
+            f"design must be a name or a design such as Adaptive(start=64), got {design!r}"
+        )
+    check_choice("design", design, DESIGNS, error=DesignError)
+    return DESIGNS[design]()
+
+
+def _as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    """Return how many candidates beat each target, and how many there are beside it."""
+    size = np.asarray(items)
+    counts = RankCounts.from_ranks(ranks, items=size, sampled=size - 1, replacement=False)
+    if counts.largest_catalogue > _LARGEST_URN:
+        raise InputError(
+            f"items must be at most {_LARGEST_URN:,} to simulate, got {counts.largest_catalogue:,}"
+        )
+    better = np.asarray(ranks, dtype=np.int64) - 1
+    return better, np.broadcast_to(size.astype(np.int64) - 1, better.shape)
+
+
+def _check_optional(name: str, value: int | None) -> None:
+    if value is not None:
+        check_integer(name, value, minimum=1, error=DesignError)

@@ -1,0 +1,266 @@
+"""Ranks among all candidates and among published negatives.
+
+For full ranks nothing is sorted and nothing is masked: a block of scores that stays in the
+processor's cache is compared with the targets' scores twice (better, at least as good), and what
+the excluded pairs contributed is subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
+from unsample._progress import Progress
+from unsample.designs._scan import Candidates, Chunk, Excluded, check_ids
+from unsample.designs._scorers import Score, Scorer, ScoreArray, as_scorer, as_scores
+from unsample.errors import InputError
+from unsample.evidence import check_ties, rank_with_ties
+
+#: Scores of a block: 8 MB of float32.
+_BLOCK = 1 << 21
+#: Fewest users in a block: a matrix product of fewer rows wastes the item factors' way to it.
+_FEWEST_ROWS = 16
+_WORD = 8
+#: A byte counts to 255, so that many words may be added before their bytes overflow.
+_WORDS_AT_ONCE = 255
+#: Pairs scored at a time against published negatives, and what to do with the target among them.
+_PAIRS = 1 << 20
+_ON_TARGET = ("drop", "tie", "refuse")
+
+
+@dataclass(frozen=True, eq=False)
+class FullRanks:
+    """Ranks among all candidates, one for each target.
+
+    Attributes
+    ----------
+    ranks
+        Global ranks R, from 1; whole numbers, except under the tie rule ``"realistic"``.
+    items
+        N of each target: how many candidates it was ranked among, itself included.
+    ties
+        How many other candidates have the target's score.
+    """
+
+    ranks: IntArray | FloatArray
+    items: IntArray
+    ties: IntArray
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def __repr__(self) -> str:
+        tied = int(np.count_nonzero(self.ties))
+        low, high = int(self.items.min()), int(self.items.max())
+        return f"FullRanks({len(self)} targets, items={low}..{high}, {tied} targets with ties)"
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRanks:
+    """Ranks r of targets, from 1, each among ``sampled`` items beside itself."""
+
+    ranks: IntArray | FloatArray
+    sampled: IntArray
+
+
+def exact_ranks(
+    scorer: Any,
+    targets: Any,
+    *,
+    items: int,
+    exclude: Excluded | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
+    device: str | None = None,
+    precision: str = "float32",
+    progress: Progress | None = None,
+) -> FullRanks:
+    """Rank each target among all candidates of its user.
+
+    Parameters
+    ----------
+    scorer
+        Anything that `unsample.evaluate` takes; ``Scorer(score_all=...)`` for a function that
+        gives the scores of all items for an array of users.
+    targets
+        A pair (users, items) of id arrays, in which a user may come several times, a dict of
+        user -> items, or a sparse users x items matrix.
+    items
+        Number of items in the catalogue.
+    exclude
+        Sparse users x items matrix of pairs that are no candidates (the training data, for
+        ``candidates="unseen"``). None keeps every item. A target is a candidate even if it is
+        among them.
+    ties
+        ``"random"``, ``"realistic"``, ``"optimistic"`` or ``"pessimistic"``.
+    rng
+        Seed of the random tie rule.
+    device, precision
+        For factors: rank them on this device of torch (``"cuda"``), rounded to ``"float32"``,
+        ``"tf32"`` (CUDA only) or ``"bfloat16"``. By default numpy ranks, in float32 or float64.
+    progress
+        Called with targets done and targets in all.
+
+    >>> table = np.array([[0.9, 0.1, 0.5], [0.2, 0.2, 0.2]])
+    >>> scorer = Scorer(score_all=table.__getitem__)
+    >>> exact_ranks(scorer, ([0, 1], [2, 0]), items=3, ties="realistic").ranks
+    array([2., 2.])
+    """
+    rule, generator = check_ties(ties), as_rng(rng)
+    candidates = Candidates.check(targets, items, exclude)
+    better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
+    for part in count_all(as_scorer(scorer, items), candidates, device, precision):
+        better[part.place], equal[part.place] = part.better, part.equal
+        if progress is not None:
+            progress(part.place.stop, len(candidates))
+    return FullRanks(
+        rank_with_ties(better, equal, rule, generator), candidates.others + 1, equal
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """How some consecutive targets compare with all their candidates, and their own scores."""
+
+    place: slice
+    better: IntArray
+    equal: IntArray
+    own: ScoreArray
+
+
+def count_all(
+    scorer: Scorer, candidates: Candidates, device: str | None = None, precision: str = "float32"
+) -> Iterator[Counted]:
+    """Compare targets with all their candidates, chunk after chunk of targets."""
+    if device is not None:
+        if scorer.factors is None:
+            raise InputError(
+                f"device must be left out unless factors are ranked in full, got {device!r}; a "
+                "torch module is asked on the device it is on"
+            )
+        # Imported here, for torch takes a while.
+        from unsample.designs._device import count_all_on_device
+
+        yield from count_all_on_device(
+            scorer.factors, candidates, device=device, precision=precision
+        )
+        return
+    rows = max(_FEWEST_ROWS, _BLOCK // candidates.items)
+    counter = _Counter.build(min(rows, len(candidates)), candidates.items)
+    for part in candidates.chunks(rows):
+        scores = scorer.rows(part.users, candidates.items)
+        own = scores[np.arange(len(part)), part.targets]
+        yield Counted(part.place, *_beaten_and_tied(scores, own, part, counter), own)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counter:
+    """Counts the true comparisons of each row, eight at a time.
+
+    Comparisons are bytes of 0 or 1. Read as 64-bit words they add up eight columns at once, each
+    byte for itself, as long as no byte passes 255.
+    """
+
+    mask: npt.NDArray[np.bool_]
+    items: int
+
+    @classmethod
+    def build(cls, rows: int, items: int) -> _Counter:
+        """Prepare for blocks of at most ``rows`` rows; the columns are padded with false."""
+        return cls(np.zeros((rows, -(-items // _WORD) * _WORD), dtype=bool), items)
+
+    def count(self, compare: np.ufunc, scores: ScoreArray, target: ScoreArray) -> IntArray:
+        """Return for how many items of each row ``compare(score, target)`` holds."""
+        mask = self.mask[: len(scores)]
+        compare(scores, target[:, None], out=mask[:, : self.items])
+        words = mask.view(np.uint64)
+        total = np.zeros(len(scores), dtype=np.int64)
+        for start in range(0, words.shape[1], _WORDS_AT_ONCE):
+            sums = words[:, start : start + _WORDS_AT_ONCE].sum(axis=1)
+            total += sums.view(np.uint8).reshape(-1, _WORD).sum(axis=1, dtype=np.int64)
+        return total
+
+
+def _beaten_and_tied(
+    scores: ScoreArray, target: ScoreArray, part: Chunk, counter: _Counter
+) -> tuple[IntArray, IntArray]:
+    """Return how many candidates beat each target, and how many others tie with it."""
+    better = counter.count(np.greater, scores, target)
+    not_worse = counter.count(np.greater_equal, scores, target)
+    if len(part.row):
+        excluded, rival = scores[part.row, part.column], target[part.row]
+        better -= np.bincount(part.row[excluded > rival], minlength=len(part))
+        not_worse -= np.bincount(part.row[excluded >= rival], minlength=len(part))
+    return better, not_worse - better - 1  # the target ties with itself
+
+
+def ranks_against(
+    score: Score,
+    users: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    negatives: npt.ArrayLike,
+    *,
+    on_target: str = "drop",
+    ties: str = "random",
+    rng: Seed = 0,
+    progress: Progress | None = None,
+) -> SampledRanks:
+    """Rank each target among the negatives of its row, which somebody published.
+
+    Published negatives may hold the target itself (for 156 users of ml-1m they do). ``on_target``
+    says what happens then: ``"drop"`` leaves that negative out, so that the target is ranked
+    among fewer (the usual evaluation script does so, since it keys scores by item; the result's
+    ``sampled`` tells), ``"tie"`` keeps it as an item that ties with the target, and ``"refuse"``
+    raises an error. A negative listed twice counts twice.
+
+    Parameters
+    ----------
+    score
+        Gives the scores of ``items`` (a matrix, one row for each user): a model's ``score``.
+    users, targets
+        One user and one target item for each row of ``negatives``.
+    negatives
+        Matrix of item ids, one row for each target.
+    on_target, ties, rng, progress
+        See above and `exact_ranks`.
+    """
+    rule, generator = check_ties(ties), as_rng(rng)
+    check_choice("on_target", on_target, _ON_TARGET)
+    user_ids = check_ids("users", users, None, of="users")
+    target_ids = check_ids("targets", targets, None, of="items")
+    matrix = _as_negatives(negatives, len(user_ids), len(target_ids))
+    itself = matrix == target_ids[:, None]
+    if on_target == "refuse" and itself.any():
+        rows = np.flatnonzero(itself.any(axis=1))
+        raise InputError(
+            f"negatives must not hold the target, got it for {len(rows)} users, the first user "
+            f"{int(user_ids[rows[0]])}; pass on_target='drop' to leave such negatives out"
+        )
+    counted = ~itself if on_target == "drop" else np.ones_like(itself)
+    better, equal = (np.empty(len(user_ids), dtype=np.int64) for _ in range(2))
+    step = max(1, _PAIRS // (matrix.shape[1] + 1))
+    for start in range(0, len(user_ids), step):
+        part = slice(start, start + step)
+        asked = np.column_stack([target_ids[part], matrix[part]])
+        scores = as_scores(score(user_ids[part], asked), asked.shape, user_ids[part], items=asked)
+        better[part] = ((scores[:, 1:] > scores[:, :1]) & counted[part]).sum(axis=1)
+        equal[part] = ((scores[:, 1:] == scores[:, :1]) & counted[part]).sum(axis=1)
+        if progress is not None:
+            progress(min(start + step, len(user_ids)), len(user_ids))
+    return SampledRanks(rank_with_ties(better, equal, rule, generator), counted.sum(axis=1))
+
+
+def _as_negatives(negatives: npt.ArrayLike, users: int, targets: int) -> IntArray:
+    matrix = np.asarray(negatives)
+    if matrix.ndim != 2 or not users == targets == len(matrix) or matrix.size == 0:
+        raise InputError(
+            "negatives must be a matrix with a row for each target and at least one column, got "
+            f"shape {matrix.shape} for {targets} targets of {users} users"
+        )
+    ids = check_ids("negatives", matrix.reshape(-1), None, of="items")
+    return ids.reshape(matrix.shape)

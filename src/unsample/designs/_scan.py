@@ -1,0 +1,426 @@
+"""Comparing targets with more and more of their candidates, in each target's own random order.
+
+`Candidates` says who is compared with whom. A `Scan` meets the items of each target in an order
+made from a seed, the user and the target alone, and counts; how far each target goes is its
+caller's business. Counts depend on the seed and on the scores, and on nothing else: not on the
+other targets, nor on how the work is cut into batches, nor on threads, nor on interruptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Seed,
+    as_integer_array,
+    as_rng,
+    check_integer,
+)
+from unsample.designs._orders import LongWords, Orders, target_keys
+from unsample.designs._scorers import Score, ScoreArray, as_scores, refuse_infinite_targets
+from unsample.errors import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
+
+#: Targets whose excluded items are looked through at a time.
+_ROWS = 1 << 14
+#: Most items of one target in a call of the scorer.
+_LONGEST_ROW = 1 << 16
+#: Targets that miss so many different numbers of items are asked in lengths of powers of two,
+#: unless those that miss alike fill this part of a batch: a call scores rows of one length.
+_FEW_LENGTHS, _WORTH_A_CALL = 8, 0.125
+_SHAPES = (
+    "a pair (users, items) of equally long id arrays, a dict of user -> item or items, or a "
+    "scipy sparse matrix of users x items"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some consecutive targets; ``row`` and ``column`` are the pairs that are no candidates.
+
+    A target is always its own candidate: it is never among the excluded pairs.
+    """
+
+    place: slice
+    users: IntArray
+    targets: IntArray
+    row: IntArray
+    column: npt.NDArray[np.integer[Any]]
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def excluded(self) -> IntArray:
+        """Return how many items are no candidates of each target."""
+        return np.bincount(self.row, minlength=len(self)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Targets, the catalogue, and the pairs to leave out; build it with `check`."""
+
+    users: IntArray
+    targets: IntArray
+    items: int
+    exclude: scipy.sparse.csr_array | None
+
+    @classmethod
+    def check(cls, targets: Any, items: int, exclude: Excluded | None = None) -> Candidates:
+        """Check the targets and bring ``exclude`` into a form that can be sliced by user.
+
+        ``targets`` are a pair (users, items), a dict of user -> items, or a sparse matrix.
+        """
+        items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
+        users, wanted = _as_pairs(targets)
+        matrix = None if exclude is None else _as_excluded(exclude, items)
+        known_users = None if matrix is None else matrix.shape[0]
+        user_ids = check_ids("users", users, known_users, of="rows of exclude")
+        target_ids = check_ids("targets", wanted, items, of="items")
+        if len(user_ids) != len(target_ids):
+            raise InputError(
+                f"users and targets must be as long as each other, got {len(user_ids)} and "
+                f"{len(target_ids)}; a user with several targets is repeated"
+            )
+        if len(user_ids) == 0:
+            raise InputError("targets must hold at least one target, got none")
+        return cls(user_ids, target_ids, items, matrix)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def take(self, rows: IntArray) -> Candidates:
+        """Return some of the targets."""
+        return replace(self, users=self.users[rows], targets=self.targets[rows])
+
+    @cached_property
+    def others(self) -> IntArray:
+        """Return how many candidates each target has beside itself."""
+        others = np.full(len(self), self.items - 1)
+        if self.exclude is not None:
+            lengths = np.diff(self.exclude.indptr)[self.users].astype(np.int64)
+            others -= lengths - self.excluded_targets
+        return others
+
+    @cached_property
+    def excluded_targets(self) -> BoolArray:
+        """Return which targets are among the excluded items of their own users."""
+        if self.exclude is None:
+            return np.zeros(len(self), dtype=bool)
+        present = []
+        for start in range(0, len(self), _ROWS):
+            targets = self.targets[start : start + _ROWS]
+            block = self.exclude[self.users[start : start + _ROWS]]
+            row = np.repeat(np.arange(len(targets)), np.diff(block.indptr))
+            hits = np.bincount(row[block.indices == targets[row]], minlength=len(targets))
+            present.append(hits > 0)
+        return np.concatenate(present)
+
+    def refuse_unrankable(self) -> None:
+        """Refuse targets that are to be excluded, and those with nothing to be ranked against."""
+        if self.excluded_targets.any():
+            first = int(np.argmax(self.excluded_targets))
+            raise InputError(
+                f"targets must not be among the items to exclude, got "
+                f"{int(self.excluded_targets.sum())} that are, the first item "
+                f"{int(self.targets[first])} of user {int(self.users[first])}; take them "
+                "out of exclude, or pass exclude=None to keep every item as a candidate"
+            )
+        alone = self.others < 1
+        if alone.any():
+            first = int(np.argmax(alone))
+            raise InputError(
+                f"every target must have another candidate, got {int(alone.sum())} without, the "
+                f"first of user {int(self.users[first])}; exclude leaves nothing to rank against"
+            )
+
+    def items_at(self, rows: IntArray, index: IntArray) -> IntArray:
+        """Return the items at places ``index`` among the other candidates of these targets.
+
+        The other candidates of a target stand in the order of their ids: all items but itself
+        and the excluded ones.
+        """
+        targets = self.targets[rows]
+        if self.exclude is None:
+            return index + (index >= targets[:, None])
+        row, column = self._excluded_pairs(self.users[rows], targets)
+        before = np.bincount(row[column < targets[row]], minlength=len(rows))
+        index = index + (index >= (targets - before)[:, None])
+        # Place j is the item j + (excluded items up to it): of the sorted excluded items e_0,
+        # e_1, ... those with e_i - i <= j. One search serves all rows, each in a range of its own.
+        first = np.searchsorted(row, np.arange(len(rows)))
+        ranges = np.arange(len(rows)) * (self.items + 1)
+        keys = column - (np.arange(len(row)) - first[row]) + ranges[row]
+        found = np.searchsorted(keys, index + ranges[:, None], side="right")
+        return np.asarray(index + (found - first[:, None]))
+
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """Yield the targets in order, at most ``rows`` at a time."""
+        for start in range(0, len(self), rows):
+            place = slice(start, min(start + rows, len(self)))
+            users, targets = self.users[place], self.targets[place]
+            row, column = self._excluded_pairs(users, targets)
+            yield Chunk(place, users, targets, row, column)
+
+    def _excluded_pairs(
+        self, users: IntArray, targets: IntArray
+    ) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
+        if self.exclude is None:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        block = self.exclude[users]
+        row = np.repeat(np.arange(len(users)), np.diff(block.indptr))
+        column = np.asarray(block.indices)
+        other = column != targets[row]
+        if not other.all():
+            row, column = row[other], column[other]
+        return row, column
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What is known of each target: how many items it met, and how it compared with them.
+
+    Attributes
+    ----------
+    scored
+        Items the target was compared with.
+    better
+        Those of them with a higher score.
+    equal
+        Those with the same score.
+    lost_ties
+        Those of the equal ones that stand above the target when ties are broken at random.
+    infinite
+        Those whose score is infinite; they stand above or below all finite ones.
+    own
+        The target's own score; NaN until it is asked for, with the target's first items.
+    """
+
+    scored: IntArray
+    better: IntArray
+    equal: IntArray
+    lost_ties: IntArray
+    infinite: IntArray
+    own: FloatArray
+
+    @classmethod
+    def empty(cls, targets: int) -> Tally:
+        """Return the tally of targets that met no item yet."""
+        numbers = (np.zeros(targets, dtype=np.int64) for _ in fields(cls)[:-1])
+        return cls(*numbers, np.full(targets, np.nan))
+
+    def beaten(self, ties: str) -> IntArray:
+        """Return how many items stand above each target under a tie rule."""
+        if ties == "optimistic":
+            return self.better
+        return self.better + (self.lost_ties if ties == "random" else self.equal)
+
+    def add(self, rows: IntArray, part: Tally) -> None:
+        """Count in what ``rows`` met."""
+        for field in fields(self)[:-1]:
+            getattr(self, field.name)[rows] += getattr(part, field.name)
+        self.own[rows] = part.own
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Targets, their candidates and their random orders; build it with `prepare`.
+
+    >>> candidates = Candidates.check(([0, 1], [4, 2]), items=50)
+    >>> scan = Scan.prepare(lambda users, items: -items, candidates, rng=7)
+    >>> tally = scan.draw(20)
+    >>> tally.scored, bool((tally.better <= [4, 2]).all())
+    (array([20, 20]), True)
+    """
+
+    score: Score
+    candidates: Candidates
+    keys: LongWords
+    replacement: bool
+
+    @classmethod
+    def prepare(
+        cls, score: Score, candidates: Candidates, *, rng: Seed = 0, replacement: bool = False
+    ) -> Scan:
+        """Key the orders. A target's items depend on the seed, its user and itself alone."""
+        keys = target_keys(as_key(rng), candidates.users, candidates.targets)
+        return cls(score, candidates, keys, replacement)
+
+    @property
+    def shuffle(self) -> IntArray:
+        """Return a random order of the targets, which models with one seed share."""
+        return np.argsort(self.keys, kind="stable")
+
+    def draw(self, sampled: int, *, batch: int = 1 << 17, workers: int = 1) -> Tally:
+        """Compare every target with the first ``sampled`` items of its order."""
+        tally = Tally.empty(len(self.keys))
+        for _ in self.advance(tally, np.full(len(self.keys), sampled), batch=batch, workers=workers):
+            pass
+        return tally
+
+    def advance(
+        self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1
+    ) -> Iterator[int]:
+        """Compare every target with items until it met ``goal`` of them; count in ``tally``.
+
+        A target's own score is asked for once, with its first items; no score is asked for in
+        vain. Yields how many scores each call of the scorer gave, after they are counted.
+        """
+        while (rows := np.flatnonzero(tally.scored < goal)).size:
+            missing = np.minimum((goal - tally.scored)[rows], _LONGEST_ROW)
+            fresh = np.isnan(tally.own[rows])
+            jobs = _batches(rows, _lengths(missing, batch), fresh, batch)
+            for done, part, asked in self._compared(jobs, tally, workers):
+                tally.add(done, part)
+                yield asked
+
+    def items_of(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
+        """Return the items that stand at ``first, first + 1, ...`` in these targets' orders."""
+        orders = Orders(self.candidates.others[rows], self.keys[rows])
+        index = (orders.draws if self.replacement else orders.positions)(first, count)
+        return self.candidates.items_at(rows, index)
+
+    def own_scores(self, rows: IntArray) -> FloatArray:
+        """Ask for the own scores of some targets."""
+        users, asked = self.candidates.users[rows], self.candidates.targets[rows][:, None]
+        scores = as_scores(self.score(users, asked), asked.shape, users, items=asked)
+        return scores[:, 0].astype(np.float64)
+
+    def tie_place(self) -> FloatArray:
+        """Return where in 0..1 each target stands among the items that tie with it."""
+        return Orders(self.candidates.others, self.keys).tie_place(np.arange(len(self.keys)))
+
+    def _compared(
+        self, jobs: Iterator[_Job], tally: Tally, workers: int
+    ) -> Iterator[tuple[IntArray, Tally, int]]:
+        if workers == 1:
+            yield from (self._compare(job, tally) for job in jobs)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(lambda job: self._compare(job, tally), jobs)
+
+    def _compare(self, job: _Job, tally: Tally) -> tuple[IntArray, Tally, int]:
+        rows, length, fresh = job
+        users, targets = self.candidates.users[rows], self.candidates.targets[rows]
+        items = self.items_of(rows, tally.scored[rows], length)
+        asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
+        scores = as_scores(self.score(users, asked), asked.shape, users, items=asked)
+        own = tally.own[rows]
+        if fresh:
+            own = scores[:, 0].astype(np.float64)
+            refuse_infinite_targets(own, users, targets)
+            scores = scores[:, 1:]
+        better = np.count_nonzero(scores > own[:, None], axis=1)
+        row, column = np.nonzero(scores == own[:, None])
+        orders = Orders(self.candidates.others[rows], self.keys[rows])
+        lost = orders.tie_is_lost(row, items[row, column])
+        part = Tally(
+            np.full(len(rows), length),
+            better,
+            np.bincount(row, minlength=len(rows)),
+            np.bincount(row[lost], minlength=len(rows)),
+            _infinite(scores),
+            own,
+        )
+        return rows, part, asked.size
+
+
+def _infinite(scores: ScoreArray) -> IntArray:
+    """Return how many scores of each row are infinite; one sum tells where to look at all."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = scores.sum()
+    if np.isfinite(total):
+        return np.zeros(len(scores), dtype=np.int64)
+    return np.asarray(np.count_nonzero(np.isinf(scores), axis=1))
+
+
+#: Targets that are asked for as many items each; whether their own scores are asked for as well.
+_Job: TypeAlias = "tuple[IntArray, int, bool]"
+
+
+def _lengths(missing: IntArray, pairs: int) -> IntArray:
+    """Return how many items to ask for of what each target misses, few different numbers."""
+    found, where, times = np.unique(missing, return_inverse=True, return_counts=True)
+    if len(found) > _FEW_LENGTHS:
+        rare = found * times < _WORTH_A_CALL * pairs
+        found = np.where(rare, 1 << np.floor(np.log2(found)).astype(np.int64), found)
+    return np.asarray(found[where])
+
+
+def _batches(rows: IntArray, length: IntArray, fresh: BoolArray, pairs: int) -> Iterator[_Job]:
+    """Cut targets into batches of at most ``pairs`` scores, in which all rows are equally long."""
+    kind = 2 * length + fresh
+    order = np.argsort(-kind, kind="stable")
+    edges = np.flatnonzero(np.diff(kind[order], prepend=-1, append=-1))
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        size, new = divmod(int(kind[order[first]]), 2)
+        step = max(1, pairs // (size + new))
+        for start in range(first, last, step):
+            yield rows[order[start : min(start + step, last)]], size, bool(new)
+
+
+def as_key(rng: Seed) -> int:
+    """Return a seed for keyed orders: the one given, or one draw of 63 bits from a Generator."""
+    if rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence):
+        return int(as_rng(rng).integers(2**63))
+    return check_integer("rng", rng, minimum=0, maximum=2**63 - 1)
+
+
+def _as_pairs(targets: Any) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+    if isinstance(targets, Mapping):
+        pairs = [(user, item) for user, some in targets.items() for item in np.atleast_1d(some)]
+        return [user for user, _ in pairs], [item for _, item in pairs]
+    if hasattr(targets, "tocoo"):
+        found = targets.tocoo()
+        kept = found.data != 0
+        return found.coords[0][kept], found.coords[1][kept]
+    if isinstance(targets, tuple | list) and len(targets) == 2:
+        return targets[0], targets[1]
+    raise InputError(f"targets must be {_SHAPES}, got {type(targets).__name__}")
+
+
+def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> IntArray:
+    """Return ids as integers in ``0..count-1``, or name the first that is not."""
+    array = as_integer_array(name, ids, hint="ids are zero-based integers", error=InputError)
+    bad = array < 0 if count is None else (array < 0) | (array >= count)
+    if bad.any():
+        where = int(np.argmax(bad))
+        rule = "at least 0" if count is None else f"in 0..{count - 1} ({count} {of})"
+        raise InputError(
+            f"{name} must be {rule}, got {int(array[where])} at position {where} "
+            f"({int(bad.sum())} such ids)"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def _as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
+    from scipy.sparse import csr_array, issparse
+
+    if not issparse(exclude):
+        raise InputError(
+            f"exclude must be a scipy sparse matrix of users x items, got {type(exclude).__name__}; "
+            "pass interactions.matrix(), or None to keep every item"
+        )
+    matrix: scipy.sparse.csr_array = csr_array(cast("Any", exclude))
+    if matrix.shape[1] != items:
+        raise InputError(f"exclude must have {items} columns, one an item, got {matrix.shape[1]}")
+    if matrix.has_canonical_format and matrix.data.all():  # sorted, and nothing twice
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix

@@ -1,1 +1,0 @@
-"""Designs and their runs."""
