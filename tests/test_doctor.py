@@ -202,7 +202,6 @@ def test_every_verb_has_both(run):
         "plan",
         "published",
         "reproduce",
-        "sql",
         "doctor",
     ):
         _, out, _ = run(verb, "--help")

@@ -16,7 +16,6 @@ from unsample.cli._main import silence_output
 from unsample.cli._manner import colours, complain, listening, say, tracebacks_wanted, with_manner
 from unsample.cli._plan import plan_command
 from unsample.cli._published import published_command
-from unsample.cli._sql import sql_command
 from unsample.errors import OutputError, UnsampleError
 from unsample.lab.cli import _datasets
 from unsample.lab.cli._evaluate import evaluate_command
@@ -60,7 +59,6 @@ app.command("evaluate")(with_manner(evaluate_command))
 app.command("plan")(with_manner(plan_command))
 app.command("published")(with_manner(published_command))
 app.command("reproduce")(with_manner(reproduce_command))
-app.command("sql")(with_manner(sql_command))
 app.add_typer(_datasets.app, name="datasets")
 app.command("doctor")(with_manner(doctor_command))
 

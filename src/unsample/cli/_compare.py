@@ -23,7 +23,7 @@ from unsample.cli._options import (
 from unsample.errors import InputError
 from unsample.evidence import RankCounts, Targets
 from unsample.pages._text import comparison_table
-from unsample.tables.rankfiles import read_targets
+from unsample.tables import read_targets
 
 __all__ = ["compare_command"]
 

@@ -175,9 +175,7 @@ def _library(requirement: _Requirement, *, quick: bool) -> Finding:
 
 def _engines(*, quick: bool) -> Iterator[Finding]:
     """Look at what reads files and frames, Spark with the Java that it needs."""
-    from unsample.tables.frames import ENGINES
-
-    for name in ENGINES:
+    for name in ("duckdb", "polars", "spark"):
         module = "pyspark" if name == "spark" else name
         if importlib.util.find_spec(module) is None:
             yield Finding("engine", name, ABSENT, "not installed")

@@ -25,11 +25,9 @@ from unsample.cli._options import (
     print_warnings,
 )
 from unsample.errors import UnsampleWarning
-from unsample.evidence import RankCounts
-from unsample.evidence._ties import TIE_RULES
+from unsample.evidence import TIE_RULES, RankCounts
 from unsample.pages._text import estimates_table
-from unsample.tables.frames import ENGINES, ROWS
-from unsample.tables.rankfiles import FORMATS, read_grouped_counts
+from unsample.tables import ROWS, read_counts
 
 __all__ = ["estimate_command"]
 
@@ -44,7 +42,7 @@ _EPILOG = """
 
 `unsample estimate 'runs/*.parquet' --items 3706 --sampled 99 --by model`
 
-`unsample estimate scores.parquet --items 3706 --column user=query --engine spark`
+`unsample estimate scores.parquet --items 3706 --column user=query`
 
 `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method "bv(gamma=0.01)" --json`
 """
@@ -82,21 +80,6 @@ def estimate_command(
         str | None,
         typer.Option(metavar="COLUMN", help="Estimate for each value of this column."),
     ] = None,
-    file_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help=f"{', '.join(FORMATS)}. [default: by name or content]",
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ENGINE",
-            help=f"{', '.join(ENGINES)}: what streams the files. [default: the first installed]",
-        ),
-    ] = None,
     column: Columns = None,
     rows: Annotated[
         str | None,
@@ -114,14 +97,12 @@ def estimate_command(
     as_json: AsJson = False,
 ) -> None:
     """Estimate full-catalogue metrics from the ranks in FILE."""
-    groups = read_grouped_counts(
+    groups = read_counts(
         file,
         by=by,
         items=items,
         sampled=sampled,
         replacement=not without_replacement,
-        file_format=file_format,
-        engine=engine,
         columns=parse_columns(column),
         rows=rows,
         ties=ties,

@@ -11,7 +11,7 @@ from unsample.answers.planning import plan
 from unsample.cli._manner import say
 from unsample.cli._options import AsJson, Html, checked_place, page_written
 from unsample.errors import InputError
-from unsample.tables.rankfiles import read_counts
+from unsample.tables import read_counts
 
 __all__ = ["plan_command"]
 
@@ -73,7 +73,7 @@ def plan_command(
     """
     if sampled is not None and pilot is None:
         raise InputError("sampled must be left out without a pilot, whose sample size it is")
-    counts = None if pilot is None else read_counts(pilot, items=items, sampled=sampled)
+    counts = None if pilot is None else read_counts(pilot, items=items, sampled=sampled)[""]
     result = plan(
         items=items,
         users=users,

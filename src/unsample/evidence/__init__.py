@@ -10,5 +10,15 @@ weights per cell, which is what a bootstrap needs.
 """
 
 from unsample.evidence._counts import DesignCells, RankCounts, Targets
+from unsample.evidence._ties import TIE_RULES, Comparisons, TieRule, check_ties, rank_with_ties
 
-__all__ = ["DesignCells", "RankCounts", "Targets"]
+__all__ = [
+    "TIE_RULES",
+    "Comparisons",
+    "DesignCells",
+    "RankCounts",
+    "Targets",
+    "TieRule",
+    "check_ties",
+    "rank_with_ties",
+]

@@ -39,7 +39,7 @@ from unsample.estimators._solvers import Certificate, Status
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankDistribution
 from unsample.metrics import Metric
-from unsample.tables.frames import is_frame
+from unsample.tables import is_frame, read_counts
 
 __all__ = [
     "DEFAULT_METHOD",
@@ -92,7 +92,7 @@ def estimate(
     ranks
         The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best;
         or `RankCounts`, which already know ``items`` and ``sampled``; or a data frame of any
-        engine, as in `RankCounts.from_frame`.
+        engine, as in `unsample.tables.read_counts`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (where seen items are left out of the candidates, it differs by user).
@@ -292,12 +292,13 @@ def _as_counts(
     if is_frame(ranks):
         if weights is not None or users is not None:
             raise InputError("weights and users must be left out with a frame; give it columns")
-        return RankCounts.from_frame(
+        counted = read_counts(
             ranks,
-            items=items,  # type: ignore[arg-type]  # from_frame checks it
+            items=items,  # type: ignore[arg-type]  # it is checked there
             sampled=sampled,  # type: ignore[arg-type]
             replacement=replacement,
         )
+        return counted[""]
     for name, value in (("items", items), ("sampled", sampled)):
         if value is None:
             raise DesignError(
