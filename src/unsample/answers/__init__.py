@@ -10,7 +10,7 @@ from unsample.answers._estimate import (
     estimate_counts,
     exact,
 )
-from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate
+from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate, method_of
 from unsample.answers._plan import Plan, plan
 from unsample.answers._published import Published, published
 from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result
@@ -34,6 +34,7 @@ __all__ = [
     "estimate_counts",
     "evaluate",
     "exact",
+    "method_of",
     "plan",
     "published",
 ]

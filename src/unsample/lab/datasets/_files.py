@@ -229,14 +229,22 @@ def _obtain(file: DataFile, folder: Path, progress: Progress | None) -> Path:
     return folder / file.name
 
 
-class _Meter:
-    """What pooch tells of a download: ends one that grows too large, and reports the others."""
+class _Watcher:
+    """What pooch tells of a download: ends one that goes astray or grows too large."""
 
     total: int
+    response: Any = None
 
     def __init__(self, file: DataFile, progress: Progress | None) -> None:
         self._file, self._progress, self._done = file, progress, 0
         self._limit = LARGEST_FILE if file.member else file.limit
+
+    def receive(self, response: Any, *_: Any, **__: Any) -> None:
+        """Look at an answer before it is followed or read."""
+        self.response = response
+        target = response.headers.get("location", "")
+        if "://" in target:  # others stay on the server that was asked
+            _check_scheme(target)
 
     def update(self, size: int) -> None:
         self._done += size
@@ -261,24 +269,23 @@ def _download(file: DataFile, dataset: str, progress: Progress | None) -> bytes:
     """Return what the address of ``file`` holds."""
     _check_scheme(file.address)
     pooch = import_extra("pooch", extra="data", purpose="downloading data sets")
+    watcher, content = _Watcher(file, progress), io.BytesIO()
     downloader = pooch.HTTPDownloader(
-        progressbar=_Meter(file, progress),
+        progressbar=watcher,
         chunk_size=_CHUNK,
         timeout=_TIMEOUT_SECONDS,
-        hooks={"response": _check_redirect},
+        hooks={"response": watcher.receive},
     )
-    content = io.BytesIO()
     try:
         downloader(file.address, content, None)
+    except DownloadError:
+        raise
     except OSError as problem:  # what requests raises
         raise DownloadError(_how_to_provide(file, dataset, problem)) from problem
+    finally:
+        if watcher.response is not None:
+            watcher.response.close()
     return content.getvalue()
-
-
-def _check_redirect(response: Any, *_: Any, **__: Any) -> None:
-    target = response.headers.get("location", "")
-    if "://" in target:  # others stay on the server that was asked
-        _check_scheme(target)
 
 
 def _check_scheme(address: str) -> None:

@@ -388,11 +388,12 @@ def _share_limits(row: Sequence[Any]) -> None:
 
 
 def _percents(axis: Any, *, log: bool = False) -> None:
+    """Write the values of an axis in percent, at few and round places."""
     ticker = import_extra("matplotlib.ticker", extra="report", purpose="an HTML report")
-    shown = ticker.FuncFormatter(lambda value, _: f"{100 * value:.4g} %")
-    axis.set_major_formatter(shown)
-    if log:
-        axis.set_minor_formatter(ticker.NullFormatter())
+    places = ticker.LogLocator(subs=(1, 2, 5)) if log else ticker.MaxNLocator(5)
+    axis.set_major_locator(places)
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
 
 
 def _source(svg: str) -> str:

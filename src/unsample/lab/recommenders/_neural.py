@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, check_integer, check_real, import_extra
-from unsample.designs.ranking import exact_ranks
+from unsample.designs import Scorer, exact_ranks
 from unsample.errors import InputError, SolverError
 from unsample.lab.datasets import Interactions
 from unsample.lab.recommenders._base import (
@@ -140,9 +140,8 @@ def _quality(
     """Return the NDCG@10 of validation pairs among all items that their users do not have."""
     step = max(1, len(validation) // _MOST_VALIDATION_PAIRS)
     ranks = exact_ranks(
-        lambda users: score_all(users, weights),
-        validation.user[::step],
-        validation.item[::step],
+        Scorer(score_all=lambda users: score_all(users, weights)),
+        (validation.user[::step], validation.item[::step]),
         items=validation.items,
         exclude=known,
         ties="realistic",

@@ -1,0 +1,166 @@
+"""Evaluating a recommender of the laboratory on one of its data sets."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import answers
+from unsample._checks import IntArray, check_choice
+from unsample._progress import Progress
+from unsample.answers import DEFAULT_METRICS, Estimates, Evaluation, method_of
+from unsample.designs import Design, Fixed, FullRanks, as_design, exact_ranks
+from unsample.errors import DesignError, UnsampleWarning
+from unsample.estimators import Estimator
+from unsample.lab.datasets import CANDIDATES, BundledRanks, Split, load_ranks, standard_split
+from unsample.lab.recommenders import Recommender, create
+from unsample.metrics import Metric
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+#: What the fixed design shows beside the exact metrics, unless methods are named.
+_METHODS = ("naive", "auto")
+
+
+def evaluate(
+    dataset: str,
+    recommender: str,
+    *,
+    bundled: bool = False,
+    candidates: str = "unseen",
+    design: str | Design = "fixed",
+    budget: int | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    resamples: int = 400,
+    rng: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Evaluate a recommender on a data set by a design, beside the exact metrics where known.
+
+    Parameters
+    ----------
+    dataset, recommender
+        One of `datasets.names`, and one of `recommenders.REGISTRY`.
+    bundled
+        Take the shipped full ranks, and simulate the design on them, instead of training.
+    candidates
+        ``"unseen"`` leaves a user's training items out, ``"all"`` keeps them as the paper does.
+    design, budget, metrics, method, resamples, rng, checkpoint, progress
+        As in `unsample.evaluate`; a checkpoint needs a trained recommender.
+
+    ``truth`` of the result has the exact metrics of bundled ranks, and of a trained recommender
+    under the fixed design. Where only a part of the data set was at hand, its warnings say so.
+
+    >>> result = evaluate("ml-1m", "ease", bundled=True, metrics="Recall@50", resamples=0)
+    >>> result["Recall@50", "naive"].value > 2 * result.truth["Recall@50"]
+    True
+    """
+    check_choice("candidates", candidates, CANDIDATES)
+    chosen = as_design(design)
+    if method is None and isinstance(chosen, Fixed):
+        method = _METHODS
+    wanted = {"metrics": metrics, "resamples": resamples, "rng": rng}
+    if bundled:
+        if checkpoint is not None:
+            raise DesignError(
+                f"checkpoint must be left out with bundled ranks, got {str(checkpoint)!r}: it "
+                "keeps what was scored of a trained recommender"
+            )
+        known = load_ranks(dataset, recommender, candidates=candidates)
+        result = _simulated(known, chosen, budget, method, wanted)
+        return _completed(result, known.ranks, known.items, known.note)
+    model, split, exclude = _trained(dataset, recommender, candidates, progress)
+    targets = (split.target_user, split.target_item)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)  # they stand in the result
+        result = answers.evaluate(
+            model,
+            targets,
+            items=split.train.items,
+            design=chosen,
+            budget=budget,
+            exclude=exclude,
+            method=method,
+            checkpoint=checkpoint,
+            progress=progress,
+            **wanted,
+        )
+    if not isinstance(chosen, Fixed):
+        return replace(result, notes=_notes(result, split.note))
+    full = exact_ranks(model, targets, items=split.train.items, exclude=exclude)
+    return _completed(result, full.ranks, full.items, split.note)
+
+
+def rank_trained(
+    dataset: str, recommender: str, *, candidates: str, progress: Progress | None = None
+) -> FullRanks:
+    """Train a recommender on a data set's published split (or a random one), and rank."""
+    model, split, exclude = _trained(dataset, recommender, candidates, progress)
+    targets = (split.target_user, split.target_item)
+    return exact_ranks(model, targets, items=split.train.items, exclude=exclude)
+
+
+def _trained(
+    dataset: str, recommender: str, candidates: str, progress: Progress | None
+) -> tuple[Recommender, Split, scipy.sparse.csr_array | None]:
+    """Return a fitted recommender, the split it was fitted on, and the pairs to leave out."""
+    check_choice("candidates", candidates, CANDIDATES)
+    model = create(recommender)
+    split = standard_split(dataset, validation=False)
+    model.fit_split(split, progress=progress)
+    return model, split, split.history().matrix() if candidates == "unseen" else None
+
+
+def _simulated(
+    known: BundledRanks,
+    design: Design,
+    budget: int | None,
+    method: str | Estimator | Iterable[str | Estimator] | None,
+    wanted: dict[str, Any],
+) -> Evaluation:
+    """Return what an evaluation by the design would have found of known ranks."""
+    found = design.simulate(
+        known.ranks, items=known.items, budget=budget, rng=wanted["rng"], metrics=wanted["metrics"]
+    )
+    if design.exact:  # as far as the metrics look, and that is all that was asked for
+        estimates = answers.exact(known.ranks, items=known.items, **wanted)
+    else:
+        method = method_of(found.design) if method is None else method
+        estimates = answers.estimate_counts(
+            found.counts, method=method, candidates=known.candidates, **wanted
+        )
+    nobody = np.full(len(known), -1)  # shipped ranks do not tell whose they are
+    return Evaluation(
+        **{part.name: getattr(estimates, part.name) for part in fields(estimates)},
+        design=found.design,
+        users=nobody,
+        targets=nobody,
+        ranks=found.lowest,
+        highest=np.asarray(found.ranks),
+        sampled=np.asarray(found.sampled),
+        items=np.asarray(found.items),
+        scored=found.scored,
+        rng=wanted["rng"],
+    )
+
+
+def _completed(result: Evaluation, ranks: npt.ArrayLike, items: IntArray, note: str) -> Evaluation:
+    """Return a result beside the exact metrics of the same targets, if it is not exact itself."""
+    if result.design.exact:
+        return replace(result, notes=_notes(result, note))
+    full = answers.exact(ranks, items=items, metrics=result.metrics, resamples=0)
+    truth = {name: estimate.value for name, estimate in full.items()}
+    return replace(result, truth=truth, notes=_notes(result, note))
+
+
+def _notes(result: Estimates, note: str) -> tuple[UnsampleWarning, ...]:
+    return (*result.notes, *([UnsampleWarning(f"the data set: {note}")] if note else []))
