@@ -73,7 +73,7 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "groups": lambda: {EVIL: _estimate(method="mle"), "b": _estimate(1.0, method="mle")},
     "compare": _comparison,
     "published": _published,
-    "evaluated": _evaluated,
+    "evaluate": _evaluated,
     "truth": _beside_truth,
     "plan": lambda: unsample.plan(items=ITEMS, users=500, repeats=4),
 }

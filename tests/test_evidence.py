@@ -370,19 +370,19 @@ def test_only_many_catalogues_are_grouped():
     assert mean == pytest.approx(np.average(many.items, weights=many.weight), abs=1.0)
 
 
-def test_sizes_that_the_sample_can_tell_apart_are_not_grouped():
-    sizes = np.arange(1000, 1040)
-    # Six hundred draws without replacement are most of the catalogue; with it they blur the rank.
-    dense = _many_sizes(sizes, 600, replacement=False)
-    assert group_catalogues(dense) == dense
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 600)).items)) <= 2
-    # The groups shrink with the standard error of theta, by which sharper samples tell sizes apart.
-    wide = 10 * sizes
-    groups = [len(set(group_catalogues(_many_sizes(wide, n)).items)) for n in (700, 2500, 9000)]
-    assert groups == [2, 2, 4]
-    # Forty-nine of a thousand are sparse, fifty-three are not.
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 49, replacement=False)).items)) <= 2
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 53, replacement=False)).items)) == 40
+@pytest.mark.parametrize(
+    ("sampled", "replacement", "groups"),
+    [(600, True, 2), (700, True, 2), (2600, True, 5), (9000, True, 5),
+     (600, False, 2), (2600, False, 5), (9000, False, 17), (9990, False, 36)],
+)  # fmt: skip
+def test_sharper_samples_tell_more_sizes_apart(sampled, replacement, groups):
+    """Half a standard error of theta: a part of the catalogue not met twice is known better."""
+    sizes = np.linspace(10_000, 10_400, 40).astype(int)
+    grouped = group_catalogues(_many_sizes(sizes, sampled, replacement=replacement))
+    assert len(np.unique(grouped.items)) == groups
+    # A sparse sample sees a size as a scale of the ranks, whatever its own size.
+    sparse = group_catalogues(_many_sizes(100 * sizes, sampled, replacement=replacement))
+    assert len(np.unique(sparse.items)) == 2
 
 
 def test_designs_are_many_not_cells():
@@ -392,16 +392,15 @@ def test_designs_are_many_not_cells():
     assert group_catalogues(counts) == counts
 
 
-def test_a_group_has_the_mean_size_of_its_targets_and_leaves_dense_samples_alone():
-    # A hundred of a thousand items see the catalogue's end; ten do not.
-    dense = RankCounts.from_ranks([3], items=1010, sampled=100, replacement=False)
+def test_a_group_has_the_mean_size_of_its_targets_and_leaves_known_ranks_alone():
+    known = RankCounts.from_ranks([3], items=1010, sampled=1009, replacement=False)
     sizes = np.arange(1000, 1040)
     often = np.where(sizes < 1020, 1, 9)
     sparse = RankCounts.from_ranks(
         np.ones(40, dtype=int), items=sizes, sampled=10, count=often, replacement=False
     )
-    grouped = group_catalogues(dense + sparse)
-    assert grouped.items[grouped.sampled == 100].tolist() == [1010]
+    grouped = group_catalogues(known + sparse)
+    assert grouped.items[grouped.sampled == 1009].tolist() == [1010]
     found = grouped.sampled == 10
     assert found.sum() <= 2
     # Every group is rounded to a whole size.
@@ -416,8 +415,8 @@ def test_samples_that_stop_early_are_too_blurred_to_tell_sizes_apart():
     assert len(np.unique(grown.items[grown.sampled == 600])) <= 2
     # A known rank keeps its catalogue.
     assert np.count_nonzero(grown.known) == 20
-    sharp = _many_sizes(sizes, sampled, replacement=False, stop=1000)
-    assert group_catalogues(sharp) == sharp
+    sharp = group_catalogues(_many_sizes(sizes, sampled, replacement=False, stop=1000))
+    assert sharp.items[sharp.known].tolist() == grown.items[grown.known].tolist()
     # Who has nearly met all must not seem to have met them all.
     nearly = _many_sizes(sizes, sizes - 2, replacement=False, stop=10)
     assert not group_catalogues(nearly).full.any()
@@ -431,7 +430,7 @@ def test_typical_sizes_against_a_slow_reference(sampled, replacement, stop):
     rng = np.random.default_rng(3)
     items = rng.integers(1000, 1300, 200)
     weight = rng.integers(0, 4, 200).astype(float)
-    width = 0.04 if sampled < 625 else 1 / np.sqrt(sampled)
+    width = 0.04 if sampled < 625 else 0.02
     groups = {}
     for size, part in zip(items.tolist(), weight, strict=True):
         groups.setdefault(round(np.log(size) / width), []).append((size, part))

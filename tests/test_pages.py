@@ -201,8 +201,8 @@ def test_a_plan_leads_with_its_recommendation():
 
 
 def test_an_evaluation_says_what_it_cost():
-    result = pages.result("evaluated")
-    assert result.cost[1:] in text_of("evaluated")
+    result = pages.result("evaluate")
+    assert result.cost[1:] in text_of("evaluate")
 
 
 # -- the numbers ----------------------------------------------------------------------------------
@@ -543,8 +543,8 @@ def test_plots_draw_the_numbers():
     assert len(axes.get_yticklabels()) == len(expected)
     with pytest.raises(InputError, match="one that was compared"):
         report.plot_comparison(result, metric="Recall@3")
-    evaluated = pages.result("evaluated")
-    axes = report.plot_estimates(evaluated.estimates, ax=figure.Figure().subplots())
+    evaluated = pages.result("evaluate")
+    axes = report.plot_estimates(evaluated, ax=figure.Figure().subplots())
     assert axes.lines[-1].get_xdata()[0] == evaluated["NDCG@10"].value
     silent = unsample.estimate(
         pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", method="naive"

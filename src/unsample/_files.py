@@ -52,7 +52,7 @@ _ADVICE = {
 }
 
 #: What the standard library and numpy raise when a compressed file or an archive is damaged.
-_DAMAGED = (
+DAMAGED = (
     OSError,
     EOFError,
     ValueError,
@@ -271,7 +271,7 @@ def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
             }
     except FileError:
         raise
-    except _DAMAGED as problem:
+    except DAMAGED as problem:
         raise FileError(f"cannot read {where} as NPZ: {problem}") from problem
 
 

@@ -75,7 +75,7 @@ class Reference:
 
 
 _REPRODUCE = (
-    "reproduce --dataset ml-1m --recommender ease --recommender als --protocol paper "
+    "reproduce --dataset ml-1m --recommender ease --recommender als --candidates all "
     "--repeats 2 --estimator MLE"
 )
 _BUNDLED = "evaluate --dataset ml-1m --recommender ease --bundled --design exact"

@@ -79,7 +79,7 @@ def _workers_that_outlive_their_run(world: World) -> Iterator[Trial]:
 
     def with_seed(seed: str) -> Callable[[Path], list[str]]:
         usual = subject_named("reproduce with workers", world).arguments
-        return lambda at: [*usual(at), "--seed", seed, "--force", "--repeats", "40"]
+        return lambda at: [*usual(at), "--rng", seed, "--force", "--repeats", "40"]
 
     subject.arguments = with_seed("1")
     reference = reference_of(subject, world)

@@ -17,13 +17,13 @@ ROOMS = {
     "law": ("law",),
     "metrics": ("metrics",),
     "evidence": ("evidence",),
-    "estimators/_solvers": ("simplex", "solvers", "golden"),
-    "estimators": ("golden", "auto", "estimators", "observed", "repeats", "smooth"),
+    "estimators/_solvers": ("solvers", "golden"),
+    "estimators": ("golden", "estimators", "observed", "curves"),
 }
 #: The small, fast tests of these rooms; the doctests of the rooms themselves come on top.
 TESTS = (
-    "auto", "contract", "estimation", "estimators", "evidence", "golden", "law", "metrics",
-    "observed", "repeats", "simplex", "smooth", "solvers",
+    "contract", "curves", "estimation", "estimators", "evidence", "golden", "law", "metrics",
+    "observed", "solvers",
 )  # fmt: skip
 #: How a process ends where this script, not the mutant, is wrong.
 BROKEN = 70

@@ -385,6 +385,12 @@ def _as_counts(
 
 
 def _why_unresolved(counts: RankCounts) -> str:
+    if counts.stop is not None:
+        return (
+            "too few of the targets that may be in the top K met as many items as it takes to meet "
+            "one of it, so the value rests on the method's assumption about the top ranks; raise "
+            "the budget or the cap, or certify"
+        )
     smallest = math.ceil(blind_rank(counts) - 1e-9)
     return (
         "fewer than one sampled item falls into the top K on average, so the value rests on the "

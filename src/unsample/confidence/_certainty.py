@@ -21,6 +21,8 @@ from unsample.metrics import Metric
 _FEW_TARGETS = 50
 #: Regions of a lower level are not used: no P(R) need be in them, however true the model is.
 _LEAST_LEVEL = 0.95
+#: How many targets may stand for others on the top K.
+_DOZENS = 30
 #: Neighbouring K that are tried in search of a precision differ by about this factor.
 _STEP = 1.12
 
@@ -269,8 +271,16 @@ def is_resolved(metric: Metric, counts: RankCounts) -> bool:
     targets in the top K and many below it are alike unbeaten (r = 1): at K equal to the blind
     rank a target just outside the top K still has r = 1 with probability 1/e. What the estimate
     then says about the top K comes from the estimator's assumption, not from the data.
+
+    Where samples stop growing once a target is beaten, it takes as many items of all targets that
+    were not, which may be in the top K; or of some dozens of targets, which stand for those that
+    were left behind at random.
     """
     cutoff = metric.cutoff(counts.largest_catalogue)
+    if counts.stop is not None:
+        enough = cutoff * counts.sampled / (counts.items - 1) >= 1.0 - 1e-12
+        unbeaten = (counts.low <= counts.stop) & (counts.count > 0)
+        return bool(counts.count[enough].sum() >= _DOZENS or enough[unbeaten].all())
     return bool(cutoff * counts.sampled_in_top >= 1.0 - 1e-12)
 
 

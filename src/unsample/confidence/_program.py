@@ -175,16 +175,13 @@ class Program:
         multipliers = -result.ineqlin.marginals
         upper, lower = multipliers[: len(high)], multipliers[len(high) : 2 * len(high)]
         offset = float(result.fun + high @ upper - low @ lower)
-        pieces = self._by_evidence(upper - lower)
-        # What is hidden of the observed features must not lift a bound from below.
-        hidden = sum(part.allowance(piece) for part, piece in pieces)
-        scores = tuple(part.features.T @ piece for part, piece in pieces)
-        return Lowest(float(result.fun), result.x, offset - hidden, scores)
-
-    def _by_evidence(self, multipliers: FloatArray) -> list[tuple[MeanLimits, FloatArray]]:
         sizes = [len(part.features) for part in self.evidence]
-        pieces = np.split(multipliers, np.cumsum(sizes)[:-1])
-        return list(zip(self.evidence, pieces, strict=True))
+        pieces = np.split(upper - lower, np.cumsum(sizes)[:-1])
+        parts = list(zip(self.evidence, pieces, strict=True))
+        # What is hidden of the observed features must not lift a bound from below.
+        hidden = sum(part.allowance(piece) for part, piece in parts)
+        scores = tuple(part.features.T @ piece for part, piece in parts)
+        return Lowest(float(result.fun), result.x, offset - hidden, scores)
 
     @cached_property
     def _region(self) -> tuple[FloatArray, FloatArray]:
@@ -194,30 +191,23 @@ class Program:
         return np.concatenate(low), np.concatenate(high)
 
     @cached_property
-    def _constraints(self) -> Any:
-        from scipy import sparse
-
+    def _constraints(self) -> FloatArray:
         features = np.concatenate([part.expected_features for part in self.evidence])
-        return sparse.vstack(
-            [sparse.csr_matrix(features), sparse.csr_matrix(-features), self._shape_rows()]
-        ).tocsc()
+        return np.concatenate([features, -features, self._shape_rows()])
 
     @cached_property
     def _limits(self) -> FloatArray:
         low, high = self._region
-        rows = self._constraints.shape[0] - 2 * len(low)
-        return np.concatenate([high, -low, np.zeros(rows)])
+        return np.concatenate([high, -low, np.zeros(len(self._constraints) - 2 * len(low))])
 
-    def _shape_rows(self) -> Any:
+    def _shape_rows(self) -> FloatArray:
         """Return rows that are at most zero when neighbouring densities obey the exponents."""
-        from scipy import sparse
-
         width = self.grid.width.astype(np.float64)
         middle = np.log((self.grid.low + self.grid.high) / 2.0)
         step = np.diff(middle)
         lowest, highest = self.shape.exponents(np.exp(middle[:-1] + step / 2.0), self.blind_rank)
         here = np.arange(len(step))
-        rows = []
+        found = []
         # P[b + 1] / width >= P[b] / width * exp(lowest * step), and the same from above; each row
         # is scaled so that its largest coefficient is one.
         for sign, exponent in ((-1.0, lowest), (1.0, highest)):
@@ -225,14 +215,13 @@ class Program:
             kept = np.abs(exponent) * step <= _STEEPEST
             ratio = np.exp(np.where(kept, exponent, 0.0) * step) * width[1:] / width[:-1]
             scale = np.maximum(ratio, 1.0)
-            values = np.concatenate([sign / scale, -sign * ratio / scale])
-            places = (np.concatenate([here, here]), np.concatenate([here + 1, here]))
-            shape = (len(step), len(self.grid))
-            rows.append(sparse.coo_matrix((values, places), shape=shape).tocsr()[kept])
-        return sparse.vstack(rows)
+            rows = np.zeros((len(step), len(self.grid)))
+            rows[here, here + 1], rows[here, here] = sign / scale, -sign * ratio / scale
+            found.append(rows[kept])
+        return np.concatenate(found)
 
 
-def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) -> Any:
+def _solve_program(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
     result = _first_answer(weights, constraints, limits)
     if result.status == _OPTIMAL:
         return result
@@ -248,37 +237,33 @@ def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) ->
     raise SolverError(f"the linear program of a bound was not solved: {result.message}")
 
 
-def _first_answer(weights: FloatArray, constraints: Any, limits: FloatArray) -> Any:
+def _first_answer(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
     """Return the first result that says something, or the last one."""
-    from scipy.optimize import linprog
-
-    sum_to_one = np.ones((1, len(weights)))
     for attempt in _ATTEMPTS:
-        result = linprog(
-            weights,
-            A_ub=constraints,
-            b_ub=limits,
-            A_eq=sum_to_one,
-            b_eq=[1.0],
-            **attempt,
-        )
+        result = _linprog(weights, constraints, limits, np.ones(len(weights)), **attempt)
         if result.status in (_OPTIMAL, _INFEASIBLE):
             break
     return result
 
 
-def _least_violation(constraints: Any, limits: FloatArray) -> float:
+def _least_violation(constraints: FloatArray, limits: FloatArray) -> float:
     """Return by how much some constraint is missed at least: a program that is never infeasible."""
-    from scipy import sparse
+    rows, size = constraints.shape
+    only_excess = np.append(np.zeros(size), 1.0)
+    with_excess = np.column_stack([constraints, np.full(rows, -1.0)])
+    result = _linprog(only_excess, with_excess, limits, 1.0 - only_excess, method="highs-ds")
+    return 0.0 if result.fun is None else float(result.fun)
+
+
+def _linprog(
+    weights: FloatArray,
+    constraints: FloatArray,
+    limits: FloatArray,
+    sum_to_one: FloatArray,
+    **options: Any,
+) -> Any:
     from scipy.optimize import linprog
 
-    rows, size = constraints.shape
-    result = linprog(
-        np.append(np.zeros(size), 1.0),
-        A_ub=sparse.hstack([constraints, sparse.csc_matrix(np.full((rows, 1), -1.0))]).tocsc(),
-        b_ub=limits,
-        A_eq=np.append(np.ones(size), 0.0)[None, :],
-        b_eq=[1.0],
-        method="highs-ds",
+    return linprog(
+        weights, A_ub=constraints, b_ub=limits, A_eq=sum_to_one[None, :], b_eq=[1.0], **options
     )
-    return 0.0 if result.fun is None else float(result.fun)

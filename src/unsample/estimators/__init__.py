@@ -4,7 +4,7 @@
 are `DistributionEstimator`: fitted once, they give every metric at every K. The others,
 `MetricEstimator`, put a corrected value in place of the metric at each sampled rank.
 
-To add one, write a frozen dataclass with a ``name``, put it into the registry, and the contract test
+To add one, write a frozen dataclass with a ``name`` and put it into the registry; the contract test
 in ``tests/test_contract.py`` takes it from there.
 """
 

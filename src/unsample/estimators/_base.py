@@ -54,9 +54,6 @@ class Estimator(ABC):
     name: ClassVar[str]
     #: Whether `evaluate` also yields P(R).
     gives_distribution: ClassVar[bool]
-    #: Whether Recall@K never falls as K grows, whatever the data. Methods that are linear in the
-    #: histogram of sampled ranks cannot promise it.
-    monotone: ClassVar[bool] = True
     #: Why the values must not be taken for the full-catalogue metric, where that is so.
     caution: ClassVar[str] = ""
 

@@ -225,7 +225,7 @@ def mean_weights(metric: Metric, grid: RankGrid, counts: RankCounts) -> FloatArr
 class Condensed:
     """Histograms ``shares`` over few cells with P(cell | bin) = ``likelihood``, on a coarse grid.
 
-    A sample sees the share theta of better items with a standard error of sqrt(theta (1 - theta)/n),
+    A sample sees the share theta of better items with a standard error of sqrt(theta (1 - theta)/n)
     which is even along arcsin(sqrt(theta)), and nearly even along the probit of theta. Sampled
     ranks closer than half a standard error, and global ranks closer than that, may stand together
     for any P(R) that is smooth on this scale: some 60 cells and 170 bins are left of n = 100 and

@@ -45,7 +45,7 @@ _NEGLIGIBLE = 1e-6
 class Head:
     """A belief about the top of the curve, above the ranks that the sample resolves.
 
-    The curve levels off at about ``level`` of the blind rank (N - 1)/(n - 1); 0 means never.
+    The curve is flat above about ``level`` of the blind rank (N - 1)/(n - 1); 0 means never.
     ``prior`` is how much the belief counts before the data are seen.
     """
 
@@ -54,9 +54,9 @@ class Head:
 
 
 #: What is believed about the top before the data are seen, and the doubt about it. Where seen
-#: items are excluded, a curve that goes on and one that levels off are equally likely. Where they
-#: are kept they fill the top, so that levelling off, and earlier, is more likely, and the top more
-#: doubtful.
+#: items are excluded, a curve that keeps rising and one that becomes flat are equally likely. Where
+#: they are kept they fill the top: a flat curve, and over more ranks, is more likely, and the top
+#: more doubtful.
 _BELIEFS: Mapping[str, tuple[tuple[Head, ...], float]] = MappingProxyType(
     {
         "unseen": ((Head(0.0, 0.5), Head(0.15, 0.5)), 0.0),
@@ -81,7 +81,7 @@ class Smooth(DistributionEstimator):
     other items follow two normal laws. The bends u let P(R) depart from it, freely at the bottom
     of the catalogue (where recommenders leave heaps of unscored items), less and less towards the
     top, where the sample sees little: :math:`\sigma_j = s\, e^{-z_j}`. Above the ranks that
-    the sample resolves, the curve goes on with the slope and the curvature that it has there.
+    the sample resolves, the curve keeps the slope and the curvature that it has there.
 
     Coefficients maximise the posterior, by Newton's method. The scale s is not chosen: the
     distributions for seven values from 0.03 to 30 are averaged, weighted by their evidence (the
@@ -105,14 +105,14 @@ class Smooth(DistributionEstimator):
 class Auto(DistributionEstimator):
     r"""The default: `Smooth` under several beliefs about the top, averaged by evidence.
 
-    Recommenders differ in the very top: on some data P(R) goes on rising to the first rank, on
-    others it levels off among the first dozens. Each belief is a coordinate
+    Recommenders differ in the very top: on some data P(R) keeps rising to the first rank, on
+    others it is flat over the first dozens. Each belief is a coordinate
 
     .. math:: z_h = -\Phi^{-1}\Big(\frac{R - 1/2 + h B}{N + 2 h B}\Big), \qquad B = \frac{N-1}{n-1}
 
-    in which the curve of `Smooth` is drawn: for h = 0 it goes on, for h > 0 it levels off near
-    rank h B. The sample sees little above the blind rank B, but the shape just below B tells the
-    beliefs apart to some extent: each counts by its evidence. Results say how much.
+    in which the curve of `Smooth` is drawn: for h = 0 it keeps rising, for h > 0 it is flat above
+    about rank h B. The sample sees little above the blind rank B, but the shape just below B tells
+    the beliefs apart to some extent: each counts by its evidence. Results say how much.
 
     With ``candidates="unseen"`` h is 0 or 0.15, equally likely before the data. With
     ``candidates="all"`` training items fill the top: h is 0, 0.1, 0.3 or 0.6, equally likely, and
@@ -193,7 +193,7 @@ class _Curve:
     """One fitted curve for each histogram."""
 
     head: Head
-    #: In ranks: those well below it are all about equally far up, so that the curve levels off.
+    #: In ranks: those well below it are all about equally far up, so that the curve is flat there.
     offset: float
     looseness: float
     shapes: _Shapes
@@ -259,7 +259,7 @@ def _height(grid: RankGrid, offset: float) -> FloatArray:
     """Return how far up the catalogue each bin is, in standard deviations of a normal law.
 
     The middle is at 0, the best hundredth at 2.3, the best of a million at 4.9. Ranks well below
-    ``offset`` are all about equally far up, which is how a curve levels off.
+    ``offset`` are all about equally far up, which is how a curve becomes flat.
     """
     from scipy.special import ndtri
 
@@ -307,6 +307,6 @@ def _in_words(curves: list[_Curve], share: FloatArray, heads: Sequence[Head], bl
     for head in heads:
         part = sum(s for curve, s in zip(curves, share, strict=True) if curve.head == head)
         rank = max(1, round(head.level * blind))
-        how = f"levels off near rank {rank}" if head.level else "goes on"
-        beliefs.append(f"P(R) {how} {100 * part:.0f} %")
+        how = f"is flat above rank {rank}" if head.level else "keeps rising"
+        beliefs.append(f"P(R) {how} ({100 * part:.0f} %)")
     return f"{text}; above rank {round(blind)}, which the sample cannot see: {', '.join(beliefs)}"

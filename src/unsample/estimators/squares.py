@@ -108,7 +108,6 @@ class CLS(Estimator):
 
     name: ClassVar[str] = "cls"
     gives_distribution: ClassVar[bool] = False
-    monotone: ClassVar[bool] = False
     constraint: str = "monotone"
 
     def __post_init__(self) -> None:
@@ -146,7 +145,6 @@ class CLS(Estimator):
 class _Linear(DistributionEstimator):
     """Solve one system for each sample size (and each histogram, where the prior differs)."""
 
-    monotone: ClassVar[bool] = False
     prior: str
     iterations: int | str
     eta: float

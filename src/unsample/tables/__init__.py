@@ -1,77 +1,30 @@
-"""Any file or frame into evidence."""
+"""Tables of ranks or scores to evidence: one reader, whatever holds the rows.
 
-from __future__ import annotations
+A table is a file (CSV, TSV, JSON lines, Parquet, NPZ), standard input, a folder, a pattern or a
+list of files, or a frame of pandas, Polars, PyArrow, DuckDB, Spark or Dask. The same rows give the
+same counts, users, pairs and messages at every one of these doors.
 
-from collections.abc import Mapping
-from typing import Any
+Three kinds of rows are understood:
 
-from unsample._checks import Seed
-from unsample.evidence import RankCounts, Targets
-from unsample.tables.frames import compare_frame, is_frame
+``ranks``
+    one target a row: ``rank`` (1 is the best, among sampled + 1 items);
+``comparisons``
+    one target a row: how many sampled items are ``better`` than it, and how many are ``tied``;
+``scores``
+    one scored item a row: ``user``, ``score`` and ``target`` (true for the user's target, false
+    for the items it is compared with), and possibly ``item``.
 
-__all__ = ["is_frame", "read_counts", "read_targets"]
+Further columns: ``user`` (whose target it is: the targets of one user are not independent),
+``sampled`` and ``items`` (the design of the row, where designs differ), ``weight`` (how much a
+target counts) and ``count`` (how many targets a row of ranks or comparisons stands for). Scored
+rows tell ``sampled`` by their number. A text file without a header holds one rank a line. Files
+that `RankCounts.save` wrote are recognised too.
 
+Engines count where the rows are, and only counts come back; plain files are read with numpy alone.
+"""
 
-def read_counts(
-    source: Any,
-    *,
-    items: int | None = None,
-    sampled: int | None = None,
-    columns: Mapping[str, str] | None = None,
-    rows: str | None = None,
-    by: str | None = None,
-    ties: str = "random",
-    rng: Seed = 0,
-    replacement: bool = True,
-) -> dict[str, RankCounts]:
-    """Count the ranks in a data frame, inside the engine that holds it.
+from unsample.tables._frames import is_frame
+from unsample.tables._layout import ROWS
+from unsample.tables._read import read_counts, read_targets
 
-    Parameters
-    ----------
-    source
-        A frame of pandas, Polars (eager or lazy), PyArrow, DuckDB, PySpark or Dask. Its rows are
-        targets with a column ``rank``; or targets with ``better`` and ``tied`` (how many sampled
-        items beat them and tie with them); or scored items with ``user``, ``score`` and ``target``
-        (true in the one row of a user that is the target), and possibly ``item``. Further columns:
-        ``items``, ``weight``, and ``sampled``, ``count`` (targets).
-    items, sampled
-        The design, where it is not a column. Scored rows tell ``sampled`` by their number.
-    columns
-        Columns that have other names: ``{"rank": "position"}``.
-    rows
-        ``"ranks"``, ``"comparisons"`` or ``"scores"``, where the columns would allow several.
-    by
-        A column (a model, a run) whose values are counted apart; without it the key is ``""``.
-    ties, rng
-        The tie rule for scored rows and its seed. The counts depend neither on the engine nor on
-        the order or the partitions of the rows.
-    replacement
-        Whether the same item may be sampled twice for a target.
-    """
-    groups = compare_frame(source, by=by, items=items, sampled=sampled, columns=columns, rows=rows)
-    return {
-        label: RankCounts.from_comparisons(cells, ties=ties, rng=rng, replacement=replacement)
-        for label, cells in groups.items()
-    }
-
-
-def read_targets(
-    source: Any, *, by: str | None = None, items: Any, sampled: Any, replacement: bool = True
-) -> dict[str, Targets]:
-    """Return the targets of a frame, by group."""
-    import narwhals as nw
-
-    frame = nw.from_native(source)
-    groups = {"": frame}
-    if by is not None:
-        groups = {str(key[0]): part for key, part in frame.group_by(by)}
-    return {
-        name: Targets(
-            part["rank"].to_numpy(),
-            items,
-            sampled,
-            users=part["user"].to_numpy() if "user" in part.columns else None,
-            replacement=replacement,
-        )
-        for name, part in groups.items()
-    }
+__all__ = ["ROWS", "is_frame", "read_counts", "read_targets"]

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.errors import InputError
+from unsample._checks import FloatArray, IntArray
 from unsample.estimators._solvers._solution import Solution, Status
 
 _TINY = 1e-300
@@ -37,7 +36,7 @@ def em(
     The iteration count is part of the estimate (it regularises), so the status says so, and the
     gap tells how far from the maximum the likelihood still is.
     """
-    used = _informative(likelihood, shares)
+    used = shares.any(axis=0)
     likelihood, shares = likelihood[used], shares[:, used]
     # The first step divides by the scale of the start.
     weights = np.broadcast_to(start, (len(shares), likelihood.shape[1])).copy()
@@ -66,7 +65,7 @@ def maximum_likelihood(
     place. Newton's matrix is diagonal plus a product of rank min(cells, bins), so a step costs
     about cells^2 * bins. With a prior the point sought is itself on the central path.
     """
-    used = _informative(likelihood, shares)
+    used = shares.any(axis=0)
     likelihood, shares = likelihood[used], shares[:, used]
     bins = likelihood.shape[1]
     tau = np.zeros(bins) if prior is None else prior
@@ -167,11 +166,3 @@ def _certified(
         # A little above the tolerance is what rounding leaves of a converged run.
         status = Status.where(gap <= 10 * tolerance)
     return Solution(weights, objective, gap, iterations, status)
-
-
-def _informative(likelihood: FloatArray, shares: FloatArray) -> BoolArray:
-    """Return which cells any row uses; one that no rank could produce is an input error."""
-    used = (shares > 0).any(axis=0)
-    if (likelihood[used].max(axis=1, initial=0.0) <= 0).any():
-        raise InputError("a sampled rank has probability zero under every global rank")
-    return np.asarray(used)
