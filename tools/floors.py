@@ -9,8 +9,8 @@ import sys
 import time
 
 import numpy as np
-
 from unsample.designs.ranking import exact_ranks, ranks_against
+
 from unsample.lab.datasets import standard_split
 from unsample.lab.recommenders import create
 from unsample.metrics import NDCG

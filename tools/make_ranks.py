@@ -16,9 +16,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
+from unsample.designs.ranking import exact_ranks, ranks_against
 
 from unsample._files import write_atomically
-from unsample.designs.ranking import exact_ranks, ranks_against
 from unsample.lab.datasets import Split, standard_split
 from unsample.lab.recommenders import create
 

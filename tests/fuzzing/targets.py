@@ -19,24 +19,24 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
+from unsample.designs.ranking import Tally
+from unsample.designs.running._checkpoint import Checkpoint, State
+from unsample.lab.experiment import _papers, load_results
+from unsample.lab.experiment._cells import CellResult, Ranks
+from unsample.lab.experiment._folder import RunFolder
+from unsample.lab.experiment._results import SCHEMA, write_json, write_rows
+from unsample.lab.experiment._spec import Spec
+from unsample.tables.frames import _engines
 
 from tests.fuzzing.mutation import Mutator, repacked
 from unsample import estimators, metrics
 from unsample.adapters import trec
 from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
-from unsample.designs.ranking import Tally
-from unsample.designs.running._checkpoint import Checkpoint, State
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import Interactions, _download, _formats, _registry, load_file
-from unsample.lab.experiment import _papers, load_results
-from unsample.lab.experiment._cells import CellResult, Ranks
-from unsample.lab.experiment._folder import RunFolder
-from unsample.lab.experiment._results import SCHEMA, write_json, write_rows
-from unsample.lab.experiment._spec import Spec
 from unsample.tables import rankfiles, read_targets
-from unsample.tables.frames import _engines
 
 __all__ = ["Target", "all_targets"]
 
