@@ -1,16 +1,21 @@
+"""Bundled ranks, evaluating on data sets, and the verbs that do."""
+
 import json
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import unsample
-from unsample.errors import DatasetError, InputError, RecommenderError
-from unsample.lab import datasets, side_by_side
-from unsample.lab.datasets import Interactions, Split, bundled_ranks, load_ranks, names, synthetic
+from unsample.designs import Adaptive, Fixed
+from unsample.errors import DatasetError, DesignError, InputError, RecommenderError
+from unsample.lab import _evaluate, datasets, evaluate
+from unsample.lab.cli import add_verbs
+from unsample.lab.datasets import Split, bundled_ranks, load_ranks, names, synthetic
 from unsample.lab.recommenders import REGISTRY
 
 FIVE = ("ease", "multivae", "neumf", "itemknn", "als")
-CELLS = [(d, r, p) for d in names() for r in FIVE for p in ("everyday", "paper")]
 
 
 # -- bundled ranks ------------------------------------------------------------------------------
@@ -22,20 +27,21 @@ def test_the_five_recommenders_are_there_on_all_four_data_sets():
     }
 
 
-@pytest.mark.parametrize(("dataset", "recommender", "protocol"), CELLS)
-def test_bundled_ranks_are_ranks(dataset, recommender, protocol):
-    bundled = load_ranks(dataset, recommender, protocol=protocol)
-    assert len(bundled.ranks) == len(bundled.items) == len(bundled)
-    assert (bundled.ranks >= 1).all()
-    assert (bundled.ranks <= bundled.items).all()
-    assert bundled.complete == (dataset in ("ml-1m", "citeulike-a"))
-    assert bool(bundled.note) != bundled.complete
-    made = bundled.provenance["recommenders"][recommender]
-    assert {"hyperparameters", "seconds", "versions"} <= set(made)
-    assert {"split", "seed", "command", "training_pairs"} <= set(bundled.provenance)
-    # The everyday protocol leaves a user's own items out, so ranks can only be better.
-    other = load_ranks(dataset, recommender, protocol="paper")
-    assert (bundled.ranks <= other.ranks).mean() > 0.99
+@pytest.mark.parametrize("recommender", FIVE)
+@pytest.mark.parametrize("dataset", names())
+def test_bundled_ranks_are_ranks(dataset, recommender):
+    unseen = load_ranks(dataset, recommender)
+    every = load_ranks(dataset, recommender, candidates="all")
+    for bundled in (unseen, every):
+        assert len(bundled.ranks) == len(bundled.items) == len(bundled)
+        assert ((bundled.ranks >= 1) & (bundled.ranks <= bundled.items)).all()
+        assert bundled.complete == (dataset in ("ml-1m", "citeulike-a"))
+        assert bool(bundled.note) != bundled.complete
+        made = bundled.provenance["recommenders"][recommender]
+        assert {"hyperparameters", "seconds", "versions"} <= set(made)
+        assert {"split", "seed", "command", "training_pairs"} <= set(bundled.provenance)
+    # Where a user's own items are left out, ranks can only be better.
+    assert (unseen.ranks <= every.ranks).mean() > 0.99
 
 
 def test_bundled_ranks_are_small():
@@ -51,57 +57,83 @@ def test_bundled_ranks_reach_the_floors_of_ml_1m():
         assert result["NDCG@10"].value >= floor, recommender
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_unknown_bundled_ranks_are_refused():
+    for arguments, words in (
         (("ml-2m", "ease"), "did you mean ml-1m"),
         (("ml-1m", "eas"), "did you mean ease"),
         (("ml-1m", "popularity"), "recommender must be one of"),
-    ],
-)
-def test_unknown_bundled_ranks_are_refused(arguments, words):
-    with pytest.raises(DatasetError, match=words):
-        load_ranks(*arguments)
-    with pytest.raises(DatasetError, match="everyday, paper"):
-        load_ranks("ml-1m", "ease", protocol="mine")
+    ):
+        with pytest.raises(DatasetError, match=words):
+            load_ranks(*arguments)
+    with pytest.raises(DatasetError, match="candidates must be one of unseen, all"):
+        load_ranks("ml-1m", "ease", candidates="mine")
 
 
 # -- evaluation ---------------------------------------------------------------------------------
 
 
-def test_bundled_evaluation_shows_the_bias_and_removes_most_of_it():
-    targets = side_by_side.rank_bundled("ml-1m", "ease", sampled=99, rng=3)
-    result = side_by_side.evaluate_ranks(targets, metrics=["Recall@10", "Recall@50"])
+def test_a_simulated_evaluation_shows_the_bias_and_removes_most_of_it():
+    result = evaluate("ml-1m", "ease", bundled=True, metrics=["HR@10", "Recall@50"], resamples=0)
     rows = {(row["metric"], row["method"]): row for row in result.rows()}
     assert rows["Recall@50", "naive"]["relative_error"] > 1
     assert abs(rows["Recall@50", "auto"]["relative_error"]) < 0.1
+    assert result.truth["HR@10"] == pytest.approx((load_ranks("ml-1m", "ease").ranks <= 10).mean())
     assert "off by" in str(result)
-    assert json.loads(result.to_json())["estimates"][0]["exact"] == pytest.approx(
-        (targets.ranks <= 10).mean()
+
+
+@pytest.mark.parametrize("design", ["certified", "exact"])
+def test_exact_designs_need_no_estimate_and_notes_on_the_data_are_warnings(design):
+    result = evaluate("yelp", "als", bundled=True, design=design, metrics="HR@5", resamples=0)
+    ranks = load_ranks("yelp", "als").ranks
+    assert result["HR@5"].value == pytest.approx((ranks <= 5).mean())
+    assert not result.truth
+    assert "42 %" in result.warnings[-1]
+    assert result.scored <= result.items.sum() + 16
+
+
+def test_a_budget_is_kept():
+    budget = 200 * 5551
+    result = evaluate(
+        "citeulike-a",
+        "ease",
+        bundled=True,
+        design=Adaptive(),
+        budget=budget,
+        metrics="NDCG@10",
+        resamples=0,
     )
+    assert 0.8 * budget < result.scored <= budget
+    assert result["NDCG@10"].value == pytest.approx(result.truth["NDCG@10"], rel=0.2)
 
 
 def _fake_split(monkeypatch, validation: bool = False) -> Split:
     pairs = synthetic(300, 200, pairs=6000, rng=0)
     split = datasets.leave_random_out(pairs, rng=0, validation=validation)
-    monkeypatch.setattr(side_by_side, "standard_split", lambda name, **options: split)
+    monkeypatch.setattr(_evaluate, "standard_split", lambda name, **options: split)
     return split
 
 
-@pytest.mark.parametrize("protocol", ["everyday", "paper"])
-@pytest.mark.parametrize("recommender", ["popularity", "ease", "als"])
-def test_training_ranking_and_sampling_fit_together(monkeypatch, protocol, recommender):
+@pytest.mark.parametrize("candidates", ["unseen", "all"])
+@pytest.mark.parametrize("recommender", ["popularity", "ease"])
+def test_training_ranking_and_sampling_fit_together(monkeypatch, candidates, recommender):
     split = _fake_split(monkeypatch)
-    targets = side_by_side.rank_trained("synthetic", recommender, protocol=protocol, sampled=20)
-    assert len(targets.ranks) == len(split.target_user)
-    assert (targets.ranks <= targets.items).all()
-    assert targets.sampled_ranks is not None
-    assert targets.sampled_ranks.max() <= 21
-    # The mean sampled rank is unbiased for the mean relative rank.
-    theta = ((targets.ranks - 1) / (targets.items - 1)).mean()
-    assert ((targets.sampled_ranks - 1) / 20).mean() == pytest.approx(theta, abs=0.05)
-    result = side_by_side.evaluate_ranks(targets, metrics=["AUC"], method=["naive", "mle"])
+    result = evaluate(
+        "synthetic",
+        recommender,
+        candidates=candidates,
+        design=Fixed(20),
+        metrics="AUC",
+        method=["naive", "mle"],
+        resamples=0,
+    )
+    assert len(result.ranks) == len(split.target_user)
+    assert result.ranks.max() <= 21
     assert all(abs(row["error"]) < 0.03 for row in result.rows())
+    exact = evaluate(
+        "synthetic", recommender, candidates=candidates, design="exact", metrics="AUC", resamples=0
+    )
+    assert exact["AUC"].value == pytest.approx(result.truth["AUC"], abs=5e-3)  # ties by chance
+    assert (exact.items < 200).all() == (candidates == "unseen")
 
 
 def test_validation_chooses_the_epochs_and_then_all_pairs_are_learnt(monkeypatch):
@@ -112,93 +144,90 @@ def test_validation_chooses_the_epochs_and_then_all_pairs_are_learnt(monkeypatch
     assert len(curve) == 3
     assert len(model.fitted.weights["curve_loss"]) == np.argmax(curve) + 1
     assert model.fitted.activity.sum() == len(split.train) + len(split.validation_user)
-
-
-def test_splits_give_their_parts_as_interactions():
-    split = datasets.leave_random_out(synthetic(50, 40, pairs=800, rng=0), rng=0, validation=True)
-    assert isinstance(split.validation(), Interactions)
     assert len(split.history()) == len(split.train) + len(split.validation())
-    plain = datasets.leave_random_out(synthetic(50, 40, pairs=800, rng=0), rng=0)
+    plain = _fake_split(monkeypatch)
     assert plain.validation() is None
     assert plain.history() is plain.train
 
 
-def test_bad_names_are_refused():
+def test_bad_arguments_are_refused(tmp_path):
     with pytest.raises(RecommenderError, match="did you mean ease"):
-        side_by_side.rank_trained("ml-1m", "eese")
-    with pytest.raises(InputError, match="protocol"):
-        side_by_side.rank_trained("ml-1m", "ease", protocol="theirs")
+        evaluate("ml-1m", "eese")
+    with pytest.raises(InputError, match="candidates must be one of unseen, all"):
+        evaluate("ml-1m", "ease", candidates="theirs")
+    with pytest.raises(DesignError, match="checkpoint must be left out with bundled ranks"):
+        evaluate("ml-1m", "ease", bundled=True, checkpoint=tmp_path / "state.npz")
 
 
-# -- the command --------------------------------------------------------------------------------
+# -- the verbs ----------------------------------------------------------------------------------
 
 
-def test_evaluate_bundled_from_the_command_line(run):
-    code, out, err = run("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled")
+@pytest.fixture
+def verb():
+    app = typer.Typer()
+    add_verbs(app)
+
+    def call(*words):
+        found = CliRunner().invoke(app, [str(word) for word in words])
+        if found.exception is not None and not isinstance(found.exception, SystemExit):
+            raise found.exception
+        return found.exit_code, found.stdout
+
+    return call
+
+
+EASE = ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled", "--resamples", 0)
+
+
+def test_evaluate_prints_a_table_or_json(verb):
+    code, out = verb(*EASE, "-m", "HR@10")
     assert code == 0
-    assert out.startswith("ease on ml-1m (bundled ranks), everyday protocol\n6,040 targets")
-    assert "naive" in out
-    assert "warning: Recall@10" in err
-    arguments = ("evaluate", "--dataset", "yelp", "--recommender", "als", "--bundled", "--json")
-    code, out, _ = run(*arguments, "-m", "HR@5", "--method", "bv", "--protocol", "paper")
-    data = json.loads(out)
-    assert code == 0
-    assert data["items"] == 25815
-    assert "42 %" in data["note"]
-    assert {"exact", "error", "value", "low", "high"} <= set(data["estimates"][0])
-    code, out, _ = run(
-        "evaluate", "--dataset", "ml-1m", "--recommender", "als", "--bundled", "--design", "exact"
+    assert out.startswith("fixed design: 604,016 scores")
+    code, out = verb(
+        *EASE, "--json", "-m", "HR@5", "--method", "bv", "--candidates", "all", "--rng", 3
     )
+    data = json.loads(out)
+    assert (data["items"], data["candidates"]) == (3706, "all")
+    assert {"exact", "error", "value", "low", "high"} <= set(data["estimates"][0])
+    code, out = verb(*EASE, "--design", "exact")
     assert code == 0
-    assert "exact" in out
     assert "off by" not in out
 
 
-BAD = {
-    "dataset": (["--dataset", "ml-1n", "--recommender", "ease", "--bundled"], "did you mean ml-1m"),
-    "recommender": (["--dataset", "ml-1m", "--recommender", "easy", "--bundled"], "did you mean"),
-    "design": (["--dataset", "ml-1m", "--recommender", "ease", "--design", "wild"], "exact, fixed"),
-    "protocol": (["--dataset", "ml-1m", "--recommender", "ease", "--protocol", "x"], "everyday"),
-    "missing": (["--dataset", "ml-1m"], "--recommender"),
-    "metric": (["--dataset", "ml-1m", "--recommender", "ease", "--bundled", "-m", "X@1"], "metric"),
-    "sampled": (
-        ["--dataset", "ml-1m", "--recommender", "ease", "--bundled", "--sampled", "0"],
-        "sampled must be",
-    ),
-}
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dataset", "ml-1n"], "did you mean ml-1m"),
+        (["--recommender", "easy"], "did you mean"),
+        (["--design", "wild"], "exact, fixed"),
+        (["--candidates", "x"], "unseen, all"),
+        (["-m", "X@1"], "metric"),
+        (["--sampled", "0"], "sampled must be"),
+        (["--design", "exact", "--sampled", "9"], "sampled and replacement must be left out"),
+    ],
+)
+def test_bad_evaluations_are_refused(verb, words, message):
+    with pytest.raises(InputError, match=message):
+        verb(*EASE, *words)
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_evaluations_exit_with_two(run, case):
-    arguments, words = BAD[case]
-    code, out, err = run("evaluate", *arguments)
-    assert (code, out) == (2, "")
-    assert words in err
-    assert "Traceback" not in err
-
-
-def test_data_that_is_not_at_hand_says_how_to_get_it(run, monkeypatch, tmp_path):
+def test_data_that_is_not_at_hand_says_how_to_get_it(verb, monkeypatch, tmp_path):
     monkeypatch.delenv("UNSAMPLE_DATA", raising=False)
     monkeypatch.setenv("UNSAMPLE_CACHE", str(tmp_path))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    code, _, err = run("evaluate", "--dataset", "citeulike-a", "--recommender", "ease")
-    assert code != 0
-    assert "UNSAMPLE_DATA" in err
-    assert "Traceback" not in err
+    with pytest.raises(OSError, match="UNSAMPLE_DATA"):
+        verb("evaluate", "--dataset", "citeulike-a", "--recommender", "ease")
 
 
-def test_datasets_are_listed_and_shown(run, monkeypatch, tmp_path):
+def test_datasets_are_listed_and_shown(verb, monkeypatch, tmp_path):
     monkeypatch.setenv("UNSAMPLE_CACHE", str(tmp_path))
-    code, out, _ = run("datasets", "list")
-    assert code == 0
-    assert "citeulike-a" in out
-    assert "multivae" in out
-    code, out, _ = run("datasets", "list", "--json")
-    assert {row["name"] for row in json.loads(out)} == set(names())
-    code, out, _ = run("datasets", "info", "ml-1m")
-    assert "licence" in out
-    code, out, _ = run("datasets", "info", "ml-1m", "--json")
-    assert json.loads(out)["users"] == 6040
-    code, _, err = run("datasets", "info", "movielens")
-    assert code == 2
-    assert "must be one of" in err
+    listed = verb("datasets", "list")[1]
+    assert "citeulike-a" in listed
+    assert "multivae" in listed
+    assert {row["name"] for row in json.loads(verb("datasets", "list", "--json")[1])} == set(
+        names()
+    )
+    assert "licence" in verb("datasets", "info", "ml-1m")[1]
+    assert json.loads(verb("datasets", "info", "ml-1m", "--json")[1])["users"] == 6040
+    with pytest.raises(DatasetError, match="must be one of"):
+        verb("datasets", "info", "movielens")

@@ -16,8 +16,7 @@ from unsample.errors import (
     UnresolvedWarning,
 )
 from unsample.lab.datasets import load_ranks
-from unsample.lab.experiment import (
-    CLAIMS,
+from unsample.lab.paper import (
     ESTIMATORS,
     RECOMMENDERS,
     SCHEMA,
@@ -26,20 +25,21 @@ from unsample.lab.experiment import (
     _folder,
     _run,
     claim_rows,
+    claims,
     deviations,
     exhibits,
     load_results,
     run,
 )
-from unsample.lab.experiment._cells import Ranks, compute_cell, count_repeats
-from unsample.lab.experiment._results import write_rows
+from unsample.lab.paper._cells import Ranks, compute_cell, count_repeats
+from unsample.lab.paper._tables import write_rows
 from unsample.metrics import parse_all
 
 DATASETS = ("ml-1m", "citeulike-a", "pinterest-20", "yelp")
 TABLES = tuple(SCHEMA)
 SMALL = Spec(
     datasets=("ml-1m",),
-    protocols=("paper",),
+    candidates=("all",),
     recommenders=("ease", "als"),
     estimators=(("BV 0.1", "bv"), ("MLE", "mle")),
     repeats=4,
@@ -70,9 +70,6 @@ def test_every_printed_cell_is_there():
     assert len(_rows("winners")) == 252
     assert {row["dataset"] for _, row in _rows("statistics")} == set(DATASETS)
     assert {dataset for dataset, _ in _rows("accuracy")} == set(DATASETS)
-
-
-def test_printed_cells_are_complete_and_not_doubled():
     keys = [(d, r["recommender"], r["metric"], r["estimator"]) for d, r in _rows("accuracy")]
     assert len(set(keys)) == 330
     assert {key[1] for key in keys} == set(RECOMMENDERS.values())
@@ -124,10 +121,10 @@ def test_names_are_taken_in_any_case():
         ({"datasets": ["ml-1n"]}, DatasetError, "did you mean ml-1m"),
         ({"recommenders": ["eese"]}, RecommenderError, "did you mean ease"),
         ({"estimators": ["WMLF"]}, MethodError, "did you mean WMLE"),
-        ({"protocols": ["papers"]}, InputError, "did you mean paper"),
+        ({"candidates": ["unsen"]}, InputError, "did you mean unseen"),
         ({"repeats": 1}, InputError, "repeats must be an integer of at least 2"),
         ({"sampled": 0}, InputError, "sampled must be"),
-        ({"seed": -1}, InputError, "seed must be"),
+        ({"rng": -1}, InputError, "rng must be"),
     ],
 )
 def test_unknown_names_are_refused_with_a_suggestion(arguments, error, said):
@@ -137,7 +134,7 @@ def test_unknown_names_are_refused_with_a_suggestion(arguments, error, said):
 
 def test_the_digest_tells_specs_apart():
     assert Spec().digest == Spec.choose().digest
-    assert len({Spec(seed=s, repeats=r).digest for s in (0, 1) for r in (10, 20)}) == 4
+    assert len({Spec(rng=s, repeats=r).digest for s in (0, 1) for r in (10, 20)}) == 4
 
 
 def test_cells_of_figures_are_those_of_tables_where_they_can_be():
@@ -145,7 +142,7 @@ def test_cells_of_figures_are_those_of_tables_where_they_can_be():
     assert len(spec.tables()) == 40
     assert len(spec.cells()) == len(set(spec.cells()))
     assert spec.cells()[:40] == spec.tables()
-    figure = Cell("citeulike-a", "paper", "neumf", 499)
+    figure = Cell("citeulike-a", "all", "neumf", 499)
     assert set(spec.labels_of(figure)) == {"BV 0.1", "MLE", "WMLE", "MES"}
 
 
@@ -153,8 +150,8 @@ def test_cells_of_figures_are_those_of_tables_where_they_can_be():
 
 
 def test_seeds_differ_by_cell_and_by_nothing_else():
-    one, other = Cell("ml-1m", "paper", "ease", 99), Cell("ml-1m", "paper", "als", 99)
-    drawn = [cell.seed_sequence(3).generate_state(4).tolist() for cell in (one, one, other)]
+    ease, als = Cell("ml-1m", "all", "ease", 99), Cell("ml-1m", "all", "als", 99)
+    drawn = [cell.seed_sequence(3).generate_state(4).tolist() for cell in (ease, ease, als)]
     assert drawn[0] == drawn[1] != drawn[2]
 
 
@@ -176,10 +173,10 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
     from unsample import estimate
     from unsample.law import draw_sampled_ranks
 
-    cell = Cell("ml-1m", "everyday", "als", 99)
-    bundled = load_ranks("ml-1m", "als", protocol="everyday")
+    cell = Cell("ml-1m", "unseen", "als", 99)
+    bundled = load_ranks("ml-1m", "als", candidates="unseen")
     ranks = Ranks(bundled.ranks, bundled.items)
-    spec = Spec(repeats=3, estimators=(("MLE", "mle"), ("MN", "mn_mle")))
+    spec = Spec(repeats=3, estimators=(("MLE", "mle"), ("WMLE", "wmle")))
     result = compute_cell(spec, cell, ranks)
     drawn = draw_sampled_ranks(
         ranks.ranks, items=ranks.items, sampled=99, rng=cell.seed_sequence(0), size=(3,)
@@ -190,7 +187,7 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
             items=ranks.items,
             sampled=99,
             metrics=spec.columns,
-            method=("mle", "mn_mle"),
+            method=("mle", "wmle"),
             resamples=0,
         )
     for label, method in spec.estimators:
@@ -200,8 +197,8 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
 
 
 def test_exact_values_are_plain_means():
-    bundled = load_ranks("ml-1m", "ease", protocol="paper")
-    cell = Cell("ml-1m", "paper", "ease", 99)
+    bundled = load_ranks("ml-1m", "ease", candidates="all")
+    cell = Cell("ml-1m", "all", "ease", 99)
     result = compute_cell(SMALL, cell, Ranks(bundled.ranks, bundled.items))
     expected = [m.weights(bundled.ranks, 3706).mean() for m in parse_all(SMALL.columns)]
     assert np.allclose(result.exact, expected)
@@ -216,7 +213,7 @@ def test_a_run_leaves_tables_that_load(finished):
     assert len(result.winners) == 12 * 2
     assert {row["sampled"] for row in result.sweep} == {49, 99, 199, 499, 999}
     assert [row["source"] for row in result.statistics] == ["paper", "here"]
-    assert result.settings["seed"] == 0
+    assert result.settings["rng"] == 0
     assert {"id", "text"} == set(result.settings["deviations"][0])
     again = load_results(folder)
     for table in TABLES:
@@ -342,12 +339,12 @@ def test_a_full_disk_keeps_what_is_finished(finished, tmp_path, monkeypatch):
 def test_another_run_is_refused_unless_forced(finished, tmp_path):
     folder = tmp_path / "other"
     shutil.copytree(finished[0], folder)
-    other = Spec(**{**SMALL.__dict__, "seed": 1, "recommenders": ("als",)})
+    other = Spec(**{**SMALL.__dict__, "rng": 1, "recommenders": ("als",)})
     with pytest.raises(FileError, match=r"other settings.*--force"):
         run(other, folder)
     with pytest.raises(FileError, match="other settings"):
         run(other, folder, resume=True)
-    assert run(other, folder, force=True).settings["seed"] == 1
+    assert run(other, folder, force=True).settings["rng"] == 1
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
@@ -409,9 +406,9 @@ def test_progress_reaches_its_end(tmp_path):
 def test_retraining_keeps_its_ranks(tmp_path, monkeypatch):
     calls = []
 
-    def trained(dataset, recommender, *, protocol, sampled, progress):
+    def trained(dataset, recommender, *, candidates, progress):
         calls.append(recommender)
-        bundled = load_ranks(dataset, recommender, protocol=protocol)
+        bundled = load_ranks(dataset, recommender, candidates=candidates)
         return Ranks(bundled.ranks[::-1], bundled.items)
 
     monkeypatch.setattr(_run, "rank_trained", trained)
@@ -431,7 +428,7 @@ def test_retraining_keeps_its_ranks(tmp_path, monkeypatch):
 def _row(estimator, bias, std, recommender="EASE", dataset="ml-1m"):
     return {
         "dataset": dataset,
-        "protocol": "paper",
+        "candidates": "all",
         "recommender": recommender,
         "metric": "Recall",
         "estimator": estimator,
@@ -470,14 +467,14 @@ def test_claims_tell_bias_from_rmse():
 
 def test_claims_without_their_data_are_left_open():
     verdicts = _verdicts([_row("MLE", 0.1, 0.1)])
-    assert set(verdicts) == {claim.id for claim in CLAIMS}
+    assert set(verdicts) == {claim.id for claim in claims()}
     assert all(row["holds_by_bias"] is None and row["detail"] for row in verdicts.values())
 
 
 @pytest.mark.slow
 def test_spreads_on_ml_1m_are_the_printed_ones(tmp_path):
     chosen = Spec(
-        datasets=("ml-1m",), protocols=("paper",), estimators=tuple(ESTIMATORS.items())[:5]
+        datasets=("ml-1m",), candidates=("all",), estimators=tuple(ESTIMATORS.items())[:5]
     )
     result = run(chosen, tmp_path / "run")
     verdicts = {row["id"]: row for row in result.claims}
@@ -495,7 +492,7 @@ def command():
     import typer
     from typer.testing import CliRunner
 
-    from unsample.lab.cli._reproduce import reproduce_command
+    from unsample.lab.cli import reproduce_command
 
     app = typer.Typer()
     app.command()(reproduce_command)
@@ -503,7 +500,7 @@ def command():
 
 
 ARGUMENTS = (
-    *("--dataset", "ml-1m", "--protocol", "paper", "--recommender", "EASE"),
+    *("--dataset", "ml-1m", "--candidates", "all", "--recommender", "EASE"),
     *("--recommender", "ALS", "--estimator", "BV 0.1", "--estimator", "mle", "--repeats", 4),
 )
 
