@@ -172,6 +172,8 @@ BAD_CALLS = {
     "shape": ([*DESIGN, "--shape", "round"], "shape must be"),
     "by": ([*DESIGN, "--by", "rnk"], "did you mean rank"),
     "column": ([*DESIGN, "--column", "=x"], "column must be given as NAME=VALUE"),
+    "rows": ([*DESIGN, "--rows", "rank"], "did you mean ranks"),
+    "ties": ([*DESIGN, "--ties", "rand"], "did you mean random"),
     "resamples": ([*DESIGN, "--resamples", "-1"], "resamples must be"),
     "rng": ([*DESIGN, "--rng", "-1"], "rng must be"),
     "popularity": ([*DESIGN, "--sampler", "popularity"], "only uniform sampling"),
