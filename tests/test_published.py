@@ -333,7 +333,7 @@ def test_the_command_prints_a_table_and_json(run):
     [
         (["HR@5=0.71", "HR@10=0.69"], "HR@5 = 0.71 and HR@10 = 0.69 contradict each other"),
         (["HR@5"], "METRIC=VALUE"),
-        (["HR@5=0.5", "HR@5=0.6"], "HR@5 twice"),
+        (["HR@5=0.5", "HR@5=0.6"], "'HR@5' twice"),
     ],
 )
 def test_the_command_refuses_in_one_line(run, numbers, message):
