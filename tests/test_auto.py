@@ -106,7 +106,7 @@ def test_beliefs_are_those_that_the_docstring_gives():
 
 def test_kept_items_make_the_top_smaller():
     """Where seen items fill the top, less is expected there from the same sampled ranks."""
-    bundled = load_ranks("citeulike-a", "multivae", protocol="paper")
+    bundled = load_ranks("citeulike-a", "multivae", candidates="all")
     kept, excluded = (
         AUTO.evaluate(_observed(bundled.ranks, bundled.items, 99, candidates=candidates), METRICS)
         for candidates in ("all", "unseen")
@@ -162,7 +162,7 @@ def test_batches_of_unlike_histograms_are_fitted_each_on_its_own():
 
 
 def test_many_samples_leave_little_to_assume():
-    """With n = 1000 of 2000 items both beliefs, and both protocols, say the same."""
+    """With n = 1000 of 2000 items both beliefs, and both kinds of candidates, say the same."""
     rng = np.random.default_rng(1)
     ranks = np.ceil(2000 * rng.beta(0.5, 2.0, size=5000)).astype(int).clip(1)
     truth = (ranks <= 50).mean()

@@ -96,10 +96,10 @@ def test_every_step_brings_histogram_and_model_closer():
     assert (np.diff(values) <= 1e-9).all()
 
 
-@pytest.mark.parametrize("protocol", ["everyday", "paper"])
+@pytest.mark.parametrize("candidates", ["unseen", "all"])
 @pytest.mark.parametrize(("dataset", "recommender"), [("ml-1m", "ease"), ("citeulike-a", "neumf")])
-def test_four_numbers_tell_nearly_what_all_ranks_tell(dataset, recommender, protocol):
-    bundled = unsample.lab.datasets.load_ranks(dataset, recommender, protocol=protocol)
+def test_four_numbers_tell_nearly_what_all_ranks_tell(dataset, recommender, candidates):
+    bundled = unsample.lab.datasets.load_ranks(dataset, recommender, candidates=candidates)
     items = round(float(bundled.items.mean()))
     ranks = draw_sampled_ranks(bundled.ranks, items=bundled.items, sampled=99, rng=4)
     smallest = -(-items // 99)
@@ -348,13 +348,12 @@ def test_the_command_refuses_in_one_line(run, numbers, message):
 # -- promises -------------------------------------------------------------------------------------
 
 
-def _coverage(items_factor: float, simulations: int, protocol: str) -> float:
+def _coverage(items_factor: float, simulations: int, candidates: str) -> float:
     """Return the least coverage over metrics of 95 % intervals from four printed numbers."""
-    candidates = {"everyday": "unseen", "paper": "all"}[protocol]
     names = [f"{family}@{k}" for family in ("Recall", "NDCG", "AP") for k in (5, 10, 50, 100)]
     worst = 1.0
     for dataset, recommender in (("ml-1m", "ease"), ("ml-1m", "neumf"), ("citeulike-a", "als")):
-        bundled = unsample.lab.datasets.load_ranks(dataset, recommender, protocol=protocol)
+        bundled = unsample.lab.datasets.load_ranks(dataset, recommender, candidates=candidates)
         users, items = len(bundled), float(bundled.items.mean())
         truth = unsample.exact(bundled.ranks, items=bundled.items, metrics=names, resamples=0)
         rng = np.random.default_rng(21)
@@ -379,22 +378,22 @@ def _coverage(items_factor: float, simulations: int, protocol: str) -> float:
     return worst
 
 
-def _findings(items_factor: float, size: int, protocol: str) -> list[Finding]:
+def _findings(items_factor: float, size: int, candidates: str) -> list[Finding]:
     promise = "intervals from printed numbers cover the exact metrics"
-    least = _coverage(items_factor, size, protocol)
-    return [Finding(promise, protocol, "least coverage", least, 0.93, True, size)]
+    least = _coverage(items_factor, size, candidates)
+    return [Finding(promise, candidates, "least coverage", least, 0.93, True, size)]
 
 
 @pytest.mark.validity
-@pytest.mark.parametrize("protocol", ["everyday", "paper"])
-def test_intervals_from_printed_numbers_cover_the_exact_metrics(protocol, ledger):
-    keep(ledger(_findings(1.0, simulations(40), protocol)))
+@pytest.mark.parametrize("candidates", ["unseen", "all"])
+def test_intervals_from_printed_numbers_cover_the_exact_metrics(candidates, ledger):
+    keep(ledger(_findings(1.0, simulations(40), candidates)))
 
 
 @pytest.mark.validity
 @pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
 def test_a_wrong_catalogue_does_not_cover(ledger):
-    findings = ledger(_findings(4.0, 10, "everyday"), planted="N four times too large, published")
+    findings = ledger(_findings(4.0, 10, "unseen"), planted="N four times too large, published")
     with pytest.raises(BrokenPromiseError):
         keep(findings)
     assert findings[0].value < 0.5

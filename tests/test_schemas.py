@@ -50,7 +50,7 @@ CALLS = {
     "reproduce": [
         (
             *("reproduce", "--dataset", "ml-1m", "--recommender", "ease", "--recommender", "als"),
-            *("--protocol", "paper", "--estimator", "MLE", "--repeats", "2", "--workers", "1"),
+            *("--candidates", "all", "--estimator", "MLE", "--repeats", "2", "--workers", "1"),
         )
     ],
     "datasets-list": [("datasets", "list")],
