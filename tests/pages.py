@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import unsample
 from unsample.errors import UnsampleWarning
-from unsample.lab.side_by_side import RankedTargets, evaluate_ranks
 from unsample.pages import as_html
 
 ITEMS, SAMPLED = 400, 30
@@ -60,20 +60,10 @@ def _evaluated() -> Any:
     )
 
 
-def _evaluation() -> Any:
-    targets = RankedTargets(
-        dataset=EVIL,
-        recommender="made up",
-        protocol="everyday",
-        ranks=full_ranks(),
-        items=np.full(1500, ITEMS),
-        sampled_ranks=sampled_ranks(),
-        sampled=SAMPLED,
-        replacement=True,
-        source="bundled",
-        note="a note",
-    )
-    return evaluate_ranks(targets, metrics=METRICS, resamples=20)
+def _beside_truth() -> unsample.Estimates:
+    truth = unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS, resamples=0)
+    result = _estimate(method=["naive", "auto"])
+    return replace(result, truth={name: held.value for name, held in truth.items()})
 
 
 _MAKERS: dict[str, Callable[[], Any]] = {
@@ -83,8 +73,8 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "groups": lambda: {EVIL: _estimate(method="mle"), "b": _estimate(1.0, method="mle")},
     "compare": _comparison,
     "published": _published,
-    "evaluated": _evaluated,
-    "evaluation": _evaluation,
+    "evaluate": _evaluated,
+    "truth": _beside_truth,
     "plan": lambda: unsample.plan(items=ITEMS, users=500, repeats=4),
 }
 KINDS = tuple(_MAKERS)

@@ -161,8 +161,8 @@ def test_tables_for_papers(ranks, run, form):
 
 
 BAD_CALLS = {
-    "no items": (["--sampled", "9"], "--items"),
-    "no sampled": (["--items", "100"], "--sampled"),
+    "no items": (["--sampled", "9"], "items must be given"),
+    "no sampled": (["--items", "100"], "sampled must be given"),
     "items 1": (["--items", "1", "--sampled", "9"], "items must be"),
     "sampled 0": (["--items", "100", "--sampled", "0"], "sampled must be"),
     "n > N": (["--items", "20", "--sampled", "30", "--without-replacement"], "at most items - 1"),

@@ -35,6 +35,7 @@ from unsample.estimators import REGISTRY, Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law
 from unsample.metrics import parse_all
+from unsample.pages import as_html
 
 METRICS = parse_all(["Recall@1", "NDCG@10", "Recall@500", "AUC"])
 BILLION = 10**9
@@ -204,7 +205,7 @@ def test_linear_methods_are_clipped_into_the_range_and_say_so(method):
     assert "clipped" in str(result) or "OUTSIDE" in str(result)
     assert any("was clipped" in text for text in result.warnings)
     if method == "cls":
-        assert "value clipped" in result.to_html()
+        assert "value clipped" in as_html(result)
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")

@@ -14,6 +14,7 @@ SCHEMAS = {
     for path in (Path(__file__).parent.parent / "docs" / "schemas").glob("*.json")
 }
 SMALL = ("--items", "400", "--sampled", "30", "-m", "Recall@50")
+BUNDLED = ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled")
 #: Schema -> the calls whose output it describes; files stand in the folder of the test.
 CALLS = {
     "estimate": [
@@ -27,24 +28,8 @@ CALLS = {
     ],
     "compare": [("compare", "a=a.csv", "b=b.csv", *SMALL)],
     "evaluate": [
-        ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled", "-m", "HR@50"),
-        (
-            "evaluate",
-            "--dataset",
-            "ml-1m",
-            "--recommender",
-            "als",
-            "--bundled",
-            "--design",
-            "exact",
-        ),
-    ],
-    "evaluate-design": [
-        (
-            *("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled"),
-            *("--design", design, "--resamples", "0", "-m", "Recall@10"),
-        )
-        for design in ("adaptive", "certified")
+        (*BUNDLED, "--design", design, "--resamples", "0", "-m", "Recall@10")
+        for design in ("fixed", "adaptive", "certified", "exact")
     ],
     "plan": [("plan", "--items", "500", "--users", "1000", "--repeats", "5")],
     "reproduce": [

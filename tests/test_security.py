@@ -574,18 +574,6 @@ def test_groups_titles_and_notebooks_are_escaped():
     assert Shape(result._repr_html_()).found
 
 
-def test_latex_sets_names_as_they_are():
-    from unsample.pages._render import latex_row
-
-    row = latex_row(["[1em]", "*", r"\input{/etc/passwd}", "a & b % c # $x$ ^ ~ _ {"])
-    assert row.startswith("{[}1em{]} & {*} & ")
-    plain = row.removesuffix(r" \\").replace(" & ", "")
-    for special in (r"textbackslash\{\}", "textasciicircum", "textasciitilde"):
-        plain = plain.replace("\\" + special, "")
-    assert r"\input" not in row
-    assert not re.search(r"(?<!\\)[%#$]", row)
-
-
 def test_reports_hold_no_paths_names_or_secrets(tmp_path, run, monkeypatch):
     monkeypatch.setenv("UNSAMPLE_TEST_TOKEN", "hunter2-secret")
     folder = tmp_path / "private-folder"

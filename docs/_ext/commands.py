@@ -51,7 +51,11 @@ def table(command: Any) -> str:
     """Return arguments and options as a table."""
     rows = ["| | |", "| --- | --- |"]
     for one in command.params:
-        names = ", ".join(f"`{text}`" for text in one.opts) if _is_option(one) else ""
+        names = (
+            ", ".join(f"`{text}`" for text in (*one.opts, *one.secondary_opts))
+            if _is_option(one)
+            else ""
+        )
         takes = f"`{one.metavar}`" if one.metavar else ""
         required = "Required." if one.required and _is_option(one) else ""
         label = " ".join(filter(None, [names, takes]))

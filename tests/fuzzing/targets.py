@@ -19,16 +19,15 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
-from unsample.cli._columns import parse_columns
 from unsample.designs.ranking import Tally
 from unsample.designs.running._checkpoint import Checkpoint, State
+from unsample.tables.frames import _engines
 
 from tests.fuzzing.mutation import Mutator, repacked
 from unsample import estimators, metrics
 from unsample.adapters import trec
 from unsample.answers._printed import read_numbers
-from unsample.cli._compare import _models
-from unsample.cli._published import _split
+from unsample.cli.options import named
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import Interactions, _files, _formats, _registry, load_file
@@ -36,8 +35,7 @@ from unsample.lab.paper import SCHEMA, Spec, _exhibits, load_results
 from unsample.lab.paper._cells import CellResult, Ranks
 from unsample.lab.paper._folder import RunFolder
 from unsample.lab.paper._tables import write_json, write_rows
-from unsample.tables import rankfiles
-from unsample.tables.frames import _engines, counts_query
+from unsample.tables import rankfiles, read_targets
 
 __all__ = ["Target", "all_targets"]
 
@@ -293,15 +291,8 @@ def _names(desk: _Desk) -> Iterable[Target]:
         (b"ranks.txt", b"=", b"\n", b"=-", b"*", b"["),
     )
     roles = [b"rank=position", b"item", b"rank=r\nitems=n", b"user = who"]
-    parse = lambda data: parse_columns(_arguments(data))  # noqa: E731 - as the others
+    parse = lambda data: named(_arguments(data), "column", "rank=r")  # noqa: E731 - as the others
     yield Target("column-argument", parse, roles, _ROLES, cheap=True)
-    yield Target(
-        "sql-names",
-        _query,
-        [b"scores\nmodel\nitem=sku", b"a.b\n\nuser=query\nscore=s"],
-        (*_ROLES, b'"', b"`", b"--", b";"),
-        cheap=True,
-    )
     yield Target(
         "experiment-spec",
         _spec,
@@ -325,7 +316,8 @@ def _models_reader(folder: Path) -> Callable[[bytes], object]:
         before, sys.stdin = sys.stdin, SimpleNamespace(buffer=io.BytesIO(_CSV[0]))  # type: ignore[assignment]
         try:
             with contextlib.chdir(folder):
-                return _models(arguments, None, _ITEMS, _SAMPLED, True)
+                files = named(arguments, "each model", "a=ranks.txt").values()
+                return [read_targets(path, items=_ITEMS, sampled=_SAMPLED) for path in files]
         finally:
             sys.stdin = before
 
@@ -344,16 +336,9 @@ def _round_trip(value: object, parse: Callable[[str], object]) -> None:
 
 def _published(data: bytes) -> None:
     for percent in (False, True):
-        numbers = _split(_arguments(data))
+        numbers = named(_arguments(data), "a number", "HR@10=0.69")
         read = read_numbers(numbers, sampled=99, users=6040, decimals=None, percent=percent)
         str(read)
-
-
-def _query(data: bytes) -> None:
-    table, by, *columns = [*_text(data).split("\n"), "", ""]
-    named = parse_columns([text for text in columns if text])
-    for dialect in ("ansi", "duckdb", "spark"):
-        counts_query(table, by=by or None, columns=named, dialect=dialect)
 
 
 def _spec(data: bytes) -> None:

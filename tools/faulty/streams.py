@@ -94,7 +94,7 @@ def streams(world: World) -> Iterator[Trial]:
     yield _judged("estimate - with standard input closed", outcome, 2, ["standard input"])
     outcome = _shell(world, '"$@" >/dev/full', _PLAN)
     yield _judged("plan > /dev/full", outcome, 1, ["standard output", "No space left"])
-    outcome = _shell(world, '"$@" 2>/dev/full', [*_PLAN, "--k", "0"])
+    outcome = _shell(world, '"$@" 2>/dev/full', [*_PLAN, "-m", "NDCG@0"])
     yield Trial("an error with 2> /dev/full", () if outcome.code == 2 else (str(outcome),))
     outcome = _shell(world, '"$@" 2>/dev/full', [*estimate[:1], ranks, *estimate[2:]])
     whole = outcome.code == 0 and "Recall@10" in outcome.out

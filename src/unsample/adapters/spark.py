@@ -1,6 +1,7 @@
 """Evaluation on Spark: targets go to the workers, counts come back.
 
-Tables of ranks or scores that Spark holds need nothing of this: `RankCounts.from_frame` reads them.
+Tables of ranks or scores that Spark holds need nothing of this: `unsample.tables.read_counts`
+reads them.
 Here the scores are made on the cluster. The model is broadcast once; each partition scores its own
 targets and returns one small batch of counts.
 
@@ -11,7 +12,11 @@ targets and returns one small batch of counts.
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +26,12 @@ from unsample import errors
 from unsample._checks import Seed, check_integer, import_extra
 from unsample.adapters._comparers import Comparer, FullComparer, SampledComparer
 from unsample.designs.ranking import Score, ScoreAll
-from unsample.errors import InputError, UnsampleError
+from unsample.errors import InputError, MissingExtraError, UnsampleError
 from unsample.evidence import Comparisons, RankCounts
-from unsample.tables.frames import spark_session
 
 if TYPE_CHECKING:
     import scipy.sparse
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["exact_counts", "sampled_counts", "spark_session"]
 
@@ -40,6 +44,15 @@ _FIELDS = {
     "weight": "double",
     "weight_squared": "double",
 }
+#: Any of these says that somebody has configured Spark, and nothing is to be assumed.
+_SPARK_CONFIGURATION = (
+    "MASTER",
+    "PYSPARK_GATEWAY_PORT",
+    "PYSPARK_SUBMIT_ARGS",
+    "SPARK_CONF_DIR",
+    "SPARK_HOME",
+    "SPARK_REMOTE",
+)
 #: Targets scored at a time in a worker.
 _BATCH = 4096
 
@@ -181,3 +194,38 @@ def _own_error(text: str) -> Exception:
         if not module and isinstance(kind, type) and issubclass(kind, UnsampleError):
             return kind(message)
     return UnsampleError(f"a worker failed:\n{text.strip()}")
+
+
+def spark_session() -> SparkSession:
+    """Return the active Spark session, or start one.
+
+    The master and everything else come from Spark's usual configuration (``spark-submit``,
+    ``PYSPARK_SUBMIT_ARGS``, ``SPARK_CONF_DIR``, ``SPARK_REMOTE``); without any, Spark runs in
+    local mode on all processors.
+    """
+    sql = import_extra("pyspark.sql", extra="spark", purpose="Spark")
+    active: SparkSession | None = sql.SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if "SPARK_REMOTE" not in os.environ:
+        _require_java()
+    # Workers must run this interpreter: another one on the path may lack numpy, or differ.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = sql.SparkSession.builder.appName("unsample")
+    if not any(name in os.environ for name in _SPARK_CONFIGURATION):
+        # A local session talks to itself only, whatever the machine's name resolves to.
+        builder = builder.master("local[*]")
+        for name in ("spark.driver.bindAddress", "spark.driver.host"):
+            builder = builder.config(name, "127.0.0.1")
+        builder = builder.config("spark.ui.enabled", "false")
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if not (shutil.which("java") or (home and (Path(home) / "bin" / "java").exists())):
+        raise MissingExtraError(
+            "Spark needs Java 17 or newer, and no java command is on the path; install "
+            "a Java runtime and set JAVA_HOME (Debian: apt install openjdk-17-jre-headless)"
+        )

@@ -21,10 +21,11 @@ from unsample import __version__
 from unsample.cli.console import progress_bar, say
 from unsample.cli.options import AsJson
 from unsample.pages import Sheet, Table, as_text
-from unsample.tables import ENGINES
 
 #: Why a finding needs no attention, might, or does.
 OK, ABSENT, BROKEN = "ok", "absent", "BROKEN"
+#: What reads large files and frames.
+_ENGINES = ("duckdb", "polars", "spark")
 #: Extras for those who work on the package itself.
 _DEVELOPMENT = {"bench", "dev", "docs"}
 _REQUIREMENT = re.compile(
@@ -85,7 +86,7 @@ def examine(*, quick: bool = False) -> Iterator[Finding]:
     yield _self_check()
     for line in _requirements():
         yield from _library(line, quick=quick)
-    for name in ENGINES:
+    for name in _ENGINES:
         yield _engine(name)
     yield _gpu(quick=quick)
 
@@ -175,7 +176,7 @@ def _module_of(distribution: str) -> str:
     return min(public, key=lambda name: _normal(name) != wanted, default=wanted.replace("-", "_"))
 
 
-def _in_a_line(problem: BaseException) -> str:
+def _in_a_line(problem: Exception) -> str:
     return " ".join(f"{type(problem).__name__}: {problem}".split())[:120]
 
 

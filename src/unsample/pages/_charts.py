@@ -23,6 +23,9 @@ _STYLES = (4, 6, 5, 2, 3, 1, 0)
 _LEAST_ERROR = 1e-4
 
 
+Role: TypeAlias = Literal["interval", "bounds"]
+
+
 @dataclass(frozen=True, eq=False)
 class Series:
     """A curve with a value at each place of its view, NaN for none; ``marked`` draws points."""
@@ -37,7 +40,7 @@ class Series:
 class Band:
     """A range around a curve, or around all of them where ``style`` is None."""
 
-    role: Literal["interval", "bounds"]
+    role: Role
     name: str
     low: FloatArray
     high: FloatArray
@@ -110,8 +113,8 @@ class IntervalRow:
     truth: float = math.nan
     #: What the row means, for the reader who points at it.
     note: str = ""
-    #: Which the page marks by colour and by shape.
-    health: Literal["sure", "unsure"] = "sure"
+    #: ``"sure"`` or ``"unsure"``, which the page marks by colour and by shape.
+    health: str = "sure"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from unsample._checks import FloatArray, IntArray, check_level
 from unsample.answers import DEFAULT_LEVEL, Estimates
 from unsample.confidence import Certainty, blind_rank
 from unsample.metrics import Metric, MetricFamily, Recall
-from unsample.pages._charts import Band, Guide, LineChart, LineView, Series, style
+from unsample.pages._charts import Band, Guide, LineChart, LineView, Role, Series, style
 
 #: With more results than this, intervals on top of each other hide more than they show.
 _FEW = 3
@@ -30,9 +32,8 @@ class Curve:
     """A number for each K or range of ranks: by each method, and what the data allow."""
 
     values: Mapping[str, FloatArray]
-    #: Rows (low, high); None where there is nothing to say.
-    interval: FloatArray | None
-    bounds: FloatArray | None
+    #: Rows (low, high) of ``"bounds"`` and ``"interval"``, as far as there are any.
+    limits: Mapping[Role, FloatArray]
 
 
 def ladder(largest: int, *, also: Iterable[int] = (), points: int = _POINTS) -> IntArray:
@@ -49,13 +50,16 @@ class AtManyK:
     ks: IntArray
     level: float
     certainty: Certainty | None
+    bounds: bool
 
     @classmethod
-    def of(cls, result: Estimates, ks: IntArray, level: float = DEFAULT_LEVEL) -> AtManyK:
+    def of(
+        cls, result: Estimates, ks: IntArray, level: float = DEFAULT_LEVEL, *, bounds: bool = True
+    ) -> AtManyK:
         """Prepare the result for metrics at these K."""
-        return cls(result, ks, check_level(level), result.certainty_at(ks.tolist()))
+        return cls(result, ks, check_level(level), result.certainty_at(ks.tolist()), bounds)
 
-    def curve(self, family: MetricFamily, *, bounds: bool = True) -> Curve:
+    def curve(self, family: MetricFamily) -> Curve:
         """Return the metric@K at each K."""
         metrics = [family @ int(k) for k in self.ks]
         values, squares = (
@@ -65,9 +69,9 @@ class AtManyK:
             }
             for asked in (metrics, [_squared(metric) for metric in metrics])
         )
-        return Curve(values, *self._limits(metrics, values, squares, bounds))
+        return Curve(values, self._limits(metrics, values, squares))
 
-    def mean_probability(self, *, bounds: bool = True) -> Curve:
+    def mean_probability(self) -> Curve:
         """Return the mean of P(R) over the ranks up to the first K, and from each K to the next.
 
         P(R) of a single rank is more than a sample can tell; the share of targets in a range of
@@ -76,11 +80,11 @@ class AtManyK:
         ends = np.concatenate([[0], self.ks])
         shares = {name: np.diff(held.cdf(ends)) for name, held in self.result.distributions.items()}
         ranges = [_share(low + 1, high) for low, high in pairwise(ends.tolist())]
-        limits = self._limits(ranges, shares, shares, bounds)
+        limits = self._limits(ranges, shares, shares)
         widths = np.diff(ends)
         return Curve(
             {name: held / widths for name, held in shares.items()},
-            *(None if held is None else held / widths[:, None] for held in limits),
+            {role: held / widths[:, None] for role, held in limits.items()},
         )
 
     def _limits(
@@ -88,32 +92,25 @@ class AtManyK:
         metrics: list[Metric],
         means: Mapping[str, FloatArray],
         squares: Mapping[str, FloatArray],
-        bounds: bool,
-    ) -> tuple[FloatArray | None, FloatArray | None]:
-        """Return intervals and bounds, where there are any, from the data or from chance alone."""
+    ) -> dict[Role, FloatArray]:
+        """Return what the data allow; of full ranks, how far chance may move a mean over them."""
         if self.certainty is None:
-            return self._chance_alone(means, squares), None
+            targets = self.result.counts.effective
+            if len(means) != 1 or targets < 2:
+                return {}
+            ((name, mean),) = means.items()
+            spread = np.sqrt(np.maximum(squares[name] - mean**2, 0.0) / targets)
+            reach = NormalDist().inv_cdf((1.0 + self.level) / 2.0) * spread
+            return {"interval": np.stack([np.maximum(mean - reach, 0.0), mean + reach], axis=1)}
         if self.certainty.shape_in_use() is None:
-            # No P(R) fits the data, so neither says anything.
-            return None, None
-        interval = np.array([self.certainty.interval(metric, self.level) for metric in metrics])
-        if not bounds:
-            return interval, None
-        return interval, np.array([self.certainty.bounds(each, self.level) for each in metrics])
-
-    def _chance_alone(
-        self, means: Mapping[str, FloatArray], squares: Mapping[str, FloatArray]
-    ) -> FloatArray | None:
-        """Return intervals of full ranks, whose only error is that of a mean over targets."""
-        from scipy.special import ndtri
-
-        targets = self.result.counts.effective
-        if len(means) != 1 or targets < 2:
-            return None
-        ((name, mean),) = means.items()
-        spread = np.sqrt(np.maximum(squares[name] - mean**2, 0.0))
-        reach = float(ndtri((1.0 + self.level) / 2.0)) / math.sqrt(targets) * spread
-        return np.stack([np.maximum(mean - reach, 0.0), mean + reach], axis=1)
+            # No P(R) fits the data, so neither bounds nor intervals say anything.
+            return {}
+        asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.bounds else {}
+        asked["interval"] = self.certainty.interval
+        return {
+            role: np.array([ask(metric, self.level) for metric in metrics])
+            for role, ask in asked.items()
+        }
 
 
 def _share(low: int, high: int) -> Metric:
@@ -146,7 +143,7 @@ class Curves:
         ks = ladder(int(end), also=asked, points=points)
         return cls(
             {
-                name: AtManyK.of(result, ks[ks <= items[name]], level)
+                name: AtManyK.of(result, ks[ks <= items[name]], level, bounds=len(results) == 1)
                 for name, result in results.items()
             },
             ks,
@@ -195,9 +192,7 @@ class Curves:
 
     def probabilities(self) -> LineChart:
         """Return the chart of P(R), in ranges of ranks."""
-        curves = {
-            name: held.mean_probability(bounds=self._alone) for name, held in self.held.items()
-        }
+        curves = {name: held.mean_probability() for name, held in self.held.items()}
         starts = [1, *(self.ks[:-1] + 1).tolist()]
         labels = (
             f"R = {low:,}" if low == high else f"R = {low:,} to {high:,}"
@@ -221,9 +216,7 @@ class Curves:
     def _at_every_k(self, family: MetricFamily) -> LineView:
         # The metrics@K and the cumulative distribution share the view of Recall.
         if family not in self._views:
-            curves = {
-                name: held.curve(family, bounds=self._alone) for name, held in self.held.items()
-            }
+            curves = {name: held.curve(family) for name, held in self.held.items()}
             places, labels = tuple(self.ks.tolist()), tuple(f"K = {k:,}" for k in self.ks)
             view = self._view(family.name, f"{family.name}@K", places, labels, curves)
             points = self._asked(family, first=len(view.series))
@@ -252,12 +245,10 @@ class Curves:
             for method, values in curve.values.items():
                 label = _series_name(result, method, len(curve.values))
                 series.append(Series(label, style(len(series)), self._padded(values)))
-            if curve.bounds is not None:
-                low, high = map(self._padded, curve.bounds.T)
-                bands.append(Band("bounds", f"{before}bounds", low, high, colour))
-            if curve.interval is not None:
-                low, high = map(self._padded, curve.interval.T)
-                bands.append(Band("interval", f"{before}{percent} % interval", low, high, colour))
+            for role, limits in curve.limits.items():
+                low, high = map(self._padded, limits.T)
+                label = role if role == "bounds" else f"{percent} % interval"
+                bands.append(Band(role, before + label, low, high, colour))
         return LineView(name, y_label, x, labels, tuple(series), tuple(bands), self._guides)
 
     def _asked(self, family: MetricFamily, first: int) -> list[Series]:

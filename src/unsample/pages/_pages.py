@@ -43,7 +43,7 @@ from unsample.pages._sheet import (
 
 #: More cards than this are a table in disguise.
 _MOST_CARDS = 8
-#: Curves of more models than this are not drawn; each needs linear programs at every K.
+#: Models whose curves are drawn.
 _MOST_CURVES = 12
 
 
@@ -173,7 +173,6 @@ def _(result: Mapping) -> Page:  # type: ignore[type-arg]
 def _(result: Comparison) -> Page:
     said, shown = sheet(result), result.excerpt()
     first = next(iter(result.estimates.values()))
-    standings, differences = said.tables
     alone = "Thick: the interval. Thin: the bounds."
     if result.paired:
         alone += (
@@ -182,24 +181,18 @@ def _(result: Comparison) -> Page:
         )
     models = groups_chart(shown.estimates, result.level, highest_first=True)
     models = replace(models, title="Each model by itself", caption=alone)
-    metric = shown.standings[0].metric
-    best = [row.model for row in shown.standings if row.metric == metric][:_MOST_CURVES]
-    curves = shown.estimates
-    if len(shown.models) > _MOST_CURVES:
-        curves = {name: shown.estimates[name] for name in best}
-    names = ", ".join(shown.models)
-    if shown is not result:
-        names = f"{len(result.models):,}; shown here are the highest estimates: {names}"
+    # More curves no eye can follow, and each needs linear programs at every K.
+    highest = dict.fromkeys(row.model for row in shown.standings)
+    curves = {name: shown.estimates[name] for name in list(highest)[:_MOST_CURVES]}
     settings = {
-        "Models": names,
+        "Models": f"{len(result.models):,}; in tables and charts: {', '.join(shown.models)}",
         "Compared": "user by user" if result.paired else "unpaired",
         "Pairs": result.against,
-        "Curves": f"those of the {_MOST_CURVES} highest estimates of {metric}",
+        "Curves": ", ".join(curves),
         "Level": f"{100 * result.level:g} %",
         "Correction for many pairs": result.correction,
     }
-    if len(curves) == len(shown.models):
-        del settings["Curves"]
+    standings, differences = said.tables
     return Page(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _FORMATS = ("pdf", "png", "svg")
 #: Colours by the styles of the pages, as on a light page.
-_COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#b45309")
+_COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#6d4aa3")
 _NEUTRAL, _EXACT = "#9aa5b1", "#c2410c"
 
 
@@ -137,13 +137,15 @@ def _with_exact(
     return replace(chart, views=(replace(view, series=(*view.series, series)),))
 
 
-def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Any:
+def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Axes:
     """Draw the first view of a chart: bands below, then guides, then curves."""
-    axes, view = _axes_or_new(ax), chart.views[0]
+    axes: Axes = _axes_or_new(ax)
+    view = chart.views[0]
     for band in view.bands:
-        colour = _NEUTRAL if band.role == "bounds" or band.style is None else _COLOURS[band.style]
-        filled = {"color": colour, "alpha": 0.3, "lw": 0, "label": band.name}
-        axes.fill_between(view.x, band.low, band.high, **filled)
+        style = 4 if band.style is None else band.style
+        colour = _NEUTRAL if band.role == "bounds" else _COLOURS[style]
+        shade = axes.fill_between(view.x, band.low, band.high, color=colour, alpha=0.3, lw=0)
+        shade.set_label(band.name)
     for guide in view.guides:
         line = axes.axvline if guide.axis == "x" else axes.axhline
         line(guide.at, color="0.4", lw=0.8, ls=":", label=guide.label)
@@ -163,9 +165,9 @@ def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Any:
     return axes
 
 
-def _draw_intervals(chart: IntervalChart, view: IntervalView, ax: Axes | None) -> Any:
+def _draw_intervals(chart: IntervalChart, view: IntervalView, ax: Axes | None) -> Axes:
     """Draw rows from top to bottom: thin bounds, thick intervals, a circle where it is sure."""
-    axes = _axes_or_new(ax)
+    axes: Axes = _axes_or_new(ax)
     if chart.zero:
         axes.axvline(0, color="0.4", lw=0.8)
     for place, row in enumerate(view.rows):

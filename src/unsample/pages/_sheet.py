@@ -160,7 +160,7 @@ def estimates_table(
         for group, held in results.items()
         for entry in held.entries
     ]
-    if "" in results:
+    if list(results) == [""]:
         del columns["group"]
     if not any(held.truth for held in results.values()):
         del columns["exact"], columns["off by"]
@@ -269,7 +269,8 @@ def _p_value(value: float) -> str:
 
 
 def _is_best(result: Comparison, row: Any) -> bool:
-    return row.value == max(held.value for held in result.standings if held.metric == row.metric)
+    same = [held.value for held in result.standings if held.metric == row.metric]
+    return bool(row.value == max(same))
 
 
 # --- plans -------------------------------------------------------------------------------------

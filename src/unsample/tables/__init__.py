@@ -1,35 +1,30 @@
-"""Tables of ranks, scores or draws, from files and data frames of any engine."""
+"""Tables of ranks or scores to evidence: one reader, whatever holds the rows.
 
-from typing import Any
+A table is a file (CSV, TSV, JSON lines, Parquet, NPZ), standard input, a folder, a pattern or a
+list of files, or a frame of pandas, Polars, PyArrow, DuckDB, Spark or Dask. The same rows give the
+same counts, users, pairs and messages at every one of these doors.
 
-from unsample.evidence import RankCounts, Targets
-from unsample.tables.frames import is_frame
+Three kinds of rows are understood:
 
-__all__ = ["is_frame", "read_counts", "read_targets"]
+``ranks``
+    one target a row: ``rank`` (1 is the best, among sampled + 1 items);
+``comparisons``
+    one target a row: how many sampled items are ``better`` than it, and how many are ``tied``;
+``scores``
+    one scored item a row: ``user``, ``score`` and ``target`` (true for the user's target, false
+    for the items it is compared with), and possibly ``item``.
 
+Further columns: ``user`` (whose target it is: the targets of one user are not independent),
+``sampled`` and ``items`` (the design of the row, where designs differ), ``weight`` (how much a
+target counts) and ``count`` (how many targets a row of ranks or comparisons stands for). Scored
+rows tell ``sampled`` by their number. A text file without a header holds one rank a line. Files
+that `RankCounts.save` wrote are recognised too.
 
-def read_counts(source: Any, *, by: str | None = None, **options: Any) -> dict[str, RankCounts]:
-    """Return the counts of a frame, by group."""
-    return RankCounts.from_frame_by(source, by, **options)
+Engines count where the rows are, and only counts come back; plain files are read with numpy alone.
+"""
 
+from unsample.tables._frames import is_frame
+from unsample.tables._layout import ROWS
+from unsample.tables._read import read_counts, read_targets
 
-def read_targets(
-    source: Any, *, by: str | None = None, items: Any, sampled: Any, replacement: bool = True
-) -> dict[str, Targets]:
-    """Return the targets of a frame, by group."""
-    import narwhals as nw
-
-    frame = nw.from_native(source)
-    groups = {"": frame}
-    if by is not None:
-        groups = {str(key[0]): part for key, part in frame.group_by(by)}
-    return {
-        name: Targets(
-            part["rank"].to_numpy(),
-            items,
-            sampled,
-            users=part["user"].to_numpy() if "user" in part.columns else None,
-            replacement=replacement,
-        )
-        for name, part in groups.items()
-    }
+__all__ = ["ROWS", "is_frame", "read_counts", "read_targets"]

@@ -1,0 +1,446 @@
+"""Frames of any engine, through narwhals: the engine groups and adds, and the groups come back.
+
+Helper columns are made before a group-by, so that each aggregate is of one column: all that some
+engines offer. Bad values are looked for among the groups, which are few; only when there is one is
+the engine asked for the row it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample.errors import FileError, InputError
+from unsample.tables._arrays import as_names, check_users, with_design
+from unsample.tables._layout import (
+    NAMES,
+    POOLED,
+    TARGETS,
+    ArrayValues,
+    Columns,
+    Layout,
+    Request,
+    Rule,
+    check_same_roles,
+    complaint,
+    first_broken,
+    is_missing,
+    show,
+    user_complaint,
+    warn_of_pooled_models,
+    wrong_user,
+)
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+#: The column that numbers the rows of a part, from 0, where its engine keeps their order.
+ROW = "unsample_row_number"
+_BAD, _SHOWN, _OF_USER, _TIMES = "bad", "shown", "of_user", "times"
+#: Roles of real numbers; the others are whole, and stay as they are to be exact at any size.
+_REAL = ("score", "weight")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of a table that have a place of their own (a file), with a column `ROW` if numbered."""
+
+    name: str
+    schema: Mapping[str, Any]
+    numbered: Callable[[], nw.LazyFrame[Any]]
+
+
+def is_frame(value: object) -> bool:
+    """Return whether ``value`` is a table with named columns, without importing anything."""
+    # The class is asked, because a lazy frame would have to find out to answer.
+    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
+
+
+@dataclass(frozen=True, eq=False)
+class FrameTable:
+    """Rows that an engine can be asked for.
+
+    ``parts`` are the same rows piece by piece, to compare the types of files and to find a bad row
+    again; ``failures`` is what the engine raises when it meets a file that it cannot read.
+    """
+
+    name: str
+    parts: Sequence[Part]
+    read: Callable[[Sequence[str]], nw.LazyFrame[Any]]
+    request: Request
+    error: type[InputError] = InputError
+    failures: tuple[type[BaseException], ...] = ()
+    #: Refuses rows that would take too much memory, given their number and that of columns.
+    check_size: Callable[[int, int], object] = lambda rows, columns: None
+
+    @classmethod
+    def of(cls, native: Any, request: Request) -> FrameTable:
+        """Wrap a data frame of any supported library."""
+        import narwhals as nw
+
+        name = "the frame"
+        try:
+            frame = nw.from_native(native)
+            schema = frame.collect_schema()
+        except TypeError as problem:
+            raise InputError(
+                "source must be a path, a list of paths, or a data frame of pandas, Polars, "
+                f"PyArrow, DuckDB, PySpark or Dask, got {type(native).__name__}; pass plain "
+                "sequences of ranks to RankCounts.from_ranks"
+            ) from problem
+        except nw.exceptions.DuplicateError as problem:
+            raise InputError(f"{name} has two columns of one name: {problem}") from problem
+
+        def numbered() -> nw.LazyFrame[Any]:
+            lazy: nw.LazyFrame[Any] = frame.lazy()
+            if isinstance(frame, nw.DataFrame):
+                lazy = frame.with_row_index(ROW).lazy()
+            elif frame.implementation.is_polars():
+                lazy = nw.from_native(native.with_row_index(ROW))
+            return lazy
+
+        part = Part(name, schema, numbered)
+        return cls(name, [part], lambda columns: frame.lazy().select(*columns), request)
+
+    # -- what is asked of a table ---------------------------------------------------------------
+
+    def cells(self) -> tuple[Layout, Iterator[Columns]]:
+        """Return the groups of rows that count the same, with their sums."""
+        layout = self._layout()
+        with self._named_failures():
+            frame = self._roles(layout)
+            if layout.scores:
+                users = _users_of_scores(frame, layout)
+                cells = self._checked(_cells_of_users(users, layout), layout)
+                if wrong_user(ArrayValues(cells), self.request.sampled).any():
+                    self._refuse_user(users, layout)
+            else:
+                several = self._rows_of_users(frame, layout) > 1
+                cells = self._checked(_cells_of_ranks(frame, layout, several), layout)
+        for name in ("weight", "weight_squared"):
+            cells[name] = cells.get(name, cells["count"]).astype(np.float64)
+        return layout, iter([with_design(cells, layout)])
+
+    def rows(self) -> tuple[Layout, Columns]:
+        """Return all targets one by one."""
+        import narwhals as nw
+
+        layout = self._layout()
+        with self._named_failures():
+            frame = self._roles(layout)
+            if layout.scores:
+                users = self._checked(_users_of_scores(frame, layout), layout)
+                check_users(users, layout, self.name)
+                order = np.lexsort([users[role] for role in ["user", *layout.labels]])
+                columns = {role: values[order] for role, values in users.items()}
+                return layout, with_design(columns, layout)
+            rows = _first_row(frame.select(nw.len().alias(_TIMES))) or {_TIMES: 0}
+            self.check_size(int(rows[_TIMES]), len(layout.read))
+            self._rows_of_users(frame, layout)
+            kept = [role for role in layout.read if role != POOLED]
+            columns = self._checked(frame.select(*kept), layout, grouped=False)
+        return layout, with_design(columns, layout)
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _named_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except InputError:
+            raise
+        except self.failures as problem:  # also while a bad row is looked for
+            raise FileError(f"cannot read {self.name}: {first_line(problem)}") from problem
+
+    def _layout(self) -> Layout:
+        """Return the layout of the first part; all parts must have its columns and its types."""
+        first: tuple[Part, Layout] | None = None
+        for part in self.parts:
+            layout = Layout.find(list(part.schema), part.name, self.request, error=self.error)
+            self._check_types(part, layout)
+            if first is not None:
+                check_same_roles(first[0].name, first[1], part.name, layout)
+            first = first or (part, layout)
+        assert first is not None
+        return first[1]
+
+    def _check_types(self, part: Part, layout: Layout) -> None:
+        import narwhals as nw
+
+        for role, column in layout.read.items():
+            dtype = part.schema[column]
+            flag = role == "target" and dtype in (nw.Boolean, nw.String)
+            if role not in NAMES and not flag and not dtype.is_numeric():
+                what = "true or false (or 1 and 0)" if role == "target" else "numbers"
+                raise self.error(
+                    f"column {column!r} of {part.name} must hold {what}, its type is {dtype}"
+                )
+
+    def _roles(self, layout: Layout) -> nw.LazyFrame[Any]:
+        return _as_roles(self.read(list(dict.fromkeys(layout.read.values()))), layout)
+
+    def _checked(
+        self, query: nw.LazyFrame[Any], layout: Layout, *, grouped: bool = True
+    ) -> Columns:
+        """Run a query, and refuse its result where rows break a rule."""
+        columns = {
+            role: as_names(values, self.name) if role in NAMES else _as_numbers(values)
+            for role, values in _fetch(query).items()
+        }
+        if not len(next(iter(columns.values()))):
+            raise self.error(f"{self.name} has no rows")
+        rules = layout.rules()
+        marked = [rule for rule in rules if grouped and rule.role not in layout.keys]
+        broken = first_broken([rule for rule in rules if rule not in marked], columns)
+        if broken is not None:
+            rule, place = broken
+            self._refuse_row(rule, layout)
+            raise complaint(rule, layout, self.name, columns[rule.role][place], "")
+        if marked and columns.pop(_BAD).any():
+            for rule in marked:
+                self._refuse_row(rule, layout)
+        return columns
+
+    def _refuse_row(self, rule: Rule, layout: Layout) -> None:
+        """Raise the error about the first row that breaks a rule, if there is one."""
+        for part in self.parts:
+            rows = _as_roles(part.numbered(), layout, shown=layout.columns[rule.role])
+            bad = rows.filter(rule.broken(_Expressions(rows)))
+            row = _first_row(bad.sort(ROW) if ROW in bad.collect_schema() else bad)
+            if row is not None:
+                place = f" in row {row[ROW] + 1}" if ROW in row else _described(row, layout, rule)
+                raise complaint(rule, layout, part.name, row[_SHOWN], place)
+
+    def _refuse_user(self, users: nw.LazyFrame[Any], layout: Layout) -> NoReturn:
+        wrong = users.filter(wrong_user(_Expressions(users), self.request.sampled))
+        # The smallest name, so that the message is the same in every engine.
+        row = _first_row(wrong.sort([*layout.labels, "user"]))
+        assert row is not None  # the groups have told that there is one
+        raise user_complaint(layout, self.name, row)
+
+    def _rows_of_users(self, frame: nw.LazyFrame[Any], layout: Layout) -> int:
+        """Return how many rows a user has at most, 1 where that is unknown; warn of pooling."""
+        import narwhals as nw
+
+        if "user" not in layout:
+            return 1
+        users = frame.group_by([*layout.labels, "user"]).agg(nw.len().alias(_TIMES))
+        times = nw.col(_TIMES)
+        row = _first_row(users.select(fewest=times.min(), most=times.max()))
+        if row is None or is_missing(row["most"]):
+            return 1
+        fewest, most = int(row["fewest"]), int(row["most"])
+        if POOLED in layout and fewest == most > 1:
+            models = _fetch(frame.select(POOLED).unique().head(most + 1))[POOLED]
+            warn_of_pooled_models(layout, self.name, fewest, most, len(models))
+        return most
+
+
+def first_line(problem: BaseException) -> str:
+    """Return what an engine says is wrong, without the page it says about it."""
+    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+
+
+# -- queries -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Expressions:
+    """The columns of a frame as expressions, for rules."""
+
+    frame: nw.LazyFrame[Any]
+
+    def number(self, role: str) -> nw.Expr:
+        import narwhals as nw
+
+        return nw.col(role).cast(nw.Float64)
+
+    def missing(self, role: str) -> nw.Expr:
+        import narwhals as nw
+
+        dtype = self.frame.collect_schema()[role]
+        if role in NAMES and not dtype.is_float():
+            value = nw.col(role)
+            return value.is_null() | (value == "") if dtype == nw.String else value.is_null()
+        number = self.number(role)
+        is_nan = number.is_nan()
+        if self.frame.implementation.is_duckdb() and dtype.is_float():
+            # It believes the ranges that Parquet files state, which leave NaN out, and takes any
+            # plain question for NaN to be answered by them. The remainder of infinity is NaN, too.
+            is_nan = (number % 1).is_nan() & (number != np.inf) & (number != -np.inf)
+        return nw.col(role).is_null() | is_nan
+
+
+def _as_roles(
+    frame: nw.LazyFrame[Any], layout: Layout, *, shown: str | None = None
+) -> nw.LazyFrame[Any]:
+    """Keep the columns that are read, called by their roles, with flags and decimals as numbers.
+
+    The numbers of rows are kept, and the column that is to be ``shown`` as it is.
+    """
+    import narwhals as nw
+
+    schema = frame.collect_schema()
+    chosen = [nw.col(column).alias(role) for role, column in layout.read.items()]
+    chosen += [nw.col(ROW)] if ROW in schema else []
+    chosen += [nw.col(shown).alias(_SHOWN)] if shown is not None else []
+    casts: dict[str, nw.Expr] = {}
+    for role, column in layout.read.items():
+        if role == "target":
+            casts[role] = _flag(schema[column])
+        elif role not in NAMES and (role in _REAL or schema[column].is_decimal()):
+            casts[role] = nw.col(role).cast(nw.Float64)
+    renamed = frame.select(*chosen)
+    return renamed.with_columns(**casts) if casts else renamed
+
+
+def _flag(dtype: Any) -> nw.Expr:
+    """Return the target flag as 0 and 1; what is neither is left to be refused."""
+    import narwhals as nw
+
+    flag = nw.col("target")
+    if dtype != nw.String:
+        return flag.cast(nw.Int64) if dtype == nw.Boolean else flag
+    word = flag.str.to_lowercase()
+    known = nw.when(word.is_in(["1", "true"])).then(nw.lit(1))
+    return known.otherwise(nw.when(word.is_in(["0", "false"])).then(nw.lit(0)))
+
+
+def _with_mark(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
+    """Mark the rows that break a rule which cannot be asked of groups."""
+    import narwhals as nw
+
+    values = _Expressions(frame)
+    broken = [rule.broken(values) for rule in layout.rules() if rule.role not in layout.keys]
+    if not broken:
+        return frame
+    return frame.with_columns(**{_BAD: reduce(or_, broken).cast(nw.Int64)})
+
+
+def _cells_of_ranks(frame: nw.LazyFrame[Any], layout: Layout, several: bool) -> nw.LazyFrame[Any]:
+    """Group rows that stand for targets by everything that tells two of them apart."""
+    import narwhals as nw
+
+    frame = _with_mark(frame, layout)
+    names = [name for name in (_BAD,) if name in frame.collect_schema()]
+    sums = {name: nw.col(name).max() for name in names}
+    sums["count"] = nw.col("count").sum() if "count" in layout else nw.len()
+    of_user = "user" in layout and (several or "count" in layout)
+    if "weight" in layout or of_user:
+        each = nw.col("weight") if "weight" in layout else nw.lit(1.0)
+        total = each * nw.col("count") if "count" in layout else each
+        frame = frame.with_columns(weight=total.cast(nw.Float64), weight_squared=each * total)
+        if of_user:
+            keys = [*layout.labels, "user"]
+            users = frame.group_by(keys).agg(nw.col("weight").sum().alias(_OF_USER))
+            frame = frame.join(users, on=keys, how="left")
+            frame = frame.with_columns(weight_squared=nw.col("weight") * nw.col(_OF_USER))
+        sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
+    return frame.group_by(layout.keys).agg(**sums)
+
+
+def _users_of_scores(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
+    """Compare each user's items with the user's target: one row for each user.
+
+    The targets are few; they are joined to the rows, so that what an engine must remember grows
+    with the users and not with the rows.
+    """
+    import narwhals as nw
+
+    keys = [*layout.labels, "user"]
+    marked = _with_mark(frame, layout)
+    kept = {role: f"target_{role}" for role in ("score", "item", "items", "weight")}
+    targets = (
+        marked.filter(nw.col("target") == 1)
+        .group_by(keys)
+        .agg(
+            nw.len().alias(TARGETS),
+            *(nw.col(role).max().alias(name) for role, name in kept.items() if role in layout),
+        )
+    )
+    rows = marked.join(targets, on=keys, how="left")
+    better = nw.col("score") > nw.col("target_score")
+    tied = nw.col("score") == nw.col("target_score")
+    if "item" in layout:
+        # This leaves out the target's own row, and a sampled item that is the target itself, as
+        # `ranks_against` does.
+        other = nw.col("item") != nw.col("target_item")
+        compared = rows.with_columns(
+            sampled=other.cast(nw.Int64),
+            better=(other & better).cast(nw.Int64),
+            tied=(other & tied).cast(nw.Int64),
+        )
+        itself, sampled = 0, nw.col("sampled").sum()
+    else:
+        compared = rows.with_columns(better=better.cast(nw.Int64), tied=tied.cast(nw.Int64))
+        itself, sampled = 1, nw.len().alias("sampled")
+    carried = [role for role in ("items", "weight") if role in layout]
+    users = compared.group_by(keys).agg(
+        sampled,
+        *(nw.col(name).sum() for name in ("better", "tied")),
+        *(nw.col(name).max() for name in (_BAD, TARGETS, *(kept[role] for role in carried))),
+    )
+    return users.select(
+        *(nw.col(name) for name in (*keys, "better", _BAD, TARGETS)),
+        *(nw.col(kept[role]).alias(role) for role in carried),
+        sampled=nw.col("sampled") - itself,
+        tied=nw.col("tied") - itself,
+    )
+
+
+def _cells_of_users(users: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
+    """Group users by everything that tells two of them apart."""
+    import narwhals as nw
+
+    keys = [*layout.labels, "sampled", "better", "tied", _BAD, TARGETS]
+    keys += ["items"] if "items" in layout else []
+    sums = {"count": nw.len()}
+    if "weight" in layout:
+        users = users.with_columns(weight_squared=nw.col("weight") * nw.col("weight"))
+        sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
+    return users.group_by(keys).agg(**sums)
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+def _fetch(query: nw.LazyFrame[Any]) -> Columns:
+    """Run a query in its engine and return its columns."""
+    if query.implementation.is_duckdb():
+        # DuckDB hands rows over itself; the way through Arrow would need another library.
+        return dict(query.to_native().fetchnumpy())
+    streaming: dict[str, Any] = {"engine": "streaming"} if query.implementation.is_polars() else {}
+    result = query.collect(**streaming)
+    return {name: result[name].to_numpy() for name in result.columns}
+
+
+def _first_row(query: nw.LazyFrame[Any]) -> dict[str, Any] | None:
+    """Return one row of a query's result, or None if it has none."""
+    columns = _fetch(query.head(1))
+    return {name: values[0] for name, values in columns.items() if len(values)} or None
+
+
+def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers with nulls as NaN; engines have several nulls, and wider types."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.data if not values.mask.any() else np.array(values.tolist(), dtype=object)
+    if values.dtype.kind in "iuf":
+        return values
+    return np.array([np.nan if is_missing(value) else float(value) for value in values])
+
+
+def _described(row: dict[str, Any], layout: Layout, rule: Rule) -> str:
+    """Describe a row of an engine that does not number its rows."""
+    shown = [
+        f"{layout.columns[role]}={show(value)}"
+        for role, value in row.items()
+        if role in layout.columns and role != rule.role
+    ]
+    return f" in the row with {', '.join(shown)}" if shown else ""

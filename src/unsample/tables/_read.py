@@ -1,0 +1,355 @@
+"""The doors: what a source stands for, and its rows as counts or targets."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unsample._checks import Seed, import_extra, suggest
+from unsample._files import DAMAGED, check_unpacked, is_file, names_in, open_plain, read_arrays
+from unsample.errors import FileError, InputError
+from unsample.evidence import Comparisons, RankCounts, Targets, check_ties
+from unsample.tables._arrays import (
+    PlainFile,
+    PlainTable,
+    as_comparisons,
+    as_targets,
+    by_label,
+    read_delimited,
+    read_json_lines,
+    read_named_arrays,
+    summed,
+)
+from unsample.tables._frames import ROW, FrameTable, Part, first_line
+from unsample.tables._layout import Request
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+#: Ending of a name -> its format; other names (``.txt``) leave it to the content.
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".npz": "npz",
+    ".json": "json",
+}
+_MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz"}
+_PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
+#: Bytes that tell a format.
+_START = 1 << 16
+#: Longer ones take seconds to understand, and no path is as long.
+_LONGEST_PATTERN = 1024
+
+
+def read_counts(
+    source: Any,
+    *,
+    items: int | None = None,
+    sampled: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    rows: str | None = None,
+    by: str | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
+    replacement: bool = True,
+) -> dict[str, RankCounts]:
+    """Count the ranks in a table, inside the engine that holds it where there is one.
+
+    Parameters
+    ----------
+    source
+        A path of a CSV, TSV, JSON lines, Parquet or NPZ file (text also as ``.gz`` or ``.xz``);
+        ``"-"`` for standard input; a pattern such as ``"runs/*.parquet"``; a folder; a list of
+        paths; or a frame of pandas, Polars (eager or lazy), PyArrow, DuckDB, PySpark or Dask.
+    items, sampled
+        The design, where it is not a column. Scored rows tell ``sampled`` by their number.
+    columns
+        Columns that have other names: ``{"rank": "position"}``.
+    rows
+        ``"ranks"``, ``"comparisons"`` or ``"scores"``, where the columns would allow several.
+    by
+        A column to group by, such as ``model``.
+    ties, rng
+        The tie rule for comparisons and scores, and its seed. The counts depend neither on the
+        engine nor on the order or the partitions of the rows.
+    replacement
+        Whether the same item may be sampled twice for a target.
+
+    Returns
+    -------
+    dict of str to RankCounts
+        Counts by the values of the column ``by``, sorted; under ``""`` without one. With a column
+        ``user``, the targets of one user inform no more than one target does.
+    """
+    request = Request(items, sampled, columns or None, rows, by)
+    check_ties(ties)
+    with ExitStack() as stack:
+        table = _open(source, request, stack)
+        if isinstance(table, RankCounts):
+            return {"": table}
+        layout, batches = table.cells()
+        parts: dict[str, list[Comparisons]] = {}
+        for batch in batches:
+            for label, members in by_label(batch, layout).items():
+                parts.setdefault(label, []).append(as_comparisons(members))
+    with _named(table.name):
+        return {
+            label: RankCounts.from_comparisons(
+                Comparisons.merge(parts[label]), ties=ties, rng=rng, replacement=replacement
+            )
+            for label in sorted(parts)
+        }
+
+
+def read_targets(
+    source: Any,
+    *,
+    items: int | None = None,
+    sampled: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    rows: str | None = None,
+    by: str | None = None,
+    ties: str = "random",
+    rng: Seed = 0,
+    replacement: bool = True,
+) -> dict[str, Targets | RankCounts]:
+    """Read a table target by target, with their users, for comparisons that pair them.
+
+    The parameters are those of `read_counts`. Rows keep their order; the targets of scored rows are
+    sorted by user. Saved counts, and tables with a column ``count``, know no targets one by one:
+    they come as counts.
+    """
+    request = Request(items, sampled, columns or None, rows, by)
+    check_ties(ties)
+    with ExitStack() as stack:
+        table = _open(source, request, stack)
+        if isinstance(table, RankCounts):
+            return {"": table}
+        layout, found = table.rows()
+    groups = by_label(summed(found, layout) if "count" in layout else found, layout)
+    with _named(table.name):
+        if "count" in layout:
+            return {
+                label: RankCounts.from_comparisons(
+                    as_comparisons(members), ties=ties, rng=rng, replacement=replacement
+                )
+                for label, members in groups.items()
+            }
+        targets = {
+            label: as_targets(members, layout, ties, rng, replacement)
+            for label, members in groups.items()
+        }
+        for group in targets.values():
+            _ = group.counts  # says what is wrong with the design
+    return dict(targets)
+
+
+@contextmanager
+def _named(table: str) -> Iterator[None]:
+    """Name the table in what is said of its rows as a whole."""
+    try:
+        yield
+    except InputError as problem:
+        raise type(problem)(f"{table}: {problem}") from problem
+
+
+# -- which files ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file that is there, and what messages call it."""
+
+    path: Path
+    name: str
+
+
+def _open(source: Any, request: Request, stack: ExitStack) -> PlainTable | FrameTable | RankCounts:
+    """Return the table that a source stands for, or the counts that were saved there.
+
+    What must be cleaned up after reading goes onto the ``stack``.
+    """
+    request.check()
+    several = isinstance(source, list | tuple)
+    paths = list(source) if several else [source]
+    if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
+        return FrameTable.of(source, request)
+    files = [file for path in paths for file in _files_of(os.fspath(path), stack)]
+    name = files[0].name if len(files) == 1 else ", ".join(repr(os.fspath(p)) for p in paths)
+    kinds = {_format_of(file): file.name for file in files}
+    if len(kinds) > 1:
+        found = " and ".join(f"{file} ({kind})" for kind, file in kinds.items())
+        raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
+    (kind,) = kinds
+    if kind == "parquet":
+        return _open_parquet(name, files, request)
+    if kind == "json" or (kind == "npz" and "format" in _arrays_of(files[0])):
+        return _saved_counts(name, files, kind, request)
+    opened = _plain_files(files, kind)
+    stack.callback(opened.close)
+    return PlainTable(name, opened, request)
+
+
+def _files_of(path: str, stack: ExitStack) -> list[_File]:
+    """Return the files that a path, a pattern or a folder stands for, sorted.
+
+    A folder stands for all files below it; names that start with ``_`` or ``.`` are the marks and
+    checksums of those who wrote it.
+    """
+    if path == "-":
+        return [_File(_spooled(sys.stdin.buffer, stack), "standard input")]
+    if is_file(path):
+        return [_File(Path(path), repr(path))]  # it may well have a bracket in its name
+    if "://" in path:
+        raise FileError(
+            f"source must be on this machine, got {path!r}; fetch it first, or open it as a frame "
+            "(duckdb.read_parquet, polars.scan_parquet, spark.read)"
+        )
+    if os.path.isdir(path):  # noqa: PTH112 - as is_file
+        found = sorted(Path(path).rglob("*"))
+    elif glob.has_magic(path):
+        found = _matches(path)
+    elif os.path.exists(path):  # noqa: PTH110 - as is_file
+        with Path(path).open("rb") as pipe:
+            return [_File(_spooled(pipe, stack), repr(path))]
+    else:
+        found = []
+    files = [file for file in found if is_file(file) and file.name[0] not in "._"]
+    if not files:
+        near = suggest(Path(path).name, names_in(Path(path).parent))
+        raise FileError(f"no file matches {path!r}" + (f"; {near}" if near else ""))
+    return [_File(file, repr(str(file))) for file in files]
+
+
+def _matches(pattern: str) -> list[Path]:
+    if len(pattern) > _LONGEST_PATTERN:
+        raise FileError(
+            f"a pattern of files must have at most {_LONGEST_PATTERN:,} letters, got "
+            f"{len(pattern):,}; give their folder"
+        )
+    try:
+        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob needs a root
+    except (OSError, re.error) as problem:
+        raise FileError(f"{pattern!r} must be a pattern of files: {problem}") from problem
+    return [Path(path) for path in sorted(found)]
+
+
+def _spooled(stream: Any, stack: ExitStack) -> Path:
+    """Write what can be read only once to a file."""
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unsample-"))) / "table"
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return path
+
+
+# -- which format --------------------------------------------------------------------------------
+
+
+def _format_of(file: _File) -> str:
+    """Return the format of a file: its content tells, then its name."""
+    try:
+        with open_plain(file.path) as stream:
+            start = stream.read(_START)
+    except FileError:
+        raise
+    except DAMAGED as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise FileError(f"cannot read {file.name}: {reason}") from problem
+    if not start:
+        raise FileError(f"{file.name} is empty; a table starts with the names of its columns")
+    for mark, kind in _MARKS.items():
+        if start.startswith(mark):
+            return kind
+    for mark, ending in _PACKED.items():
+        if start.startswith(mark):
+            raise FileError(
+                f"{file.name} is compressed; give a file whose name ends in {ending}, or unpack it"
+            )
+    packed = file.path.suffix.lower() in _PACKED.values()
+    by_name = _SUFFIXES.get((file.path.with_suffix("") if packed else file.path).suffix.lower())
+    first = start.lstrip().split(b"\n", 1)[0]
+    if by_name is None and first.startswith(b"{"):
+        return "json" if b'"unsample.RankCounts' in start else "jsonl"
+    return by_name or ("tsv" if b"\t" in first else "csv")
+
+
+def _plain_files(files: Sequence[_File], kind: str) -> Generator[PlainFile]:
+    for file in files:
+        if kind == "npz":
+            yield read_named_arrays(_arrays_of(file), file.name)
+            continue
+        with open_plain(file.path) as stream:
+            if kind == "jsonl":
+                yield read_json_lines(stream, file.name)
+            else:
+                yield read_delimited(stream, "\t" if kind == "tsv" else ",", file.name)
+
+
+def _arrays_of(file: _File) -> dict[str, Any]:
+    with file.path.open("rb") as stream:
+        return read_arrays(stream, file.name)
+
+
+def _saved_counts(name: str, files: Sequence[_File], kind: str, request: Request) -> RankCounts:
+    if request != Request():
+        raise InputError(
+            f"by, items, sampled, columns and rows must be left out with {name}, which holds "
+            "saved counts and so knows its designs"
+        )
+    if kind == "npz":
+        return RankCounts.merge(RankCounts.from_arrays(_arrays_of(f), f.name) for f in files)
+    texts = ((file.path.read_text(encoding="utf-8", errors="replace"), file.name) for file in files)
+    return RankCounts.merge(RankCounts.from_json(text, name) for text, name in texts)
+
+
+def _open_parquet(name: str, files: Sequence[_File], request: Request) -> FrameTable:
+    """Return Parquet files as one table; numbers take the widest type among the files."""
+    import narwhals as nw
+
+    duckdb = import_extra("duckdb", extra="frames", purpose="reading Parquet")
+    # It spills to disk what does not fit into memory.
+    connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+    connection.execute("SET enable_progress_bar = false")
+    # Folders such as ``model=A`` give a column.
+    named = any("=" in folder for folder in files[0].path.parts[:-1])
+    # Names of columns that are no text fail on their way into Python.
+    failures = (duckdb.Error, nw.exceptions.NarwhalsError, RuntimeError, UnicodeError)
+
+    def scan(*chosen: _File) -> Any:
+        # It takes every name for a pattern; these are names of files that were found.
+        places = [glob.escape(str(file.path)) for file in chosen]
+        return connection.read_parquet(places, hive_partitioning=named, union_by_name=True)
+
+    def part_of(file: _File) -> Part:
+        try:
+            schema = nw.from_native(scan(file)).collect_schema()
+        except failures as problem:
+            reason = first_line(problem)
+            raise FileError(f"cannot read {file.name} as Parquet: {reason}") from problem
+        number = f"*, row_number() OVER () - 1 AS {ROW}"
+        return Part(file.name, schema, lambda: nw.from_native(scan(file).project(number)))
+
+    def read(columns: Sequence[str]) -> nw.LazyFrame[Any]:
+        frame: nw.LazyFrame[Any] = nw.from_native(scan(*files))
+        return frame.select(*columns)
+
+    def check_size(rows: int, columns: int) -> None:
+        packed = sum(file.path.stat().st_size for file in files)
+        check_unpacked(name, packed, 8 * rows * columns, "count the rows first")
+
+    parts = [part_of(file) for file in files]
+    return FrameTable(name, parts, read, request, FileError, failures, check_size)

@@ -1,0 +1,276 @@
+"""Every door a table can come in by, and tables with what a slow reading of them counts."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import io
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from unsample.evidence import RankCounts
+from unsample.tables import read_counts
+
+
+def need(module: str, extra: str) -> None:
+    """Skip where an engine is not installed, and fail where that cannot be meant: in CI."""
+    if importlib.util.find_spec(module) is None:
+        reason = f"needs {module}: pip install 'unsample[{extra}]'"
+        if os.environ.get("CI"):
+            pytest.fail(f"CI runs every engine; this one {reason}")
+        pytest.skip(reason)
+
+
+# -- doors ---------------------------------------------------------------------------------------
+
+
+def as_csv(frame: pl.DataFrame, separator: str = ",") -> bytes:
+    """Write NaN as an empty cell, which is what CSV has for it."""
+    return frame.fill_nan(None).write_csv(separator=separator).encode()
+
+
+def _file(name: str, write: Callable[[pl.DataFrame], bytes]) -> Callable[..., Any]:
+    def enter(frame: pl.DataFrame, folder: Path, _: pytest.MonkeyPatch) -> str:
+        (folder / name).write_bytes(write(frame))
+        return str(folder / name)
+
+    return enter
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    return content.getvalue()
+
+
+def _npz(frame: pl.DataFrame) -> bytes:
+    content = io.BytesIO()
+    np.savez(content, **{name: _array(frame[name]) for name in frame.columns})
+    return content.getvalue()
+
+
+def _array(column: pl.Series) -> np.ndarray:
+    if column.dtype == pl.String:
+        return np.array([value or "" for value in column])
+    return column.to_numpy()
+
+
+def _standard_input(write: Callable[[pl.DataFrame], bytes]) -> Callable[..., Any]:
+    def enter(frame: pl.DataFrame, _: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        stream = SimpleNamespace(buffer=io.BytesIO(write(frame)))
+        monkeypatch.setattr(sys, "stdin", stream)
+        return "-"
+
+    return enter
+
+
+def _several(kind: str, give: Callable[[Path], Any]) -> Callable[..., Any]:
+    """Cut the table into two files, in the order of their names."""
+
+    def enter(frame: pl.DataFrame, folder: Path, _: pytest.MonkeyPatch) -> Any:
+        write = _parquet if kind == "parquet" else as_csv
+        cut = len(frame) // 2
+        (folder / f"b.{kind}").unlink(missing_ok=True)
+        for name, part in (("a", frame[:cut]), ("b", frame[cut:])):
+            if len(part) or name == "a":
+                (folder / f"{name}.{kind}").write_bytes(write(part))
+        (folder / "_SUCCESS").write_bytes(b"")
+        return give(folder)
+
+    return enter
+
+
+def _frame(module: str, extra: str, convert: Callable[[pl.DataFrame], Any]) -> Callable[..., Any]:
+    def enter(frame: pl.DataFrame, *_: object) -> Any:
+        need(module, extra)
+        return convert(frame)
+
+    return enter
+
+
+def _to_duckdb(frame: pl.DataFrame) -> Any:
+    import duckdb
+
+    return duckdb.connect().from_arrow(frame.to_arrow())
+
+
+def _to_dask(frame: pl.DataFrame) -> Any:
+    import dask.dataframe as dd
+
+    return dd.from_pandas(frame.to_pandas(), npartitions=2)
+
+
+DOORS: dict[str, Callable[..., Any]] = {
+    "csv": _file("table.csv", as_csv),
+    "tsv": _file("table.tsv", lambda frame: as_csv(frame, "\t")),
+    "txt": _file("table.txt", as_csv),
+    "csv.gz": _file("table.csv.gz", lambda frame: gzip.compress(as_csv(frame), 1)),
+    "jsonl": _file("table.jsonl", lambda frame: frame.fill_nan(None).write_ndjson().encode()),
+    "npz": _file("table.npz", _npz),
+    "parquet": _file("table.parquet", _parquet),
+    "standard input": _standard_input(as_csv),
+    "standard input, parquet": _standard_input(_parquet),
+    "folder": _several("parquet", str),
+    "pattern": _several("csv", lambda folder: str(folder / "*.csv")),
+    "list": _several("parquet", lambda folder: [folder / "a.parquet", folder / "b.parquet"]),
+    "pandas": _frame("pandas", "dev", lambda frame: frame.to_pandas()),
+    "polars": _frame("polars", "frames", lambda frame: frame),
+    "polars-lazy": _frame("polars", "frames", lambda frame: frame.lazy()),
+    "pyarrow": _frame("pyarrow", "frames", lambda frame: frame.to_arrow()),
+    "duckdb": _frame("duckdb", "frames", _to_duckdb),
+    "dask": _frame("dask", "dask", _to_dask),
+}
+#: Doors that give rows no numbers.
+UNNUMBERED = ("duckdb", "dask", "spark")
+#: Doors through which all names come as text and all numbers as written.
+TEXT = ("csv", "tsv", "txt", "csv.gz", "standard input", "pattern")
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table, how to read it, and its counts as (label, sampled, items, rank) -> targets."""
+
+    frame: pl.DataFrame
+    expected: dict[tuple[Any, ...], int]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def check(self, source: Any) -> None:
+        assert cells(read_counts(source, **self.options)) == self.expected
+
+
+def cells(groups: dict[str, RankCounts]) -> dict[tuple[Any, ...], int]:
+    return {
+        (label, *map(int, cell)): int(count)
+        for label, counts in groups.items()
+        for *cell, count in zip(counts.sampled, counts.items, counts.low, counts.count, strict=True)
+    }
+
+
+def cases() -> dict[str, Case]:
+    return {
+        "ranks": _ranks(),
+        "whole ranks written as floats": _float_ranks(),
+        "ranks of several models": _models(),
+        "designs and counts by row": _adaptive(),
+        "comparisons": _comparisons(),
+        "scores": _scores("pessimistic", seed=1),
+        "scores without items": _scores("optimistic", seed=2, with_items=False),
+        "scores of several models, ties at random": _random_ties(),
+    }
+
+
+def _ranks() -> Case:
+    ranks = np.random.default_rng(0).integers(1, 11, 300)
+    expected = {("", 9, 50, int(r)): n for r, n in Counter(ranks.tolist()).items()}
+    return Case(pl.DataFrame({"rank": ranks}), expected, {"items": 50, "sampled": 9})
+
+
+def _float_ranks() -> Case:
+    frame = pl.DataFrame({"position": [1.0, 2.0, 2.0], "rank": [0, 0, 0]})
+    options = {"items": 50, "sampled": 9, "columns": {"rank": "position"}}
+    return Case(frame, {("", 9, 50, 1): 1, ("", 9, 50, 2): 2}, options)
+
+
+def _models() -> Case:
+    frame = pl.DataFrame({"model": list("BABAA"), "rank": [1, 1, 5, 2, 2]})
+    expected = {("A", 9, 50, 1): 1, ("A", 9, 50, 2): 2, ("B", 9, 50, 1): 1, ("B", 9, 50, 5): 1}
+    return Case(frame, expected, {"items": 50, "sampled": 9, "by": "model"})
+
+
+def _adaptive() -> Case:
+    frame = pl.DataFrame(
+        {"rank": [1, 20, 2, 1], "count": [10, 3, 5, 2], "sampled": [9, 19, 9, 9], "items": [50] * 4}
+    )
+    return Case(frame, {("", 9, 50, 1): 12, ("", 19, 50, 20): 3, ("", 9, 50, 2): 5})
+
+
+def _comparisons() -> Case:
+    frame = pl.DataFrame({"better": [0, 3, 3], "tied": [0, 0, 2], "sampled": [9] * 3})
+    options = {"items": 50, "ties": "pessimistic"}
+    return Case(frame, {("", 9, 50, 1): 1, ("", 9, 50, 4): 1, ("", 9, 50, 6): 1}, options)
+
+
+def scored_rows(seed: int, models: tuple[str, ...] = ("A",)) -> pl.DataFrame:
+    """Make scores with many ties, samples of several sizes, and targets drawn as negatives."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for model in models:
+        for user in range(60):
+            target = int(rng.integers(0, 30))
+            others = rng.integers(0, 30, size=int(rng.integers(3, 8))).tolist()
+            others.append((target + 1) % 30)  # one at least is not the target
+            rows += [
+                {"model": model, "user": f"u{user}", "item": item, "target": place == 0}
+                for place, item in enumerate([target, *others])
+            ]
+    scores = rng.integers(-2, 3, len(rows)) / 2
+    frame = pl.DataFrame(rows).with_columns(score=pl.Series(scores))
+    return frame.sample(fraction=1.0, shuffle=True, seed=seed)
+
+
+def compare_slowly(frame: pl.DataFrame, *, with_items: bool = True) -> list[tuple[Any, ...]]:
+    """Return (model, user, sampled, better, tied) of each user, by nothing but loops."""
+    users: dict[Any, list[dict[str, Any]]] = {}
+    for row in frame.iter_rows(named=True):
+        users.setdefault((row["model"], row["user"]), []).append(row)
+    compared = []
+    for (model, user), rows in users.items():
+        (target,) = [row for row in rows if row["target"]]
+        others = [row for row in rows if not row["target"]]
+        if with_items:
+            others = [row for row in others if row["item"] != target["item"]]
+        better = sum(row["score"] > target["score"] for row in others)
+        tied = sum(row["score"] == target["score"] for row in others)
+        compared.append((model, user, len(others), better, tied))
+    return compared
+
+
+def _scores(ties: str, seed: int, *, with_items: bool = True) -> Case:
+    frame = scored_rows(seed)
+    lost = 1 if ties == "pessimistic" else 0
+    expected = Counter(
+        ("", sampled, 50, 1 + better + lost * tied)
+        for _, _, sampled, better, tied in compare_slowly(frame, with_items=with_items)
+    )
+    kept = frame if with_items else frame.drop("item")
+    return Case(kept, dict(expected), {"items": 50, "ties": ties})
+
+
+def _random_ties() -> Case:
+    """Under the random rule the same seed gives the same counts, whatever the door."""
+    frame = scored_rows(3, ("A", "B"))
+    options = {"items": 50, "ties": "random", "rng": 7, "by": "model"}
+    return Case(frame, cells(read_counts(frame.sort("user", "item"), **options)), options)
+
+
+# -- documented lines ----------------------------------------------------------------------------
+
+
+def documented(engine: str) -> str:
+    """Return the lines that the documentation shows for an engine."""
+    page = (Path(__file__).parent.parent / "docs" / "frames.md").read_text(encoding="utf-8")
+    (block,) = re.findall(rf"^{engine}\b[^`]*?```python\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    return block
+
+
+def run_documented(engine: str, folder: Path) -> dict[str, float]:
+    """Run these lines on a file of ranks and return the estimates."""
+    ranks = np.random.default_rng(5).integers(1, 101, 2000)
+    pl.DataFrame({"rank": ranks}).write_parquet(folder / "ranks.parquet")
+    names: dict[str, Any] = {}
+    exec(documented(engine).replace("ranks.parquet", str(folder / "ranks.parquet")), names)
+    return {name: names["result"][name].value for name in names["result"]}

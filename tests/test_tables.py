@@ -1,0 +1,766 @@
+"""One contract over every door: the same table gives the same counts, users, pairs and messages."""
+
+import contextlib
+import importlib
+import io
+import re
+import subprocess
+import sys
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import unsample.tables
+from tests.doors import (
+    DOORS,
+    TEXT,
+    UNNUMBERED,
+    as_csv,
+    cases,
+    cells,
+    compare_slowly,
+    documented,
+    need,
+    run_documented,
+    scored_rows,
+)
+from unsample.answers.comparison import compare
+from unsample.designs.ranking import ranks_against
+from unsample.errors import (
+    DesignError,
+    FileError,
+    InputError,
+    MissingExtraError,
+    RankError,
+    ScoreError,
+    UnsampleError,
+    UnsampleWarning,
+)
+from unsample.evidence import Comparisons, RankCounts, Targets
+from unsample.tables import is_frame, read_counts, read_targets
+
+DESIGN = {"items": 50, "sampled": 9}
+CASES = cases()
+#: A Dask query takes seconds to plan, however small the table: one of each kind is fast enough.
+SLOW = {"dask": [pytest.mark.slow]}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=SLOW.get(name, [])) for name in DOORS])
+def door(request, tmp_path, monkeypatch):
+    """Give a door: a function from a Polars frame to a source, and its name."""
+
+    def enter(frame):
+        return DOORS[request.param](frame, tmp_path, monkeypatch)
+
+    enter.name = request.param
+    return enter
+
+
+# -- counts, users, pairs ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_door_counts_alike(door, case):
+    CASES[case].check(door(CASES[case].frame))
+
+
+def test_dask_counts_alike(tmp_path, monkeypatch):
+    for case in ("designs and counts by row", "scores of several models, ties at random"):
+        CASES[case].check(DOORS["dask"](CASES[case].frame, tmp_path, monkeypatch))
+
+
+USERS = pl.DataFrame(
+    {
+        "model": list("AAAABBBB"),
+        "user": [1, 1, 2, 30, 30, 2, 1, 1],
+        "rank": [1, 4, 4, 10, 9, 3, 1, 2],
+        "weight": [0.5, 0.25, 1.0, 1.0, 1.0, 1.0, 0.5, 0.25],
+    }
+)
+
+
+def _expected(frame, **more):
+    columns = {"weights": frame["weight"].to_numpy(), "users": frame["user"].to_numpy()}
+    return RankCounts.from_ranks(frame["rank"].to_numpy(), **DESIGN, **columns, **more)
+
+
+def _same(one, other):
+    for name in ("sampled", "items", "low", "high", "count"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    for name in ("weight", "weight_squared"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-14)
+
+
+def test_errors_count_users_at_every_door(door):
+    groups = read_counts(door(USERS), by="model", **DESIGN)
+    for label in "AB":
+        _same(groups[label], _expected(USERS.filter(pl.col("model") == label)))
+    _same(read_counts(door(USERS.drop("model")), **DESIGN)[""], _expected(USERS))
+    counted = USERS.drop("model").with_columns(count=pl.Series([1, 2, 1, 3, 1, 1, 0, 1]))
+    times = counted["count"].to_numpy()
+    _same(read_counts(door(counted), **DESIGN)[""], _expected(USERS, count=times))
+
+
+def test_users_of_comparisons_count_too(door):
+    frame = USERS.select("user", "weight", better=pl.col("rank") - 1, tied=pl.lit(0))
+    _same(read_counts(door(frame), **DESIGN)[""], _expected(USERS))
+
+
+def test_targets_come_with_their_users_in_the_order_of_the_rows(door):
+    groups = read_targets(door(USERS), by="model", **DESIGN)
+    assert list(groups) == ["A", "B"]
+    assert groups["A"].users.tolist() == ["1", "1", "2", "30"]
+    assert groups["B"].ranks.tolist() == [9, 3, 1, 2]
+    assert groups["B"].weights.tolist() == [1.0, 1.0, 0.5, 0.25]
+    _same(groups["A"].counts, _expected(USERS[:4]))
+
+
+def test_targets_of_scores_are_sorted_by_user(door):
+    frame = scored_rows(4)
+    found = read_targets(door(frame), items=50, ties="pessimistic")[""]
+    slow = sorted(compare_slowly(frame), key=lambda row: row[1])
+    assert found.users.tolist() == [user for _, user, *_ in slow]
+    assert found.ranks.tolist() == [1 + better + tied for *_, better, tied in slow]
+    assert found.sampled.tolist() == [sampled for _, _, sampled, _, _ in slow]
+    random = read_targets(door(frame), items=50, rng=3)[""]
+    again = read_targets(frame.sort("item"), items=50, rng=3)[""]
+    assert random.ranks.tolist() == again.ranks.tolist()
+
+
+@pytest.mark.parametrize("name", ["csv", "npz", "parquet", "polars", "duckdb"])
+def test_models_are_paired_by_user(name, pairs, tmp_path, monkeypatch):
+    frame, expected = pairs
+    groups = read_targets(DOORS[name](frame, tmp_path, monkeypatch), by="model", **DESIGN)
+    result = compare(groups, metrics="Recall@20")
+    assert result.paired
+    assert result.differences[0].value == pytest.approx(expected.differences[0].value, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        {
+            "model": ["A"] * 40 + ["B"] * 40,
+            "user": [f"u{n}" for n in [*range(40), *rng.permutation(40)]],
+            "rank": rng.integers(1, 11, 80),
+        }
+    )
+    targets = {
+        label: Targets(part["rank"].to_numpy(), 50, 9, None, part["user"].to_numpy())
+        for (label,), part in frame.group_by("model", maintain_order=True)
+    }
+    return frame, compare(targets, metrics="Recall@20")
+
+
+def test_rows_that_stand_for_several_targets_come_as_counts(door):
+    case = CASES["designs and counts by row"]
+    assert cells(read_targets(door(case.frame))) == case.expected
+
+
+def test_pooled_models_are_noticed(door):
+    frame = pl.DataFrame({"user": list("abcabc"), "model": list("AAABBB"), "rank": [1, 2, 3] * 2})
+    for read in (read_counts, read_targets):
+        with pytest.warns(UnsampleWarning, match="models are pooled .* say by='model'"):
+            read(door(frame), **DESIGN)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_counts(door(frame), by="model", **DESIGN)
+        read_counts(door(frame.with_columns(model=pl.lit("A"))), **DESIGN)
+        read_counts(door(frame[:5]), **DESIGN)
+
+
+# -- columns -------------------------------------------------------------------------------------
+
+
+def test_weights_and_catalogues_of_scored_rows_are_those_of_the_target(door):
+    frame = pl.DataFrame(
+        {
+            "user": [1, 1, 2, 2],
+            "score": [1.0, 2.0, 3.0, 0.0],
+            "target": [1, 0, 1, 0],
+            "weight": [0.5, -9.0, 0.25, 9.0],
+            "items": [40, 0, 50, 7],
+        }
+    )
+    counts = read_counts(door(frame))[""]
+    assert (counts.items.tolist(), counts.low.tolist()) == ([40, 50], [2, 1])
+    assert counts.weight.tolist() == [0.5, 0.25]
+    assert counts.weight_squared.tolist() == [0.25, 0.0625]
+
+
+FLAGS = {
+    "words": ["True", "false", "FALSE", "true"],
+    "digits": ["1", "0", "0", "1"],
+    "numbers": [1, 0, 0, 1],
+    "truth": [True, False, False, True],
+}
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_the_target_may_be_flagged_by_words_and_numbers(door, flags):
+    frame = pl.DataFrame({"user": [1, 1, 2, 2], "score": [1, 2, 2, 1], "target": FLAGS[flags]})
+    counts = read_counts(door(frame), items=50)[""]
+    assert (counts.low.tolist(), counts.count.tolist()) == ([2], [2])
+
+
+def test_infinite_scores_are_scores(door):
+    if door.name == "jsonl":
+        pytest.skip("JSON has no infinity")
+    frame = pl.DataFrame(
+        {"user": [1] * 3, "score": [0.0, -np.inf, np.inf], "target": [True, False, False]}
+    )
+    assert read_counts(door(frame), items=50)[""].low.tolist() == [2]
+
+
+def test_columns_that_are_called_like_ours_inside_do_no_harm(door):
+    frame = pl.DataFrame(SCORED).rename({"user": "label"})
+    frame = frame.with_columns(bad=1, targets=2, shown=3, pooled=4)
+    assert read_counts(door(frame), items=50, columns={"user": "label"})[""].total == 2
+
+
+def test_many_groups(door):
+    users = np.arange(300)
+    frame = pl.DataFrame({"user": users, "rank": users % 10 + 1})
+    groups = read_counts(door(frame), by="user", **DESIGN)
+    assert len(groups) == 300
+    assert groups["17"].low.tolist() == [8]
+
+
+# -- bad tables ----------------------------------------------------------------------------------
+
+SCORED = {"user": ["a", "a", "b", "b"], "score": [1.0, 2.0, 3.0, 4.0], "target": [1, 0, 1, 0]}
+COMPARED = {"better": [0, 5], "tied": [0, 5], "sampled": [9, 9]}
+RANK = "column 'rank' of T must hold whole numbers from 1 to 10 (sampled + 1), got {} AT; 1 is the"
+BAD = {
+    "null rank": ({"rank": [1, None], "x": [0, 0]}, RankError, RANK.format("no value")),
+    "negative rank": ({"rank": [1, -1]}, RankError, RANK.format("-1")),
+    "rank zero": ({"rank": [1, 0]}, RankError, RANK.format("0")),
+    "fractional rank": ({"rank": [1.0, 2.5]}, RankError, RANK.format("2.5")),
+    "NaN rank": ({"rank": [1.0, np.nan], "x": [0, 0]}, RankError, RANK.format("no value")),
+    "rank beyond the sample": ({"rank": [1, 11]}, RankError, RANK.format("11")),
+    "no rank": (
+        {"user": ["a"], "rnk": [1]},
+        InputError,
+        "T has no column 'rank'; its columns are: user, rnk; did you mean rnk?",
+    ),
+    "ranks and scores": ({"rank": [1], "score": [1.0]}, InputError, "clash; say which to read"),
+    "negative count": ({"rank": [1, 2], "count": [1, -2]}, RankError, "at least 0, got -2 AT"),
+    "half a target": ({"rank": [1, 2], "count": [1.0, 0.5]}, RankError, "got 0.5 AT"),
+    "null count": ({"rank": [1, 2], "count": [1, None]}, RankError, "got no value AT"),
+    "null weight": ({"rank": [1, 2], "weight": [1.0, None]}, InputError, "got no value AT"),
+    "negative weight": ({"rank": [1, 2], "weight": [1.0, -1.0]}, InputError, "got -1 AT"),
+    "zero weights": ({"rank": [1, 2], "weight": [0.0, 0.0]}, InputError, "all be zero"),
+    "null sampled": (
+        {"rank": [1, 2], "sampled": [9, None]},
+        DesignError,
+        "column 'sampled' of T must hold whole numbers from 1 to",
+    ),
+    "items of one": ({"rank": [1, 2], "items": [50, 1]}, DesignError, "from 2 to 1000000000000"),
+    "null user": (
+        {"rank": [1, 2], "user": ["a", None]},
+        InputError,
+        "column 'user' of T must hold a name in every row, got no value AT",
+    ),
+    "too many ties": (COMPARED, RankError, "got 5 AT; better and tied together"),
+    "no target": (
+        SCORED | {"target": [1, 0, 0, 0]},
+        InputError,
+        "each user of T must have one target, user 'b' has none; set 'target'",
+    ),
+    "two targets": (SCORED | {"target": [1, 0, 1, 1]}, InputError, "user 'b' has 2; give each"),
+    "models pooled": (
+        {name: values * 2 for name, values in SCORED.items()} | {"model": list("AAAABBBB")},
+        InputError,
+        "user 'a' has 2; if column 'model' tells models apart, say by='model'",
+    ),
+    "flag of 2": (SCORED | {"target": [1, 0, 2, 0]}, InputError, "(or 1 and 0), got 2 AT"),
+    "flag of words": (
+        SCORED | {"target": ["yes", "no", "yes", "no"]},
+        InputError,
+        "column 'target' of T must hold true or false (or 1 and 0), got 'yes' AT",
+    ),
+    "null flag": (SCORED | {"target": [1, 0, 1, None]}, InputError, "got no value AT"),
+    "null score": (SCORED | {"score": [1.0, None, 3.0, 4.0]}, ScoreError, "got no value AT; a mod"),
+    "NaN score": (SCORED | {"score": [1.0, np.nan, 3.0, 4.0]}, ScoreError, "got no value AT"),
+    "null user of scores": (SCORED | {"user": ["a", "a", "b", None]}, InputError, "a name in ev"),
+    "null item": (SCORED | {"item": [1, None, 1, 2]}, InputError, "column 'item' of T must hold"),
+    "target alone": (
+        {"user": ["a", "a", "b"], "score": [1.0, 2.0, 3.0], "target": [1, 0, 1]},
+        DesignError,
+        "at least one other item, user 'b' has the target's row alone",
+    ),
+    "empty": ({"rank": pl.Series([], dtype=pl.Int64)}, InputError, "T has no rows"),
+}
+
+
+def _options(columns):
+    known = {"sampled", "user", "score"} & set(columns)
+    options = {"items": None if "items" in columns else 50}
+    return options | ({} if "score" in columns or "sampled" in known else {"sampled": 9})
+
+
+def _plain(message, name):
+    """Leave out what doors call a table and a place, and check that the place is named."""
+    text = re.sub(r"(the frame|standard input|('[^']*/[^']*'(, )?)+)", "T", message)
+    place = r" in the row with [^;]*" if name in UNNUMBERED else r" in (line|row) \d+"
+    return re.sub(place + "(?=;|$)", " AT", text)
+
+
+def test_every_door_says_the_same_of_a_bad_table(door):
+    if door.name == "standard input, parquet":
+        pytest.skip("it is read as a file is")
+    both = door.name in {"csv", "polars"}
+    for case, (columns, error, words) in BAD.items():
+        if case == "empty" and door.name in {"list", "jsonl"}:
+            continue  # there is nothing to write
+        for read in (read_counts, read_targets) if both else (read_counts,):
+            with pytest.raises(error) as caught:
+                read(door(pl.DataFrame(columns)), **_options(columns))
+            # A row of one column has nothing to be told by but its value.
+            alone = door.name in UNNUMBERED and {"rank"} <= set(columns) <= {"rank", "x"}
+            told = words.replace(" AT", "") if alone else words
+            assert told in _plain(str(caught.value), door.name), case
+
+
+def test_the_place_is_a_line_in_text_and_a_row_elsewhere(tmp_path, monkeypatch):
+    frame = pl.DataFrame({"rank": [1, 2, 11], "user": list("abc")})
+    for name, enter in DOORS.items():
+        if name == "dask":
+            continue
+        (tmp_path / name).mkdir()
+        with pytest.raises(RankError) as caught:
+            read_counts(enter(frame, tmp_path / name, monkeypatch), **DESIGN)
+        place = "line 4" if name in TEXT else "line 3" if name == "jsonl" else "row 3"
+        if name in {"pattern", "folder", "list"}:
+            place = {"pattern": "line 3", "folder": "row 2", "list": "row 2"}[name]
+            assert "b." in str(caught.value)
+        if name == "duckdb":
+            place = "the row with user='c'"
+        assert f"got 11 in {place};" in str(caught.value), name
+
+
+def test_labels_must_be_there(door):
+    frame = pl.DataFrame({"rank": [1, 2], "model": ["A", None]})
+    with pytest.raises(InputError, match=r"column 'model' of .* must hold a name in every row"):
+        read_counts(door(frame), by="model", **DESIGN)
+
+
+def test_numbers_that_are_words(door):
+    frame = pl.DataFrame({"rank": ["1", "x"], "user": ["a", "b"]})
+    with pytest.raises(InputError) as caught:
+        read_counts(door(frame), **DESIGN)
+    told = r"must hold numbers, (got 'x' in (line|row) \d|its type is)"
+    assert re.search(told, str(caught.value))
+
+
+def test_calls_that_contradict_the_table(door):
+    ranks, scores = pl.DataFrame({"rank": [1], "items": [50]}), pl.DataFrame(SCORED)
+    for frame, options, error, words in (
+        (ranks, {"items": 60, "sampled": 9}, DesignError, "must hold 60, the number given as item"),
+        (ranks, {}, DesignError, "sampled must be given: pass sampled, or add a column"),
+        (scores, {}, DesignError, "items must be given"),
+        (scores, {"items": 50, "sampled": 5}, DesignError, "sampled is 5 by argument, but user 'a"),
+        (ranks, {"sampled": 9, "columns": {"rnk": "rank"}}, InputError, "did you mean rank"),
+        (ranks, {"sampled": 9, "columns": {"rank": "place"}}, InputError, "no column 'place'"),
+        (scores, {"rows": "scores", "columns": {"rank": "score"}}, InputError, "roles of scores"),
+        (scores, {"rows": "score"}, InputError, "did you mean scores"),
+        (scores, {"by": "usr", "items": 50}, InputError, "did you mean user"),
+        (scores, {"items": 50, "ties": "fair"}, InputError, "ties must be one of"),
+        (ranks, {"sampled": 0}, DesignError, "sampled must be an integer of at least 1"),
+    ):
+        with pytest.raises(error, match=re.escape(words)):
+            read_counts(door(frame), **options)
+
+
+def test_what_is_no_source():
+    for source in ([1, 2, 3], np.array([1]), 5, None):
+        with pytest.raises(InputError, match="data frame of pandas, Polars"):
+            read_counts(source, **DESIGN)
+    twice = pd.DataFrame([[1, 1]], columns=["rank", "rank"])
+    with pytest.raises(InputError, match="two columns of one name"):
+        read_counts(twice, **DESIGN)
+
+
+def test_no_door_escapes():
+    """The doors that the functions promise are those that the contract goes through."""
+    told = read_counts.__doc__
+    for word, doors in {
+        "CSV": ("csv", "txt"),
+        "TSV": ("tsv",),
+        "JSON lines": ("jsonl",),
+        "Parquet": ("parquet", "standard input, parquet"),
+        "NPZ": ("npz",),
+        ".gz": ("csv.gz",),
+        "standard input": ("standard input",),
+        "pattern": ("pattern",),
+        "folder": ("folder",),
+        "list": ("list",),
+        "pandas": ("pandas",),
+        "Polars (eager or lazy)": ("polars", "polars-lazy"),
+        "PyArrow": ("pyarrow",),
+        "DuckDB": ("duckdb",),
+        "Dask": ("dask",),
+    }.items():
+        assert word in told
+        assert set(doors) <= set(DOORS)
+    from unsample.tables import _read
+
+    assert set(_read._SUFFIXES.values()) == {"csv", "tsv", "jsonl", "parquet", "npz", "json"}
+    assert unsample.tables.__all__ == ["ROWS", "is_frame", "read_counts", "read_targets"]
+
+
+# -- frames --------------------------------------------------------------------------------------
+
+
+def test_what_is_a_frame(tmp_path, monkeypatch):
+    frame = pl.DataFrame({"rank": [1]})
+    for name in ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "dask"):
+        assert is_frame(DOORS[name](frame, tmp_path, monkeypatch))
+    assert not any(is_frame(value) for value in ([1], np.array([1]), frame["rank"], {"rank": [1]}))
+
+
+def test_nullable_types_of_pandas():
+    frame = pd.DataFrame({"rank": pd.array([1, 2, None], dtype="Int64")})
+    for read in (read_counts, read_targets):
+        with pytest.raises(RankError, match="got no value in row 3"):
+            read(frame, **DESIGN)
+    frame["user"] = pd.Categorical(["a", "b", "a"])
+    good = read_targets(frame.dropna(), **DESIGN)[""]
+    assert good.users.tolist() == ["a", "b"]
+    assert good.counts == RankCounts.from_ranks([1, 2], users=["a", "b"], **DESIGN)
+
+
+def test_numbers_beyond_all_types_are_refused():
+    frame = pl.DataFrame({"rank": [1, 2**63]}, schema={"rank": pl.UInt64})
+    with pytest.raises(RankError, match="got 9223372036854775808 in row 2"):
+        read_counts(frame, **DESIGN)
+
+
+@pytest.mark.parametrize("ties", ["optimistic", "pessimistic"])
+def test_ties_are_those_of_the_ranking_room(ties):
+    rng = np.random.default_rng(4)
+    scores = rng.integers(0, 4, (80, 30)).astype(float)
+    targets, negatives = rng.integers(0, 30, 80), rng.integers(0, 30, (80, 12))
+    local = ranks_against(
+        lambda users, items: scores[users[:, None], items],
+        np.arange(80), targets, negatives, ties=ties,
+    )  # fmt: skip
+    items = np.column_stack([targets, negatives])
+    frame = pl.DataFrame(
+        {
+            "user": np.repeat(np.arange(80), 13),
+            "item": items.ravel(),
+            "score": scores[np.arange(80)[:, None], items].ravel(),
+            "target": np.tile(np.arange(13) == 0, 80),
+        }
+    )
+    expected = RankCounts.from_ranks(local.ranks, items=30, sampled=local.sampled)
+    assert read_counts(frame, items=30, ties=ties)[""] == expected
+
+
+def test_random_ties_are_uniform_and_realistic_ones_are_refused():
+    frame = pl.DataFrame({"better": [2], "tied": [3], "count": [40_000], "sampled": [9]})
+    counts = read_counts(frame, items=50, rng=1)[""]
+    assert counts.low.tolist() == [3, 4, 5, 6]
+    # Binomial with p = 1/4: five standard deviations.
+    assert np.abs(counts.count - 10_000).max() < 5 * np.sqrt(40_000 * 3 / 16)
+    for read, table in ((read_counts, frame), (read_targets, frame.drop("count"))):
+        with pytest.raises(RankError, match=r"lies between two ranks, such as 4\.5"):
+            read(table, items=50, ties="realistic")
+    even = frame.with_columns(tied=2)
+    assert read_counts(even, items=50, ties="realistic")[""].low.tolist() == [4]
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), parts=st.integers(1, 5))
+def test_order_and_partitions_do_not_matter(seed, parts):
+    columns = np.array([row[2:] for row in compare_slowly(scored_rows(seed % 97))])
+    whole = Comparisons.of_targets(columns[:, 1], columns[:, 2], items=50, sampled=columns[:, 0])
+    mixed = np.random.default_rng(seed).permutation(columns)
+    merged = Comparisons.merge(
+        Comparisons.of_targets(part[:, 1], part[:, 2], items=50, sampled=part[:, 0])
+        for part in np.array_split(mixed, parts)
+    )
+    first = RankCounts.from_comparisons(whole, rng=seed)
+    assert RankCounts.from_comparisons(merged, rng=seed) == first
+
+
+def test_ties_of_few_targets_are_uniform_too():
+    users = np.arange(8000)
+    # Every target has a catalogue of its own, so each is a cell of one target with three ties.
+    cells_ = Comparisons.of_targets(
+        np.zeros(8000), np.full(8000, 3), items=100 + users, sampled=9, weights=np.full(8000, 0.5)
+    )
+    counts = RankCounts.from_comparisons(cells_, rng=2)
+    assert (counts.total, counts.weight.sum()) == (8000, 4000)
+    times = np.bincount(counts.low, minlength=5)[1:]
+    # Binomial with p = 1/4: five standard deviations.
+    assert np.abs(times - 2000).max() < 5 * np.sqrt(8000 * 3 / 16)
+
+
+def test_a_model_that_ties_everything_is_counted_quickly():
+    cells_ = Comparisons.of_targets([0, 0], [10**9, 10**9], items=10**9 + 1, sampled=10**9)
+    assert RankCounts.from_comparisons(cells_, rng=3).total == 2
+
+
+@pytest.mark.parametrize("engine", ["pandas", "Polars", "DuckDB"])
+def test_the_documented_lines_run(engine, tmp_path):
+    need(engine.lower(), "frames")
+    found = run_documented(engine, tmp_path)
+    assert list(found) == ["NDCG@10", "Recall@50"]
+    assert documented(engine).splitlines()[-1] == documented("pandas").splitlines()[-1]
+
+
+def test_counting_loads_no_engine_before_a_frame_comes(tmp_path):
+    (tmp_path / "ranks.csv").write_text("user,rank\na,1\n")
+    code = (
+        "import sys, unsample; from unsample.tables import read_counts;"
+        f"read_counts({str(tmp_path / 'ranks.csv')!r}, items=50, sampled=9);"
+        "engines = {'narwhals', 'polars', 'pandas', 'pyarrow', 'duckdb', 'pyspark'};"
+        "loaded = engines & {*sys.modules};"
+        "sys.exit(str(loaded) if loaded else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, content):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str | bytes):
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        elif path.suffix == ".parquet":
+            pl.DataFrame(content).write_parquet(path)
+        else:
+            path.write_bytes(as_csv(pl.DataFrame(content)))
+        return str(path)
+
+    return write_file
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_patterns_and_folders_are_one_table(write, tmp_path, kind):
+    write(f"runs/a.{kind}", {"model": ["A", "B"], "rank": [1, 2]})
+    write(f"runs/deep/b.{kind}", {"model": ["B", "B"], "rank": [2, 10]})
+    write("runs/_SUCCESS.csv", {"rank": [7]})
+    expected = {
+        "A": RankCounts.from_ranks([1], **DESIGN),
+        "B": RankCounts.from_ranks([2, 2, 10], **DESIGN),
+    }
+    for pattern in (f"runs/**/*.{kind}", f"**/[ab].{kind}", "runs"):
+        assert read_counts(tmp_path / pattern, by="model", **DESIGN) == expected
+
+
+def test_folders_that_name_a_column(write, tmp_path):
+    write("runs/model=A/part.parquet", {"rank": [1, 2]})
+    write("runs/model=B/part.parquet", {"rank": [3]})
+    groups = read_counts(tmp_path / "runs", by="model", **DESIGN)
+    assert {label: counts.total for label, counts in groups.items()} == {"A": 2, "B": 1}
+
+
+def test_widths_of_numbers_and_names_may_differ_between_files(write, tmp_path):
+    write("a.parquet", {"rank": pl.Series([1, 2], dtype=pl.Int16), "user": [1, 2]})
+    write("b.parquet", {"rank": [2, 3], "user": ["1", "x"], "note": ["x", "y"]})
+    write("c.parquet", {"rank": [4.0], "user": ["y"]})
+    targets = read_targets(tmp_path / "*.parquet", **DESIGN)[""]
+    assert targets.ranks.tolist() == [1, 2, 2, 3, 4]
+    assert targets.users.tolist() == ["1", "2", "1", "x", "y"]
+
+
+def test_columns_must_be_in_every_file(write, tmp_path):
+    for kind in ("csv", "parquet"):
+        write(f"a.{kind}", {"rank": [1], "weight": [1.0]})
+        write(f"b.{kind}", {"rank": [1]})
+        with pytest.raises(FileError, match=r"b\.\w+' has no column 'weight', which .*a\.\w+' has"):
+            read_counts(tmp_path / f"*.{kind}", **DESIGN)
+        write(f"b.{kind}", {"rank": [1], "user": ["x"], "weight": [1.0]})
+        with pytest.raises(FileError, match=r"a\.\w+' has no column 'user', which .*b\.\w+' has"):
+            read_counts(tmp_path / f"*.{kind}", **DESIGN)
+
+
+def test_files_of_ranks_without_a_header(write, tmp_path):
+    write("a.txt", "1\n2\n")
+    write("b.txt", "2\n10")
+    counts = read_counts(tmp_path / "*.txt", **DESIGN)[""]
+    assert counts == RankCounts.from_ranks([1, 2, 2, 10], **DESIGN)
+    with pytest.raises(RankError, match="got 12 in line 1"):
+        read_counts(write("c.txt", "12\n2\n"), **DESIGN)
+
+
+def test_saved_counts_are_read_and_add_up(tmp_path, monkeypatch):
+    parts = [RankCounts.from_ranks(ranks, **DESIGN) for ranks in ([1, 2], [2])]
+    for kind in ("npz", "json"):
+        for name, counts in zip("ab", parts, strict=True):
+            counts.save(tmp_path / f"{name}.{kind}")
+        pattern = str(tmp_path / f"*.{kind}")
+        assert read_counts(pattern) == read_targets(pattern) == {"": parts[0] + parts[1]}
+        with pytest.raises(InputError, match="left out"):
+            read_counts(pattern, items=50)
+        content = io.BytesIO((tmp_path / f"a.{kind}").read_bytes())
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=content))
+        assert read_counts("-") == {"": parts[0]}
+
+
+def test_a_single_value_of_an_archive_stands_for_all_rows(tmp_path):
+    path = tmp_path / "ranks.npz"
+    np.savez(path, better=np.array([0, 3]), tied=np.array([0, 0]), items=50, sampled=np.array([9]))
+    assert read_counts(path)[""] == RankCounts.from_ranks([1, 4], **DESIGN)
+    np.savez(path, rank=np.array([1, 2, 3]), user=np.array(["a", "b"]))
+    with pytest.raises(FileError, match="equally long, or single values, got rank 3, user 2"):
+        read_counts(path, **DESIGN)
+    np.savez(path, rank=np.ones((2, 2)))
+    with pytest.raises(FileError, match="one-dimensional"):
+        read_counts(path, **DESIGN)
+
+
+TEXTS = {
+    "line separators inside JSON": (
+        "t.jsonl", '{"rank": 1, "user": "a\u2028b"}\n{"rank": 2, "user": "c"}\n', [1, 2]),
+    "byte-order mark": ("t.csv", "\ufeffrank,user\n1,a\n", [1]),
+    "byte-order mark in JSON": ("t.jsonl", '\ufeff{"rank": 3}\n', [3]),
+    "quoted cells": ("t.csv", '"rank","user"\r\n"1","x, ""y"""\r\n2,"two\nlines"\r\n', [1, 2]),
+    "empty lines": ("t.csv", "\n\nrank\n\n1\n\n2\n", [1, 2]),
+    "spaces": ("t.csv", " rank , user\n 1,a\n2 ,b\n", [1, 2]),
+    "ranks alone in JSON lines": ("t.jsonl", "1\n2.0\n", [1, 2]),
+    "tabs by content": ("t.txt", "rank\tuser\n1\ta\n", [1]),
+    "JSON by content": ("t.txt", '{"rank": 4}\n', [4]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_text_as_it_comes(write, case):
+    name, text, ranks = TEXTS[case]
+    assert read_targets(write(name, text), **DESIGN)[""].ranks.tolist() == ranks
+
+
+BAD_TEXTS = {
+    "empty": ("t.csv", "", "T is empty"),
+    "blank": ("t.csv", "\n\n", "is empty"),
+    "blank JSON": ("t.jsonl", "\n", "is empty"),
+    "header only": ("t.csv", "rank\n", "T has no rows"),
+    "semicolons": ("t.csv", "user;rank\na;1\n", "the separator seems to be ';'"),
+    "tabs": ("t.csv", "user\trank\na\t1\n", "the separator seems to be a tab"),
+    "word": ("t.csv", "rank\n1\nx\n", "'rank' of T must hold numbers, got 'x' in line 3"),
+    "word after lines": ("t.csv", 'rank,user\n\n1,"a\nb"\nx,c\n', "got 'x' in line 5"),
+    "empty cell": ("t.csv", "rank,user\n1,a\n,b\n", "got no value in line 3"),
+    "nan": ("t.csv", "rank\n1\nnan\n", "got no value in line 3"),
+    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "T, line 3: 2 cells expected, got 1"),
+    "twice": ("t.csv", "rank,rank\n1,1\n", "two columns of one name"),
+    "open quote": ('t.csv', 'rank\n"1\n', "T, line 2"),
+    "huge": ("t.csv", "rank\n99999999999999999999999\n", "whole numbers from 1 to 10"),
+    "null bytes": ("t.csv", "rank\n\x001\n", "must hold numbers"),
+    "no text": ("t.csv", b"rank\n\xff\n", "is not UTF-8 text"),
+    "UTF-16": ("t.csv", "rank\n1\n".encode("utf-16"), "is not UTF-8 text"),
+    "packed": ("t.csv", b"\x1f\x8b\x08\x00", "is compressed; give a file whose name ends in .gz"),
+    "broken archive": ("t.csv.gz", b"\x1f\x8b\x08\x00", "cannot read"),
+    "not JSON": ("t.jsonl", '{"rank": 1}\n{"rank"\n', "T, line 2: not JSON"),
+    "a list": ("t.jsonl", "[1]\n", "T, line 1: an object expected"),
+    "truth for a rank": ("t.jsonl", '{"rank": true}\n', "must hold numbers, got True in line 1"),
+    "mixed types": ("t.jsonl", '{"rank": 1}\n{"rank": "x"}\n', "got 'x' in line 2"),
+    "missing key": ("t.jsonl", '{"rank": 1, "user": "a"}\n{"rank": 2}\n', "got no value in line 2"),
+    "late weight": (
+        "t.jsonl", '{"rank": 1}\n' * 40_000 + '{"rank": 1, "weight": 2}\n',
+        "column 'weight' of T must be in all lines, got it first in line 40001"),
+    "no Parquet": ("t.parquet", b"\x00\xff\x13" * 40, "as Parquet"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_TEXTS)
+def test_bad_files_are_told_in_one_line(write, case):
+    name, text, words = BAD_TEXTS[case]
+    path = write(name, text)
+    with pytest.raises(UnsampleError) as caught:
+        read_counts(path, **DESIGN)
+    message = str(caught.value)
+    assert words in message.replace(repr(path), "T")
+    assert "\n" not in message
+
+
+def test_large_text_is_read_in_batches(write, monkeypatch):
+    monkeypatch.setattr("unsample.tables._arrays._BATCH", 7)
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame(
+        {
+            "user": [f"u{n}" for n in rng.integers(0, 40, 100)],
+            "rank": rng.integers(1, 11, 100),
+            "weight": rng.random(100) + 0.1,
+        }
+    )
+    for kind in ("csv", "jsonl"):
+        text = as_csv(frame) if kind == "csv" else frame.write_ndjson().encode()
+        path = write(f"t.{kind}", text)
+        _same(read_counts(path, **DESIGN)[""], _expected(frame))
+        plain = write(f"p.{kind}", text.replace(b"user", b"name"))
+        _same(read_counts(plain, **DESIGN)[""], read_counts(frame.drop("user"), **DESIGN)[""])
+    bad = write("bad.csv", as_csv(frame[:50]) + b"u1,x,1\n")
+    with pytest.raises(FileError, match="got 'x' in line 52"):
+        read_counts(bad, **DESIGN)
+
+
+def test_patterns_that_match_nothing_or_too_much(write, tmp_path):
+    write("ranks.csv", {"rank": [1]})
+    write("ranks.parquet", {"rank": [1]})
+    for pattern, words in {
+        "nowhere/*.csv": "no file matches",
+        "rank??.csv": "did you mean ranks.csv",
+        "rank.csv": "did you mean ranks",
+        "*": r"must be files of one format, got .*\(csv\) and .*\(parquet\)",
+        "[" * 2000: "at most 1,024 letters",
+        "s3://bucket/x.parquet": "must be on this machine",
+    }.items():
+        with pytest.raises(FileError, match=words):
+            read_counts(tmp_path / pattern if "//" not in pattern else pattern, **DESIGN)
+    with pytest.raises(InputError, match="data frame"):
+        read_counts([], **DESIGN)
+
+
+def test_parquet_where_nothing_reads_it(write, monkeypatch):
+    path = write("ranks.parquet", {"rank": [1]})
+    real = importlib.import_module
+
+    def missing(name, *rest):
+        if name == "duckdb":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(MissingExtraError, match=r"pip install 'unsample\[frames\]'"):
+        read_counts(path, **DESIGN)
+
+
+# -- anything ------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(content=st.binary(max_size=200), kind=st.sampled_from(["csv", "jsonl", "npz", "json", "x"]))
+def test_no_bytes_make_a_parser_fail_otherwise_than_on_purpose(tmp_path_factory, content, kind):
+    path = tmp_path_factory.mktemp("fuzz") / f"ranks.{kind}"
+    path.write_bytes(content)
+    with contextlib.suppress(UnsampleError):
+        assert read_counts(path, **DESIGN)[""].total >= 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.text(max_size=6), min_size=1, max_size=3), max_size=4),
+    header=st.sampled_from(["rank", "rank,count", "rank,weight,user", "better,tied,user"]),
+)
+def test_no_text_table_makes_a_parser_fail_otherwise(tmp_path_factory, rows, header):
+    path = tmp_path_factory.mktemp("fuzz") / "ranks.csv"
+    body = "\n".join([header, *(",".join(row) for row in rows)])
+    path.write_text(body, encoding="utf-8", errors="replace")
+    for read in (read_counts, read_targets):
+        with contextlib.suppress(UnsampleError):
+            read(path, **DESIGN)
