@@ -22,7 +22,7 @@ from accuracy import METRICS, SIZES, Problem, by_name, curves, geometric_mean, p
 from scipy.ndimage import gaussian_filter1d
 from scipy.stats import binom
 
-from unsample.estimators._curves import Head
+from unsample.estimators.curves import Head
 
 LEVELS = (0.0, 0.05, 0.15, 0.4, 1.0)
 CAUTION = (0.0, 0.1, 0.2, 0.3, 0.5)

@@ -1,24 +1,60 @@
-"""Material for the adapters' tests: one small data set, and how to skip what is not installed."""
+"""Real libraries as the adapters' tests meet them: fitted models, and what they say of themselves.
+
+Every library has a class here with the same three methods. ``task(kind)`` makes a `Task` and the
+metrics that the library itself computes for it; ``targets(kind)`` a function of ``ties=`` that
+makes `Targets`, and what they must be; ``refusals()`` calls that must fail, and their messages.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import random
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-import unsample
-from unsample.adapters import REGISTRY
-from unsample.answers.evaluation import Evaluated
+from unsample.adapters import Task, cornac, implicit, lenskit, pykeen, recbole, rectools
+from unsample.errors import DesignError, InputError, UnsampleError
+from unsample.evidence import Targets
+
+Refusal = tuple[Callable[[], Any], type[UnsampleError], str]
+SAMPLED = 25
 
 
-def need_library(name: str, module: str | None = None) -> None:
+def need_library(name: str) -> None:
     """Skip without the library, and say how these tests are run with every one of them."""
-    adapter = REGISTRY[name]
-    if importlib.util.find_spec(module or name) is None:
-        pytest.skip(f"needs {adapter.library}; `make libraries` runs this with each real library")
+    module = {"trec": "ir_measures", "spark": "pyspark"}.get(name, name)
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"needs {module}; `make libraries` runs this with each real library")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A task, and what the library itself finds: each user counts once."""
+
+    task: Task
+    wanted: dict[str, float]
+    rounded: float = 1e-12
+    ties: bool = False
+    factors: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """A function of ``ties=`` that ranks targets, and what they must be, in order."""
+
+    targets: Callable[..., Targets]
+    better: np.ndarray
+    tied: np.ndarray
+    items: np.ndarray
+    sampled: int | np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,26 +65,39 @@ class Held:
     target: np.ndarray
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.seen.shape
+    def users(self) -> np.ndarray:
+        return np.arange(len(self.target))
 
-    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.nonzero(self.seen)
+    @property
+    def items(self) -> np.ndarray:
+        """Return how many items compete for each user's held-out place, itself included."""
+        return self.seen.shape[1] - self.seen.sum(axis=1)
 
-    def catalogue(self, user: int) -> int:
-        """Return how many items compete for a user's held-out place, itself included."""
-        return int(self.shape[1] - self.seen[user].sum())
+    def frame(self) -> Any:
+        """Return the pairs of training with names that are no numbers from 0."""
+        import pandas as pd
 
-    def draw(self, user: int, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Return items that the user does not know, all different."""
-        free = ~self.seen[user]
-        free[self.target[user]] = False
-        return rng.choice(np.flatnonzero(free), size, replace=False)
+        users, items = np.nonzero(self.seen)
+        return pd.DataFrame({"user_id": users + 1000, "item_id": items + 5000})
+
+    def hits(self, lists: Any) -> float:
+        """Return how many users find their item in the list recommended to them."""
+        return float(np.mean([item in row for item, row in zip(self.target, lists, strict=True)]))
+
+    def compare(self, lists: dict[int, dict[int, float]]) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many items of a user's list beat the held-out one, and how many tie."""
+        found = []
+        for user, scores in sorted(lists.items()):
+            own = scores[self.target[user]]
+            above = sum(value > own for value in scores.values())
+            found.append((above, sum(value == own for value in scores.values()) - 1))
+        return tuple(np.array(found).T)  # type: ignore[return-value]
 
 
-def held_out(users: int = 120, items: int = 200, seed: int = 0) -> Held:
+@cache
+def held_out(users: int = 120, items: int = 200) -> Held:
     """Make interactions of which every item is in training, one held out for each user."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     likes = rng.random((users, items)) < 0.08
     likes[:, :30] |= rng.random((users, 30)) < 0.3
     target = np.array([rng.choice(np.flatnonzero(row)) for row in likes])
@@ -59,25 +108,462 @@ def held_out(users: int = 120, items: int = 200, seed: int = 0) -> Held:
     return Held(likes, target)
 
 
-def evaluate(
-    task: Any, design: str = "exact", metrics: Any = ("Recall@10",), ties: str = "random"
-) -> Evaluated:
-    """Evaluate a task on the whole catalogue, each user counting once."""
-    return unsample.evaluate(
-        task.scorer,
-        task.targets,
-        items=task.items,
-        exclude=task.exclude,
-        weights=task.weights,
-        design=design,
-        metrics=list(metrics),
-        ties=ties,
-        resamples=0,
+class Implicit:
+    """Factors and neighbours."""
+
+    tasks = ("als", "bpr", "bm25")
+    ranked = ()
+
+    def __init__(self) -> None:
+        self.data = held_out()
+        self.train = sparse.csr_matrix(self.data.seen.astype(np.float32))
+        pairs = self.data.users, self.data.target
+        self.test = sparse.csr_matrix((np.ones(len(pairs[0])), pairs), shape=self.train.shape)
+
+    def fit(self, kind: str) -> Any:
+        from implicit.als import AlternatingLeastSquares
+        from implicit.bpr import BayesianPersonalizedRanking
+        from implicit.nearest_neighbours import BM25Recommender
+
+        options = {} if kind == "bm25" else {"factors": 8, "random_state": 0}
+        kinds = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking}
+        model = kinds.get(kind, BM25Recommender)(num_threads=1, **options)
+        model.fit(self.train, show_progress=False)
+        return model
+
+    def task(self, kind: str) -> Asked:
+        model = self.fit(kind)
+        lists, _ = model.recommend(self.data.users, self.train, N=10)
+        given = sparse.csr_array(self.train), sparse.coo_array(self.test)
+        task = implicit.task(model, *(given if kind == "bpr" else (self.train, self.test)))
+        return Asked(task, {"Recall@10": self.data.hits(lists)}, factors=kind != "bm25")
+
+    def refusals(self) -> Iterator[Refusal]:
+        from implicit.als import AlternatingLeastSquares
+
+        train, test, model = self.train, self.test, self.fit("als")
+        for bad in (AlternatingLeastSquares(), object()):
+            yield partial(implicit.task, bad, train, test), InputError, "must be a fitted model"
+        for given, message in (
+            ((train, test.T), r"test must be of shape \(120, 200\).*got \(200, 120\)"),
+            ((train.T, test.T), "train must have a row for each of the model's 120 users"),
+            (
+                (train[:, :150], test[:, :150]),
+                "a column for each of the model's 200 items, got 150",
+            ),
+            ((train.toarray(), test), r"train must be a scipy sparse matrix .* got ndarray"),
+            ((train, sparse.csr_matrix(train.shape)), "at least one target, got none"),
+        ):
+            yield partial(implicit.task, model, *given), InputError, message
+
+
+class Cornac:
+    """Ratings with a threshold, of which some users and items are unknown to training."""
+
+    tasks = tuple(
+        f"{kind}{all_}" for kind in ("BPR", "EASE", "MostPop", "MF") for all_ in ("", "+")
     )
+    ranked = ()
+
+    def split(self, **options: Any) -> Any:
+        from cornac.eval_methods import RatioSplit
+
+        users, items = np.nonzero(held_out().seen)
+        stars = np.random.default_rng(1).integers(1, 6, len(users)).tolist()
+        rows = [(f"u{u}", f"i{i}", float(s)) for u, i, s in zip(users, items, stars, strict=True)]
+        return RatioSplit(
+            rows, test_size=0.15, val_size=0.05, rating_threshold=3.0, seed=1, **options
+        )
+
+    def task(self, kind: str) -> Asked:
+        import cornac as library
+        from cornac.eval_methods.base_method import ranking_eval
+
+        name, exclude_unknowns = kind.removesuffix("+"), not kind.endswith("+")
+        method = self.split(exclude_unknowns=exclude_unknowns)
+        options = {"BPR": {"k": 8, "max_iter": 20, "seed": 1}, "MF": {"k": 4, "seed": 1}}
+        model = getattr(library.models, name)(**options.get(name, {}))
+        model.fit(method.train_set)
+        (recall,), _ = ranking_eval(
+            model, [library.metrics.Recall(k=10)], method.train_set, method.test_set,
+            method.val_set, rating_threshold=3.0, exclude_unknowns=exclude_unknowns,
+        )  # fmt: skip
+        # Cornac breaks ties by place, and the popular model ties often.
+        factors = {"BPR": True, "EASE": False}.get(kind)
+        found = cornac.task(model, method)
+        return Asked(found, {"Recall@10": recall}, ties=name == "MostPop", factors=factors)
+
+    def refusals(self) -> Iterator[Refusal]:
+        import cornac as library
+
+        method, model, session = self.split(), library.models.MostPop(), library.models.SPop()
+        session.num_items = 5
+        for given, message in (
+            ((model, method), "model must be fitted, got MostPop"),
+            ((object(), method), "model must be a recommender of cornac, got object"),
+            ((model, method.train_set), "method must be an evaluation method of cornac"),
+            ((model, library.eval_methods.BaseMethod()), "must have a training and a test set"),
+            ((session, method), r"model must score items for a user alone.*history_items"),
+        ):
+            yield partial(cornac.task, *given), InputError, message
 
 
-def rank_slowly(scores: dict[Any, float], targets: set[Any], item: Any) -> tuple[int, int, int]:
-    """Return better, tied and sampled of a target in a list, by looking at one item at a time."""
-    others = [value for other, value in scores.items() if other not in targets]
-    own = scores[item]
-    return sum(v > own for v in others), sum(v == own for v in others), len(others)
+class LensKit:
+    """Pipelines, and item lists with names that are no numbers from 0."""
+
+    tasks = ranked = ("als", "knn")
+
+    def __init__(self) -> None:
+        from lenskit.data import from_interactions_df
+
+        self.data = held_out()
+        self.train = from_interactions_df(self.data.frame())
+        self.test = self.collection({u: [item] for u, item in enumerate(self.data.target)})
+
+    def collection(self, lists: dict[int, Any]) -> Any:
+        from lenskit.data import ItemList, ItemListCollection
+
+        named = {1000 + user: ItemList(5000 + np.asarray(row)) for user, row in lists.items()}
+        return ItemListCollection.from_dict(named, key="user_id")
+
+    def pipeline(self, kind: str) -> Any:
+        from lenskit.als import ImplicitMFScorer
+        from lenskit.knn import ItemKNNScorer
+        from lenskit.pipeline import topn_pipeline
+
+        als = kind == "als"
+        made = topn_pipeline(
+            ImplicitMFScorer(embedding_size=8, epochs=3)
+            if als
+            else ItemKNNScorer(max_nbrs=20, feedback="implicit")
+        )
+        made.train(self.train)
+        return made
+
+    def task(self, kind: str) -> Asked:
+        import lenskit as library
+
+        pipeline, names = self.pipeline(kind), (1000 + self.data.users).tolist()
+        found = library.batch.recommend(pipeline, names, n=10, n_jobs=1)
+        lists = {key.user_id - 1000: row.ids() - 5000 for key, row in found}
+        wanted = {"Recall@10": self.data.hits([lists[user] for user in self.data.users])}
+        # Neighbours tie, and ties are broken by place: one user's worth.
+        task = lenskit.task(pipeline, self.train, self.test)
+        return Asked(task, wanted, 1 / len(names), ties=kind == "knn")
+
+    def targets(self, kind: str) -> Ranked:
+        import lenskit as library
+
+        rng, lists = np.random.default_rng(0), {}
+        for user, target in enumerate(self.data.target):
+            free = np.setdiff1d(np.flatnonzero(~self.data.seen[user]), [target])
+            lists[user] = np.append(rng.choice(free, SAMPLED, replace=False), target)
+        scored = library.batch.score(self.pipeline(kind), self.collection(lists), n_jobs=1)
+        values = {
+            key.user_id - 1000: dict(
+                zip(row.ids() - 5000, np.nan_to_num(row.scores(), nan=-1e9), strict=True)
+            )
+            for key, row in scored
+        }
+        items = dict(zip((1000 + self.data.users).tolist(), self.data.items.tolist(), strict=True))
+        return Ranked(
+            partial(lenskit.targets, scored, self.test, items=items, sampled=SAMPLED),
+            *self.data.compare(values),
+            self.data.items,
+            SAMPLED,
+        )
+
+    def refusals(self) -> Iterator[Refusal]:
+        import lenskit as library
+
+        pipeline, train, test = self.pipeline("als"), self.train, self.test
+        scored = library.batch.score(pipeline, self.collection({0: [0, 1, 2]}), n_jobs=1)
+        short = self.collection({0: [1]})
+        for given, message in (
+            (({}, test), r"scored must be an ItemListCollection .* got dict"),
+            ((test, test), "scored must hold lists with scores, got none for 1000"),
+            ((scored, test), "scored must hold every target, got"),
+        ):
+            yield partial(lenskit.targets, *given, items=50), InputError, message
+        wrong = "scored must hold sampled = 99 items .* got 2"
+        yield partial(lenskit.targets, scored, short, items=50, sampled=99), DesignError, wrong
+        for asked, message in (
+            ((pipeline, train, self.collection({})), "test must hold at least one item list"),
+            (
+                (pipeline, train, self.collection({0: [-7]})),
+                r"each item of test must be known .*4993",
+            ),
+            (
+                (pipeline, train, self.collection({-7: [0]})),
+                r"each user of test must be known .*993",
+            ),
+            (("ALS", train, test), "pipeline must be a pipeline of lenskit, got str"),
+            ((pipeline, test, test), "train must be a dataset of lenskit"),
+        ):
+            yield partial(lenskit.task, *asked), InputError, message
+
+
+class RecTools:
+    """Tables and models, with the rows of the data set in no order."""
+
+    tasks = ("als", "ease", "knn", "svd", "popular")
+    ranked = ("score", "rank")
+
+    def __init__(self) -> None:
+        import pandas as pd
+        from rectools.dataset import Dataset
+
+        self.data = held_out()
+        frame = self.data.frame().sample(frac=1, random_state=0)
+        self.dataset = Dataset.construct(frame.assign(weight=1, datetime="2026-01-01"))
+        pairs = {"user_id": self.data.users + 1000, "item_id": self.data.target + 5000}
+        self.test = pd.DataFrame(pairs)
+
+    def fit(self, kind: str) -> Any:
+        from implicit.als import AlternatingLeastSquares
+        from implicit.nearest_neighbours import CosineRecommender
+        from rectools import models
+
+        als = AlternatingLeastSquares(factors=8, num_threads=1, random_state=0)
+        cosine = CosineRecommender(K=10, num_threads=1)
+        kinds = {
+            "als": lambda: models.ImplicitALSWrapperModel(als),
+            "ease": lambda: models.EASEModel(regularization=50.0),
+            "knn": lambda: models.ImplicitItemKNNWrapperModel(cosine),
+            "svd": lambda: models.PureSVDModel(factors=8),
+            "popular": models.PopularModel,
+        }
+        return kinds[kind]().fit(self.dataset)
+
+    def recommend(self, model: Any, k: int) -> Any:
+        users = self.test["user_id"].to_numpy()
+        return model.recommend(users=users, dataset=self.dataset, k=k, filter_viewed=True)
+
+    def task(self, kind: str) -> Asked:
+        model = self.fit(kind)
+        found = self.test.merge(self.recommend(model, 10), on=["user_id", "item_id"])
+        wanted = {"Recall@10": len(found) / len(self.test)}
+        task = rectools.task(model, self.dataset, self.test)
+        ties, factors = kind in {"knn", "popular"}, kind in {"als", "svd"}
+        return Asked(task, wanted, ties=ties, factors=factors)
+
+    def targets(self, kind: str) -> Ranked:
+        table = self.recommend(self.fit("ease"), len(self.data.seen[0]))
+        found = self.test.merge(table, on=["user_id", "item_id"]).sort_values("user_id")
+        items = dict(zip(self.test["user_id"], self.data.items, strict=True))
+        given = table if kind == "score" else table.drop(columns="score")
+        return Ranked(
+            partial(rectools.targets, given, self.test, items=items),
+            found["rank"].to_numpy() - 1,
+            np.zeros(len(found), dtype=int),
+            self.data.items,
+            self.data.items - 1,
+        )
+
+    def refusals(self) -> Iterator[Refusal]:
+        model, test = self.fit("popular"), self.test
+        table = self.recommend(model, 5)
+        for given, message in (
+            (table[["item_id"]], "reco must have the columns user_id, item_id, got item_id"),
+            (
+                table[["user_id", "item_id"]],
+                "reco must have the columns rank, got user_id, item_id",
+            ),
+            ([], "reco must be a pandas frame, got list"),
+            (table, "reco must hold every target, got"),
+        ):
+            yield partial(rectools.targets, given, test, items=50), InputError, message
+        for asked, message in (
+            (("model", self.dataset, test), "model must be a model of rectools, got str"),
+            ((model, test, test), "dataset must be a Dataset of rectools, got DataFrame"),
+            (
+                (model, self.dataset, test.assign(item_id=3)),
+                "each item of interactions must be known .* such as 3",
+            ),
+        ):
+            yield partial(rectools.task, *asked), InputError, message
+
+
+class PyKEEN:
+    """A random graph; a question is a user."""
+
+    tasks = tuple(f"{m}-{s}" for m in ("DistMult", "TransE") for s in ("head", "tail", "both"))
+    ranked = ("DistMult-both", "TransE-tail")
+
+    def __init__(self) -> None:
+        import torch
+        from pykeen.triples import CoreTriplesFactory
+
+        rng = np.random.default_rng(0)
+        triples = np.unique(rng.integers(0, (150, 3, 150), size=(900, 3)), axis=0)
+        factory = CoreTriplesFactory(torch.as_tensor(triples), 150, 3)
+        self.train, self.test = factory.split([0.8, 0.2], random_state=0)
+
+    def fit(self, kind: str) -> Any:
+        import pykeen.models
+
+        made = getattr(pykeen.models, kind)
+        return made(triples_factory=self.train, embedding_dim=8, random_seed=0)
+
+    def full(self) -> Any:
+        from pykeen.evaluation import RankBasedEvaluator
+
+        return RankBasedEvaluator(clear_on_finalize=False)
+
+    def sampled(self, negatives: int = 20, *, clear: bool = False) -> Any:
+        from pykeen.evaluation import SampledRankBasedEvaluator
+
+        random.seed(0)  # with which PyKEEN draws its negatives
+        return SampledRankBasedEvaluator(
+            self.test,
+            additional_filter_triples=self.train.mapped_triples,
+            num_negatives=negatives,
+            clear_on_finalize=clear,
+        )
+
+    def run(self, evaluator: Any, model: Any, rows: int | None = None) -> Any:
+        return evaluator.evaluate(
+            model,
+            self.test.mapped_triples[:rows],
+            additional_filter_triples=[self.train.mapped_triples],
+            batch_size=64,
+            use_tqdm=False,
+        )
+
+    def task(self, kind: str) -> Asked:
+        name, side = kind.split("-")
+        model = self.fit(name)
+        result = self.run(self.full(), model)
+        wanted = {"Recall@10": float(result.get_metric(f"{side}.realistic.hits@10"))}
+        task = pykeen.task(model, self.test, known=self.train, side=side)
+        return Asked(task, wanted, 1e-6)
+
+    def targets(self, kind: str) -> Ranked:
+        name, side = kind.split("-")
+        model, sides = self.fit(name), ("head", "tail") if side == "both" else (side,)
+        few, full = self.sampled(), self.full()
+        for evaluator in (few, full):
+            self.run(evaluator, model)
+        best, worst = (
+            np.concatenate([np.concatenate(few.ranks[part, rule]) for part in sides])
+            for rule in ("optimistic", "pessimistic")
+        )
+        # Filtered evaluation tells how many entities compete: the N of each question.
+        items = np.concatenate([np.concatenate(full.num_candidates[part]) for part in sides])
+        return Ranked(
+            partial(pykeen.targets, few, known=self.train, side=side),
+            best - 1, worst - best, items, 20,
+        )  # fmt: skip
+
+    def refusals(self) -> Iterator[Refusal]:
+        model = self.fit("DistMult")
+        cleared, partly, crowded = self.sampled(clear=True), self.sampled(), self.sampled(149)
+        for evaluator, rows in ((cleared, None), (partly, 50), (crowded, None)):
+            self.run(evaluator, model, rows)
+        for evaluator, side, message in (
+            (self.full(), "both", "must be a SampledRankBasedEvaluator, got RankBased"),
+            (cleared, "both", "got none; make it with clear_on_finalize=False"),
+            (partly, "relation", "side must be one of head, tail, both"),
+            (partly, "both", "each of its 180 triples once, got 50 ranks"),
+        ):
+            yield partial(pykeen.targets, evaluator, side=side), InputError, message
+        different = "negatives must be different entities, got 149"
+        yield partial(pykeen.targets, crowded, known=self.train), DesignError, different
+        flat, factory = np.zeros((4, 2), dtype=int), "must be a triples factory or an integer array"
+        for asked, known, message in (
+            ((object(), self.test), None, "model must be a model of pykeen, got object"),
+            ((model, flat), None, f"triples {factory}"),
+            ((model, self.test), object(), f"known {factory}"),
+        ):
+            yield partial(pykeen.task, *asked, known=known), InputError, message
+
+
+class RecBole:
+    """Loaders and trained models of one small data set, which RecBole reads from a folder."""
+
+    tasks = ("BPR", "EASE", "NeuMF", "SASRec")
+    ranked = ()
+    one_target, several = {"LS": "valid_and_test"}, {"RS": [0.7, 0.1, 0.2]}
+
+    def __init__(self) -> None:
+        self.kept = tempfile.TemporaryDirectory()  # gone with this object
+        folder = Path(self.kept.name)
+        (folder / "toy").mkdir()
+        rng = np.random.default_rng(0)
+        pairs = zip(*np.nonzero(held_out(100, 150).seen), strict=True)
+        rows = [f"u{u}\ti{i}\t{rng.integers(10**6)}" for u, i in pairs]
+        header = "user_id:token\titem_id:token\ttimestamp:float"
+        (folder / "toy" / "toy.inter").write_text("\n".join([header, *rows]))
+        self.folder = str(folder)
+
+    def prepare(self, name: str, mode: str, split: dict[str, Any]) -> tuple[Any, Any, Any]:
+        from recbole.config import Config
+        from recbole.data import create_dataset, data_preparation
+        from recbole.utils import init_seed
+
+        options = {"train_neg_sample_args": None} if name == "SASRec" else {}
+        settings = {
+            "data_path": self.folder,
+            "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
+            "checkpoint_dir": self.folder,
+            "eval_args": {"split": split, "order": "TO", "group_by": "user", "mode": mode},
+            "metrics": ["Hit", "NDCG", "MRR"],
+            "topk": [1, 5, 10],
+            "epochs": 1,
+            "use_gpu": False,
+            "state": "ERROR",
+            "MAX_ITEM_LIST_LENGTH": 10,
+        }
+        config = Config(model=name, dataset="toy", config_dict=settings | options)
+        init_seed(1, reproducibility=True)
+        train, _, test = data_preparation(config, create_dataset(config))
+        return config, train, test
+
+    def train(self, name: str, mode: str, split: dict[str, Any]) -> tuple[Any, Any, Any]:
+        from recbole.utils import get_model, get_trainer
+
+        config, train, test = self.prepare(name, mode, split)
+        model = get_model(name)(config, train.dataset)
+        trainer = get_trainer(config["MODEL_TYPE"], name)(config, model)
+        trainer.fit(train, saved=False, verbose=False)
+        return model, test, trainer.evaluate(test, load_best_model=False)
+
+    def task(self, kind: str) -> Asked:
+        model, test, results = self.train(kind, "full", self.one_target)
+        names = {"Recall@10": "hit@10", "NDCG@10": "ndcg@10", "MRR@10": "mrr@10"}
+        wanted = {name: results[theirs] for name, theirs in names.items()}
+        task = recbole.task(model, test)
+        return Asked(task, wanted, 6e-5, ties=kind == "EASE")  # they round
+
+    def refusals(self) -> Iterator[Refusal]:
+        model, full, _ = self.train("EASE", "full", self.several)
+        several, one, popular = (
+            self.prepare("EASE", mode, split)[2]
+            for mode, split in (
+                ("uni50", self.several), ("uni50", self.one_target), ("pop50", self.one_target)
+            )
+        )  # fmt: skip
+        uniform = "loader must draw items uniformly, got 'popularity'"
+        yield partial(recbole.targets, model, popular), DesignError, uniform
+        wrong = "results must be of one target for each user, got up to"
+        yield partial(recbole.published, {"hit@10": 0.5}, several), DesignError, wrong
+        none = r"results must hold one of hit, .* got itemcoverage@10"
+        yield partial(recbole.published, {"itemcoverage@10": 0.5}, one), InputError, none
+        sampled = "loader must be made under mode: full, got NegSample"
+        yield partial(recbole.task, model, one), InputError, sampled
+        for given, ties, message in (
+            ((model, full), "random", "loader must draw items under mode: uniN, got FullSort"),
+            (("EASE", one), "random", "model must be a model of recbole, got str"),
+            ((model, one), "realistic", "ties must be one of random, optimistic, pessimistic"),
+        ):
+            yield partial(recbole.targets, *given, ties=ties), InputError, message
+
+
+LIBRARIES: dict[str, Any] = {
+    "implicit": Implicit,
+    "cornac": Cornac,
+    "lenskit": LensKit,
+    "rectools": RecTools,
+    "pykeen": PyKEEN,
+    "recbole": RecBole,
+}

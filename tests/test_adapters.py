@@ -1,111 +1,207 @@
-"""The adapters' registry, their shared parts, and runs and qrels: TREC files and ranx."""
+"""Adapters: one contract over every library that is installed, and the parts they share.
 
+`make libraries` runs this file once with each real library, in an environment of its own.
+"""
+
+import ast
+import importlib
+import importlib.util
+import pkgutil
+import re
 import subprocess
 import sys
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import unsample
-from tests.libraries import need_library, rank_slowly
+from tests.libraries import LIBRARIES, need_library
 from unsample import adapters
-from unsample.adapters import REGISTRY, ModelScores, Task, ranx, trec
-from unsample.adapters._lists import ListedItems, rank_in_lists
-from unsample.adapters._names import numbers_of
-from unsample.errors import (
-    DesignError,
-    FileError,
-    InputError,
-    MissingExtraError,
-    ScoreError,
-)
-from unsample.evidence import Targets
+from unsample.adapters import INSTALL, ModelScores, Task, ranx, recbole, trec
+from unsample.adapters._lists import numbers_of
+from unsample.adapters._tasks import require
+from unsample.designs import FactorScores
+from unsample.errors import DesignError, FileError, InputError, MissingExtraError, ScoreError
 
-RUN = {
-    "q1": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1},
-    "q2": {"a": 0.2, "b": 0.3, "e": 0.9, "f": 0.4},
-}
-QRELS = {"q1": {"b": 1, "x": 0}, "q2": {"e": 2, "a": 0}}
+HOME = Path(__file__).parents[1]
+EXAMPLES = HOME / "examples" / "adapters"
+NAMES = sorted(path.stem.removeprefix("with_") for path in EXAMPLES.glob("with_*.py"))
+foreign = pytest.mark.filterwarnings("ignore")  # the libraries' own warnings
 
 
-# -- the registry --------------------------------------------------------------------------------
+def evaluate(task, design="exact", metrics=("Recall@10",), ties="random"):
+    """Evaluate a task on the whole catalogue, each user counting once."""
+    return unsample.evaluate(
+        task.scorer, task.targets, items=task.items, exclude=task.exclude, weights=task.weights,
+        design=design, metrics=list(metrics), ties=ties, resamples=0,
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REGISTRY)
-def test_an_adapter_offers_what_its_module_does(name):
-    adapter = REGISTRY[name]
-    if name in {"spark", "torchmetrics"}:  # the two that import their library at once
-        need_library(name, adapter.distribution)
-    public = set(adapter.load().__all__)
-    assert set(adapter.offers) == {one for one in public if not one.isupper()}
+# -- the contract, with the real libraries ---------------------------------------------------------
 
 
-def test_every_module_is_in_the_registry():
-    import pkgutil
+@cache
+def library(name):
+    need_library(name)
+    return LIBRARIES[name]()
 
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch, tmp_path):
+    """RecBole writes logs to where it is run."""
+    monkeypatch.chdir(tmp_path)
+
+
+def kinds(attribute):
+    return [
+        pytest.param(name, kind, id=f"{name}-{kind}")
+        for name in LIBRARIES
+        for kind in getattr(LIBRARIES[name], attribute)
+    ]
+
+
+@foreign
+@pytest.mark.parametrize(("name", "kind"), kinds("tasks"))
+def test_a_task_gives_the_metrics_of_the_library(name, kind):
+    asked = library(name).task(kind)
+    low, high, certified = (
+        evaluate(asked.task, design, asked.wanted, ties)
+        for design, ties in (
+            ("exact", "pessimistic"), ("exact", "optimistic"), ("certified", "pessimistic")
+        )
+    )  # fmt: skip
+    for metric, wanted in asked.wanted.items():
+        assert low[metric].value - asked.rounded <= wanted <= high[metric].value + asked.rounded
+        assert certified[metric].value == pytest.approx(low[metric].value)
+        assert asked.ties or low[metric].value >= high[metric].value - 2 * asked.rounded
+    if asked.factors is not None:
+        assert isinstance(asked.task.scorer, FactorScores if asked.factors else ModelScores)
+    assert len(asked.task.item_ids) == asked.task.items
+    assert len(asked.task.user_ids) > asked.task.targets[0].max()
+
+
+@foreign
+@pytest.mark.parametrize(("name", "kind"), kinds("ranked"))
+def test_targets_are_the_ranks_that_a_loop_finds(name, kind):
+    wanted = library(name).targets(kind)
+    found = {rule: wanted.targets(ties=rule) for rule in ("optimistic", "random", "pessimistic")}
+    best, drawn, worst = (found[rule].ranks for rule in found)
+    assert np.array_equal(best, 1 + wanted.better)
+    assert np.array_equal(worst, 1 + wanted.better + wanted.tied)
+    assert ((best <= drawn) & (drawn <= worst)).all()
+    assert np.array_equal(found["random"].items, wanted.items)
+    assert (found["random"].sampled == wanted.sampled).all()
+    assert found["random"].counts.total == len(drawn)
+
+
+@foreign
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_what_does_not_fit_is_refused_with_one_clear_message(name):
+    for call, error, message in library(name).refusals():
+        with pytest.raises(error, match=message):
+            call()
+
+
+@foreign
+@pytest.mark.parametrize("several", [False, True])
+def test_recbole_samples_are_ranked_each_among_its_own(several):
+    from scipy import stats
+
+    made = library("recbole")
+    split = made.several if several else made.one_target
+    model, test, _ = made.train("EASE", "full", split)
+    task = recbole.task(model, test)
+    exact = evaluate(task).ranks
+    _, _, loader = made.prepare("EASE", "uni50", split)
+    found = [recbole.targets(model, loader, rng=seed) for seed in range(40)]
+    assert (np.asarray(found[0].sampled) == 50).all()
+    assert len(found[0].ranks) == len(exact)
+    # What a user knows was not drawn: N is what a full ranking leaves.
+    seen = np.diff(task.exclude.indptr)[task.targets[0]]
+    others = np.bincount(task.targets[0])[task.targets[0]] - 1
+    assert np.array_equal(found[0].items, task.items - seen - others)
+    if several:
+        assert np.allclose(np.bincount(found[0].users, found[0].weights)[found[0].users], 1)
+        return
+    # Over many passes, each rank has the mean that its full rank and the binomial law give.
+    chance = (exact - 1) / (found[0].items - 1)
+    mean = np.mean([targets.ranks - 1 for targets in found], axis=0)
+    error = np.sqrt(50 * chance * (1 - chance) / len(found)) + 1e-9
+    z = (mean - 50 * chance) / error
+    inside = (chance > 0) & (chance < 1)
+    assert stats.kstest(z[inside], "norm").pvalue > 1e-3
+
+
+@foreign
+def test_recbole_sequences_and_printed_metrics():
+    made = library("recbole")
+    model, full, _ = made.train("SASRec", "full", made.one_target)
+    assert recbole.task(model, full).exclude is None  # the history stays among the candidates
+    _, _, loader = made.prepare("SASRec", "uni50", made.one_target)
+    assert (recbole.targets(model, loader).items == loader.dataset.item_num - 1).all()
+    model, test, results = made.train("EASE", "uni50", made.one_target)
+    _, full, _ = made.train("EASE", "full", made.one_target)
+    low, high = recbole.published(results, test, metrics="Recall@20")["Recall@20"].interval(0.99)
+    truth = evaluate(recbole.task(model, full), metrics=["Recall@20"])["Recall@20"].value
+    assert low <= truth <= high
+
+
+# -- how libraries are got -------------------------------------------------------------------------
+
+
+def test_every_module_says_how_to_install_its_library():
     modules = {found.name for found in pkgutil.iter_modules(adapters.__path__)}
-    assert {name for name in modules if not name.startswith("_")} == set(REGISTRY)
+    assert {name for name in modules if not name.startswith("_")} == set(INSTALL)
+    with pytest.raises(MissingExtraError, match=r"pip install recbole==1\.2\.1 'numpy<2'"):
+        require("recbole", "a_module_that_does_not_exist")
 
 
-def test_reading_the_registry_imports_no_library():
+def test_adapters_import_no_library():
     code = (
-        "import sys, unsample.adapters as a; [a.REGISTRY[n].load() for n in a.REGISTRY "
-        "if n not in ('spark', 'torchmetrics')]; "
+        "import sys, importlib, unsample.adapters as a\n"
+        "for name in set(a.INSTALL) - {'spark', 'torchmetrics'}:\n"
+        "    importlib.import_module(f'unsample.adapters.{name}')\n"
         "print(sorted({m.partition('.')[0] for m in sys.modules} & "
-        "{'cornac','implicit','lenskit','pykeen','ranx','recbole','rectools','torch','pandas',"
-        "'ir_measures','pyspark'}))"
+        "{*a.INSTALL, 'torch', 'pandas', 'ir_measures', 'pyspark'}))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=HOME, capture_output=True, text=True, check=True
+    )
     assert found.stdout.strip() == "[]"
 
 
-def test_a_missing_library_names_the_line_that_installs_it():
-    adapter = REGISTRY["recbole"]
-    with pytest.raises(MissingExtraError, match=r"RecBole.*pip install 'recbole==1.2.1' 'numpy<2'"):
-        adapter.require("a_module_that_does_not_exist")
-
-
-def test_versions_are_told_without_importing():
-    need_library("trec", "ir_measures")
-    assert REGISTRY["trec"].installed()
-    nothing = adapters.Adapter("x", "X", "no-such-distribution", {}, install="x", tried="1")
-    assert nothing.installed() is None
-
-
-# -- scores and tasks ----------------------------------------------------------------------------
-
-
-def test_items_without_a_score_come_last_and_tie():
-    table = np.array([[0.5, np.nan, -3.0, np.nan]])
-    scores = ModelScores(lambda users: table[users], 4)
-    asked = np.array([[1, 2, 3]])
-    ordered = scores.score(np.array([0]), asked)[0]
-    assert ordered[0] == ordered[2] < ordered[1]
-    assert np.isfinite(scores.score_all(np.array([0]))).all()
+# -- scores and tasks ------------------------------------------------------------------------------
 
 
 def test_models_that_score_all_items_are_asked_in_blocks(monkeypatch):
-    import unsample.adapters._protocol as protocol
-
     table = np.random.default_rng(0).normal(size=(50, 7))
+    table[:, 5] = np.nan
     asked = []
 
     def score_all(users):
         asked.append(len(users))
         return table[users]
 
-    monkeypatch.setattr(protocol, "_ROOM", 7 * 12)
+    monkeypatch.setattr("unsample.adapters._tasks._ROOM", 7 * 12)
     users, items = np.arange(50), np.random.default_rng(1).integers(0, 7, (50, 3))
     found = ModelScores(score_all, 7).score(users, items)
-    assert np.array_equal(found, table[users[:, None], items])
+    # Items without a score come last, and tie.
+    last = np.finfo(np.float64).min
+    assert np.array_equal(found, np.nan_to_num(table, nan=last)[users[:, None], items])
     assert max(asked) == 12
 
 
-def test_a_user_counts_once_in_a_task():
-    targets = np.array([0, 0, 2]), np.array([1, 2, 0])
+def test_a_task_has_each_target_once_and_a_user_counts_once():
     scores = ModelScores(lambda users: np.zeros((len(users), 3)), 3)
-    task = Task(scores, targets, 3, None, np.arange(3), np.arange(3))
+    held_out = np.array([2, 0, 0, 0]), np.array([0, 2, 1, 2])
+    seen = np.array([1, 1, 2]), np.array([0, 0, 2])
+    task = Task.of_pairs(scores, held_out, seen, user_ids=np.arange(3), item_ids=np.arange(3))
+    assert [column.tolist() for column in task.targets] == [[0, 0, 2], [1, 2, 0]]
     assert task.weights.tolist() == [0.5, 0.5, 1.0]
+    assert task.exclude.toarray().tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
     assert repr(task) == "Task(3 targets, 2 users, 3 items)"
 
 
@@ -115,17 +211,23 @@ def test_names_are_found_whatever_array_they_come_in():
     for kind in (str, object):
         asked = np.array(["c", "b"], dtype=kind)
         assert numbers_of(asked, known.astype(object), **place).tolist() == [2, 0]
-    with pytest.raises(
-        InputError, match=r"each item of test must be known to train, got 1 of 2.*z"
+    for strange, message in (
+        (np.array(["a", "z"]), "each item of test must be known to train, got 1 of 2.*z"),
+        (np.array([1, 2]), "test and train must name each item alike, got .*1.*'b'"),
+        (np.array(["a", 0.5], dtype=object), "each item must be named by text .*, got 0.5"),
+        (np.array(["a", 5], dtype=object), "each item must be named by text .*, got both"),
     ):
-        numbers_of(np.array(["a", "z"]), known, **place)
-    with pytest.raises(InputError, match=r"test and train must name each item alike, got .*1.*'b'"):
-        numbers_of(np.array([1, 2]), known, **place)
-    with pytest.raises(InputError, match=r"each item must be named by text .*, got 0.5"):
-        numbers_of(np.array(["a", 0.5], dtype=object), known, **place)
+        with pytest.raises(InputError, match=message):
+            numbers_of(strange, known, **place)
 
 
-# -- lists ---------------------------------------------------------------------------------------
+# -- lists: TREC files, ir_measures and ranx -------------------------------------------------------
+
+RUN = {
+    "q1": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1},
+    "q2": {"a": 0.2, "b": 0.3, "e": 0.9, "f": 0.4},
+}
+QRELS = {"q1": {"b": 1, "x": 0}, "q2": {"e": 2, "a": 0}}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -145,11 +247,13 @@ def test_lists_are_ranked_as_a_loop_would(seed):
     best = trec.targets(run, qrels, items=90, ties="optimistic", each="target")
     worst = trec.targets(run, qrels, items=90, ties="pessimistic")
     drawn = trec.targets(run, qrels, items=90, rng=seed)
-    wanted = [
-        (query, *rank_slowly(run[query], set(docs), doc), 90 - len(docs) + 1, 1 / len(docs))
-        for query, docs in sorted(qrels.items())
-        for doc in sorted(docs)
-    ]
+    wanted = []
+    for query, docs in sorted(qrels.items()):
+        others = [score for doc, score in run[query].items() if doc not in docs]
+        for doc in sorted(docs):
+            better = sum(score > run[query][doc] for score in others)
+            tied = sum(score == run[query][doc] for score in others)
+            wanted.append((query, better, tied, len(others), 90 - len(docs) + 1, 1 / len(docs)))
     users, better, tied, sampled, items, weights = map(np.array, zip(*wanted, strict=True))
     assert np.array_equal(best.users, users)
     assert np.array_equal(best.ranks, 1 + better)
@@ -186,7 +290,7 @@ def test_lists_give_an_estimate_and_a_comparison():
         ({"items": 1}, DesignError, "items must be an integer of at least 2"),
         ({"items": {"q1": 50}}, DesignError, "items must hold a number for each query.*'q2'"),
         ({"sampled": 5}, DesignError, "run must hold sampled = 5 items .* got 3 for query q1"),
-        ({"ties": "realistic"}, InputError, "ties must be random, optimistic or pessimistic"),
+        ({"ties": "realistic"}, InputError, "ties must be one of random, optimistic, pessimistic"),
         ({"ties": "randon"}, InputError, "did you mean random"),
         ({"each": "query"}, InputError, "each must be one of user, target"),
         ({"relevance": -1}, InputError, "relevance must be"),
@@ -198,106 +302,24 @@ def test_lists_give_an_estimate_and_a_comparison():
         ({"run": {**RUN, "q1": {"a": 1.0, "b": float("nan")}}}, ScoreError, "must not be NaN"),
         ({"run": {**RUN, "q1": {"b": 1.0}}}, DesignError, "at least one item beside the targets"),
         ({"run": {1: {2: 1.0, 3: 0.5}}}, InputError, "must name each query alike, got .*1"),
+        ({"run": 7}, InputError, r"run must be a path, a ranx.Run .*, got int"),
+        ({"run": [1, 2]}, InputError, "got rows without query_id, doc_id, score"),
     ],
 )
-@pytest.mark.parametrize("adapter", [trec, ranx])
-def test_bad_runs_get_one_clear_message(adapter, change, error, message):
+def test_bad_runs_get_one_clear_message(change, error, message):
     given = {"run": RUN, "qrels": QRELS, "items": 50} | change
     with pytest.raises(error, match=message):
-        adapter.targets(**given)
+        trec.targets(**given)
 
 
 def test_an_item_twice_in_a_list_is_refused():
-    twice = ListedItems.of_rows("run", [("q", "a", 1.0), ("q", "a", 0.5), ("q", "b", 0.1)])
-    wanted = ListedItems.of_rows("qrels", [("q", "b", 1)])
+    rows = [SimpleNamespace(query_id="q", doc_id=doc, score=1.0) for doc in ("a", "a", "b")]
     with pytest.raises(InputError, match="each item of a query once, got item a of query q again"):
-        rank_in_lists(twice, wanted, items=50)
+        trec.targets(rows, {"q": {"b": 1}}, items=50)
 
 
-# -- TREC files and ir_measures ------------------------------------------------------------------
-
-
-@pytest.fixture
-def files(tmp_path):
-    need_library("trec", "ir_measures")
-    rows = [f"{q} Q0 {d} 0 {s} tag" for q, docs in RUN.items() for d, s in docs.items()]
-    judged = [f"{q} 0 {d} {r}" for q, docs in QRELS.items() for d, r in docs.items()]
-    run, qrels = tmp_path / "a.run", tmp_path / "a.qrels"
-    run.write_text("\n".join(rows))
-    qrels.write_text("\n".join(judged))
-    return run, qrels
-
-
-def same(one: Targets, other: Targets) -> bool:
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name))
-        for name in ("ranks", "items", "sampled", "users")
-    )
-
-
-def test_files_rows_frames_and_dicts_say_the_same(files):
-    import ir_measures
-    import pandas as pd
-
-    run, qrels = files
-    wanted = trec.targets(RUN, QRELS, items=50, ties="pessimistic")
-    assert wanted.ranks.tolist() == [3, 1]
-    rows = [list(read(str(path))) for read, path in
-            ((ir_measures.read_trec_run, run), (ir_measures.read_trec_qrels, qrels))]  # fmt: skip
-    frames = [pd.DataFrame(one) for one in rows]
-    objects = [one.astype({"query_id": object, "doc_id": object}) for one in frames]
-    for given in (files, map(str, files), rows, frames, objects):
-        assert same(trec.targets(*given, items=50, ties="pessimistic"), wanted)
-
-
-def test_ranks_agree_with_the_metrics_of_ir_measures():
-    need_library("trec", "ir_measures")
-    import ir_measures
-    from ir_measures import RR, R
-
-    rng = np.random.default_rng(3)
-    run = {
-        f"q{q}": {f"d{d}": float(rng.normal()) for d in rng.choice(500, 21, replace=False)}
-        for q in range(100)
-    }
-    qrels = {query: {next(iter(docs)): 1} for query, docs in run.items()}
-    found = trec.targets(run, qrels, items=500, sampled=20)
-    wanted = ir_measures.calc_aggregate([RR, R @ 5], qrels, run)
-    assert (1 / found.ranks).mean() == pytest.approx(wanted[RR])
-    assert (found.ranks <= 5).mean() == pytest.approx(wanted[R @ 5])
-
-
-def test_bad_files_get_one_clear_message(files, tmp_path):
-    run, qrels = files
-    with pytest.raises(FileError, match=r"run must be a readable file, got .*nowhere"):
-        trec.targets(tmp_path / "nowhere", qrels, items=50)
-    with pytest.raises(FileError, match="run must be a TREC file of 6 columns"):
-        trec.targets(qrels, qrels, items=50)
-    with pytest.raises(FileError, match="qrels must be a TREC file of 4 columns"):
-        trec.targets(run, run, items=50)
-    with pytest.raises(InputError, match=r"run must be a path, a dict .*, got int"):
-        trec.targets(7, qrels, items=50)
-    with pytest.raises(InputError, match="got rows without query_id, doc_id, score"):
-        trec.targets([1, 2], QRELS, items=50)
-
-
-def test_a_frame_without_a_column_is_refused():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"query_id": ["q1"], "doc_id": ["b"]})
-    with pytest.raises(InputError, match="got rows without score"):
-        trec.targets(frame, QRELS, items=50)
-    with pytest.raises(InputError, match=r"run must be a ranx.Run or a dict .*, got DataFrame"):
-        ranx.targets(frame, QRELS, items=50)
-
-
-# -- ranx, by the structure that it documents ------------------------------------------------------
-
-
-class StandIn:
-    """What ranx documents of Run and Qrels: ``keys()`` and ``to_dict()``; not the library.
-
-    The real ones are tested in test_adapters_ranx.py, in an environment of their own.
-    """
+class DocumentedRun:
+    """What ranx documents of Run and Qrels: ``keys()`` and ``to_dict()``; not the library."""
 
     def __init__(self, lists):
         self.lists = lists
@@ -309,8 +331,131 @@ class StandIn:
         return {query: dict(docs) for query, docs in self.lists.items()}
 
 
-def test_runs_and_qrels_are_read_by_their_documented_structure():
-    found = ranx.targets(StandIn(RUN), StandIn(QRELS), items=50)
-    assert same(found, trec.targets(RUN, QRELS, items=50))
-    with pytest.raises(InputError, match=r"qrels must be a ranx.Qrels or a dict .*, got list"):
-        ranx.targets(StandIn(RUN), [1], items=50)
+@pytest.fixture
+def files(tmp_path):
+    need_library("trec")
+    rows = [f"{q} Q0 {d} 0 {s} tag" for q, docs in RUN.items() for d, s in docs.items()]
+    judged = [f"{q} 0 {d} {r}" for q, docs in QRELS.items() for d, r in docs.items()]
+    run, qrels = tmp_path / "a.run", tmp_path / "a.qrels"
+    run.write_text("\n".join(rows))
+    qrels.write_text("\n".join(judged))
+    return run, qrels
+
+
+def test_files_rows_frames_and_dicts_say_the_same(files):
+    import ir_measures
+    import pandas as pd
+
+    run, qrels = map(str, files)
+    rows = [list(ir_measures.read_trec_run(run)), list(ir_measures.read_trec_qrels(qrels))]
+    frames = [pd.DataFrame(table) for table in rows]
+    objects = [table.astype({"query_id": object, "doc_id": object}) for table in frames]
+    wanted = trec.targets(RUN, QRELS, items=50, ties="pessimistic")
+    assert wanted.ranks.tolist() == [3, 1]
+    as_ranx = DocumentedRun(RUN), DocumentedRun(QRELS)
+    for given in (files, (run, qrels), rows, frames, objects, as_ranx):
+        found = ranx.targets(*given, items=50, ties="pessimistic")
+        for name in ("ranks", "items", "sampled", "users"):
+            assert np.array_equal(getattr(found, name), getattr(wanted, name))
+    with pytest.raises(InputError, match="got rows without score"):
+        trec.targets(frames[0].drop(columns="score"), QRELS, items=50)
+
+
+def test_bad_files_get_one_clear_message(files, tmp_path):
+    run, qrels = files
+    with pytest.raises(FileError, match=r"run must be a readable file, got .*nowhere"):
+        trec.targets(tmp_path / "nowhere", qrels, items=50)
+    with pytest.raises(FileError, match="run must be a TREC file of 6 columns"):
+        trec.targets(qrels, qrels, items=50)
+    with pytest.raises(FileError, match="qrels must be a TREC file of 4 columns"):
+        trec.targets(run, run, items=50)
+
+
+def theirs_ir_measures(run, qrels):
+    import ir_measures
+    from ir_measures import RR, R
+
+    found = ir_measures.calc_aggregate([RR, R @ 5], qrels, run)
+    return trec.targets(run, qrels, items=500, sampled=20), found[RR], found[R @ 5]
+
+
+def theirs_ranx(run, qrels):
+    from ranx import Qrels, Run, evaluate
+
+    found = evaluate(Qrels(qrels), Run(run), ["mrr", "hit_rate@5"])
+    targets = ranx.targets(Run(run), Qrels(qrels), items=500, sampled=20)
+    with pytest.raises(InputError, match="run must hold every target"):
+        ranx.targets(Run({"q0": run["q0"]}), Qrels(qrels), items=500)
+    return targets, found["mrr"], found["hit_rate@5"]
+
+
+@foreign
+@pytest.mark.parametrize(
+    ("name", "theirs"), [("trec", theirs_ir_measures), ("ranx", theirs_ranx)], ids=["trec", "ranx"]
+)
+def test_ranks_agree_with_the_metrics_of_the_library(name, theirs):
+    need_library(name)
+    rng = np.random.default_rng(3)
+    run = {
+        f"q{q}": {f"d{d}": float(rng.normal()) for d in rng.choice(500, 21, replace=False)}
+        for q in range(100)
+    }
+    qrels = {query: {next(iter(docs)): 1} for query, docs in run.items()}
+    found, reciprocal, recall = theirs(run, qrels)
+    assert found.users.tolist() == sorted(run)
+    assert (1 / found.ranks).mean() == pytest.approx(reciprocal)
+    assert (found.ranks <= 5).mean() == pytest.approx(recall)
+
+
+# -- the examples, and the page that shows them ----------------------------------------------------
+
+#: The functions that lead from a library's objects to the whole catalogue.
+WAYS = ("full_catalogue", "ask_the_model", "ask_the_pipeline", "from_printed_metrics")
+
+
+def test_every_library_has_an_example():
+    assert set(NAMES) == set(INSTALL) - {"spark"}  # which docs/frames.md shows
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ten_lines_are_enough(name):
+    tree = ast.parse((EXAMPLES / f"with_{name}.py").read_text())
+    ways = [part for part in tree.body if isinstance(part, ast.FunctionDef) and part.name in WAYS]
+    assert ways
+    for way in ways:
+        assert way.end_lineno - way.body[0].end_lineno <= 10, way.name
+
+
+@foreign
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_runs(name):
+    need_library(name)
+    path = EXAMPLES / f"with_{name}.py"
+    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = [values_of(result) for result in module.main()]
+    for values in found:
+        assert values
+        assert all(0 < value < 1 for value in values.values()), values
+    # Two ways to the whole catalogue lead to the same place, sampling error aside.
+    for metric in set.intersection(*map(set, found)):
+        assert found[0][metric] == pytest.approx(found[-1][metric], abs=0.06), metric
+
+
+def values_of(result):
+    found = {name: result[name] for name in result}
+    return {name: float(getattr(value, "value", value)) for name, value in found.items()}
+
+
+BLOCK = re.compile(r"<!-- (examples/adapters/\S+) -->\n```python\n(.*?)```", re.DOTALL)
+
+
+def test_the_page_shows_what_the_examples_run():
+    text = (HOME / "docs" / "libraries.md").read_text()
+    blocks = BLOCK.findall(text)
+    assert {Path(path).name for path, _ in blocks} == {f"with_{name}.py" for name in NAMES}
+    assert text.count("```python") == len(blocks)
+    for path, block in blocks:
+        shown, run = block.replace("result = ", "return "), (HOME / path).read_text()
+        assert "".join(shown.split()) in "".join(run.split()), f"{path}: {block}"

@@ -11,7 +11,6 @@ import unsample
 from tests import reference
 from unsample import metrics
 from unsample.confidence import SHAPES, Certainty, Shape, is_resolved, shape_for
-from unsample.confidence._evidence import evidence_grid, gather
 from unsample.confidence._program import Program
 from unsample.errors import InputError, RefutedWarning
 from unsample.evidence import RankCounts, group_catalogues
@@ -175,7 +174,7 @@ def test_groups_never_end_inside_a_range_of_ranks():
     counts = RankCounts.from_ranges(
         [1, 2, 6, 11], [1, 5, 10, 31], [10, 20, 30, 40], Law(ITEMS, SAMPLED)
     )
-    (part,) = gather(counts, evidence_grid(counts, [10]), [10])
+    (part,) = Certainty.of(counts, [10], SHAPES["none"]).evidence
     assert set(part.ends.tolist()) <= {1, 5, 10}
     assert part.observed.sum() == pytest.approx(1.0)
     assert part.expected.sum(axis=0) == pytest.approx(1.0)
@@ -273,7 +272,7 @@ def _adaptive_counts(full, rng, *, stop=1, budget=None, **parameters):
     items = np.full(len(full), ITEMS)
     ranks, sampled = draw_by_design(design, full, items, rng, lot=rng.permutation(len(full)))
     return RankCounts.from_ranks(
-        ranks, items=ITEMS, sampled=sampled, replacement=design.with_replacement
+        ranks, items=ITEMS, sampled=sampled, replacement=design.with_replacement, stop=stop
     )
 
 
@@ -296,7 +295,7 @@ def test_stages_expect_what_they_observe(parameters):
     rng = np.random.default_rng(0)
     full = _realistic_ranks(rng, 40_000)
     counts = _adaptive_counts(full, rng, **parameters)
-    certainty = Certainty.of(counts, [10], SHAPES["none"], stop=parameters.get("stop", 1))
+    certainty = Certainty.of(counts, [10], SHAPES["none"])
     (part,) = certainty.evidence
     bins = certainty.grid.locate(np.arange(1, ITEMS + 1))
     truth = np.bincount(bins, (np.arange(ITEMS) + 3.0) ** -0.9)
@@ -316,10 +315,10 @@ def test_adaptive_intervals_cover_and_are_narrower_at_the_same_cost():
     for _ in range(10):
         counts = _adaptive_counts(full, rng, start=8, growth=2.0)
         cost = round(float((counts.sampled * counts.count).sum() / counts.total))
-        drawn = Law(ITEMS, cost).draw(full, rng=rng)
-        fixed = RankCounts.from_ranks(drawn, items=ITEMS, sampled=cost)
-        for name, one, stop in (("adaptive", counts, 1), ("fixed", fixed, None)):
-            low, high = Certainty.of(one, [5], SHAPES["depleted"], stop=stop).interval(metric)
+        ranks = Law(ITEMS, cost).draw(full, rng=rng)
+        fixed = RankCounts.from_ranks(ranks, items=ITEMS, sampled=cost)
+        for name, drawn in (("adaptive", counts), ("fixed", fixed)):
+            low, high = Certainty.of(drawn, [5], SHAPES["depleted"]).interval(metric)
             assert low <= truth <= high, name
             widths[name].append(high - low)
     assert np.mean(widths["adaptive"]) < 0.95 * np.mean(widths["fixed"])

@@ -32,26 +32,6 @@ def result(ranks):
     )
 
 
-def test_results_are_found_by_any_spelling(result):
-    one = result["recall@5", "mle"]
-    assert one is result[unsample.metrics.Recall @ 5, "mle"]
-    assert [e.metric.name for e in result.entries] == ["Recall@5", "NDCG@40"] * 2
-    assert result.methods == ("mle", "bv")
-    assert next(iter(result)) == ("Recall@5", "mle")
-    assert len(result) == 4
-
-
-def test_results_say_what_is_not_there(result):
-    with pytest.raises(KeyError, match="several methods"):
-        result["HR@5"]
-    with pytest.raises(KeyError, match="no estimate of Recall@6"):
-        result["HR@6"]
-    with pytest.raises(KeyError, match="no estimate of Recall@5 by mes"):
-        result["HR@5", "mes"]
-    with pytest.raises(MethodError, match="exactly one method"):
-        _ = result.distribution
-
-
 def test_intervals_are_nested_and_belong_to_the_metric(result):
     for entry in result.entries:
         low, high = entry.interval(0.95)
@@ -90,45 +70,6 @@ def test_the_naive_metric_is_marked_as_biased(ranks):
         unsample.estimate(ranks, items=400, sampled=30, metrics="Recall@40", method="naive")
 
 
-def test_counts_and_ranks_give_the_same(ranks, counts):
-    from_ranks = unsample.estimate(ranks, items=400, sampled=30)
-    from_counts = unsample.estimate(counts)
-    assert from_ranks.to_dict() == from_counts.to_dict()
-
-
-def test_json_has_the_promised_fields(result):
-    data = json.loads(result.to_json())
-    assert (data["items"], data["sampled"], data["users"]) == (400, 30, 3000)
-    assert list(data["estimates"][0])[:8] == [
-        "metric",
-        "method",
-        "value",
-        "low",
-        "high",
-        "bound_low",
-        "bound_high",
-        "resolved",
-    ]
-    assert data["warnings"]
-
-
-@pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow", None])
-def test_frames_in_every_library(result, backend):
-    frame = result.to_frame(backend)
-    assert frame.shape[0] == 4
-    with pytest.raises(InputError, match="one of polars, pandas, pyarrow"):
-        result.to_frame("excel")
-
-
-def test_printing(result):
-    text = str(result)
-    assert text.startswith("3,000 targets, 30 of 400 items sampled with replacement")
-    assert "NDCG@40" in text
-    assert "warning: Recall@5 is not resolved" in text
-    assert "<table>" in result._repr_html_()
-    assert "NOT RESOLVED" in str(result["HR@5", "mle"])
-
-
 def test_exact_matches_the_definition_and_has_intervals(full_ranks):
     result = unsample.exact(full_ranks, items=400, metrics=["Recall@10", "AUC"])
     assert result["Recall@10"].value == pytest.approx((full_ranks <= 10).mean(), rel=1e-12)
@@ -144,6 +85,17 @@ def test_exact_takes_a_catalogue_for_each_target():
     assert result["AUC"].value == pytest.approx((0.5 + 0.75) / 2)
     with pytest.raises(RankError, match="items"):
         unsample.exact([6], items=5)
+
+
+def test_errors_count_users_where_they_are_given(full_ranks):
+    options = {"items": 400, "metrics": "Recall@10"}
+    alone = unsample.exact(full_ranks, **options)["Recall@10"]
+    twice = unsample.exact(np.repeat(full_ranks, 2), **options)["Recall@10"]
+    users = np.repeat(np.arange(len(full_ranks)), 2)
+    known = unsample.exact(np.repeat(full_ranks, 2), **options, users=users)["Recall@10"]
+    assert twice.standard_error == pytest.approx(alone.standard_error / math.sqrt(2), rel=0.2)
+    assert known.standard_error == pytest.approx(alone.standard_error, rel=0.2)
+    assert known.value == alone.value == twice.value
 
 
 def test_one_target_says_next_to_nothing():
@@ -196,11 +148,6 @@ def test_bad_arguments_are_refused(arguments, error, words):
         unsample.estimate([1, 2, 3], **({"items": 400, "sampled": 30} | arguments))
 
 
-def test_counts_refuse_a_second_design(counts):
-    with pytest.raises(InputError, match="must be left out"):
-        unsample.estimate(counts, items=400)
-
-
 def test_metrics_at_the_edge_of_a_catalogue():
     result = unsample.estimate(
         [1, 2, 2], items=2, sampled=1, metrics=["Recall@1", "Recall@99"], method="mle"
@@ -208,38 +155,6 @@ def test_metrics_at_the_edge_of_a_catalogue():
     assert result["Recall@99"].value == pytest.approx(1.0)
     huge = unsample.estimate(np.full(10, 3), items=10**9, sampled=99, metrics="Recall@1000")
     assert 0 <= huge["Recall@1000"].value <= 1
-
-
-def test_the_surface_is_what_it_was():
-    assert unsample.__all__ == sorted(unsample.__all__)
-    assert set(unsample.__all__) == set(unsample._SURFACE)
-    assert set(unsample.__all__) == {
-        "Comparison",
-        "Estimate",
-        "Estimates",
-        "Plan",
-        "Published",
-        "RankCounts",
-        "adapters",
-        "compare",
-        "confidence",
-        "designs",
-        "errors",
-        "estimate",
-        "estimators",
-        "evaluate",
-        "exact",
-        "lab",
-        "law",
-        "metrics",
-        "plan",
-        "published",
-    }
-    for name in unsample.__all__:
-        assert getattr(unsample, name) is not None
-    assert set(dir(unsample)) >= set(unsample.__all__)
-    with pytest.raises(AttributeError, match="nothing"):
-        _ = unsample.nothing
 
 
 def test_import_loads_nothing_heavy():

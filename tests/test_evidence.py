@@ -7,10 +7,13 @@ from hypothesis import strategies as st
 
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence import (
+    TIE_RULES,
     Comparisons,
     RankCounts,
     Targets,
+    check_ties,
     group_catalogues,
+    rank_with_ties,
     typical_catalogues,
     typical_sizes,
 )
@@ -77,25 +80,6 @@ def test_sampled_items_in_the_top_are_averaged_over_targets():
     assert mixed.sampled_in_top == pytest.approx((9 / 99 + 9 / 99 + 25 / 50) / 3)
 
 
-def test_streams_go_on_under_the_design_so_far_or_the_one_given():
-    one = _count([1, 3])
-    assert one.update([3]) == _count([1, 3, 3])
-    assert one.update([]) is one
-    mixed = one.update([2], items=50, sampled=4, weights=[0.5])
-    assert list(zip(mixed.sampled, mixed.items, mixed.low, mixed.weight, strict=True)) == [
-        (4, 50, 2, 0.5),
-        (9, 100, 1, 1.0),
-        (9, 100, 3, 1.0),
-    ]
-    assert mixed.update([2], items=50, sampled=4).total == 4
-    with pytest.raises(DesignError, match="items must be given"):
-        mixed.update([1], sampled=4)
-    with pytest.raises(DesignError, match="sampled must be given"):
-        mixed.update([1], items=50)
-    without = _count([1], replacement=False)
-    assert without.update([2]) == _count([1, 2], replacement=False)
-
-
 def test_the_smallest_designs_are_counted():
     for options in ({}, {"weights": [1.0, 2.0]}, {"count": [1, 2]}):
         tiny = RankCounts.from_ranks([1, 2], items=2, sampled=1, replacement=False, **options)
@@ -124,26 +108,6 @@ def test_comparisons_are_counted_under_a_tie_rule():
     assert best == _count([1, 5])
     worst = RankCounts.from_comparisons(comparisons, ties="pessimistic", replacement=False)
     assert worst == _count([4, 5], replacement=False)
-    many = Comparisons.of_targets([0], [3], items=100, sampled=9, count=[500])
-    assert RankCounts.from_comparisons(many) == RankCounts.from_comparisons(many, rng=0)
-    assert RankCounts.from_comparisons(many) != RankCounts.from_comparisons(many, rng=1)
-
-
-def test_frames_are_counted_as_ranks_are():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
-        {"better": [0, 4, 4] * 40, "tied": [3, 0, 3] * 40, "run": list("xyx") * 40}
-    )
-    design = {"items": 100, "sampled": 9}
-    whole = RankCounts.from_frame(frame, **design)
-    comparisons = Comparisons.of_targets(frame["better"], frame["tied"], **design)
-    assert whole == RankCounts.from_comparisons(comparisons, rng=0)
-    assert whole == RankCounts.from_frame(frame, **design, rng=0, replacement=True)
-    parts = RankCounts.from_frame_by(frame, "run", **design)
-    assert list(parts) == ["x", "y"]
-    assert parts["y"] == _count([5] * 40)
-    assert parts["x"] == RankCounts.from_frame_by(frame, "run", **design, rng=0)["x"]
-    assert parts["x"] != RankCounts.from_frame_by(frame, "run", **design, rng=1)["x"]
 
 
 @pytest.mark.parametrize(
@@ -188,6 +152,8 @@ def test_columns_of_different_lengths_and_no_cells_are_refused():
     columns = dict.fromkeys(("sampled", "items", "low", "high", "count"), np.array([5, 5]))
     with pytest.raises(InputError, match="equally long"):
         RankCounts(**columns, weight=np.ones(2), weight_squared=np.ones(1))
+    with pytest.raises(InputError, match="equally long"):
+        Comparisons(*[np.array([5, 5])] * 4, np.array([5]), np.ones(2), np.ones(2))
     empty = dict.fromkeys(columns, np.array([], dtype=np.int64))
     with pytest.raises(RankError, match="at least one cell"):
         RankCounts(**empty, weight=np.ones(0), weight_squared=np.ones(0))
@@ -217,25 +183,11 @@ def test_histograms_hold_a_count_for_each_rank(length):
         RankCounts.from_histogram([2, 1, *[0] * 8, 0][:length], design)
 
 
-def test_a_bad_rank_is_found_wherever_it_stands():
-    ranks = np.ones(200_000, dtype=np.int64)
-    ranks[150_000] = 11
-    with pytest.raises(RankError, match="got 11 at position 150000; these may be full"):
-        _count(ranks)
-
-
 def test_published_hit_rates_are_counts_of_ranges():
     design = Law(1000, 99)
     counts = RankCounts.from_ranges([1, 2, 11], [1, 10, 100], [20, 50, 30], design)
     assert counts.total == 100
-    merged = _count([1, 2, 3, 10]).merge_ranks([1, 3])
-    assert list(zip(merged.low, merged.high, merged.count, strict=True)) == [
-        (1, 1, 1),
-        (2, 3, 2),
-        (4, 10, 1),
-    ]
-    with pytest.raises(RankError, match="must not cut"):
-        merged.merge_ranks([2])
+    assert list(zip(counts.low, counts.high, strict=True)) == [(1, 1), (2, 10), (11, 100)]
 
 
 def test_resamples_keep_total_mean_and_variance():
@@ -281,8 +233,9 @@ def test_integers_of_every_width_are_counted_alike():
     ("ranks", "options", "error", "words"),
     [
         ([], {}, RankError, "at least one rank"),
-        ([0, 1], {}, RankError, "got 0 at position 0; ranks start at 1"),
-        ([1, 11], {}, RankError, "got 11 at position 1"),
+        ([1, 2, 0, 99], {}, RankError, "got 0 at position 2; ranks start at 1"),
+        ([1, 10, 11, 0], {}, RankError, "got 11 at position 2; these may be full"),
+        ([1] * 150_000 + [11], {}, RankError, "got 11 at position 150000"),
         ([1.5], {}, RankError, "whole numbers, got 1.5 at position 0"),
         ([np.nan], {}, RankError, "whole numbers, got nan"),
         (["a"], {}, RankError, "integers"),
@@ -303,16 +256,13 @@ def test_integers_of_every_width_are_counted_alike():
         ([1], {"count": [-1]}, InputError, "not be negative"),
         ([1], {"count": -1}, InputError, "count must be an integer of at least 0"),
         ([1], {"count": 0}, InputError, "nothing to estimate from"),
+        ([1], {"items": 99, "sampled": 3706}, DesignError, "got 99 with sampled = 3706; swapped"),
+        ([1], {"items": [99], "sampled": 3706}, DesignError, "got 99 with sampled = 3706; swapped"),
     ],
 )
 def test_bad_input_is_refused(ranks, options, error, words):
     with pytest.raises(error, match=words):
         RankCounts.from_ranks(ranks, **({"items": 100, "sampled": 9} | options))
-
-
-def test_counts_with_and_without_replacement_do_not_add():
-    with pytest.raises(DesignError, match="replacement"):
-        _count([1]) + _count([1], replacement=False)
 
 
 @pytest.mark.parametrize(
@@ -375,12 +325,6 @@ def test_weights_may_be_as_light_and_as_heavy_as_said():
                 _count([1, 5], weights=[1.0, weight], users=users)
 
 
-def test_ranks_that_nobody_has_count_for_nothing():
-    counts = RankCounts.from_ranks([1, 2, 3], items=100, sampled=9, count=[2, 0, 1])
-    assert counts.total == 3
-    assert counts.resample(50, rng=0)[:, counts.low == 2].max() == 0
-
-
 def test_resamples_are_one_or_more_and_hold_as_many_targets():
     with pytest.raises(InputError, match="size must be"):
         _count([1, 2]).resample(0)
@@ -395,12 +339,6 @@ def test_resamples_of_what_is_worth_less_than_a_target_are_not_empty():
     part = RankCounts(9 * one, 50 * one, one, one, one, 1.0 * one, 10.0 * one)
     assert part.effective == pytest.approx(0.1)
     assert (part.resample(20, rng=0) > 0).all()
-
-
-def test_the_first_rank_out_of_range_is_named():
-    for wrong, ranks in ((0, [1, 2, 0, 99]), (11, [1, 10, 11, 0])):
-        with pytest.raises(RankError, match=f"got {wrong}"):
-            _count(ranks)
 
 
 def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
@@ -432,20 +370,19 @@ def test_only_many_catalogues_are_grouped():
     assert mean == pytest.approx(np.average(many.items, weights=many.weight), abs=1.0)
 
 
-def test_sizes_that_the_sample_can_tell_apart_are_not_grouped():
-    sizes = np.arange(1000, 1040)
-    # Six hundred draws without replacement are most of the catalogue; with it they blur the rank.
-    dense = _many_sizes(sizes, 600, replacement=False)
-    assert group_catalogues(dense) == dense
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 600)).items)) <= 2
-    # The groups shrink with the standard error of theta, by which sharper samples tell sizes apart.
-    for sampled, most in ((700, 3), (10_000, 6), (10**6, 40)):
-        assert len(np.unique(group_catalogues(_many_sizes(sizes, sampled)).items)) <= most
-    sharp = _many_sizes(sizes, 10**7)
-    assert group_catalogues(sharp) == sharp
-    # Forty-nine of a thousand are sparse, fifty-three are not.
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 49, replacement=False)).items)) <= 2
-    assert len(np.unique(group_catalogues(_many_sizes(sizes, 53, replacement=False)).items)) == 40
+@pytest.mark.parametrize(
+    ("sampled", "replacement", "groups"),
+    [(600, True, 2), (700, True, 2), (2600, True, 5), (9000, True, 5),
+     (600, False, 2), (2600, False, 5), (9000, False, 17), (9990, False, 36)],
+)  # fmt: skip
+def test_sharper_samples_tell_more_sizes_apart(sampled, replacement, groups):
+    """Half a standard error of theta: a part of the catalogue not met twice is known better."""
+    sizes = np.linspace(10_000, 10_400, 40).astype(int)
+    grouped = group_catalogues(_many_sizes(sizes, sampled, replacement=replacement))
+    assert len(np.unique(grouped.items)) == groups
+    # A sparse sample sees a size as a scale of the ranks, whatever its own size.
+    sparse = group_catalogues(_many_sizes(100 * sizes, sampled, replacement=replacement))
+    assert len(np.unique(sparse.items)) == 2
 
 
 def test_designs_are_many_not_cells():
@@ -455,16 +392,15 @@ def test_designs_are_many_not_cells():
     assert group_catalogues(counts) == counts
 
 
-def test_a_group_has_the_mean_size_of_its_targets_and_leaves_dense_samples_alone():
-    # A hundred of a thousand items see the catalogue's end; ten do not.
-    dense = RankCounts.from_ranks([3], items=1010, sampled=100, replacement=False)
+def test_a_group_has_the_mean_size_of_its_targets_and_leaves_known_ranks_alone():
+    known = RankCounts.from_ranks([3], items=1010, sampled=1009, replacement=False)
     sizes = np.arange(1000, 1040)
     often = np.where(sizes < 1020, 1, 9)
     sparse = RankCounts.from_ranks(
         np.ones(40, dtype=int), items=sizes, sampled=10, count=often, replacement=False
     )
-    grouped = group_catalogues(dense + sparse)
-    assert grouped.items[grouped.sampled == 100].tolist() == [1010]
+    grouped = group_catalogues(known + sparse)
+    assert grouped.items[grouped.sampled == 1009].tolist() == [1010]
     found = grouped.sampled == 10
     assert found.sum() <= 2
     # Every group is rounded to a whole size.
@@ -479,8 +415,8 @@ def test_samples_that_stop_early_are_too_blurred_to_tell_sizes_apart():
     assert len(np.unique(grown.items[grown.sampled == 600])) <= 2
     # A known rank keeps its catalogue.
     assert np.count_nonzero(grown.known) == 20
-    sharp = _many_sizes(sizes, sampled, replacement=False, stop=1000)
-    assert group_catalogues(sharp) == sharp
+    sharp = group_catalogues(_many_sizes(sizes, sampled, replacement=False, stop=1000))
+    assert sharp.items[sharp.known].tolist() == grown.items[grown.known].tolist()
     # Who has nearly met all must not seem to have met them all.
     nearly = _many_sizes(sizes, sizes - 2, replacement=False, stop=10)
     assert not group_catalogues(nearly).full.any()
@@ -494,7 +430,7 @@ def test_typical_sizes_against_a_slow_reference(sampled, replacement, stop):
     rng = np.random.default_rng(3)
     items = rng.integers(1000, 1300, 200)
     weight = rng.integers(0, 4, 200).astype(float)
-    width = 0.04 if sampled < 625 else 1 / np.sqrt(sampled)
+    width = 0.04 if sampled < 625 else 0.02
     groups = {}
     for size, part in zip(items.tolist(), weight, strict=True):
         groups.setdefault(round(np.log(size) / width), []).append((size, part))
@@ -538,8 +474,161 @@ def test_the_rule_of_growth_travels_with_the_counts(tmp_path, ending):
     assert RankCounts.load(tmp_path / f"grown{ending}") == counts
     fixed = RankCounts.from_ranks([1, 3], items=50, sampled=[9, 20], replacement=False)
     assert fixed != counts
-    with pytest.raises(DesignError, match="stop = 2 and None"):
+    with pytest.raises(DesignError, match="agree on stop to be added, got 2 and None"):
         counts + fixed
+    with pytest.raises(DesignError, match="agree on replacement to be added, got True and False"):
+        _count([1]) + _count([1], replacement=False)
     assert (counts + counts).stop == 2
     with pytest.raises(DesignError, match="stop must be an integer of at least 1, got 0"):
         _ = Targets(np.array([1]), 50, 9, stop=0).counts
+
+
+# -- comparisons and ties ---------------------------------------------------------------------
+
+
+def _of(better, tied, **options):
+    return Comparisons.of_targets(better, tied, **({"items": 50, "sampled": 9} | options))
+
+
+def _rows(comparisons):
+    names = ("sampled", "items", "better", "tied", "count", "weight", "weight_squared")
+    return list(zip(*(getattr(comparisons, name).tolist() for name in names), strict=True))
+
+
+def test_ranks_under_each_rule():
+    better, equal = np.array([0, 3, 3]), np.array([0, 0, 2])
+    rng = np.random.default_rng(0)
+    assert rank_with_ties(better, equal, "optimistic", rng).tolist() == [1, 4, 4]
+    assert rank_with_ties(better, equal, "pessimistic", rng).tolist() == [1, 4, 6]
+    assert rank_with_ties(better, equal, "realistic", rng).tolist() == [1.0, 4.0, 5.0]
+    drawn = np.array([rank_with_ties(better, equal, "random", rng) for _ in range(3000)])
+    assert [set(column) for column in drawn.T] == [{1}, {4}, {4, 5, 6}]
+    assert np.allclose(np.bincount(drawn[:, 2])[4:] / 3000, 1 / 3, atol=0.04)
+
+
+def test_a_rule_that_is_none_gets_a_suggestion():
+    assert [check_ties(rule) for rule in TIE_RULES] == list(TIE_RULES)
+    with pytest.raises(InputError, match="did you mean optimistic"):
+        check_ties("optimist")
+
+
+def test_equal_keys_are_merged_and_rows_sorted():
+    comparisons = _of(
+        [2, 1, 2, 1, 2], [0, 4, 0, 3, 0], items=[50, 50, 50, 50, 40], weights=[1, 2, 3, 4, 5]
+    )
+    assert _rows(comparisons) == [
+        (9, 40, 2, 0, 1, 5.0, 25.0),
+        (9, 50, 1, 3, 1, 4.0, 16.0),
+        (9, 50, 1, 4, 1, 2.0, 4.0),
+        (9, 50, 2, 0, 2, 4.0, 10.0),
+    ]
+    assert len(comparisons) == 4
+
+
+def test_a_row_may_stand_for_several_targets():
+    assert _rows(_of([2], [1], weights=[0.5], count=[3])) == [(9, 50, 2, 1, 3, 1.5, 0.75)]
+
+
+def test_parts_merge_to_the_whole():
+    better, tied = np.array([0, 1, 1, 5]), np.array([1, 0, 0, 2])
+    sampled = np.array([9, 9, 9, 19])
+    whole = _of(better, tied, sampled=sampled)
+    parts = [_of(better[[i]], tied[[i]], sampled=sampled[[i]]) for i in (3, 1, 0, 2)]
+    assert _rows(Comparisons.merge(parts)) == _rows(whole)
+
+
+def test_no_rows_are_fine():
+    empty = _of([], [])
+    assert len(empty) == 0
+    assert all(len(column) == 0 for column in empty.ranked().values())
+
+
+@pytest.mark.parametrize("name", ["better", "tied", "count"])
+def test_negative_numbers_are_refused(name):
+    columns = {"better": [0, 1], "tied": [0, 1], "count": [1, 1]} | {name: [1, -2]}
+    with pytest.raises(RankError, match=f"{name} must not be negative, got -2"):
+        _of(**columns)
+
+
+def test_weights_are_finite_and_their_squares_stay_so():
+    assert np.isfinite(_of([2], [0], weights=[1e100]).weight_squared).all()
+    for wrong in (1.01e100, -1.01e100, np.inf, np.nan):
+        with pytest.raises(InputError, match="weights must be"):
+            _of([2, 2], [0, 1], weights=[1.0, wrong])
+
+
+@pytest.mark.parametrize("name", ["better", "tied", "count", "items", "sampled"])
+def test_numbers_are_at_most_what_a_catalogue_may_hold(name):
+    columns = {"better": [0, 1], "tied": [0, 1], "items": [9, 9]} | {name: [2, 10**12]}
+    assert getattr(_of(**columns), name).max() == 10**12
+    columns[name] = [2, 10**12 + 1]
+    with pytest.raises(RankError, match=f"{name} must be at most 1000000000000, got 1000000000001"):
+        _of(**columns)
+
+
+def test_plain_rules_keep_the_sums_with_their_rows():
+    comparisons = _of([3, 0], [2, 0], weights=[0.5, 2.0])
+    columns = {k: v.tolist() for k, v in comparisons.ranked("pessimistic").items()}
+    assert columns == {
+        "rank": [1, 6],
+        "sampled": [9, 9],
+        "items": [50, 50],
+        "count": [1, 1],
+        "weight": [2.0, 0.5],
+        "weight_squared": [4.0, 0.25],
+    }
+    assert comparisons.ranked("optimistic")["rank"].tolist() == [1, 4]
+    assert comparisons.ranked("realistic")["rank"].tolist() == [1, 5]
+
+
+def test_realistic_ranks_between_two_ranks_cannot_be_counted():
+    with pytest.raises(RankError, match=r"such as 5\.5"):
+        _of([0, 4], [2, 1]).ranked("realistic")
+
+
+# Few targets with many ties are placed one by one, many targets with few ties all at once; the
+# middle row is where the two ways meet.
+@pytest.mark.parametrize(("count", "tied"), [(3, 40), (4, 4), (5, 4), (900, 2)])
+def test_random_places_are_uniform_and_lose_nothing(count, tied):
+    comparisons = _of([7, 7], [tied, 0], sampled=60, count=[count, 2], weights=[0.5, 3.0])
+    seen = np.zeros(61)
+    runs = 400
+    for seed in range(runs):
+        drawn = comparisons.ranked("random", seed)
+        assert drawn["count"].sum() == count + 2
+        assert drawn["weight"].sum() == pytest.approx(0.5 * count + 6.0)
+        assert drawn["weight_squared"].sum() == pytest.approx(0.25 * count + 18.0)
+        assert drawn["rank"].min() >= 8
+        assert drawn["rank"].max() <= 8 + tied
+        assert (drawn["count"] > 0).all()
+        assert set(drawn["sampled"]) == {60}
+        assert set(drawn["items"]) == {50}
+        np.add.at(seen, drawn["rank"], drawn["count"])
+    seen[8] -= 2 * runs  # the two targets without a tie
+    expected = runs * count / (tied + 1)
+    assert np.abs(seen[8 : 9 + tied] - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_random_ranks_follow_from_the_seed_alone():
+    comparisons = _of([0, 2, 5], [4, 4, 1], sampled=19, count=[2, 30, 7])
+    one, two, other = (comparisons.ranked("random", seed) for seed in (3, 3, 4))
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+    assert not all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_ranks_are_drawn_with_the_seed_that_counts_are():
+    """No seed given is the same seed here and there."""
+    comparisons = _of([0], [4], count=[3000])
+    counts = RankCounts.from_comparisons(comparisons)
+    assert comparisons.ranked()["count"].tolist() == counts.count.tolist()
+    assert counts != RankCounts.from_comparisons(comparisons, rng=1)
+
+
+def test_more_random_places_than_fit_are_refused(monkeypatch):
+    """Five targets with seven ties need five draws, a hundred with five ties need five, too."""
+    monkeypatch.setattr("unsample.evidence._ties._MOST_PLACES", 10)
+    assert _of([0, 1], [7, 5], count=[5, 100]).ranked()["count"].sum() == 105
+    more = _of([0, 1], [7, 6], count=[5, 100])
+    with pytest.raises(RankError, match=r"optimistic or pessimistic where more than 10 .* got 11"):
+        more.ranked()
+    assert more.ranked("pessimistic")["rank"].tolist() == [8, 8]

@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).with_name("golden.json")
 METRICS = parse_all(["Recall@1", "NDCG@5", "AP@20", "Recall@100", "MRR", "AUC"])
 VARIANTS = (
     "mle(iterations=converged)", "mle(base=power)", "mes(base=beta)", "bv(gamma=0.01)",
-    "map(strength=3)",
+    "map(strength=3)", "bv(prior=mle)", "bv(prior=mes)", "mn(prior=mes)",
 )  # fmt: skip
 METHODS = (*(name for name in REGISTRY), *VARIANTS)
 ITEMS = 1200

@@ -7,10 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import reference
-from unsample.errors import DesignError, RankError
-from unsample.law import Law, RankGrid, draw_sampled_ranks
+from unsample.errors import DesignError, InputError, RankError
+from unsample.law import (
+    Law,
+    RankDistribution,
+    RankGrid,
+    bin_weights,
+    check_sampler,
+    draw_sampled_ranks,
+    mean_over,
+)
 from unsample.law import _law as sampling
 from unsample.law._law import _h
+from unsample.metrics import parse
 
 SIZES = (2, 3, 10, 3706, 10**6, 10**9)
 SAMPLES = (1, 2, 99, 999, 10**5 - 1)
@@ -245,23 +254,6 @@ def test_bins_average_the_law_over_their_ranks(replacement):
     assert np.abs(got.T - expected).max() < 1e-7
 
 
-def test_ranges_add_up():
-    design = Law(500, 20)
-    low, high = np.array([1, 2, 6]), np.array([1, 5, 21])
-    ranks = np.array([1.0, 17.0, 500.0])
-    singles = design.pmf(np.arange(1, 22)[:, None], ranks)
-    expected = np.stack([singles[0], singles[1:5].sum(axis=0), singles[5:].sum(axis=0)])
-    assert np.allclose(design.range_pmf(low, high, ranks), expected, rtol=1e-13)
-
-
-def test_a_grid_beyond_the_catalogue_counts_as_impossible():
-    grid = RankGrid.build(100, single=10, ratio=0.3)
-    r = np.arange(1, 12)
-    matrix = Law(60, 10).matrix(r, r, grid)
-    inside = np.minimum(grid.high, 60) - grid.low + 1
-    assert np.allclose(matrix.sum(axis=0), inside.clip(min=0) / grid.width)
-
-
 @pytest.mark.parametrize("replacement", [True, False])
 def test_draws_follow_the_law(replacement):
     design = Law(300, 40, replacement)
@@ -306,12 +298,17 @@ def test_blind_rank_is_where_one_sampled_item_falls():
         ({"items": 10.5, "sampled": 3}, "items"),
         ({"items": True, "sampled": 3}, "items"),
         ({"items": 10, "sampled": 10, "replacement": False}, "at most items - 1 = 9"),
-        ({"items": 10, "sampled": 3, "sampler": "popularity"}, "share of the"),
     ],
 )
 def test_impossible_designs_are_refused(arguments, words):
     with pytest.raises(DesignError, match=words):
         Law(**arguments)
+
+
+def test_only_uniform_samples_are_understood():
+    check_sampler("uniform")
+    with pytest.raises(DesignError, match="share of the"):
+        check_sampler("popularity")
 
 
 @pytest.mark.parametrize(
@@ -373,3 +370,207 @@ def test_ranks_beyond_a_catalogue_act_as_its_last(sampled, replacement):
     reach = np.minimum(grid.high, items) - grid.low + 1
     impossible[high == n] += 1.0 - reach.clip(min=0) / grid.width
     assert (found == impossible).all()
+
+
+# -- grids ----------------------------------------------------------------------------------
+
+
+@given(
+    items=st.integers(1, 10**7),
+    sampled=st.integers(0, 2000),
+    cutoffs=st.lists(st.integers(1, 10**7), max_size=5),
+)
+def test_bins_cover_every_rank_once_and_isolate_cutoffs(items, sampled, cutoffs):
+    grid = RankGrid.build(items, sampled=sampled, cutoffs=cutoffs)
+    assert grid.low[0] == 1
+    assert grid.high[-1] == items
+    assert (grid.low[1:] == grid.high[:-1] + 1).all()
+    assert grid.width.sum() == items
+    for k in cutoffs:
+        if k <= items:
+            assert grid.width[grid.locate(np.array([k]))[0]] == 1
+
+
+@pytest.mark.parametrize("items", [100, 5000, 10**6])
+@pytest.mark.parametrize("sampled", [0, 1, 9, 999])
+@pytest.mark.parametrize("options", [{}, {"single": 10, "ratio": 0.5}, {"blur": 0.01}])
+def test_bins_are_as_wide_as_rank_and_sample_allow(items, sampled, options):
+    grid = RankGrid.build(items, sampled=sampled, **options)
+    single = min(options.get("single", 64), items)
+    assert (grid.width[:single] == 1).all()
+    # All but the last, which ends with the catalogue.
+    low, width = grid.low[single:-1], grid.width[single:-1]
+    allowed = options.get("ratio", 0.0125) * low
+    if sampled:
+        theta = (low - 1) / (items - 1)
+        variance = np.maximum(theta * (1 - theta), 1 / sampled) / sampled
+        error = options.get("blur", 0.2) * (items - 1) * np.sqrt(variance)
+        allowed = np.minimum(allowed, error)
+    assert (width == np.maximum(1, np.floor(allowed))).all()
+
+
+def test_64_ranks_stand_alone_and_then_bins_begin():
+    """Without a sample, as is the default, nothing but the rank says how wide they are."""
+    grid = RankGrid.build(1000, ratio=0.5)
+    assert grid.low.tolist() == [*range(1, 66), 97, 145, 217, 325, 487, 730]
+
+
+def test_every_rank_is_found_in_its_bin():
+    grid = RankGrid.build(500, single=4, ratio=0.4, cutoffs=[37, 500, 501, 0])
+    bins = grid.locate(np.arange(1, 501))
+    assert np.array_equal(np.bincount(bins), grid.width)
+    assert (np.diff(bins) >= 0).all()
+    assert grid.low[-1] == 500
+    dense = RankGrid.dense(7)
+    assert dense.low.tolist() == dense.high.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert len(dense) == dense.items == 7
+
+
+def test_catalogues_of_one_item_and_none():
+    assert RankGrid.build(1, sampled=5).low.tolist() == [1]
+    with pytest.raises(DesignError, match="items must be an integer of at least 1"):
+        RankGrid.build(0)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 9, 40])
+@pytest.mark.parametrize("power", range(6))
+def test_means_over_few_ranks_have_all_digits(width, power):
+    low = np.array([1, 3])
+    expected = [np.mean([float(r) ** power for r in range(x, x + width)]) for x in low]
+    for one_by_one in (None, np.array([True, False]), np.array([False, False])):
+        got = mean_over(lambda x: x**power, low, low + width - 1, one_by_one=one_by_one)
+        assert got == pytest.approx(expected, rel=1e-13)
+
+
+def test_functions_that_jump_are_averaged_rank_by_rank_where_asked():
+    low, high = np.array([1, 5, 20]), np.array([4, 19, 60])
+    jump = lambda x: np.stack([np.where(x > 30, 1.0, 0.0), x])  # noqa: E731
+    got = mean_over(jump, low, high, one_by_one=np.array([False, True, True]))
+    assert got == pytest.approx(np.array([[0, 0, 30 / 41], [2.5, 12, 40]]), rel=1e-13)
+
+
+@given(low=st.integers(1, 1000), width=st.integers(1, 60), marked=st.booleans())
+def test_functions_are_asked_only_where_they_are_averaged(low, width, marked):
+    """What a function does before the first rank or after the last is of no account."""
+    first, last = np.array([low]), np.array([low + width - 1])
+    fenced = lambda x: np.where((x < first) | (x > last), np.nan, x)  # noqa: E731
+    got = mean_over(fenced, first, last, one_by_one=np.array([marked]))
+    assert got == pytest.approx((first + last) / 2.0, rel=1e-14)
+
+
+def test_bins_grow_with_the_logarithm_of_the_catalogue():
+    small, large = (len(RankGrid.build(n, sampled=99)) for n in (10**5, 10**9))
+    assert large < 2.5 * small
+
+
+@given(low=st.integers(1, 1000), width=st.integers(1, 200), powers=st.integers(0, 5))
+def test_mean_over_is_exact_for_quintics(low, width, powers):
+    ranks = np.arange(low, low + width, dtype=float)
+    got = mean_over(lambda x: x**powers, np.array([low]), np.array([low + width - 1]))
+    assert got[0] == pytest.approx((ranks**powers).mean(), rel=1e-10)
+
+
+# -- distributions --------------------------------------------------------------------------
+
+
+@given(
+    items=st.integers(2, 3000),
+    seed=st.integers(0, 10**6),
+    level=st.floats(0.001, 0.999),
+)
+def test_quantile_inverts_the_cdf(items, seed, level):
+    grid = RankGrid.build(items, single=5, ratio=0.2)
+    mass = np.random.default_rng(seed).dirichlet(np.full(len(grid), 0.3))
+    distribution = RankDistribution(grid, mass)
+    rank = int(distribution.quantile(level))
+    assert distribution.cdf(rank) >= level - 1e-9
+    assert rank == 1 or distribution.cdf(rank - 1) <= level + 1e-9
+
+
+def test_dense_pmf_and_cdf_tell_the_same():
+    grid = RankGrid.build(700, sampled=9)
+    mass = np.random.default_rng(0).dirichlet(np.ones(len(grid)))
+    distribution = RankDistribution(grid, mass)
+    ranks = np.arange(1, 701)
+    assert np.allclose(distribution.dense(), distribution.pmf(ranks))
+    assert np.allclose(np.cumsum(distribution.dense()), distribution.cdf(ranks))
+    assert distribution.cdf(0) == 0.0
+    assert distribution.cdf(10**9) == pytest.approx(1.0)
+    assert distribution.pmf([0, 701]).tolist() == [0.0, 0.0]
+
+
+def test_empirical_ranks_keep_their_metrics(full_ranks):
+    distribution = RankDistribution.from_ranks(full_ranks, items=400)
+    expected = np.where(full_ranks <= 100, 1 / np.log2(full_ranks + 1), 0).mean()
+    assert distribution.expect("NDCG@100") == pytest.approx(expected, rel=1e-12)
+
+
+def test_levels_that_a_rank_just_reaches_give_that_rank():
+    grid = RankGrid.build(1000, single=5, ratio=0.3)
+    even = RankDistribution(grid, grid.width / 1000)
+    ranks = np.arange(1, 1001)
+    assert even.quantile(ranks / 1000).tolist() == ranks.tolist()
+    assert even.quantile(0.0) == 1
+    steps = RankDistribution.from_ranks([3, 3, 50, 900], items=1000)
+    levels = [0.0, 0.01, 0.5, 0.500001, 0.75, 0.76, 1.0]
+    assert steps.quantile(levels).tolist() == [1, 3, 3, 50, 50, 900, 900]
+
+
+def test_the_first_bin_may_be_wide():
+    even = RankDistribution(RankGrid(np.array([1, 5]), 10), np.array([0.4, 0.6]))
+    ranks = np.arange(1, 11)
+    assert even.cdf(ranks) == pytest.approx(ranks / 10)
+    assert even.quantile(ranks / 10).tolist() == ranks.tolist()
+    steep = RankDistribution(RankGrid(np.array([1, 5]), 10), np.array([0.88, 0.12]))
+    assert steep.cdf(ranks) == pytest.approx(np.cumsum(steep.dense()))
+    assert RankDistribution(RankGrid(np.array([1]), 4), np.ones(1)).cdf(3) == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("total", [1 - 1e-9, 1 - 1e-11, 1 + 1e-11])
+def test_all_levels_are_reached_where_masses_sum_to_one_but_for_rounding(total):
+    grid = RankGrid(np.array([1, 2, 5]), 10)
+    distribution = RankDistribution(grid, total * np.array([0.3, 0.2, 0.5]))
+    assert distribution.quantile([0.3 * total, 1.0]).tolist() == [1, 10]
+    nothing_last = RankDistribution(grid, total * np.array([0.3, 0.7, 0.0]))
+    assert 4 <= nothing_last.quantile(1.0) <= 10
+
+
+def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():
+    grid = RankGrid.dense(5)
+    dips = RankDistribution(grid, np.array([0.5, 0.3, -0.2, 0.1, 0.3]))
+    assert dips.quantile([0.5, 0.7, 0.8, 0.9, 1.0]).tolist() == [1, 2, 2, 5, 5]
+
+
+def test_cdf_takes_ranks_between_and_beyond():
+    distribution = RankDistribution.from_ranks([1, 2, 2, 40], items=100)
+    assert distribution.cdf([-3, 0, 0.9, 1, 1.9, 2, 39.9, 40, 100, 101]).tolist() == [
+        0, 0, 0, 0.25, 0.25, 0.75, 0.75, 1, 1, 1,
+    ]  # fmt: skip
+    assert distribution.pmf([0, 1, 2, 3, 40, 100]).tolist() == [0, 0.25, 0.5, 0, 0.25, 0]
+    assert distribution.items == 100
+    last = RankDistribution.from_ranks([10, 10, 3], items=10)
+    assert last.pmf([3, 10]) == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_catalogues_smaller_than_the_grid_end_where_they_end():
+    grid = RankGrid.build(100, single=10, ratio=0.4)
+    weights = bin_weights(parse("AUC"), grid, items=60)
+    ranks = np.arange(1, 101)
+    dense = np.where(ranks <= 60, (60 - ranks) / 59, 0.0)
+    expected = np.add.reduceat(dense, grid.low - 1) / grid.width
+    assert np.allclose(weights, expected, atol=1e-12)
+
+
+def test_refusals():
+    for ranks in ([11], [1, 11], [0, 5]):
+        with pytest.raises(InputError, match=r"1\.\.10"):
+            RankDistribution.from_ranks(ranks, items=10)
+    with pytest.raises(InputError, match="level"):
+        RankDistribution.from_ranks([1], items=10).quantile([0.5, -0.1])
+    with pytest.raises(InputError, match="none"):
+        RankDistribution.from_ranks([], items=10)
+    huge = RankGrid.build(10**8 + 1, sampled=9)
+    with pytest.raises(InputError, match="at most 100000000 to write out every rank"):
+        RankDistribution(huge, huge.width / (10**8 + 1)).dense()
+    with pytest.raises(InputError, match="level"):
+        RankDistribution.from_ranks([1], items=10).quantile(1.5)

@@ -5,10 +5,9 @@ import pytest
 
 from unsample import estimators
 from unsample.errors import DesignError, InputError, RankError
-from unsample.estimators import REGISTRY, Observed
-from unsample.estimators import _condensed as condensed
-from unsample.estimators._observed import _complete, fill_gaps
-from unsample.evidence import DesignCells, RankCounts
+from unsample.estimators import Observed
+from unsample.estimators import _observed as room
+from unsample.evidence import DesignCells, RankCounts, group_with_shares
 from unsample.law import Law, RankGrid, bin_weights
 from unsample.metrics import AUC, NDCG, Recall
 
@@ -129,25 +128,25 @@ def test_pools_of_ranges_expect_the_sum_of_their_ranks():
 )
 def test_gaps_between_ranges_are_filled(ranges, expected):
     low, high = np.array(ranges).T
-    assert list(zip(*_complete(low, high, 6, "bv"), strict=True)) == expected
+    assert list(zip(*room._complete(low, high, 6, "bv"), strict=True)) == expected
 
 
 def test_systems_have_a_size_and_ranges_an_order():
     one, two = np.array([1]), np.array([1, 2])
-    assert len(_complete(two, two, 5000, "bv")[0]) == 5000
+    assert len(room._complete(two, two, 5000, "bv")[0]) == 5000
     with pytest.raises(DesignError, match="at most 5000, got n = 5001"):
-        _complete(two, two, 5001, "bv")
-    assert _complete(one, np.array([9]), 9000, "bv")[1].tolist() == [9, 9000]
+        room._complete(two, two, 5001, "bv")
+    assert room._complete(one, np.array([9]), 9000, "bv")[1].tolist() == [9, 9000]
     for ranges in ([(1, 3), (2, 4)], [(1, 2), (2, 4)], [(1, 1), (2, 4), (3, 5)]):
         low, high = np.array(ranges).T
         with pytest.raises(DesignError, match="must not overlap for bv"):
-            _complete(low, high, 6, "bv")
+            room._complete(low, high, 6, "bv")
 
 
 def test_ranges_that_overlap_leave_gaps_too():
     low, high = np.array([(2, 6), (2, 3), (4, 4), (8, 9)]).T
     filled = [(1, 1), (2, 6), (2, 3), (4, 4), (7, 7), (8, 9), (10, 10)]
-    assert list(zip(*fill_gaps(low, high, 10), strict=True)) == filled
+    assert list(zip(*room._fill_gaps(low, high, 10), strict=True)) == filled
 
 
 @pytest.mark.parametrize("method", ["mle", "wmle", "mes", "bv", "beta", "smooth", "auto"])
@@ -165,26 +164,17 @@ def test_ranges_without_targets_need_not_be_named(method, empty):
     assert found[1] == pytest.approx(found[0], rel=1e-6, abs=1e-9)
 
 
-# -- catalogues of many sizes ---------------------------------------------------------------
-
-
-def _many_sizes(sizes, sampled, *, replacement=True):
-    ranks = 1 + np.arange(len(sizes)) % 3
-    return RankCounts.from_ranks(ranks, items=sizes, sampled=sampled, replacement=replacement)
-
-
-def test_shares_follow_their_cells_into_groups():
+def test_histograms_follow_their_cells_into_groups_of_catalogues():
     sizes = np.concatenate([np.arange(1000, 1040), np.arange(3000, 3040)])
-    counts = _many_sizes(sizes, 20)
+    counts = RankCounts.from_ranks(1 + np.arange(80) % 3, items=sizes, sampled=20)
     resampled = counts.resample(2, rng=0)
-    observed = Observed.prepare(counts, resampled=resampled)
-    assert observed.shares.shape == (3, len(observed.counts))
-    assert len(np.unique(observed.counts.items)) <= 4
-    assert observed.shares[0] == pytest.approx(observed.counts.weight / counts.weight.sum())
+    grouped, histograms = group_with_shares(counts, resampled)
+    observed = Observed.prepare(grouped, resampled=histograms)
+    assert len(np.unique(grouped.items)) <= 4
     for rank in (1, 2, 3):
         for large in (False, True):
             old = (counts.low == rank) & ((counts.items > 2000) == large)
-            new = (observed.counts.low == rank) & ((observed.counts.items > 2000) == large)
+            new = (grouped.low == rank) & ((grouped.items > 2000) == large)
             expected = resampled[:, old].sum(axis=1) / resampled.sum(axis=1)
             assert observed.shares[1:, new].sum(axis=1) == pytest.approx(expected)
 
@@ -199,7 +189,7 @@ def _cells(design, low, high=None):
 
 @pytest.mark.parametrize("n", [3, 10, 31, 100, 3000])
 def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
-    low, high = condensed._ranges([_cells(Law(10**6, n - 1), [1, n])], n)
+    low, high = room._condensed_ranges(*np.array([[1, n], [1, n]]), n)
     assert low[0] == 1
     assert high[-1] == n
     assert (low[1:] == high[:-1] + 1).all()
@@ -216,7 +206,7 @@ def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
 def test_coarse_bins_are_even_along_the_probit(items, sampled):
     from scipy.special import ndtri
 
-    grid = condensed._coarse_grid(items, sampled)
+    grid = room._coarse_grid(items, sampled)
     assert grid.low[0] == 1
     assert grid.items == items
     step = min(0.05, 0.625 / np.sqrt(sampled))
@@ -229,56 +219,27 @@ def test_coarse_bins_are_even_along_the_probit(items, sampled):
         assert np.median(sides[1] - sides[0]) == pytest.approx(step, rel=0.1)
 
 
+def _range_of(low, high, cells):
+    """Return the condensed ranges of cells, and in which of them each cell is."""
+    ranges = np.unique(np.stack([low, high]), axis=1)
+    found = room._condensed_ranges(*ranges, 10)
+    at = room._places(*found, cells)
+    return list(zip(found[0][at].tolist(), found[1][at].tolist(), strict=True))
+
+
 def test_ranges_as_they_came_are_kept():
-    cells = [_cells(Law(50, 9), [1, 4], [3, 10]), _cells(Law(60, 9), [1, 4], [3, 10])]
-    low, high = condensed._ranges(cells, 10)
-    assert (low.tolist(), high.tolist()) == ([1, 4], [3, 10])
-    assert condensed._places(low, high, cells[0]).tolist() == [0, 1]
-    # A single rank inside a range is a cell of its own.
-    mixed = _cells(Law(50, 9), [1, 2], [3, 2])
-    low, high = condensed._ranges([mixed], 10)
-    assert condensed._places(low, high, mixed).tolist() == [0, 1]
-    overlapping = np.array([1, 2]), np.array([3, 2])
-    assert condensed._places(*overlapping, _cells(Law(50, 9), [2])).tolist() == [1]
-
-
-def test_a_single_rank_is_not_taken_for_a_range_that_starts_there():
-    """One catalogue tells ranks, another of the same sample size only ranges."""
-    single, wide = _cells(Law(50, 9), [1, 2, 6]), _cells(Law(60, 9), [2], [4])
-    low, high = condensed._ranges([single, wide], 10)
-    for cells in (single, wide):
-        at = condensed._places(low, high, cells)
-        assert low[at].tolist() == cells.low.tolist()
-        assert high[at].tolist() == cells.high.tolist()
+    cells = _cells(Law(50, 9), [1, 4], [3, 10])
+    assert _range_of(cells.low, cells.high, cells) == [(1, 3), (4, 10)]
+    # A single rank inside a range, or at its start, is a cell of its own.
+    for low, high in (([1, 2], [3, 2]), ([1, 2, 2, 6], [1, 2, 4, 6])):
+        mixed = _cells(Law(50, 9), low, high)
+        assert _range_of(mixed.low, mixed.high, mixed) == list(zip(low, high, strict=True))
 
 
 def test_single_ranks_find_their_range():
     low, high = np.array([1, 2, 5]), np.array([1, 4, 10])
     cells = _cells(Law(50, 9), [1, 2, 4, 5, 10])
-    assert condensed._places(low, high, cells).tolist() == [0, 1, 1, 2, 2]
-
-
-def test_catalogues_are_told_apart_as_far_as_the_sample_can():
-    def typical(sizes, weights, sampled, *, replacement=True):
-        designs = [Law(size, sampled, replacement) for size in sizes]
-        found = condensed._typical_designs(designs, weights)
-        return [(d.items, d.sampled, d.replacement, round(w, 9)) for d, w in found]
-
-    assert typical([1000, 1004], [1.0, 3.0], 50) == [(1003, 50, True, 1.0)]
-    assert typical([1000, 2000], [1.0, 3.0], 50) == [
-        (1000, 50, True, 0.25),
-        (2000, 50, True, 0.75),
-    ]
-    # Ten thousand draws see differences of half a per cent; fifty do not.
-    assert len(typical([10**6, 1_004_000], [1.0, 1.0], 10_000)) == 2
-    assert len(typical([10**6, 1_004_000], [1.0, 1.0], 50)) == 1
-    # Without replacement a large part of the catalogue is drawn: the bounds matter.
-    assert len(typical([1000, 1004], [1.0, 1.0], 500, replacement=False)) == 2
-    assert len(typical([1000, 1004], [1.0, 1.0], 20, replacement=False)) == 1
-    # However little a sample sees, sizes a fifth apart are never one.
-    assert len(typical([1000, 1200], [1.0, 1.0], 1)) == 2
-    # Nor are a catalogue that stands for itself and a group that goes by a number like its size.
-    assert len(typical([200, 2981], [1.0, 1.0], 9, replacement=False)) == 2
+    assert room._places(low, high, cells).tolist() == [0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("all_ranks", [2000, 5])
@@ -297,11 +258,11 @@ def test_catalogues_are_told_apart_as_far_as_the_sample_can():
 def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(
     ranges, all_ranks, monkeypatch
 ):
-    monkeypatch.setattr(condensed, "_ALL_RANKS", all_ranks)
+    monkeypatch.setattr(room, "_ALL_RANKS", all_ranks)
     design = Law(40, 9)
     low, high = np.array(ranges).T
     grid = RankGrid(np.array([1, 2, 3, *range(6, 50, 5)]), 50)
-    got = condensed._range_matrix(design, low, high, grid)
+    got = room._expected(design, low, high, grid)
     ranks = np.minimum(np.arange(1, 51), 40)
     singles = design.pmf(np.arange(1, 11)[:, None], ranks)
     for row, (first, last) in enumerate(zip(low, high, strict=True)):
@@ -314,7 +275,7 @@ def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(
 def test_condensed_cells_are_the_data(partly_known):
     resampled = np.array([[2.0, 1.0, 0.0, 1.0, 1.0, 1.0]])
     observed = Observed.prepare(partly_known, resampled=resampled)
-    found = condensed.Condensed.of(observed)
+    found = room.Condensed.of(observed)
     assert found.known == 2
     assert found.shares.sum(axis=1) == pytest.approx([1.0, 1.0])
     assert found.shares[:, :2] == pytest.approx(np.array([[1 / 7, 2 / 7], [1 / 6, 2 / 6]]))
@@ -332,21 +293,21 @@ def test_condensed_cells_are_the_data(partly_known):
 def test_the_coarse_grid_is_as_fine_as_the_sample_is_sharp():
     """Half of a catalogue, drawn without replacement, sees ranks as twice as many draws do."""
     half = RankCounts.from_ranks([1, 400], items=1000, sampled=500, replacement=False)
-    found = condensed.Condensed.of(Observed.prepare(half)).grid
-    assert np.array_equal(found.low, condensed._coarse_grid(1000, 1001).low)
+    found = room.Condensed.of(Observed.prepare(half)).grid
+    assert np.array_equal(found.low, room._coarse_grid(1000, 1001).low)
     # Of full catalogues of which only ranges are known, the largest decides.
     full = [
         RankCounts.from_ranges([1, 31], [30, n], [5, 5], Law(n, n - 1, replacement=False))
         for n in (300, 1000)
     ]
-    found = condensed.Condensed.of(Observed.prepare(full[0] + full[1])).grid
-    assert np.array_equal(found.low, condensed._coarse_grid(1000, 999).low)
+    found = room.Condensed.of(Observed.prepare(full[0] + full[1])).grid
+    assert np.array_equal(found.low, room._coarse_grid(1000, 999).low)
 
 
 def test_several_sample_sizes_share_the_expectation():
     counts = RankCounts.from_ranks([1, 2, 2, 5], items=60, sampled=[4, 4, 4, 30])
-    found = condensed.Condensed.of(Observed.prepare(counts))
-    assert np.array_equal(found.grid.low, condensed._coarse_grid(60, 30).low)
+    found = room.Condensed.of(Observed.prepare(counts))
+    assert np.array_equal(found.grid.low, room._coarse_grid(60, 30).low)
     assert found.likelihood.sum(axis=0) == pytest.approx(np.ones(len(found.grid)))
     assert found.likelihood[:5].sum(axis=0) == pytest.approx(np.full(len(found.grid), 0.75))
     assert found.shares[0, :5].sum() == pytest.approx(0.75)
@@ -355,7 +316,7 @@ def test_several_sample_sizes_share_the_expectation():
 def test_catalogues_weigh_by_their_targets_not_by_their_cells():
     items = np.array([60, 60, 60, 60, 600])
     counts = RankCounts.from_ranks([1, 2, 3, 4, 1], items=items, sampled=4)
-    found = condensed.Condensed.of(Observed.prepare(counts))
+    found = room.Condensed.of(Observed.prepare(counts))
     # At the very top both catalogues expect rank 1; at rank 60 the smaller expects the last.
     at = found.grid.locate(np.array([60]))[0]
     ranks = np.arange(found.grid.low[at], found.grid.high[at] + 1)
@@ -363,55 +324,3 @@ def test_catalogues_weigh_by_their_targets_not_by_their_cells():
     r = np.arange(1, 6)[:, None]
     expected = 0.8 * small.pmf(r, np.minimum(ranks, 60)) + 0.2 * large.pmf(r, ranks)
     assert found.likelihood[:, at] == pytest.approx(expected.mean(axis=1), abs=1e-6)
-
-
-# -- what estimators say of themselves ------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", list(REGISTRY))
-def test_estimators_give_a_distribution_where_they_say_so(name, counts):
-    estimator = estimators.parse(name)
-    found = estimator.evaluate(Observed.prepare(counts, cutoffs=[40]), [Recall @ 40])
-    assert (found.distribution is not None) == estimator.gives_distribution
-
-
-@pytest.mark.parametrize("name", ["naive", "rank", "recall_map"])
-def test_formulas_have_nothing_to_converge(name, counts):
-    certificate = (
-        estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 40]).certificate
-    )
-    assert str(certificate) == "closed form"
-    numbers = (certificate.objective, certificate.gap, certificate.residual, certificate.iterations)
-    assert numbers == (0, 0, 0, 0)
-
-
-@pytest.mark.parametrize("name", list(REGISTRY))
-def test_where_all_ranks_are_known_there_is_nothing_to_fit(name):
-    counts = RankCounts.from_ranks([1, 7, 20], items=20, sampled=19, replacement=False)
-    found = estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 7])
-    assert found.values[0] == pytest.approx([2 / 3])
-    assert str(found.certificate) == "closed form"
-    assert (found.certificate.gap, found.certificate.residual) == (0, 0)
-    assert (found.certificate.objective, found.certificate.iterations, found.failures) == (0, 0, 0)
-
-
-@pytest.mark.parametrize("design", [Law(100, 9), Law(10, 9, replacement=False)])
-@pytest.mark.parametrize("name", ["rank", "recall_map"])
-def test_methods_that_need_single_ranks_refuse_ranges(name, design):
-    counts = RankCounts.from_ranges([1, 2, 4], [1, 3, 10], [5, 5, 5], design)
-    with pytest.raises(DesignError, match=r"needs single sampled ranks, got the range 2\.\.3"):
-        estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 7])
-
-
-@pytest.mark.parametrize("method", ["mes", "mes(base=power)", "mle(base=beta)", "bv", "beta"])
-def test_units_of_the_base_measure_do_not_matter(method, counts):
-    """The objective names the entropy relative to the counting measure of ranks."""
-    found = estimators.parse(method).evaluate(Observed.prepare(counts), [Recall @ 40])
-    assert np.isfinite(found.certificate.objective)
-    if method == "mes":
-        pi = found.distribution.dense()
-        entropy = -np.sum(pi * np.log(pi))
-        r = np.arange(1, 32)
-        shares = np.bincount(counts.low, counts.weight, minlength=32)[1:] / counts.weight.sum()
-        distance = shares @ (Law(400, 30).pmf(r[:, None], np.arange(1, 401)) @ pi - shares) ** 2
-        assert found.certificate.objective == pytest.approx(distance - 0.001 * entropy, rel=1e-4)

@@ -20,7 +20,7 @@ from unsample.answers.planning._guess import Guess
 from unsample.answers.planning._simulate import Simulation
 from unsample.answers import published
 from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
-from unsample.estimators.mle import MLE
+from unsample.estimators import MLE
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankDistribution
 

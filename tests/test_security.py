@@ -219,7 +219,7 @@ def test_arrays_that_claim_too_much_are_refused(member):
 def test_what_unpacks_to_far_more_is_refused(monkeypatch):
     zeros = _array("(1000000,)", bytes(8_000_000))
     assert len(read_arrays(_zip({"rank.npy": zeros}), "small enough")["rank"]) == 1_000_000
-    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
     with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
         read_arrays(_zip({"rank.npy": zeros}), "the file")
     plain = read_arrays(_zip({"rank.npy": zeros}, zipfile.ZIP_STORED), "as large as it says")
@@ -266,7 +266,7 @@ def test_arrays_of_every_plain_kind_come_back_as_they_were():
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gz", "xz"])
 @pytest.mark.parametrize("door", ["load_file", "trec"])
 def test_compressed_text_bombs_are_refused(tmp_path, monkeypatch, pack, door):
-    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
     ending = "gz" if pack is gzip.compress else "xz"
     path = tmp_path / f"pairs.csv.{ending}"
     line = b"1,2\n" if door == "load_file" else b"q Q0 d 1 1 t\n"
@@ -281,7 +281,7 @@ def test_parquet_bombs_are_refused(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    monkeypatch.setattr("unsample._files._reading._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
     ones = pa.repeat(1, 3_000_000)
     path = tmp_path / "bomb.parquet"
     parquet.write_table(pa.table({"rank": ones, "user": ones, "item": ones}), path)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from tests import reference
 from unsample.estimators._solvers import (
     LogDensity,
     Status,
@@ -14,6 +15,7 @@ from unsample.estimators._solvers import (
     maximum_likelihood,
     monotone_least_squares,
 )
+from unsample.law import Law, RankGrid
 
 
 def _mixture(cells: int, bins: int, rows: int = 3):
@@ -56,7 +58,6 @@ def test_em_by_hand(iterations):
         certificate = solution.certificate(row)
         assert certificate.objective == pytest.approx(shares[row] @ np.log(mixture))
         assert certificate.gap == pytest.approx(slope.max() - 1.0)
-        assert certificate.residual == pytest.approx(np.abs(weights * (slope - 1.0)).max())
         assert certificate.iterations == iterations
         assert certificate.status is Status.STOPPED
         assert certificate.usable
@@ -101,7 +102,6 @@ def test_maximum_likelihood_is_the_maximum(cells, bins, strength):
     assert solution.weights.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-14)
     assert set(solution.status) == {Status.OPTIMAL}
     assert (solution.gap <= 1e-8).all()
-    assert (solution.residual <= 1e-7).all()
     # An interior-point method that is right needs a dozen or two steps.
     assert solution.iterations.max() <= 30
     assert solution.iterations.min() >= 3
@@ -141,12 +141,12 @@ def test_rows_do_not_know_of_each_other(solve, monkeypatch):
         return maximum_entropy(likelihood, rows, cell_weights=rows, widths=widths, eta=1e-3)
 
     together = run(shares)
-    place = "_mixture" if solve == "likelihood" else "_entropy"
+    place = "_mixture" if solve == "likelihood" else "_squares"
     for numbers in (1, 300):
         monkeypatch.setattr(f"unsample.estimators._solvers.{place}._BATCH_NUMBERS", numbers)
         in_parts = run(shares)
         assert np.allclose(in_parts.weights, together.weights, rtol=1e-6, atol=1e-9)
-        assert in_parts.status == together.status
+        assert in_parts.status.tolist() == together.status.tolist()
     for row in range(5):
         alone = run(shares[[row]])
         assert np.allclose(alone.weights[0], together.weights[row], rtol=1e-6, atol=1e-9)
@@ -191,7 +191,6 @@ def test_maximum_entropy_is_the_minimum_of_its_objective(eta):
     assert solution.weights.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-14)
     assert set(solution.status) == {Status.OPTIMAL}
     assert (solution.gap >= 0).all()
-    assert (solution.residual <= 1e-6).all()
     # Newton's method that is right needs few steps.
     assert solution.iterations.max() <= 12
 
@@ -222,7 +221,7 @@ def _slopes_of_the_dual(solution, likelihood, targets, cell_weights, eta):
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-def test_the_gap_of_entropy_is_the_length_of_the_slope_and_the_residual_its_largest(steps):
+def test_the_gap_of_entropy_is_the_length_of_the_slope(steps):
     likelihood, targets = _mixture(6, 9)
     # Columns that sum to one would leave a multiple of (1, ..., 1) open.
     likelihood, targets = likelihood[:5], targets[:, :5]
@@ -232,7 +231,6 @@ def test_the_gap_of_entropy_is_the_length_of_the_slope_and_the_residual_its_larg
         likelihood, targets, widths=np.ones(9), max_iterations=steps, **options
     )
     slopes = _slopes_of_the_dual(solution, likelihood, targets, **options)
-    assert solution.residual == pytest.approx(np.abs(slopes).max(axis=1), rel=1e-6)
     assert solution.gap == pytest.approx((slopes**2).sum(axis=1), rel=1e-6)
 
 
@@ -258,7 +256,7 @@ def test_mass_that_is_below_the_smallest_number_counts_nothing():
         likelihood, np.array([[1.0, 0.0]]), cell_weights=np.ones((1, 2)), widths=widths, eta=eta
     )
     assert solution.weights[0].tolist() == [1, 0, 0]
-    assert solution.status == (Status.OPTIMAL,)
+    assert set(solution.status) == {Status.OPTIMAL}
     assert solution.objective[0] == pytest.approx(2 * 0.1**2 - eta * np.log(2), abs=1e-12)
 
 
@@ -270,7 +268,6 @@ def test_maximum_entropy_arrives_where_almost_nothing_is_left_to_entropy():
         likelihood, targets, cell_weights=targets, widths=np.ones(9), eta=eta, tolerance=1e-15
     )
     assert set(solution.status) == {Status.OPTIMAL}
-    assert (solution.residual <= 1e-7).all()
     for target, weights in zip(targets, solution.weights, strict=True):
         root = np.sqrt(target)
         heavy = np.vstack([root[:, None] * likelihood, np.full(9, 1e3)])
@@ -302,7 +299,6 @@ def test_least_squares_meet_their_conditions(monotone, seed):
     assert certificate.objective == pytest.approx(loss(x), rel=1e-10)
     assert certificate.status is Status.OPTIMAL
     assert 0 <= certificate.gap <= 1e-8
-    assert 0 <= certificate.residual <= 1e-8
     assert certificate.iterations == 4
     doubtful = monotone_least_squares(matrix, weights, target, monotone=monotone, tolerance=-1.0)
     assert doubtful[1].status is Status.NOT_CONVERGED
@@ -368,17 +364,13 @@ def _answer_with(change, monkeypatch):
 
 @pytest.mark.parametrize("how", WRONG)
 def test_least_squares_certify_what_they_have_whoever_found_it(squares, how, monkeypatch):
-    matrix, weights, target, lift = squares
+    matrix, weights, target, _ = squares
     _, best = _solve(squares)
     _answer_with(WRONG[how], monkeypatch)
     x, certificate = _solve(squares)
     assert certificate.status is Status.NOT_CONVERGED
     assert certificate.objective == pytest.approx(weights @ (matrix @ x - target) ** 2)
     assert certificate.objective - best.objective <= certificate.gap
-    s = np.linalg.solve(lift, x)
-    slope = lift.T @ matrix.T @ (weights * (matrix @ x - target))
-    violated = max((-slope).max(), np.abs(slope * s).max())
-    assert certificate.residual == pytest.approx(violated, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -433,17 +425,15 @@ def curve():
         likelihood=likelihood,
         shares=shares,
         targets=300.0,
-        shapes=np.column_stack([place, place**2]),
-        log_base=np.linspace(0.0, 0.5, 12),
-        mean=np.array([0.3, -0.2]),
-        precision=np.array([9.0, 0.25]),
+        shapes=np.column_stack([place / 3, 2 * place**2]),
+        log_base=np.linspace(0.0, 0.5, 12) + 0.3 * place - 0.2 * place**2,
     )
 
 
 def _log_posterior(curve, row, c):
     weights = _softmax(curve.shapes @ c + curve.log_base)
     fit = curve.targets * curve.shares[row] @ np.log(curve.likelihood @ weights)
-    return float(fit - 0.5 * curve.precision @ (c - curve.mean) ** 2)
+    return float(fit - 0.5 * c @ c)
 
 
 def _second_differences(f, c, step=1e-4):
@@ -475,33 +465,32 @@ def test_the_log_posterior_and_its_slopes(curve):
         mixture = curve.likelihood @ weights[row]
         scores = (curve.likelihood * weights[row]) @ curve.shapes / mixture[:, None]
         scores = scores - weights[row] @ curve.shapes
-        expected = curve.targets * (scores.T * mixture) @ scores + np.diag(curve.precision)
+        expected = curve.targets * (scores.T * mixture) @ scores + np.eye(2)
         assert fisher[row] == pytest.approx(expected, rel=1e-10)
 
 
 def test_the_fit_is_the_maximum_and_its_evidence_the_integral(curve):
     fit = curve.fit()
-    axis_a, axis_b = np.linspace(-1.5, 1.5, 121), np.linspace(-3.0, 3.0, 161)
+    axis_a, axis_b = np.linspace(-5.4, 3.6, 121), np.linspace(-1.4, 1.6, 161)
     cells = (axis_a[1] - axis_a[0]) * (axis_b[1] - axis_b[0])
     everywhere = np.stack(np.meshgrid(axis_a, axis_b, indexing="ij"), axis=-1).reshape(-1, 2)
     for row in range(3):
         best = optimize.minimize(
-            lambda c, row=row: -_log_posterior(curve, row, c), curve.mean, options={"gtol": 1e-6}
+            lambda c, row=row: -_log_posterior(curve, row, c), np.zeros(2), options={"gtol": 1e-6}
         )
         assert fit.coefficients[row] == pytest.approx(best.x, abs=1e-4)
         certificate = fit.solution.certificate(row)
         assert certificate.objective == pytest.approx(-best.fun / curve.targets, rel=1e-9)
         assert certificate.status is Status.OPTIMAL
         assert 0 <= certificate.gap <= 1e-11
-        assert certificate.residual <= 1e-6
         assert 2 <= certificate.iterations <= 15
         assert fit.solution.weights[row] == pytest.approx(
             _softmax(curve.shapes @ best.x + curve.log_base), abs=1e-5
         )
         rows = np.repeat(curve.shares[[row]], len(everywhere), axis=0)
-        _, value = LogDensity(**{**vars(curve), "shares": rows}).value(everywhere)
-        prior = 0.5 * np.log(curve.precision / (2 * np.pi)).sum()
-        evidence = np.log(np.exp(value - value.max()).sum() * cells) + value.max() + prior
+        _, value = replace(curve, shares=rows).value(everywhere)
+        volume = np.exp(value - value.max()).sum() * cells / (2 * np.pi)
+        evidence = np.log(volume) + value.max()
         assert fit.log_evidence[row] == pytest.approx(evidence, abs=0.2)
         covariance = np.linalg.inv(fit.information[row])
         centred = curve.shapes - fit.solution.weights[row] @ curve.shapes
@@ -511,7 +500,7 @@ def test_the_fit_is_the_maximum_and_its_evidence_the_integral(curve):
 
 def test_neither_a_fit_nearby_nor_blocks_change_anything(curve, monkeypatch):
     fit = curve.fit()
-    common = LogDensity(**{**vars(curve), "shares": curve.shares.mean(axis=0, keepdims=True)}).fit()
+    common = replace(curve, shares=curve.shares.mean(axis=0, keepdims=True)).fit()
     near = curve.fit(common)
     assert near.coefficients == pytest.approx(fit.coefficients, abs=1e-5)
     assert near.log_evidence == pytest.approx(fit.log_evidence, abs=1e-4)
@@ -519,14 +508,14 @@ def test_neither_a_fit_nearby_nor_blocks_change_anything(curve, monkeypatch):
     in_parts = curve.fit()
     assert in_parts.coefficients == pytest.approx(fit.coefficients, abs=1e-12)
     assert in_parts.log_variance == pytest.approx(fit.log_variance, abs=1e-12)
-    assert in_parts.solution.status == fit.solution.status
+    assert in_parts.solution.status.tolist() == fit.solution.status.tolist()
     assert in_parts.solution.objective == pytest.approx(fit.solution.objective, rel=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, 20])
 def test_a_fit_nearby_spares_rows_their_own_matrices(curve, rows, monkeypatch):
     rng = np.random.default_rng(5)
-    mixture = curve.likelihood @ _softmax(1.5 * curve.shapes[:, 0])
+    mixture = curve.likelihood @ _softmax(4.5 * curve.shapes[:, 0])
     shares = rng.multinomial(300, mixture, size=rows) / 300
 
     def matrices(shares, near=None):
@@ -545,7 +534,7 @@ def test_a_fit_nearby_spares_rows_their_own_matrices(curve, rows, monkeypatch):
     _, common = matrices(mixture[None])
     alone, fit = matrices(shares)
     together, near = matrices(shares, common)
-    assert near.coefficients == pytest.approx(fit.coefficients, abs=1e-5)
+    assert near.coefficients == pytest.approx(fit.coefficients, abs=3e-5)
     # One for a last step, and one that says there is no more to gain.
     assert together <= 2 * rows < alone / 1.5
 
@@ -556,7 +545,6 @@ def test_a_fit_that_is_called_optimal_is(curve, targets):
     best = many.fit().solution
     assert set(best.status) == {Status.OPTIMAL}
     assert best.iterations.max() <= 15
-    assert (best.residual <= 1e-7).all()
     called = set()
     for steps in range(1, 9):
         hasty = many.fit(max_iterations=steps).solution
@@ -572,14 +560,60 @@ def test_the_gap_of_a_fit_is_what_its_last_step_promised(curve):
     before_last = best.solution.objective - first.solution.objective
     assert second.solution.gap == pytest.approx(before_last, rel=0.2)
     assert (best.solution.objective - second.solution.objective <= second.solution.gap).all()
-    weights, _ = curve.value(second.coefficients)
-    slope = curve.gradient(second.coefficients, weights) / curve.targets
-    assert second.solution.residual == pytest.approx(np.abs(slope).max(axis=1))
 
 
 def test_a_fit_says_when_it_has_not_arrived(curve):
-    far = LogDensity(**{**vars(curve), "mean": np.array([4.0, 4.0])})
-    hasty = far.fit(max_iterations=1)
+    hasty = replace(curve, targets=1e6).fit(max_iterations=1)
     assert set(hasty.solution.status) == {Status.NOT_CONVERGED}
     assert (hasty.solution.iterations == 1).all()
     assert (hasty.solution.gap > 1e-8).all()
+
+
+# -- the problems of estimators --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def problem():
+    design = Law(400, 30)
+    rng = np.random.default_rng(4)
+    ranks = np.ceil(400 * rng.beta(0.5, 2, size=(3, 2000))).astype(int).clip(1)
+    drawn = design.draw(ranks, rng=rng)
+    shares = np.stack([np.bincount(row - 1, minlength=31) for row in drawn]) / 2000
+    grid = RankGrid.dense(400)
+    r = np.arange(1, 32)
+    return design.matrix(r, r, grid), shares
+
+
+def test_em_climbs_and_its_gap_bounds_what_is_left(problem):
+    likelihood, shares = problem
+    best = maximum_likelihood(likelihood, shares)
+    before = -np.inf
+    for iterations in (1, 10, 100, 1000):
+        solution = em(likelihood, shares, start=np.ones(400), iterations=iterations)
+        assert (solution.objective > before).all()
+        assert (best.objective - solution.objective <= solution.gap + 1e-9).all()
+        before = solution.objective
+
+
+def test_maximum_likelihood_is_certified_and_beats_long_em(problem):
+    likelihood, shares = problem
+    solution = maximum_likelihood(likelihood, shares, tolerance=1e-10)
+    assert set(solution.status) == {Status.OPTIMAL}
+    assert (solution.gap <= 1e-9).all()
+    long_run = em(likelihood, shares, start=np.ones(400), iterations=2_000)
+    assert (solution.objective >= long_run.objective - 1e-9).all()
+    # The likelihood's maximiser has at most as many support points as there are cells.
+    assert ((solution.weights > 1e-6).sum(axis=1) <= 2 * 31).all()
+
+
+@pytest.mark.parametrize("eta", [1e-2, 1e-3, 1e-4, 1e-6])
+def test_maximum_entropy_closes_its_gap(problem, eta):
+    likelihood, shares = problem
+    solution = maximum_entropy(
+        likelihood, shares, cell_weights=shares, widths=np.ones(400), eta=eta
+    )
+    assert set(solution.status) == {Status.OPTIMAL}
+    assert (solution.gap <= 1e-11).all()
+    for row in range(3):
+        objective = reference.mes_objective(solution.weights[row], likelihood.T, shares[row], eta)
+        assert solution.objective[row] == pytest.approx(objective, abs=1e-12)

@@ -2,19 +2,19 @@
 
 import os
 import shutil
+import sys
 
 import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse
 
+import unsample
 from tests.engines import cases, cells, documented, need, run_documented, scored_rows
 from unsample.adapters import spark
-from unsample.adapters._comparers import FullComparer, SampledComparer
-from unsample.designs.ranking import FactorScores, exact_ranks
+from unsample.designs import Exact, FactorScores, Fixed, Scorer
 from unsample.errors import DesignError, FileError, InputError, RankError, ScoreError
 from unsample.evidence import RankCounts
-from unsample.law import Law
 from unsample.tables import frames, rankfiles
 
 pytestmark = [
@@ -44,14 +44,12 @@ def session():
     }
     flags = " ".join(f'--conf "{name}={value}"' for name, value in arguments.items())
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"{flags} pyspark-shell"
-    started = frames.spark_session()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # another one on the path may lack numpy
+    from pyspark.sql import SparkSession
+
+    started = SparkSession.builder.appName("unsample").getOrCreate()
     yield started
     started.stop()
-
-
-def test_the_session_is_local_and_shared(session):
-    assert frames.spark_session() is session
-    assert session.conf.get("spark.driver.host") == "127.0.0.1"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -119,6 +117,7 @@ def test_the_documented_lines_run_on_spark(session, tmp_path):
 # -- evaluation on the workers -------------------------------------------------------------------
 
 ITEMS, USERS = 60, 200
+PARTITIONING = ("shuffle.partitions", "adaptive.enabled")
 
 
 @pytest.fixture(scope="module")
@@ -129,100 +128,71 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def seen():
-    return scipy.sparse.random_array((USERS, ITEMS), density=0.1, rng=3, format="csr")
+def pairs():
+    # Every other user has two targets.
+    users = np.concatenate([np.arange(USERS), np.arange(0, USERS, 2)])
+    return users, np.random.default_rng(4).integers(0, ITEMS, len(users))
 
 
 @pytest.fixture(scope="module")
-def pairs():
-    rng = np.random.default_rng(4)
-    return np.arange(USERS), rng.integers(0, ITEMS, USERS)
+def seen(pairs):
+    matrix = scipy.sparse.random_array((USERS, ITEMS), density=0.1, rng=3).tolil()
+    matrix[pairs] = 0
+    return matrix.tocsr()
 
 
 @pytest.fixture(scope="module")
 def targets(session, pairs):
-    table = pl.DataFrame({"user": pairs[0], "target": pairs[1]}).to_arrow()
-    return session.createDataFrame(table).repartition(5)
+    columns = {"user": pairs[0], "target": pairs[1], "share": np.resize([0.5, 0.25], len(pairs[0]))}
+    return session.createDataFrame(pl.DataFrame(columns).to_arrow())
 
 
+@pytest.fixture(params=[1, 4])
+def partitions(session, request):
+    """Cut what is counted into so many partitions, however small."""
+    before = {name: session.conf.get(f"spark.sql.{name}") for name in PARTITIONING}
+    for name, value in zip(PARTITIONING, (request.param, "false"), strict=True):
+        session.conf.set(f"spark.sql.{name}", value)
+    yield request.param
+    for name, value in before.items():
+        session.conf.set(f"spark.sql.{name}", value)
+
+
+@pytest.mark.usefixtures("partitions")
 @pytest.mark.parametrize("ties", ["random", "pessimistic"])
-def test_exact_evaluation_is_the_local_one(targets, pairs, model, seen, ties):
-    counts = spark.exact_counts(targets, model, items=ITEMS, exclude=seen, ties=ties, rng=6)
-    local = FullComparer(model, ITEMS, seen).compare(*pairs, None)
-    assert counts == RankCounts.from_comparisons(local, ties=ties, rng=6, replacement=False)
-    if ties == "pessimistic":
-        ranked = exact_ranks(model, *pairs, items=ITEMS, exclude=seen, ties=ties)
-        assert counts == RankCounts.from_ranks(
-            ranked.ranks, items=ranked.items, sampled=ranked.items - 1, replacement=False
-        )
-
-
-def test_sampled_evaluation_depends_on_no_partition(targets, pairs, model, seen):
-    options = {"items": ITEMS, "sampled": 9, "exclude": seen, "rng": 7}
-    whole = spark.sampled_counts(targets, model.score, **options)
-    cut = spark.sampled_counts(targets.coalesce(1), model.score, **options)
-    local = SampledComparer(model.score, ITEMS, 9, True, 7, seen).compare(*pairs, None)
-    assert whole == cut == RankCounts.from_comparisons(local, rng=7)
+@pytest.mark.parametrize("replacement", [None, True, False], ids=["exact", "with", "without"])
+def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen, ties, replacement):
+    options = {"items": ITEMS, "exclude": seen, "ties": ties, "rng": 7}
+    drawn = {} if replacement is None else {"sampled": 9, "replacement": replacement}
+    found = spark.counts(targets, model, weight="share", **options, **drawn)
+    local = unsample.evaluate(
+        model, pairs, design=Fixed(**drawn) if drawn else Exact(), resamples=0,
+        metrics="Recall@10", weights=np.resize([0.5, 0.25], len(pairs[0])), **options,
+    )  # fmt: skip
+    assert found == local.counts
 
 
 def test_any_function_can_score_and_its_errors_come_back(targets, model):
-    weighted = spark.sampled_counts(
-        targets.selectExpr("user", "target", "0.5D as share"),
-        lambda users, items: -items.astype(float),
-        items=ITEMS, sampled=5, replacement=False, weight="share",
-    )  # fmt: skip
-    assert weighted.weight.sum() == USERS / 2
+    backwards = spark.counts(targets, lambda users, items: -items, items=ITEMS, sampled=5)
+    assert backwards.total == targets.count()
+    nothing = Scorer(score_all=lambda users: np.full((len(users), ITEMS), np.nan))
     with pytest.raises(ScoreError, match="scores must not be NaN"):
-        spark.exact_counts(targets, lambda users: np.full((len(users), ITEMS), np.nan), items=ITEMS)
+        spark.counts(targets, nothing, items=ITEMS)
     with pytest.raises(DesignError, match="at most a target's other candidates"):
-        spark.sampled_counts(targets, model.score, items=ITEMS, sampled=60, replacement=False)
-    with pytest.raises(InputError, match="targets must have the columns"):
-        spark.exact_counts(targets.drop("user"), model, items=ITEMS)
+        spark.counts(targets, model, items=ITEMS, sampled=60, replacement=False)
+    for frame, options, message in (
+        (targets.drop("user"), {}, "targets must have the columns"),
+        (targets.limit(0), {}, "targets must hold at least one row"),
+        (targets, {"rng": -1}, "rng must be an integer of at least 0"),
+        (targets, {"ties": "realistic"}, "ties must be one of random, optimistic, pessimistic"),
+    ):
+        with pytest.raises(InputError, match=message):
+            spark.counts(frame, model, items=ITEMS, sampled=5, **options)
 
 
-# -- what the workers do, without Spark ----------------------------------------------------------
-
-
-def test_drawn_items_are_candidates_and_follow_the_design(pairs):
-    rng = np.random.default_rng(8)
-    scores = rng.normal(size=ITEMS)
-    target = int(np.argsort(-scores)[19])  # its rank among all is 20
-    drawn = []
-
-    def score(users, items):
-        drawn.append(items)
-        return scores[items]
-
-    users = np.arange(4000)
-    comparer = SampledComparer(score, ITEMS, 9, True, 1, None)
-    cells_ = comparer.compare(users, np.full(4000, target), None)
-    items = np.concatenate(drawn)
-    assert (items[:, 0] == target).all()
-    assert not (items[:, 1:] == target).any()
-    times = np.bincount(items[:, 1:].ravel(), minlength=ITEMS)
-    # Each of the others is drawn 36000 / 59 times; six standard deviations.
-    assert np.abs(np.delete(times, target) - 36_000 / 59).max() < 6 * np.sqrt(36_000 / 59)
-    expected = 4000 * Law(ITEMS, 9).pmf(np.arange(1, 11), 20)
-    observed = np.zeros(10)
-    observed[cells_.better] = cells_.count
-    assert np.abs(observed - expected).max() < 6 * np.sqrt(expected.max())
-
-
-def test_seen_items_are_never_drawn(pairs, seen):
-    drawn = []
-
-    def score(users, items):
-        drawn.append((users, items))
-        return np.zeros(items.shape)
-
-    for replacement in (True, False):
-        comparer = SampledComparer(score, ITEMS, 20, replacement, 1, seen)
-        found = comparer.compare(*pairs, None)
-        users, items = drawn.pop()
-        assert (seen.toarray()[users[:, None], items[:, 1:]] == 0).all()
-        others = ITEMS - (seen.toarray() != 0).sum(axis=1)
-        assert set(found.items) <= {*others, *(others + 1)}
-        if not replacement:
-            assert all(len(set(row)) == 21 for row in items.tolist())
-    with pytest.raises(InputError, match="targets must be items from 0 to 59"):
-        comparer.compare(np.array([0]), np.array([60]), None)
+def test_workers_refuse_targets_that_are_no_numbers():
+    pyarrow = pytest.importorskip("pyarrow")
+    for target, message in (([1.5], "hold whole numbers, got"), ([None], "not hold nulls")):
+        table = pyarrow.table({"user": [0], "target": target})
+        with pytest.raises(InputError, match=f"column 'target' of targets must {message}"):
+            spark._as_columns(table)

@@ -61,7 +61,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from unsample import adapters, confidence, designs, errors, estimators, lab, law, metrics
+    from unsample import adapters, designs, errors, estimators, lab, metrics
+    from unsample import confidence as confidence
+    from unsample import law as law
     from unsample.answers import (
         Comparison,
         Estimates,

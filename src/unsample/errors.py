@@ -1,33 +1,8 @@
 """Every exception and warning that unsample raises on purpose.
 
-::
-
-    UnsampleError
-    ├── InputError (also a ValueError)    something the caller passed breaks a rule
-    │   ├── RankError                     ranks that cannot be ranks of the stated design
-    │   ├── DesignError                   a design that does not exist or cannot be estimated from
-    │   │   └── BudgetError               a budget too small for what the design promises
-    │   ├── MetricError                   an unknown metric, or one an estimator cannot give
-    │   ├── ContradictionError            published numbers that no ranks can give together
-    │   ├── MethodError                   an unknown estimator or a parameter it does not have
-    │   ├── ScoreError                    scores that cannot be ranked
-    │   ├── RecommenderError              an unknown recommender, or one that is not fitted yet
-    │   ├── FileError                     a file that is missing, unreadable, or lacks a column
-    │   │   ├── CheckpointError           a checkpoint of another evaluation
-    │   │   └── ChecksumError             a file whose content is not the published one
-    │   └── DatasetError                  an unknown data set, or one that lacks what is asked
-    ├── DownloadError (also an OSError)   a public file could not be fetched
-    ├── WorkerError (also a RuntimeError) a process that worked for this one was ended
-    ├── OutputError (also an OSError)     standard output takes no more
-    ├── SolverError (also a RuntimeError) a solver ended without an answer that may be used
-    └── MissingExtraError (also an ImportError)   an optional library is not installed
-
-    UnsampleWarning (a UserWarning)
-    ├── ClippedWarning                    a method's value left the range of its metric
-    ├── UnresolvedWarning                 the sample cannot see ranks as small as K
-    ├── BiasedMethodWarning               the values are shown for comparison, not to be used
-    ├── RefutedWarning                    the data contradict what was assumed or stated
-    └── ConvergenceWarning                a solver stopped before its tolerance
+All errors are `UnsampleError`. Those about what the caller passed are `InputError`, which is a
+ValueError, too; the others are also the error that Python would raise. All warnings are
+`UnsampleWarning`.
 
 A message names the argument, the rule, the value it got, and what to do about it.
 The command line prints the message alone and exits with ``exit_code``.

@@ -14,16 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "unsample"
 #: The rooms, and the tests that were written for each: they come first.
 ROOMS = {
-    "law": ("law", "grid", "distribution"),
+    "law": ("law",),
     "metrics": ("metrics",),
-    "evidence": ("evidence", "ties"),
-    "estimators/_solvers": ("simplex", "solvers", "golden"),
-    "estimators": ("golden", "auto", "estimators", "observed", "repeats", "smooth"),
+    "evidence": ("evidence",),
+    "estimators/_solvers": ("solvers", "golden"),
+    "estimators": ("golden", "estimators", "observed", "curves"),
 }
 #: The small, fast tests of these rooms; the doctests of the rooms themselves come on top.
 TESTS = (
-    "auto", "contract", "distribution", "estimation", "estimators", "evidence", "golden", "grid",
-    "law", "metrics", "observed", "repeats", "simplex", "smooth", "solvers", "ties",
+    "contract", "curves", "estimation", "estimators", "evidence", "golden", "law", "metrics",
+    "observed", "solvers",
 )  # fmt: skip
 #: How a process ends where this script, not the mutant, is wrong.
 BROKEN = 70

@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.adapters._pairs import distinct_pairs, seen_matrix
-from unsample.adapters._protocol import ModelScores, Task
-from unsample.adapters._registry import REGISTRY
-from unsample.designs.ranking import FactorScores
+from unsample.adapters._tasks import ModelScores, Task, require
+from unsample.designs import FactorScores
 from unsample.errors import InputError
 
 __all__ = ["task"]
@@ -40,13 +38,13 @@ def task(model: Any, method: Any) -> Task:
     train, test = method.train_set, method.test_set
     items = train.num_items if method.exclude_unknowns else test.num_items
     users = max(train.num_users, test.num_users)
-    liked = [_liked(part, method, items) for part in (train, method.val_set) if part is not None]
-    held_out = _liked(test, method, items)
-    return Task(
-        scorer=_scores(model, users, items),
-        targets=distinct_pairs(*held_out, size=items),
-        items=items,
-        exclude=seen_matrix(*np.hstack(liked), shape=(users, items)),
+    known = [part for part in (train, method.val_set) if part is not None]
+    seen_users, seen_items = np.hstack([_liked(part, method, items) for part in known])
+    target_users, target_items = _liked(test, method, items)
+    return Task.of_pairs(
+        _scores(model, users, items),
+        (target_users, target_items),
+        (seen_users, seen_items),
         user_ids=np.array(list(test.uid_map))[:users],
         item_ids=np.array(list(test.iid_map))[:items],
     )
@@ -80,22 +78,20 @@ def _check_model(model: Any) -> None:
 
 def _liked(part: Any, method: Any, items: int) -> npt.NDArray[np.int64]:
     """Return users and items of a set that are rated at least as the threshold says."""
-    users, rated, ratings = part.uir_tuple
-    kept = (np.asarray(ratings) >= method.rating_threshold) & (np.asarray(rated) < items)
-    return np.stack([np.asarray(users)[kept], np.asarray(rated)[kept]]).astype(np.int64)
+    users, rated, ratings = map(np.asarray, part.uir_tuple)
+    kept = (ratings >= method.rating_threshold) & (rated < items)
+    return np.stack([users[kept], rated[kept]]).astype(np.int64)
 
 
 def _scores(model: Any, users: int, items: int) -> ModelScores | FactorScores:
     if getattr(model, "_ann_supported", False):
-        recommender = REGISTRY["cornac"].require("cornac.models.recommender")
-        left, right = (
-            np.asarray(vectors()) for vectors in (model.get_user_vectors, model.get_item_vectors)
-        )
-        is_product = model.get_vector_measure() == recommender.MEASURE_DOT
+        product = require("cornac", "cornac.models.recommender").MEASURE_DOT
+        left, right = map(np.asarray, (model.get_user_vectors(), model.get_item_vectors()))
         # Sparse vectors come as an object without a shape, and are left to the model.
-        if is_product and (left.shape[:1], right.shape[:1]) == ((users,), (items,)):
+        shapes = left.shape[:1], right.shape[:1]
+        if model.get_vector_measure() == product and shapes == ((users,), (items,)):
             return FactorScores(left, right)
-    unknown = REGISTRY["cornac"].require("cornac.exception").ScoreException
+    unknown = require("cornac", "cornac.exception").ScoreException
     return ModelScores(_Recommender(model, items, unknown), items)
 
 

@@ -6,16 +6,14 @@ neighbour models, and puts training and test matrices into place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.adapters._pairs import distinct_pairs, pairs_of, seen_matrix
-from unsample.adapters._protocol import ModelScores, Task
-from unsample.designs.ranking import FactorScores
+from unsample.adapters._tasks import ModelScores, Task
+from unsample.designs import FactorScores
 from unsample.errors import InputError
 
 __all__ = ["task"]
@@ -32,57 +30,53 @@ def task(model: Any, train: Any, test: Any) -> Task:
         Sparse users x items matrices: what the model was fitted with, and the held-out pairs.
         What a user has in ``train`` is no candidate.
     """
-    seen = pairs_of("train", train)
-    held_out = pairs_of("test", test, seen.shape).tocoo()
-    users, items = seen.shape
-    return Task(
-        scorer=_scores(model, seen),
-        targets=distinct_pairs(held_out.row, held_out.col, size=items),
-        items=items,
-        exclude=seen_matrix(*seen.nonzero(), shape=seen.shape),
-        user_ids=np.arange(users),
-        item_ids=np.arange(items),
+    seen, held_out = _matrix("train", train), _matrix("test", test)
+    if held_out.shape != seen.shape:
+        raise InputError(f"test must be of shape {seen.shape} as train, got {held_out.shape}")
+    users, items = map(np.arange, seen.shape)
+    return Task.of_pairs(
+        _scores(model, seen), held_out.nonzero(), seen.nonzero(), user_ids=users, item_ids=items
     )
 
 
 def _scores(model: Any, train: Any) -> ModelScores | FactorScores:
+    users, items = train.shape
     similarity = getattr(model, "similarity", None)
     if similarity is not None:
-        _check_size("column", similarity.shape[0], train.shape[1])
-        return ModelScores(_Neighbours(train, similarity), similarity.shape[0])
-    factors = [getattr(model, name, None) for name in ("user_factors", "item_factors")]
+        _check_size("a column", "items", similarity.shape[0], items)
+
+        def sums(asked: IntArray, /) -> npt.NDArray[Any]:
+            """Add up each item's similarities to what the users have, by weight."""
+            return np.asarray((train[asked] @ similarity).toarray(), dtype=np.float64)
+
+        return ModelScores(sums, items)
+    factors: list[Any] = [getattr(model, name, None) for name in ("user_factors", "item_factors")]
     if any(matrix is None for matrix in factors):
         raise InputError(
             "model must be a fitted model of implicit with user_factors and item_factors or with "
             f"similarity, got {type(model).__name__}; call model.fit(train) first"
         )
-    scores = FactorScores(*(_as_matrix(matrix) for matrix in factors))
-    _check_size("row", len(scores.user_factors), train.shape[0])
-    _check_size("column", len(scores.item_factors), train.shape[1])
-    return scores
+    # Factors on a GPU are copied by a method of their own.
+    left, right = (np.asarray(f.to_numpy() if hasattr(f, "to_numpy") else f) for f in factors)
+    _check_size("a row", "users", len(left), users)
+    _check_size("a column", "items", len(right), items)
+    return FactorScores(left, right)
 
 
-def _check_size(line: str, known: int, given: int) -> None:
-    what = "users" if line == "row" else "items"
+def _check_size(line: str, what: str, known: int, given: int) -> None:
     if known != given:
         raise InputError(
-            f"train must have a {line} for each of the model's {known} {what}, got {given}; "
+            f"train must have {line} for each of the model's {known} {what}, got {given}; "
             "implicit is fitted with users x items since version 0.5"
         )
 
 
-def _as_matrix(factors: Any) -> npt.NDArray[Any]:
-    """Return factors as a numpy matrix, from the GPU too."""
-    return np.asarray(factors.to_numpy() if hasattr(factors, "to_numpy") else factors)
-
-
-@dataclass(frozen=True, eq=False)
-class _Neighbours:
-    """An item's score is the sum of its similarities to what the user has, by weight."""
-
-    train: Any
-    similarity: Any
-
-    def __call__(self, users: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of all items for these users."""
-        return np.asarray((self.train[users] @ self.similarity).toarray(), dtype=np.float64)
+def _matrix(name: str, matrix: Any) -> Any:
+    """Return a sparse matrix as csr without explicit zeros."""
+    if not hasattr(matrix, "tocsr"):
+        raise InputError(
+            f"{name} must be a scipy sparse matrix of users x items, got {type(matrix).__name__}"
+        )
+    rows = matrix.tocsr().copy()
+    rows.eliminate_zeros()
+    return rows

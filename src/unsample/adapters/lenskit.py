@@ -6,7 +6,7 @@ a sampled evaluation. Items that a pipeline cannot score (NaN) come last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed
-from unsample.adapters._lists import ListedItems, rank_in_lists
-from unsample.adapters._names import numbers_of
-from unsample.adapters._pairs import distinct_pairs, seen_matrix
-from unsample.adapters._protocol import ModelScores, Task
-from unsample.adapters._registry import REGISTRY
+from unsample.adapters._lists import Counting, Lists, numbers_of
+from unsample.adapters._tasks import ModelScores, Task, require
 from unsample.errors import InputError
 from unsample.evidence import Targets
 
@@ -52,11 +49,9 @@ def targets(
     sampled, ties, rng, each
         As in `unsample.adapters.trec.targets`.
     """
-    listed = _concatenate("scored", scored, with_scores=True)
-    relevant = _concatenate("test", test, with_scores=False)
-    return rank_in_lists(
-        listed, relevant, items=items, sampled=sampled, ties=ties, rng=rng, each=each
-    )
+    counting = Counting(ties, rng, each)
+    listed, relevant = _read("scored", scored, with_scores=True), _read("test", test)
+    return listed.rank(relevant, items=items, sampled=sampled, counting=counting)
 
 
 def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> Task:
@@ -79,16 +74,15 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
     if not callable(getattr(train, "interaction_matrix", None)):
         raise InputError(f"train must be a dataset of lenskit, got {type(train).__name__}")
     user_ids, item_ids = (np.asarray(ids.ids()) for ids in (train.users, train.items))
-    held_out = _concatenate("test", test, with_scores=False)
+    held_out = _read("test", test)
     users = numbers_of(held_out.query, user_ids, what="user", here="test", there="train")
     chosen = numbers_of(held_out.item, item_ids, what="item", here="test", there="train")
     seen = train.interaction_matrix(format="scipy", layout="coo")
     scores = _PipelineScores(pipeline, component, train.items, user_ids)
-    return Task(
-        scorer=ModelScores(scores.everything, len(item_ids), scores.chosen),
-        targets=distinct_pairs(users, chosen, size=len(item_ids)),
-        items=len(item_ids),
-        exclude=seen_matrix(seen.row, seen.col, shape=(len(user_ids), len(item_ids))),
+    return Task.of_pairs(
+        ModelScores(scores, len(item_ids), scores),
+        (users, chosen),
+        (seen.row, seen.col),
         user_ids=user_ids,
         item_ids=item_ids,
     )
@@ -103,13 +97,11 @@ class _PipelineScores:
     vocabulary: Any
     user_ids: npt.NDArray[Any]
 
-    def everything(self, users: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of all items."""
-        numbers = np.arange(len(self.vocabulary))
-        return np.stack([self._of_user(user, numbers) for user in users.tolist()])
-
-    def chosen(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of these items."""
+    def __call__(self, users: IntArray, items: IntArray | None = None, /) -> npt.NDArray[Any]:
+        """Return the scores of these items, row by row, or of all items."""
+        if items is None:
+            everything = np.arange(len(self.vocabulary))
+            return np.stack([self._of_user(user, everything) for user in users.tolist()])
         rows = []
         for user, asked in zip(users.tolist(), items, strict=True):
             # A list holds an item once, and a sample with replacement may hold it twice.
@@ -118,39 +110,32 @@ class _PipelineScores:
         return np.stack(rows)
 
     def _of_user(self, user: int, numbers: IntArray) -> npt.NDArray[Any]:
-        lenskit = REGISTRY["lenskit"].require("lenskit")
-        data = REGISTRY["lenskit"].require("lenskit.data")
-        asked = data.ItemList(item_nums=numbers.astype(np.int32), vocabulary=self.vocabulary)
-        found = lenskit.score(
-            self.pipeline, self.user_ids[user].item(), asked, component=self.component
-        )
+        score = require("lenskit", "lenskit").score
+        item_list = require("lenskit", "lenskit.data").ItemList
+        asked = item_list(item_nums=numbers.astype(np.int32), vocabulary=self.vocabulary)
+        found = score(self.pipeline, self.user_ids[user].item(), asked, component=self.component)
         return np.asarray(found.scores(), dtype=np.float64)
 
 
-def _concatenate(name: str, collection: Any, *, with_scores: bool) -> ListedItems:
-    lists = list(_lists_of(name, collection))
-    if not lists:
-        raise InputError(f"{name} must hold at least one item list, got none")
-    queries = np.array([query for query, _ in lists])
-    sizes = [len(one) for _, one in lists]
-    ids = np.concatenate([np.asarray(one.ids()) for _, one in lists])
-    if not with_scores:
-        return ListedItems(name, np.repeat(queries, sizes), ids, np.zeros(len(ids)))
-    missing = [query for query, one in lists if one.scores() is None]
-    if missing:
-        raise InputError(
-            f"{name} must hold lists with scores, got none for {missing[0]!s}; keep what "
-            "lenskit.batch.score returns"
-        )
-    scores = np.concatenate([np.asarray(one.scores(), dtype=np.float64) for _, one in lists])
-    scores[np.isnan(scores)] = _UNSCORED
-    return ListedItems(name, np.repeat(queries, sizes), ids, scores)
-
-
-def _lists_of(name: str, collection: Any) -> Iterator[tuple[Any, Any]]:
+def _read(name: str, collection: Any, *, with_scores: bool = False) -> Lists:
     if not hasattr(collection, "key_fields") or not hasattr(collection, "lists"):
         raise InputError(
             f"{name} must be an ItemListCollection of lenskit, got {type(collection).__name__}"
         )
-    for key, one in collection:
-        yield key[0] if len(key) == 1 else "/".join(map(str, key)), one
+    keys, lists = [], []
+    for key, items in collection:
+        keys.append(key[0] if len(key) == 1 else "/".join(map(str, key)))
+        lists.append(items)
+        if with_scores and items.scores() is None:
+            raise InputError(
+                f"{name} must hold lists with scores, got none for {keys[-1]!s}; keep what "
+                "lenskit.batch.score returns"
+            )
+    if not lists:
+        raise InputError(f"{name} must hold at least one item list, got none")
+    ids = np.concatenate([np.asarray(items.ids()) for items in lists])
+    scores = np.zeros(len(ids))
+    if with_scores:
+        given = np.concatenate([np.asarray(items.scores(), dtype=np.float64) for items in lists])
+        scores = np.where(np.isnan(given), _UNSCORED, given)
+    return Lists(name, np.repeat(np.array(keys), [len(items) for items in lists]), ids, scores)

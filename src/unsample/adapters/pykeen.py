@@ -13,18 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, Seed, as_rng, check_choice
-from unsample.adapters._lists import whole_tie_rule
-from unsample.adapters._pairs import seen_matrix
-from unsample.adapters._protocol import ModelScores, Task
-from unsample.adapters._registry import REGISTRY
+from unsample._checks import IntArray, Seed, check_choice
+from unsample.adapters._lists import Counting
+from unsample.adapters._tasks import ModelScores, Task, require
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets, rank_with_ties
+from unsample.evidence import Targets
 
-__all__ = ["SIDES", "targets", "task"]
+__all__ = ["targets", "task"]
 
 #: What is looked for, and the column of a triple in which it stands.
-SIDES = {"head": 0, "tail": 2}
+_SIDES = {"head": 0, "tail": 2}
 
 
 def targets(
@@ -46,23 +44,27 @@ def targets(
     ties, rng
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
     """
-    triples = _evaluated(evaluator)
-    rule, sides = whole_tie_rule(ties), _sides(side)
+    counting = Counting(ties, rng, each="target")
+    questions = _Questions.ask(_evaluated(evaluator), side)
+    size, sides = len(questions.triples), questions.sides
     best, worst = (
-        _collected(evaluator.ranks, [(one, kind) for one in sides], len(triples))
+        _collected(evaluator.ranks, [(side, kind) for side in sides], size)
         for kind in ("optimistic", "pessimistic")
     )
-    sampled = _collected(evaluator.num_candidates, sides, len(triples)) - 1
-    questions = _Questions(triples, sides)
-    known_true, _ = questions.answers(_triples("known", known))
-    items = int(evaluator.num_entities) - known_true + 1
-    _check_different(sampled, items - 1, len(triples))
-    return Targets(
-        ranks=np.asarray(rank_with_ties(best - 1, worst - best, rule, as_rng(rng)), dtype=np.int64),
-        items=items,
-        sampled=sampled,
-        users=np.tile(np.arange(len(triples)), len(sides)),
-        replacement=False,
+    sampled = _collected(evaluator.num_candidates, sides, size) - 1
+    answers, _ = questions.answers(known)
+    items = int(evaluator.num_entities) - answers + 1
+    crowded = sampled >= items
+    if crowded.any():
+        row = int(np.argmax(crowded))
+        raise DesignError(
+            f"negatives must be different entities, got {int(sampled[row])} of the "
+            f"{int(items[row] - 1)} that may be sampled for triple {row % size}; PyKEEN repeats "
+            "entities where there are too few: use fewer negatives"
+        )
+    users = np.tile(np.arange(size), len(sides))
+    return counting.targets(
+        best - 1, worst - best, items=items, sampled=sampled, users=users, replacement=False
     )
 
 
@@ -83,19 +85,17 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
     """
     if not callable(getattr(model, "predict_t", None)) or not hasattr(model, "num_entities"):
         raise InputError(f"model must be a model of pykeen, got {type(model).__name__}")
-    entities = int(model.num_entities)
-    questions = _Questions(_as_triples("triples", triples), _sides(side))
-    count, found = questions.answers(_triples("known", known))
-    row = np.repeat(np.arange(len(questions)), count)
+    questions = _Questions.ask(_as_triples("triples", triples), side)
+    count, found = questions.answers(known)
+    row = np.repeat(np.arange(len(count)), count)
     other = found != questions.targets[row]
     scores = _LinkScores(model, questions)
-    return Task(
-        scorer=ModelScores(scores.everything, entities, scores.chosen),
-        targets=(np.arange(len(questions)), questions.targets),
-        items=entities,
-        exclude=seen_matrix(row[other], found[other], shape=(len(questions), entities)),
+    return Task.of_pairs(
+        ModelScores(scores, int(model.num_entities), scores),
+        (np.arange(len(count)), questions.targets),
+        (row[other], found[other]),
         user_ids=questions.names,
-        item_ids=np.arange(entities),
+        item_ids=np.arange(int(model.num_entities)),
     )
 
 
@@ -106,13 +106,15 @@ class _Questions:
     triples: IntArray
     sides: tuple[str, ...]
 
-    def __len__(self) -> int:
-        return len(self.triples) * len(self.sides)
+    @classmethod
+    def ask(cls, triples: IntArray, side: str) -> _Questions:
+        check_choice("side", side, (*_SIDES, "both"))
+        return cls(triples, tuple(_SIDES) if side == "both" else (side,))
 
     @property
     def targets(self) -> IntArray:
         """Return the entity that each question asks for."""
-        return np.concatenate([self.triples[:, SIDES[side]] for side in self.sides])
+        return np.concatenate([self.triples[:, _SIDES[side]] for side in self.sides])
 
     @property
     def names(self) -> npt.NDArray[Any]:
@@ -120,16 +122,14 @@ class _Questions:
         rows = range(len(self.triples))
         return np.array([f"{side} of triple {row}" for side in self.sides for row in rows])
 
-    def answers(self, known: list[IntArray]) -> tuple[IntArray, IntArray]:
-        """Return how many entities are true answers to each question, and which, one by one."""
-        true = np.unique(np.vstack([self.triples, *known]), axis=0)
-        parts = [_answers(self.triples, true, SIDES[side]) for side in self.sides]
+    def answers(self, known: Any) -> tuple[IntArray, IntArray]:
+        """Return how many entities are true answers to each question, and all of these in turn."""
+        several = known if isinstance(known, list | tuple) else [] if known is None else [known]
+        others = [_as_triples("known", given) for given in several]
+        true = np.unique(np.vstack([self.triples, *others]), axis=0)
+        parts = [_answers(self.triples, true, _SIDES[side]) for side in self.sides]
         counts, found = (np.concatenate(column) for column in zip(*parts, strict=True))
         return counts, found
-
-    def given(self, side: str, rows: IntArray) -> IntArray:
-        """Return the two parts of triples beside the one that is asked for."""
-        return np.delete(self.triples[rows], SIDES[side], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,28 +139,21 @@ class _LinkScores:
     model: Any
     questions: _Questions
 
-    def everything(self, asked: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of all entities."""
-        return self._ask(asked, None)
-
-    def chosen(self, asked: IntArray, entities: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of these entities."""
-        return self._ask(asked, entities)
-
-    def _ask(self, asked: IntArray, entities: IntArray | None) -> npt.NDArray[Any]:
+    def __call__(self, asked: IntArray, entities: IntArray | None = None, /) -> npt.NDArray[Any]:
+        """Return the scores of these entities, row by row, or of all entities."""
         width = int(self.model.num_entities) if entities is None else entities.shape[1]
         scores = np.empty((len(asked), width), dtype=np.float32)
         part, triple = np.divmod(asked, len(self.questions.triples))
         for place, side in enumerate(self.questions.sides):
             rows = np.flatnonzero(part == place)
             if len(rows):
-                given = self.questions.given(side, triple[rows])
+                given = np.delete(self.questions.triples[triple[rows]], _SIDES[side], axis=1)
                 wanted = None if entities is None else entities[rows]
                 scores[rows] = self._predict(side, given, wanted)
         return scores
 
     def _predict(self, side: str, given: IntArray, wanted: IntArray | None) -> npt.NDArray[Any]:
-        torch = REGISTRY["pykeen"].require("torch")
+        torch = require("pykeen", "torch")
         batch, only = (
             None if ids is None else torch.as_tensor(ids, device=self.model.device)
             for ids in (given, wanted)
@@ -171,11 +164,6 @@ class _LinkScores:
             else:
                 scores = self.model.predict_t(batch, tails=only)
         return np.asarray(scores.float().cpu().numpy())
-
-
-def _sides(side: str) -> tuple[str, ...]:
-    check_choice("side", side, (*SIDES, "both"))
-    return tuple(SIDES) if side == "both" else (side,)
 
 
 def _evaluated(evaluator: Any) -> IntArray:
@@ -205,26 +193,6 @@ def _collected(batches: Any, keys: Iterable[Any], size: int) -> IntArray:
             )
         parts.append(part)
     return np.concatenate(parts).astype(np.int64)
-
-
-def _check_different(sampled: IntArray, others: IntArray, size: int) -> None:
-    crowded = sampled > others
-    if crowded.any():
-        row = int(np.argmax(crowded))
-        raise DesignError(
-            f"negatives must be different entities, got {int(sampled[row])} of the "
-            f"{int(others[row])} that may be sampled for triple {row % size}; PyKEEN repeats "
-            "entities where there are too few: use fewer negatives"
-        )
-
-
-def _triples(name: str, given: Any) -> list[IntArray]:
-    """Return arrays of triples from a factory, an array, several of either, or nothing."""
-    if given is None:
-        return []
-    return [
-        _as_triples(name, one) for one in (given if isinstance(given, list | tuple) else [given])
-    ]
 
 
 def _as_triples(name: str, given: Any) -> IntArray:

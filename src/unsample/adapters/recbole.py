@@ -3,31 +3,28 @@
 An evaluation with ``mode: uni100`` draws 100 items for each target, with replacement, from the
 items that the user has not interacted with. `targets` ranks each target among its own; RecBole's
 metrics put the items of all targets of a user into one list, so `published`, which reads those
-metrics, takes one target a user only. `task` leaves sampling aside and asks the model itself.
+metrics, needs one target for each user. `task` leaves sampling aside and asks the model itself.
 
 RecBole counts users and items from 1; 0 is padding, and no candidate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample import metrics as _metrics
-from unsample._checks import IntArray, Seed, as_rng, check_choice
-from unsample.adapters._lists import EACH, whole_tie_rule
-from unsample.adapters._pairs import seen_matrix
-from unsample.adapters._protocol import ModelScores, Task
-from unsample.adapters._registry import REGISTRY
 from unsample import answers
+from unsample import metrics as _metrics
+from unsample._checks import IntArray, Seed
+from unsample.adapters._lists import Counting
+from unsample.adapters._tasks import ModelScores, Pairs, Task, require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Published
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets, rank_with_ties
+from unsample.evidence import Targets
 from unsample.metrics import Metric
 
 __all__ = ["published", "targets", "task"]
@@ -53,19 +50,14 @@ def targets(
     each
         Whether each ``"user"`` counts once, or each ``"target"``.
     """
-    rule = whole_tie_rule(ties)
-    check_choice("each", each, EACH)
+    counting = Counting(ties, rng, each)
     _check_model(model)
     sampled = _uniform_sample(loader)
     parts = [_compare_batch(model, batch, loader) for batch in loader]
     users, better, tied = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Targets(
-        ranks=np.asarray(rank_with_ties(better, tied, rule, as_rng(rng)), dtype=np.int64),
-        items=_catalogue(loader)[users],
-        sampled=sampled,
-        weights=1.0 / np.bincount(users)[users] if each == "user" else None,
-        users=users,
-        replacement=True,
+    items = _catalogue(loader)[users]
+    return counting.targets(
+        better, tied, items=items, sampled=sampled, users=users, replacement=True
     )
 
 
@@ -92,7 +84,7 @@ def published(
     per_user = loader.uid2items_num[loader.uid_list]
     if per_user.max() > 1:
         raise DesignError(
-            "results must be of one target a user, got up to "
+            "results must be of one target for each user, got up to "
             f"{int(per_user.max())}; RecBole ranks the targets of a user among the items drawn "
             "for all of them: use unsample.adapters.recbole.targets(model, loader)"
         )
@@ -132,46 +124,39 @@ def task(model: Any, loader: Any) -> Task:
             "evaluation use unsample.adapters.recbole.targets(model, loader)"
         )
     data = loader.dataset
-    items = int(data.item_num) - 1
-    rows = _sequences(loader) if loader.is_sequential else _users(loader)
-    scores = _RecBoleScores(model, data, rows.interaction)
-    return Task(
-        scorer=ModelScores(scores.everything, items, scores.chosen),
-        targets=(rows.row, rows.target - 1),
-        items=items,
-        exclude=rows.seen,
-        user_ids=np.asarray(data.id2token(data.uid_field, rows.interaction[data.uid_field])),
-        item_ids=np.asarray(data.id2token(data.iid_field, np.arange(1, items + 1))),
+    item_ids = np.arange(1, int(data.item_num))
+    interaction, held_out, seen = (_sequences if loader.is_sequential else _users)(loader)
+    scores = _RecBoleScores(model, data, interaction)
+    return Task.of_pairs(
+        ModelScores(scores.everything, len(item_ids), scores.chosen),
+        held_out,
+        seen,
+        user_ids=np.asarray(data.id2token(data.uid_field, interaction[data.uid_field])),
+        item_ids=np.asarray(data.id2token(data.iid_field, item_ids)),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """What a model is asked with: an interaction with a row each, and the targets of the rows."""
-
-    interaction: Any
-    row: IntArray
-    target: IntArray
-    seen: Any
-
-
-def _users(loader: Any) -> _Rows:
-    ids = loader.uid_list.numpy()
-    wanted = [loader.uid2positive_item[one].numpy() for one in ids]
-    history = [loader.uid2history_item[one].numpy() for one in ids]
-    numbers = np.arange(len(ids))
-    row = np.repeat(numbers, [len(one) for one in wanted])
-    past = np.repeat(numbers, [len(one) for one in history])
-    shape = len(ids), int(loader.dataset.item_num) - 1
-    seen = seen_matrix(past, np.concatenate(history).astype(np.int64) - 1, shape=shape)
-    return _Rows(loader.user_df, row, np.concatenate(wanted), seen)
+def _users(loader: Any) -> tuple[Any, Pairs, Pairs | None]:
+    """Return an interaction with a row for each user, the targets of rows, and their past."""
+    wanted, history = (
+        [items[user].numpy() for user in loader.uid_list.numpy()]
+        for items in (loader.uid2positive_item, loader.uid2history_item)
+    )
+    return loader.user_df, _pairs(wanted), _pairs(history)
 
 
-def _sequences(loader: Any) -> _Rows:
+def _sequences(loader: Any) -> tuple[Any, Pairs, Pairs | None]:
+    """Return an interaction with a row for each history, and the target of each."""
     data = loader.dataset
-    every = np.arange(len(data))
-    interaction = loader.transform(data, data[every])
-    return _Rows(interaction, every, interaction[data.iid_field].numpy(), None)
+    rows = np.arange(len(data))
+    interaction = loader.transform(data, data[rows])
+    return interaction, (rows, interaction[data.iid_field].numpy() - 1), None
+
+
+def _pairs(lists: list[IntArray]) -> Pairs:
+    """Return the row and the item of each entry; RecBole counts items from 1."""
+    rows = np.repeat(np.arange(len(lists)), [len(items) for items in lists])
+    return rows, np.concatenate(lists).astype(np.int64) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,39 +169,31 @@ class _RecBoleScores:
 
     def everything(self, rows: IntArray, /) -> npt.NDArray[Any]:
         """Return the scores of all items, by one pass where the model has one."""
-        asked = self.rows[rows].to(self.model.device)
         try:
-            with _asking(self.model):
-                scores = self.model.full_sort_predict(asked)
+            scores = _ask(self.model, "full_sort_predict", self.rows[rows])
         except NotImplementedError:
             items = np.arange(int(self.data.item_num) - 1)
             return self.chosen(rows, np.tile(items, (len(rows), 1)))
-        return _as_array(scores).reshape(len(rows), -1)[:, 1:]
+        return scores.reshape(len(rows), -1)[:, 1:]
 
     def chosen(self, rows: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
         """Return the scores of these items."""
         asked = self.rows[np.repeat(rows, items.shape[1])]
         asked.update(self.data.get_item_feature()[items.reshape(-1) + 1])
-        with _asking(self.model):
-            scores = self.model.predict(asked.to(self.model.device))
-        return _as_array(scores).reshape(items.shape)
+        return _ask(self.model, "predict", asked).reshape(items.shape)
 
 
-@contextmanager
-def _asking(model: Any) -> Iterator[None]:
-    """Put a model into evaluation mode, without gradients, and back."""
-    torch = REGISTRY["recbole"].require("torch")
+def _ask(model: Any, method: str, interaction: Any) -> npt.NDArray[Any]:
+    """Ask a model in evaluation mode, without gradients, and leave it in the mode it was in."""
+    torch = require("recbole", "torch")
     training = model.training
     model.eval()
     try:
         with torch.no_grad():
-            yield
+            scores = getattr(model, method)(interaction.to(model.device))
     finally:
         model.train(training)
-
-
-def _as_array(scores: Any) -> npt.NDArray[Any]:
-    return np.asarray(scores.detach().float().cpu().numpy())
+    return np.asarray(scores.float().cpu().numpy())
 
 
 def _check_model(model: Any) -> None:
@@ -247,8 +224,7 @@ def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[IntArray, IntAr
     another one for each, and so on.
     """
     interaction, owner, positive, _ = batch
-    with _asking(model):
-        scores = _as_array(model.predict(interaction.to(model.device))).reshape(-1)
+    scores = _ask(model, "predict", interaction).reshape(-1)
     if np.isnan(scores).any():
         raise InputError("scores must not be NaN, got some; the model has diverged")
     owner = owner.numpy()
@@ -280,7 +256,7 @@ def _catalogue(loader: Any) -> IntArray:
     if _is_repeatable(loader):
         return np.full(users, items, dtype=np.int64)
     used = loader._sampler.used_ids  # noqa: SLF001  # RecBole has no other way to it
-    return np.array([items - len(one) + 1 for one in used], dtype=np.int64)
+    return np.array([items - len(known) + 1 for known in used], dtype=np.int64)
 
 
 def _is_of_rank(name: str) -> bool:

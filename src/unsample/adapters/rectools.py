@@ -11,17 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed
-from unsample.adapters._lists import ListedItems, rank_in_lists
-from unsample.adapters._names import numbers_of
-from unsample.adapters._pairs import distinct_pairs, seen_matrix
-from unsample.adapters._protocol import ModelScores, Task
-from unsample.designs.ranking import FactorScores
+from unsample.adapters._lists import Counting, Lists, numbers_of
+from unsample.adapters._tasks import ModelScores, Task
+from unsample.designs import FactorScores
 from unsample.errors import InputError
 from unsample.evidence import Targets
 
 __all__ = ["targets", "task"]
 
-_USER, _ITEM, _SCORE, _RANK = "user_id", "item_id", "score", "rank"
+_PAIR = ("user_id", "item_id")
 
 
 def targets(
@@ -46,20 +44,14 @@ def targets(
     items, sampled, ties, rng, each
         As in `unsample.adapters.trec.targets`.
     """
-    listed_users, listed_items = _columns("reco", reco, (_USER, _ITEM))
-    by = _SCORE if _SCORE in reco.columns else _RANK
+    counting = Counting(ties, rng, each)
+    users, listed = _columns("reco", reco, _PAIR)
+    by, sign = ("score", 1.0) if "score" in reco.columns else ("rank", -1.0)
     (value,) = _columns("reco", reco, (by,))
-    score = value.astype(np.float64) * (1.0 if by == _SCORE else -1.0)
-    users, wanted = _columns("interactions", interactions, (_USER, _ITEM))
-    return rank_in_lists(
-        ListedItems("reco", listed_users, listed_items, score),
-        ListedItems("interactions", users, wanted, np.zeros(len(users))),
-        items=items,
-        sampled=sampled,
-        ties=ties,
-        rng=rng,
-        each=each,
-    )
+    lists = Lists("reco", users, listed, sign * value.astype(np.float64))
+    users, wanted = _columns("interactions", interactions, _PAIR)
+    relevant = Lists("interactions", users, wanted, np.zeros(len(users)))
+    return lists.rank(relevant, items=items, sampled=sampled, counting=counting)
 
 
 def task(model: Any, dataset: Any, interactions: Any) -> Task:
@@ -80,67 +72,60 @@ def task(model: Any, dataset: Any, interactions: Any) -> Task:
         raise InputError(f"model must be a model of rectools, got {type(model).__name__}")
     if not hasattr(dataset, "user_id_map"):
         raise InputError(f"dataset must be a Dataset of rectools, got {type(dataset).__name__}")
-    user_ids, item_ids = (
-        np.asarray(ids.external_ids) for ids in (dataset.user_id_map, dataset.item_id_map)
-    )
-    names = _columns("interactions", interactions, (_USER, _ITEM))
-    users = numbers_of(names[0], user_ids, what="user", here="interactions", there="dataset")
-    wanted = numbers_of(names[1], item_ids, what="item", here="interactions", there="dataset")
-    shape = len(user_ids), len(item_ids)
-    return Task(
-        scorer=_scores(model, dataset, user_ids, item_ids),
-        targets=distinct_pairs(users, wanted, size=len(item_ids)),
-        items=len(item_ids),
-        exclude=seen_matrix(
-            *dataset.get_user_item_matrix(include_weights=False).nonzero(), shape=shape
-        ),
-        user_ids=user_ids,
-        item_ids=item_ids,
+    ids = _Ids(*(np.asarray(m.external_ids) for m in (dataset.user_id_map, dataset.item_id_map)))
+    held_out = ids.numbers("interactions", *_columns("interactions", interactions, _PAIR))
+    return Task.of_pairs(
+        _scores(model, dataset, ids),
+        held_out,
+        dataset.get_user_item_matrix(include_weights=False).nonzero(),
+        user_ids=ids.users,
+        item_ids=ids.items,
     )
 
 
-def _scores(
-    model: Any, dataset: Any, user_ids: npt.NDArray[Any], item_ids: npt.NDArray[Any]
-) -> ModelScores | FactorScores:
+@dataclass(frozen=True, eq=False)
+class _Ids:
+    """The names of a dataset's users and items, in the order of their numbers."""
+
+    users: npt.NDArray[Any]
+    items: npt.NDArray[Any]
+
+    def numbers(
+        self, table: str, users: npt.NDArray[Any], items: npt.NDArray[Any]
+    ) -> tuple[IntArray, IntArray]:
+        """Return users and items of a table by number."""
+        return (
+            numbers_of(users, self.users, what="user", here=table, there="dataset"),
+            numbers_of(items, self.items, what="item", here=table, there="dataset"),
+        )
+
+
+def _scores(model: Any, dataset: Any, ids: _Ids) -> ModelScores | FactorScores:
     distance = getattr(getattr(model, "u2i_dist", None), "name", "")
     vectors = getattr(model, "get_vectors", None)
     # Vectors that depend on a dataset (LightFM's) are left to the model.
     if distance == "DOT" and callable(vectors) and not inspect.signature(vectors).parameters:
-        factors = FactorScores(*(np.asarray(matrix) for matrix in vectors()))
-        if (len(factors.user_factors), len(factors.item_factors)) == (len(user_ids), len(item_ids)):
-            return factors
-    return ModelScores(_Recommended(model, dataset, user_ids, item_ids), len(item_ids))
+        left, right = map(np.asarray, vectors())
+        if (len(left), len(right)) == (len(ids.users), len(ids.items)):
+            return FactorScores(left, right)
 
-
-@dataclass(frozen=True, eq=False)
-class _Recommended:
-    """Scores from recommendations of all items; what is not recommended has no score."""
-
-    model: Any
-    dataset: Any
-    user_ids: npt.NDArray[Any]
-    item_ids: npt.NDArray[Any]
-
-    def __call__(self, users: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of all items for these users."""
-        distinct, place = np.unique(users, return_inverse=True)
-        table = self.model.recommend(
-            users=self.user_ids[distinct],
-            dataset=self.dataset,
-            k=len(self.item_ids),
+    def recommended(asked: IntArray, /) -> npt.NDArray[Any]:
+        """Read the scores of all items off recommendations; the others have none."""
+        distinct, place = np.unique(asked, return_inverse=True)
+        table = model.recommend(
+            users=ids.users[distinct],
+            dataset=dataset,
+            k=len(ids.items),
             filter_viewed=False,
             add_rank_col=False,
         )
-        names, items, values = _columns("recommendations", table, (_USER, _ITEM, _SCORE))
-        rows = numbers_of(
-            names, self.user_ids[distinct], what="user", here="recommendations", there="dataset"
-        )
-        columns = numbers_of(
-            items, self.item_ids, what="item", here="recommendations", there="dataset"
-        )
-        scores = np.full((len(distinct), len(self.item_ids)), np.nan)
-        scores[rows, columns] = values
+        *names, values = _columns("recommendations", table, (*_PAIR, "score"))
+        users, items = ids.numbers("recommendations", *names)
+        scores = np.full((len(distinct), len(ids.items)), np.nan)
+        scores[np.searchsorted(distinct, users), items] = values
         return scores[place]
+
+    return ModelScores(recommended, len(ids.items))
 
 
 def _columns(name: str, frame: Any, wanted: tuple[str, ...]) -> list[npt.NDArray[Any]]:

@@ -1,188 +1,161 @@
 """Evaluation on Spark: targets go to the workers, counts come back.
 
-Tables of ranks or scores that Spark holds need nothing of this: `unsample.tables.read_counts`
-reads them.
-Here the scores are made on the cluster. The model is broadcast once; each partition scores its own
-targets and returns one small batch of counts.
+Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
+Here the scores are made on the cluster. The scorer is broadcast once; each partition scores its own
+targets and returns one small batch of counts, on any number of partitions the same.
 
 >>> from unsample.adapters import spark
->>> counts = spark.exact_counts(targets, model, items=3706)  # doctest: +SKIP
->>> counts = spark.sampled_counts(targets, model.score, items=3706, sampled=99)  # doctest: +SKIP
+>>> counts = spark.counts(targets, model, items=3706)  # doctest: +SKIP
+>>> counts = spark.counts(targets, model, items=3706, sampled=99)  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample import errors
-from unsample._checks import Seed, check_integer, import_extra
-from unsample.adapters._comparers import Comparer, FullComparer, SampledComparer
-from unsample.designs.ranking import Score, ScoreAll
-from unsample.errors import InputError, MissingExtraError, UnsampleError
-from unsample.evidence import Comparisons, RankCounts
+from unsample._checks import FloatArray, IntArray, Seed, check_choice, check_integer
+from unsample.adapters._lists import WHOLE_TIES
+from unsample.adapters._tasks import require
+from unsample.designs import Candidates, Exact, Excluded, Fixed, as_key, as_scorer, run
+from unsample.errors import DesignError, InputError, UnsampleError
+from unsample.evidence import RankCounts, Targets
 
 if TYPE_CHECKING:
-    import scipy.sparse
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-__all__ = ["exact_counts", "sampled_counts", "spark_session"]
+__all__ = ["counts"]
+
+#: Ranks some targets, of which it gets the users and the items.
+_Ranker: TypeAlias = Callable[[IntArray, IntArray], Targets]
 
 _FIELDS = {
     "sampled": "bigint",
     "items": "bigint",
-    "better": "bigint",
-    "tied": "bigint",
+    "low": "bigint",
+    "high": "bigint",
     "count": "bigint",
     "weight": "double",
     "weight_squared": "double",
 }
-#: Any of these says that somebody has configured Spark, and nothing is to be assumed.
-_SPARK_CONFIGURATION = (
-    "MASTER",
-    "PYSPARK_GATEWAY_PORT",
-    "PYSPARK_SUBMIT_ARGS",
-    "SPARK_CONF_DIR",
-    "SPARK_HOME",
-    "SPARK_REMOTE",
-)
-#: Targets scored at a time in a worker.
-_BATCH = 4096
 
 
-def exact_counts(
+def counts(
     targets: DataFrame,
-    score_all: ScoreAll,
+    scorer: Any,
     *,
     items: int,
-    exclude: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
+    sampled: int | None = None,
+    replacement: bool = True,
+    exclude: Excluded | None = None,
     user: str = "user",
     target: str = "target",
     weight: str | None = None,
     ties: str = "random",
     rng: Seed = 0,
 ) -> RankCounts:
-    """Rank each target among all candidates of its user, on the cluster.
+    """Rank each target among items drawn for it, or among all its candidates, on the cluster.
+
+    The counts are those of `unsample.evaluate` with the same ``rng`` and
+    ``design=Fixed(sampled, replacement)`` or ``design="exact"``.
 
     Parameters
     ----------
     targets
         A Spark frame with a row for each target.
-    score_all
-        Gives the scores of all items for an array of users: a `unsample.designs.ranking.FactorScores`, a
-        model's ``score_all``, or any function that can be sent to the workers.
+    scorer
+        As in `unsample.evaluate`, if it can be sent to the workers. Where it only scores all items
+        at once, ``unsample.designs.Scorer(score_all=...)``.
     items
         Number of items in the catalogue.
+    sampled, replacement
+        How many items to draw for each target, and how; only they are scored. None ranks each
+        target among all candidates of its user.
     exclude
         Sparse users x items matrix of pairs that are no candidates, or None.
     user, target, weight
         Columns of ``targets``: whole numbers that count users and items from 0, and how much a
         target counts.
-    ties, rng
-        The tie rule and its seed; the counts do not depend on the partitions.
+    ties
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``.
+    rng
+        A seed. What is random of a target follows from it, the user and the item.
     """
-    check_integer("items", items, minimum=2, error=errors.DesignError)
-    comparer = FullComparer(score_all, items, _as_rows(exclude))
-    cells = _compare(targets, comparer, [user, target, weight])
-    return RankCounts.from_comparisons(cells, ties=ties, rng=rng, replacement=False)
+    check_integer("items", items, minimum=2, error=DesignError)
+    check_choice("ties", ties, WHOLE_TIES)
+    design = Exact() if sampled is None else Fixed(sampled, replacement)
+    scoring, seed = as_scorer(scorer, items), as_key(rng)
+
+    def rank(users: IntArray, wanted: IntArray) -> Targets:
+        candidates = Candidates.check((users, wanted), items, exclude)
+        candidates.refuse_unrankable()
+        return run(design, scoring, candidates, ties=ties, rng=seed)[0]
+
+    return _count_on_cluster(
+        targets, rank, [user, target, weight], replacement=design.with_replacement
+    )
 
 
-def sampled_counts(
-    targets: DataFrame,
-    score: Score,
-    *,
-    items: int,
-    sampled: int,
-    replacement: bool = True,
-    exclude: scipy.sparse.sparray | scipy.sparse.spmatrix | None = None,
-    user: str = "user",
-    target: str = "target",
-    weight: str | None = None,
-    ties: str = "random",
-    rng: int = 0,
+def _count_on_cluster(
+    targets: DataFrame, rank: _Ranker, columns: list[str | None], *, replacement: bool
 ) -> RankCounts:
-    """Rank each target among items drawn for it, on the cluster; only those are scored.
-
-    ``score`` gives the scores of chosen items (row i of ``items`` for ``users[i]``), such as
-    ``FactorScores.score`` or any function that can be sent to the workers. ``rng`` is a seed: the
-    draws of a target follow from it, the user and the item, on any number of partitions. A drawn
-    item that ties is placed above or below the target on its own, even if it is drawn twice.
-    The other parameters are those of `exact_counts`.
-    """
-    comparer = SampledComparer(score, items, sampled, replacement, rng, _as_rows(exclude))
-    cells = _compare(targets, comparer, [user, target, weight])
-    return RankCounts.from_comparisons(cells, ties=ties, rng=rng, replacement=replacement)
-
-
-def _as_rows(seen: Any) -> Any:
-    if seen is None:
-        return None
-    rows = seen.tocsr()
-    rows.sort_indices()
-    return rows
-
-
-def _compare(targets: DataFrame, comparer: Comparer, columns: list[str | None]) -> Comparisons:
-    python_error = import_extra("pyspark.errors", extra="spark", purpose="Spark").PythonException
-    wanted = [name for name in columns if name is not None]
+    python_error = require("spark", "pyspark.errors").PythonException
+    user, *others = wanted = [name for name in columns if name is not None]
     missing = [name for name in wanted if name not in targets.columns]
     if missing:
         raise InputError(
             f"targets must have the columns {', '.join(wanted)}, got {', '.join(targets.columns)}"
         )
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
-    cloudpickle = import_extra("pyspark.cloudpickle", extra="spark", purpose="Spark")
-    broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(comparer))
+    cloudpickle = require("spark", "pyspark.cloudpickle")
+    broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(rank))
 
     def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        return _count_batches(batches, cloudpickle.loads(broadcast.value))
+        return _count_partition(batches, cloudpickle.loads(broadcast.value))
 
+    # Errors count users, so all targets of a user are counted in one partition.
+    frame = targets.select(user, *others).repartition(user)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
     try:
-        table = targets.select(*wanted).mapInArrow(count_partition, schema).toArrow()
+        table = frame.mapInArrow(count_partition, schema).toArrow()
     except python_error as problem:
         raise _own_error(str(problem)) from problem
     finally:
         broadcast.unpersist()
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
-    return Comparisons(**{name: table.column(name).to_numpy() for name in _FIELDS})
+    cells = {name: table.column(name).to_numpy() for name in _FIELDS}
+    return RankCounts(**cells, replacement=replacement)
 
 
-def _count_batches(batches: Iterator[Any], comparer: Comparer) -> Iterator[Any]:
+def _count_partition(batches: Iterator[Any], rank: _Ranker) -> Iterator[Any]:
     """Count a partition, in a worker: batches of targets in, one batch of counts out."""
-    pyarrow = import_extra("pyarrow", extra="spark", purpose="Spark")
-    parts = [
-        comparer.compare(*columns)
-        for batch in batches
-        for start in range(0, batch.num_rows, _BATCH)
-        for columns in [_as_columns(batch.slice(start, _BATCH))]
-    ]
-    if parts:
-        merged = Comparisons.merge(parts)
-        columns = {name: pyarrow.array(getattr(merged, name)) for name in _FIELDS}
-        yield pyarrow.RecordBatch.from_pydict(columns)
+    pyarrow = require("spark", "pyarrow")
+    filled = [batch for batch in batches if batch.num_rows]
+    if filled:
+        users, targets, weights = _as_columns(pyarrow.Table.from_batches(filled))
+        counts = replace(rank(users, targets), weights=weights).counts
+        cells = {name: pyarrow.array(getattr(counts, name)) for name in _FIELDS}
+        yield pyarrow.RecordBatch.from_pydict(cells)
 
 
-def _as_columns(batch: Any) -> tuple[npt.NDArray[Any], ...]:
-    for name in batch.schema.names:
-        if batch.column(name).null_count:
+def _as_columns(table: Any) -> tuple[IntArray, IntArray, FloatArray | None]:
+    """Return users, targets and weights, or name the column that cannot be."""
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for place, (name, column) in enumerate(columns.items()):
+        if column.null_count:
             raise InputError(f"column {name!r} of targets must not hold nulls")
-    users, targets, *weights = (
-        batch.column(place).to_numpy(zero_copy_only=False) for place in range(batch.num_columns)
-    )
-    for name, ids in zip(batch.schema.names, (users, targets), strict=False):
-        if not np.issubdtype(ids.dtype, np.integer):
-            raise InputError(f"column {name!r} of targets must hold whole numbers, got {ids.dtype}")
+        if place < 2 and not np.issubdtype(column.to_numpy().dtype, np.integer):
+            raise InputError(
+                f"column {name!r} of targets must hold whole numbers, got {column.type}"
+            )
+    users, targets, *weights = (column.to_numpy() for column in columns.values())
     weight = weights[0].astype(np.float64) if weights else None
-    return users.astype(np.int64), targets.astype(np.int64), weight  # type: ignore[return-value]
+    return users.astype(np.int64), targets.astype(np.int64), weight
 
 
 def _own_error(text: str) -> Exception:
@@ -194,38 +167,3 @@ def _own_error(text: str) -> Exception:
         if not module and isinstance(kind, type) and issubclass(kind, UnsampleError):
             return kind(message)
     return UnsampleError(f"a worker failed:\n{text.strip()}")
-
-
-def spark_session() -> SparkSession:
-    """Return the active Spark session, or start one.
-
-    The master and everything else come from Spark's usual configuration (``spark-submit``,
-    ``PYSPARK_SUBMIT_ARGS``, ``SPARK_CONF_DIR``, ``SPARK_REMOTE``); without any, Spark runs in
-    local mode on all processors.
-    """
-    sql = import_extra("pyspark.sql", extra="spark", purpose="Spark")
-    active: SparkSession | None = sql.SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    if "SPARK_REMOTE" not in os.environ:
-        _require_java()
-    # Workers must run this interpreter: another one on the path may lack numpy, or differ.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = sql.SparkSession.builder.appName("unsample")
-    if not any(name in os.environ for name in _SPARK_CONFIGURATION):
-        # A local session talks to itself only, whatever the machine's name resolves to.
-        builder = builder.master("local[*]")
-        for name in ("spark.driver.bindAddress", "spark.driver.host"):
-            builder = builder.config(name, "127.0.0.1")
-        builder = builder.config("spark.ui.enabled", "false")
-    session: SparkSession = builder.getOrCreate()
-    return session
-
-
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if not (shutil.which("java") or (home and (Path(home) / "bin" / "java").exists())):
-        raise MissingExtraError(
-            "Spark needs Java 17 or newer, and no java command is on the path; install "
-            "a Java runtime and set JAVA_HOME (Debian: apt install openjdk-17-jre-headless)"
-        )

@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from unsample import answers
-from unsample._checks import check_choice, import_extra
-from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS
+from unsample._checks import check_choice, check_integer
+from unsample.adapters._lists import WHOLE_TIES
+from unsample.adapters._tasks import require
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, estimate
 from unsample.errors import RankError, ScoreError
-from unsample.evidence import RankCounts, check_ties
+from unsample.evidence import RankCounts
 from unsample.law import Law
 from unsample.metrics import Metric, parse_all
 
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EstimatedMetrics"]
 
-_torchmetrics = import_extra("torchmetrics", extra="torchmetrics", purpose="a metric for training")
-_torch = import_extra("torch", extra="neural", purpose="a metric for training")
-_TIES = ("random", "optimistic", "pessimistic")
+_torchmetrics = require("torchmetrics", "torchmetrics")
+_torch = require("torchmetrics", "torch")
 
 
 class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
@@ -34,12 +34,12 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
     Parameters
     ----------
     items, sampled, replacement
-        The design: items in the catalogue, items sampled for each target, and how.
+        Items in the catalogue, items sampled for each target, and how.
     metrics, method
         As in `unsample.estimate`.
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``.
-    seed
+    rng
         Seed of the random tie rule; give each process of a distributed run another one.
 
     >>> import torch
@@ -65,22 +65,22 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         method: str = DEFAULT_METHOD,
         replacement: bool = True,
         ties: str = "random",
-        seed: int = 0,
+        rng: int = 0,
     ) -> None:
         super().__init__()
-        self.design = Law(items, sampled, replacement)
+        self.law = Law(items, sampled, replacement)
         self.metrics = parse_all(metrics)
         self.method = method
-        self.ties = check_choice("ties", check_ties(ties), _TIES)
-        self._generator = _torch.Generator().manual_seed(seed)
-        empty = _torch.zeros(self.design.n, dtype=_torch.int64)
+        self.ties = check_choice("ties", ties, WHOLE_TIES)
+        self._generator = _torch.Generator().manual_seed(check_integer("rng", rng, minimum=0))
+        empty = _torch.zeros(self.law.n, dtype=_torch.int64)
         self.add_state("histogram", default=empty, dist_reduce_fx="sum")
 
     def update(self, scores: Tensor) -> None:
         """Take in a batch: one row for each target, its own score first and then those sampled."""
-        if scores.ndim != 2 or scores.shape[1] != self.design.n:
+        if scores.ndim != 2 or scores.shape[1] != self.law.n:
             raise ScoreError(
-                f"scores must have sampled + 1 = {self.design.n} columns, the target's score in "
+                f"scores must have sampled + 1 = {self.law.n} columns, the target's score in "
                 f"the first, got shape {tuple(scores.shape)}"
             )
         if bool(_torch.isnan(scores).any()):
@@ -91,25 +91,23 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
 
     def update_ranks(self, ranks: Tensor) -> None:
         """Take in ranks that are known already, from 1 to sampled + 1."""
-        if ranks.numel() and not (ranks.min() >= 1 and ranks.max() <= self.design.n):
+        if ranks.numel() and not (ranks.min() >= 1 and ranks.max() <= self.law.n):
             raise RankError(
-                f"ranks must be in 1..{self.design.n} (sampled + 1), got {int(ranks.min())} to "
+                f"ranks must be in 1..{self.law.n} (sampled + 1), got {int(ranks.min())} to "
                 f"{int(ranks.max())}"
             )
-        self.histogram += _torch.bincount(ranks.flatten().long() - 1, minlength=self.design.n)
+        self.histogram += _torch.bincount(ranks.flatten().long() - 1, minlength=self.law.n)
 
     def compute(self) -> dict[str, Tensor]:
         """Return the estimates by name; NaN before anything was taken in."""
         if not bool(self.histogram.any()):
             return {m.name: _torch.tensor(math.nan) for m in self.metrics}
-        result = answers.estimate(
-            self.counts(), metrics=self.metrics, method=self.method, resamples=0
-        )
+        result = estimate(self.counts(), metrics=self.metrics, method=self.method, resamples=0)
         return {m.name: _torch.tensor(result[m].value) for m in self.metrics}
 
     def counts(self) -> RankCounts:
         """Return the counts so far, of which `unsample.estimate` gives intervals too."""
-        return RankCounts.from_histogram(self.histogram.cpu().numpy(), self.design)
+        return RankCounts.from_histogram(self.histogram.cpu().numpy(), self.law)
 
     def _lost_ties(self, tied: Tensor) -> Tensor | int:
         if self.ties == "optimistic":

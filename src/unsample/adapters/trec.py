@@ -20,17 +20,12 @@ from typing import Any
 
 from unsample._checks import Seed, check_real
 from unsample._files import open_plain
-from unsample.adapters._lists import ListedItems, rank_in_lists
-from unsample.adapters._registry import REGISTRY
+from unsample.adapters._lists import Counting, Lists
+from unsample.adapters._tasks import require
 from unsample.errors import FileError, InputError
 from unsample.evidence import Targets
 
 __all__ = ["targets"]
-
-_SHAPES = (
-    "a path, a dict of query -> document -> number, or named tuples or a pandas frame with "
-    "query_id, doc_id and"
-)
 
 
 def targets(
@@ -50,7 +45,8 @@ def targets(
     ----------
     run, qrels
         Paths of TREC files; or rows of `ir_measures.ScoredDoc` and `ir_measures.Qrel`, or pandas
-        frames with their columns, or dicts of query -> document -> score or relevance.
+        frames with their columns; or a `ranx.Run` and `ranx.Qrels`, or dicts of query ->
+        document -> score or relevance. A run holds all sampled documents of each query.
     items
         Documents in the collection that could have been sampled for a query, all relevant ones
         included: a number, or one for each query.
@@ -58,54 +54,63 @@ def targets(
         How many documents were sampled for a query; by default what the run holds.
     relevance
         The lowest relevance of a target.
-    ties, rng, each
-        Tie rule and seed, and whether each ``"user"`` (query) or each ``"target"`` counts once.
-        The rank column of a run is not looked at: scores decide, as in trec_eval.
+    ties, rng
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first. The rank
+        column of a run is not looked at: scores decide, as in trec_eval.
+    each
+        Whether each ``"user"`` (query) counts once, or each ``"target"``.
     """
+    counting = Counting(ties, rng, each)
     lowest = check_real("relevance", relevance, low=0.0)
-    listed = _read("run", run, "score", "read_trec_run")
-    judged = _read("qrels", qrels, "relevance", "read_trec_qrels")
-    relevant = judged.where(judged.score >= lowest)
-    return rank_in_lists(
-        listed, relevant, items=items, sampled=sampled, ties=ties, rng=rng, each=each
+    listed, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
+    relevant = judged.take(judged.score >= lowest)
+    return listed.rank(relevant, items=items, sampled=sampled, counting=counting)
+
+
+def _read(name: str, given: Any, value: str) -> Lists:
+    if isinstance(given, str | os.PathLike):
+        return Lists.of_rows(name, _read_file(name, Path(given), value))
+    if hasattr(given, "itertuples"):
+        given = given.itertuples(index=False)
+    elif callable(getattr(given, "to_dict", None)):
+        given = given.to_dict()
+    if isinstance(given, Mapping):
+        return Lists.of_nested(name, given)
+    if not isinstance(given, Iterable):
+        raise InputError(f"{name} must be {_shapes(value)}, got {type(given).__name__}")
+    return Lists.of_rows(name, (_fields_of(name, row, value) for row in given))
+
+
+def _shapes(value: str) -> str:
+    return (
+        "a path, a ranx.Run or ranx.Qrels, a dict of query -> document -> number, or named tuples "
+        f"or a pandas frame with query_id, doc_id and {value}"
     )
 
 
-def _read(name: str, given: Any, value: str, reader: str) -> ListedItems:
-    if isinstance(given, str | os.PathLike):
-        return _read_file(name, Path(given), value, reader)
-    if isinstance(given, Mapping):
-        return ListedItems.of_nested(name, given)
-    if hasattr(given, "itertuples"):
-        given = given.itertuples(index=False)
-    if not isinstance(given, Iterable):
-        raise InputError(f"{name} must be {_SHAPES} {value}, got {type(given).__name__}")
+def _fields_of(name: str, row: Any, value: str) -> Any:
     fields = ("query_id", "doc_id", value)
-    return ListedItems.of_rows(name, (_fields_of(name, row, fields) for row in given))
-
-
-def _fields_of(name: str, row: Any, fields: tuple[str, ...]) -> Any:
     missing = [field for field in fields if not hasattr(row, field)]
     if missing:
         raise InputError(
-            f"{name} must be {_SHAPES} {fields[2]}, got rows without {', '.join(missing)}: {row!r}"
+            f"{name} must be {_shapes(value)}, got rows without {', '.join(missing)}: {row!r}"
         )
     return tuple(getattr(row, field) for field in fields)
 
 
-def _read_file(name: str, path: Path, value: str, reader: str) -> ListedItems:
-    read = getattr(REGISTRY["trec"].require("ir_measures"), reader)
-    fields = ("query_id", "doc_id", value)
+def _read_file(name: str, path: Path, value: str) -> list[Any]:
+    library = require("trec", "ir_measures")
+    is_run = value == "score"
+    read = library.read_trec_run if is_run else library.read_trec_qrels
     try:
         with io.TextIOWrapper(open_plain(path), encoding="utf-8") as lines:
-            rows = [_fields_of(name, row, fields) for row in read(lines)]
+            return [_fields_of(name, row, value) for row in read(lines)]
     except FileError:
         raise
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
         raise FileError(f"{name} must be a readable file, got {path}: {problem}") from problem
     except ValueError as problem:
-        columns = "6 columns" if value == "score" else "4 columns"
+        columns = "6 columns" if is_run else "4 columns"
         raise FileError(
             f"{name} must be a TREC file of {columns}, got {path}: {problem}"
         ) from problem
-    return ListedItems.of_rows(name, rows)

@@ -22,6 +22,7 @@ from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check
 from unsample.answers._comparison import ALL, BEST, Comparison, listed_briefly
 from unsample.answers._duels import CORRECTIONS, Duels, Model, Rows, corrected
 from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
+from unsample.answers._evaluate import Evaluation
 from unsample.answers._result import DEFAULT_LEVEL, Estimates, find_metric
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
@@ -89,8 +90,9 @@ def compare(
     >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
     True
     """
+    given = _Given(items, sampled, weights, users, replacement)
     if by is not None:
-        models = read_targets(models, by=by, items=items, sampled=sampled, replacement=replacement)
+        models = given.read(models, by)
     if not isinstance(models, Mapping) or len(models) < 2:
         got = f"{len(models)}" if isinstance(models, Mapping) else type(models).__name__
         hint = "; name the column of the model with by" if is_frame(models) else ""
@@ -100,7 +102,6 @@ def compare(
     wanted = _metrics.parse_all(metrics)
     notes: list[str] = []
     against = _chosen_pairs(against, list(models), notes)
-    given = _Given(items, sampled, weights, users, replacement)
     loaded = [given.model(name, ranks) for name, ranks in models.items()]
     _check_same_catalogue(loaded)
     unmatched = "they are not to be" if paired is False else _why_unmatched(loaded)
@@ -121,7 +122,7 @@ def compare(
         estimates[model.name] = found
     if unmatched and paired is None:
         notes.append(
-            f"the models' users do not match one by one ({unmatched}), so they are compared unpaired"
+            f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
         )
     duels = Duels(loaded, estimates, not unmatched, level, against)
     differences, standings = [], []
@@ -189,25 +190,26 @@ class _Given:
         """Bring what is given for a model into one form."""
         if isinstance(given, RankCounts):
             return Model(name, given)
+        if isinstance(given, Evaluation):
+            return Model(name, given.counts, _rows(given), given)
         if isinstance(given, Estimates):
-            return _evaluated_model(name, given)
+            raise InputError(f"{name} must be ranks or an evaluation, got estimates; give counts")
         if is_frame(given):
-            design = {"items": self.items, "sampled": self.sampled}
-            given = read_targets(given, **design, replacement=self.replacement)[""]
+            read = read_targets(
+                given, items=self.items, sampled=self.sampled, replacement=self.replacement
+            )
+            return self.model(name, read[""])
         labels = None
         if not isinstance(given, Targets):
             users = self._users_of(name)
             labels = _labels(given) if users is None else None
             given = self._targets(name, given, users)
-        size = len(given.ranks)
-        rows = Rows(
-            np.asarray(given.ranks, dtype=np.int64),
-            np.broadcast_to(np.asarray(given.sampled, dtype=np.int64), (size,)),
-            np.ones(size) if given.weights is None else np.asarray(given.weights, dtype=np.float64),
-            None if given.users is None else np.asarray(given.users),
-            labels,
-        )
-        return Model(name, given.counts, rows)
+        return Model(name, given.counts, replace(_rows(given), labels=labels))
+
+    def read(self, frame: Any, by: str | None = None) -> dict[str, Targets]:
+        """Read the targets of one model, or of all of them, from a table."""
+        options: dict[str, Any] = {"items": self.items, "sampled": self.sampled}
+        return read_targets(frame, by=by, **options, replacement=self.replacement)
 
     def _targets(self, name: str, ranks: Any, users: npt.ArrayLike | None) -> Targets:
         if self.items is None or self.sampled is None:
@@ -229,15 +231,13 @@ def _labels(ranks: Any) -> npt.NDArray[Any] | None:
     return None if index is None or callable(index) else np.asarray(index)
 
 
-def _evaluated_model(name: str, result: Any) -> Model:
-    if not hasattr(result, "ranks"):
-        raise InputError(
-            f"{name} must be ranks, Targets, RankCounts, a data frame or what evaluate returned, "
-            f"got {type(result).__name__}; give its counts"
-        )
-    weights = np.ones(len(result.ranks)) if result.weights is None else result.weights
-    return Model(
-        name, result.counts, Rows(result.ranks, result.sampled, weights, result.users), result
+def _rows(given: Targets | Evaluation) -> Rows:
+    size = len(given.ranks)
+    return Rows(
+        np.asarray(given.ranks, dtype=np.int64),
+        np.broadcast_to(np.asarray(given.sampled, dtype=np.int64), (size,)),
+        np.ones(size) if given.weights is None else np.asarray(given.weights, dtype=np.float64),
+        None if given.users is None else np.asarray(given.users),
     )
 
 
@@ -278,7 +278,8 @@ def _why_unmatched(models: list[Model]) -> str:
     for model in models[1:]:
         rows, others = first.targets, model.targets
         if len(others.ranks) != len(rows.ranks):
-            return f"{len(rows.ranks):,} targets of {first.name} and {len(others.ranks):,} of {model.name}"
+            sizes = f"{len(rows.ranks):,}", f"{len(others.ranks):,}"
+            return f"{sizes[0]} targets of {first.name} and {sizes[1]} of {model.name}"
         if (others.users is None) != (rows.users is None):
             return f"users for only one of {first.name} and {model.name}"
         key, other_key = rows.key, others.key

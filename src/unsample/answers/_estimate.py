@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -36,8 +36,8 @@ from unsample.errors import (
     UnsampleWarning,
 )
 from unsample.estimators import Estimator, Fit, Naive, Observed
-from unsample.evidence import RankCounts, Targets
-from unsample.law import Law, RankDistribution
+from unsample.evidence import RankCounts, Targets, group_catalogues
+from unsample.law import RankDistribution, check_sampler
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
@@ -77,7 +77,7 @@ def estimate(
     ranks
         The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best;
         or `RankCounts` or `Targets`, which already know ``items`` and ``sampled``; or a data frame
-        of any engine, with a column ``rank`` (or ``user``, ``score`` and ``target``).
+        of any engine, as in `unsample.tables.read_counts`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (where seen items are left out of the candidates, it differs by user).
@@ -117,8 +117,7 @@ def estimate(
     >>> round(result["Recall@50"].value, 1), result["Recall@50"].resolved
     (0.5, True)
     """
-    if sampler != "uniform":
-        Law(items=2, sampled=1, sampler=sampler)
+    check_sampler(sampler)
     result = estimate_counts(
         _as_counts(ranks, items, sampled, weights, users, replacement),
         metrics=metrics,
@@ -154,19 +153,26 @@ def estimate_counts(
     check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
     cutoffs = question.cutoffs(counts.largest_catalogue)
-    observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=question.usual_candidates)
-    certainty = None
-    if not observed.known.all():
-        certainty = Certainty.of(observed.counts, cutoffs, question.shape)
-    variation = Refits(observed, question, errors, resamples, rng)
+    grouped = group_catalogues(counts)
+    observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=question.usual_candidates)
+    known = bool(counts.known.all())
+    certainty = None if known else Certainty.of(grouped, cutoffs, question.shape)
+    fits = {str(each): each.evaluate(observed, question.metrics) for each in question.methods}
+    hidden = [metric.name for metric in question.metrics if not is_resolved(metric, counts)]
     return question.answer(
         Estimates,
         counts,
-        {str(method): method.evaluate(observed, question.metrics) for method in question.methods},
+        fits,
         certainty,
-        variation,
-        resolved=lambda metric: is_resolved(metric, counts),
-        unresolved=_why_unresolved(counts),
+        Refits(observed, question, errors, resamples, rng),
+        hidden,
+        (
+            *resolution_notes(hidden, _why_unresolved(counts)),
+            *(BiasedMethodWarning(each.caution) for each in question.methods if each.caution),
+            *_convergence_notes(fits),
+            *clipping_notes(fits, question.metrics),
+            *_refutation_notes(certainty),
+        ),
     )
 
 
@@ -259,20 +265,17 @@ class Question:
         fits: Mapping[str, Fit],
         certainty: Certainty | None,
         variation: Mapping[str, Variation],
-        *,
-        resolved: Callable[[Metric], bool] = lambda metric: True,
-        unresolved: str = "",
-        refuted: Callable[[Certainty], str] | None = None,
+        unresolved: Collection[str] = (),
+        notes: tuple[UnsampleWarning, ...] = (),
         **more: Any,
     ) -> _Kind:
-        """Put what was found together, with all there is to warn of."""
-        seen = {metric.name: resolved(metric) for metric in self.metrics}
+        """Put what was found together."""
         entries = [
             Estimate(
                 metric,
                 name,
                 float(fit.values[0, place]),
-                seen[metric.name],
+                metric.name not in unresolved,
                 fit.certificate,
                 certainty,
                 fit.clipped[place],
@@ -282,22 +285,14 @@ class Question:
             for name, fit in fits.items()
             for place, metric in enumerate(self.metrics)
         ]
-        notes = (
-            *_resolution_notes([name for name, enough in seen.items() if not enough], unresolved),
-            *(BiasedMethodWarning(each.caution) for each in self.methods if each.caution),
-            *_convergence_notes(fits),
-            *_clipping_notes(fits, self.metrics),
-            *_refutation_notes(certainty, refuted or _why_refuted),
-        )
+        learned = {name: fit.distribution for name, fit in fits.items()}
         return kind(
             entries=tuple(entries),
             counts=counts,
-            distributions={
-                n: f.distribution for n, f in fits.items() if f.distribution is not None
-            },
+            distributions={name: mass for name, mass in learned.items() if mass is not None},
             notes=notes,
             candidates=self.candidates,
-            explanations={n: f.explanation for n, f in fits.items() if f.explanation},
+            explanations={name: fit.explanation for name, fit in fits.items() if fit.explanation},
             **more,
         )
 
@@ -369,7 +364,13 @@ def _as_counts(
     if is_frame(ranks):
         if weights is not None or users is not None:
             raise InputError("weights and users must be left out with a frame; give it columns")
-        return read_counts(ranks, items=items, sampled=sampled, replacement=replacement)[""]
+        groups = read_counts(
+            ranks,
+            items=items,  # type: ignore[arg-type]  # read_counts checks it
+            sampled=sampled,  # type: ignore[arg-type]
+            replacement=replacement,
+        )
+        return groups[""]
     for name, value in (("items", items), ("sampled", sampled)):
         if value is None:
             raise DesignError(
@@ -386,6 +387,12 @@ def _as_counts(
 
 
 def _why_unresolved(counts: RankCounts) -> str:
+    if counts.stop is not None:
+        return (
+            "too few of the targets that may be in the top K met as many items as it takes to meet "
+            "one of it, so the value rests on the method's assumption about the top ranks; raise "
+            "the budget or the cap, or certify"
+        )
     smallest = math.ceil(blind_rank(counts) - 1e-9)
     return (
         "fewer than one sampled item falls into the top K on average, so the value rests on the "
@@ -393,7 +400,8 @@ def _why_unresolved(counts: RankCounts) -> str:
     )
 
 
-def _resolution_notes(names: list[str], why: str) -> list[UnsampleWarning]:
+def resolution_notes(names: list[str], why: str) -> list[UnsampleWarning]:
+    """Say which metrics are not resolved, and why."""
     if not names:
         return []
     are = "is" if len(names) == 1 else "are"
@@ -411,7 +419,7 @@ def _convergence_notes(fits: Mapping[str, Fit]) -> list[UnsampleWarning]:
     ]
 
 
-def _clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> list[UnsampleWarning]:
+def clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> list[UnsampleWarning]:
     """Say which values left the range of their metric, and what they were."""
     notes: list[UnsampleWarning] = []
     for name, fit in fits.items():
@@ -430,21 +438,16 @@ def _clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> lis
     return notes
 
 
-def _refutation_notes(
-    certainty: Certainty | None, why: Callable[[Certainty], str]
-) -> list[UnsampleWarning]:
+def _refutation_notes(certainty: Certainty | None) -> list[UnsampleWarning]:
     if certainty is None or certainty.fits():
         return []
-    return [RefutedWarning(why(certainty))]
-
-
-def _why_refuted(certainty: Certainty) -> str:
-    if certainty.shape_in_use() is None:
-        return (
-            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
-            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
-        )
-    return (
+    text = (
         f"the data refute the assumption {certainty.shape}; "
         "the intervals are the bounds that assume nothing"
     )
+    if certainty.shape_in_use() is None:
+        text = (
+            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
+            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
+        )
+    return [RefutedWarning(text)]

@@ -58,13 +58,15 @@ class Evaluation(Estimates):
     sampled
         How many items the ranks are among, the target not counted: those it was compared with,
         or all candidates where the rank holds in the whole catalogue.
-    items
-        N of each target.
+    catalogues
+        The number of candidates of each target, itself included.
     scored
         How many scores the scorer was asked for, in all: of items, of the targets themselves, and
         a few that were asked for twice. Never more than the budget.
     rng
         The seed of the random orders; models evaluated with one seed met the same items.
+    weights
+        How much each target counts; None where all count the same.
     """
 
     design: Design
@@ -73,14 +75,15 @@ class Evaluation(Estimates):
     ranks: IntArray = field(repr=False)
     highest: IntArray = field(repr=False)
     sampled: IntArray = field(repr=False)
-    items: IntArray = field(repr=False)
+    catalogues: IntArray = field(repr=False)
     scored: int
     rng: int
+    weights: npt.ArrayLike | None = field(repr=False, default=None)
 
     @property
     def share(self) -> float:
         """Return `scored` as a share of a full ranking, which scores all candidates."""
-        return float(self.scored / self.items.sum())
+        return float(self.scored / self.catalogues.sum())
 
     @property
     def cost(self) -> str:
@@ -223,9 +226,10 @@ def evaluate(
         ranks=found.lowest,
         highest=found.ranks,
         sampled=np.asarray(found.sampled),
-        items=np.asarray(found.items),
+        catalogues=np.asarray(found.items),
         scored=found.scored,
         rng=seed,
+        weights=found.weights,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from unsample._checks import (
     check_integer,
     check_real,
 )
+from unsample.answers._estimate import DEFAULT_METHOD
 from unsample.answers._evaluate import method_of
 from unsample.answers._result import Result
 from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed
@@ -42,24 +43,28 @@ _RATIO = 0.05
 _SINGLE_RANKS = 24
 #: The steepest power law that is tried, and the K whose Recall is guessed for metrics without K.
 _STEEPEST = 4.0
+_BISECTIONS = 60
 _USUAL_K = 10
 #: The guess of Recall@K where nothing is known.
 _DEFAULT_RECALL = 0.1
 #: Users that are simulated. The bias does not depend on their number, and the standard deviation
 #: falls with its square root, which takes it to any other number.
 _MOST_USERS = 1000
-#: Sampled ranks stand alone up to here, or K, then in ranges this wide relative to themselves.
-_SINGLE, _RANGE = 16, 0.06
+#: Sampled ranks are exact up to here, or K, then rounded to a share of themselves, less than their
+#: noise; and beyond the last number they are taken from a thinner sample.
+_SINGLE, _ROUNDED, _FAR = 16, 0.06, 300
+#: Larger fixed samples are estimated by `mle`: `auto` takes long, and gains little on them.
+_LARGEST_AUTO = 1000
 #: Costs at which designs are tried, from this for each user up to a full ranking.
 _CHEAPEST = 16.0
 _MOST_COSTS = 5
 #: Samples beyond this are not simulated.
 _LARGEST_SAMPLE = 1e6
 #: How often a cost is read off the curves and tried, by how much it is raised at least after one
-#: that failed, and which share of the error sought is close enough.
+#: that failed, and which share of the error sought, and of the cost, is close enough.
 _ATTEMPTS = 5
 _NEXT_COST = 1.25
-_CLOSE = 0.85
+_CLOSE, _CLOSER = 0.85, 0.95
 #: Errors below this share of the one that is sought are as good as none.
 _NEGLIGIBLE = 0.01
 #: A certified evaluation costs what it costs: so many standard deviations are kept in hand.
@@ -78,8 +83,9 @@ class Outcome:
     cost: float
     bias: float
     sd: float
-    #: The method that was simulated, which is the one that `evaluate` uses by default.
-    method: str
+    #: The method that was simulated; None for exact designs. It is the one that `evaluate` uses by
+    #: default, but for large fixed samples, where it goes into ``evaluate(method=...)``.
+    method: str | None
 
     @property
     def name(self) -> str:
@@ -203,7 +209,7 @@ def plan(
     precision: float = 0.05,
     pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
     recall: float | None = None,
-    repeats: int = 200,
+    repeats: int = 100,
     rng: Seed = 0,
 ) -> Plan:
     """Compare ways to evaluate before any item is scored: the error of each at the same cost.
@@ -211,7 +217,8 @@ def plan(
     The error is that of the metric of these users, which ranking all of them in full would give
     exactly. Designs: a ``fixed`` sample; an ``adaptive`` one; and ``certified`` (``exact`` for a
     metric without K), which evaluates as many users as the budget allows, drawn at random. Each is
-    simulated as `evaluate` runs it, and estimated by the method that it uses by default.
+    simulated as `evaluate` runs it, and estimated by the method that it uses by default (fixed
+    samples of more than 1,000 items by ``"mle"``; the plan says so).
 
     Parameters
     ----------
@@ -275,6 +282,11 @@ def plan(
     )
 
 
+def _method_of(design: Design) -> str:
+    large = isinstance(design, Fixed) and (design.sampled or 0) > _LARGEST_AUTO
+    return "mle" if large else method_of(design)
+
+
 def _only_metric(metrics: str | Metric | Iterable[str | Metric], items: int) -> Metric:
     wanted = _metrics.parse_all(metrics)
     if len(wanted) != 1:
@@ -303,8 +315,6 @@ class Guess:
 
         Without a recall it is 0.1, or what two lists of K find by luck where that is more.
         """
-        from scipy.optimize import brentq
-
         if k >= items:
             raise InputError(
                 f"K must be below items = {items} where no pilot is given, got {k}: Recall@{k} is "
@@ -324,9 +334,12 @@ class Guess:
                 f"what power laws from R^0 to R^-{_STEEPEST:g} give at K = {k} of {items} items, "
                 f"got {recall:g}; or give a pilot instead"
             )
-        exponent = float(brentq(excess, 0.0, _STEEPEST, xtol=1e-15))
-        text = f"P(R) falls as R^-{exponent:.2f}, so that Recall@{k} is {recall:.4g}"
-        return cls(RankDistribution(grid, _power_mass(grid, exponent)), text)
+        low, high = 0.0, _STEEPEST
+        for _ in range(_BISECTIONS):
+            exponent = (low + high) / 2.0
+            low, high = (exponent, high) if excess(exponent) < 0.0 else (low, exponent)
+        text = f"P(R) falls as R^-{high:.2f}, so that Recall@{k} is {recall:.4g}"
+        return cls(RankDistribution(grid, _power_mass(grid, high)), text)
 
     @classmethod
     def from_pilot(
@@ -429,7 +442,7 @@ class _Planner:
         curves = [found for cost in each for found in self.within(round(cost * self.users))]
         full = float(self.items) * self.users
         curves += [
-            Outcome(design, self.users, full, 0.0, 0.0, method_of(design))
+            Outcome(design, self.users, full, 0.0, 0.0, _method_of(design))
             for design in (Fixed(self.items - 1, replacement=False), Adaptive(start=self.items - 1))
         ]
         if budget is None:
@@ -447,7 +460,7 @@ class _Planner:
         for _ in range(_ATTEMPTS):
             # Rounds come in steps, so a cost in between may buy nothing: try a higher one.
             cost = max(min(self.needed(name, curves) for name in self.names), _NEXT_COST * cost)
-            if cost >= held:
+            if cost >= _CLOSER * held:
                 break
             tried = self.within(max(math.ceil(cost), 2 * self.users))
             curves += tried
@@ -475,9 +488,9 @@ class _Planner:
             design.fit([self.metric], others, budget)[0]
             for design in (Fixed(replacement=False), Adaptive())
         )
+        sampled = tuple(self._simulated(design, budget) for design in (fixed, adaptive))
         exact = self._exact_for_some(budget)
-        found = (self._simulated(fixed, budget), self._simulated(adaptive, budget))
-        return found if exact is None else (*found, exact)
+        return sampled if exact is None else (*sampled, exact)
 
     def _exact_for_some(self, budget: int) -> Outcome | None:
         """Return exact metrics of as many users as the budget allows."""
@@ -488,7 +501,7 @@ class _Planner:
         if low == 0:
             return None
         sd = self._sd_of_users * math.sqrt(1.0 / low - 1.0 / self.users)
-        return Outcome(self._exact, low, low * self._cost_of_user[0], 0.0, sd, "exact")
+        return Outcome(self._exact, low, low * self._cost_of_user[0], 0.0, sd, None)
 
     def _cost_of_exact(self, users: int) -> float:
         """Return a budget that suffices for so many users, but for very bad luck."""
@@ -527,14 +540,17 @@ class _Planner:
             design.simulate(row, items=self.items, rng=rng, budget=part, metrics=self.metric)
             for row in self._ranks
         ]
-        method = method_of(design)
+        method = _method_of(design)
         errors = self._estimates(found, method) - self._truth
+        mean, sd = float(errors.mean()), float(errors.std(ddof=1))
+        # A mean of few repeats is off by chance: only what goes beyond that is a bias.
+        beyond = math.sqrt(max(mean**2 - sd**2 / self.repeats, 0.0))
         return Outcome(
             design,
             self.users,
             float(np.mean([each.scored for each in found])) * self.users / users,
-            float(errors.mean()),
-            float(errors.std(ddof=1)) * math.sqrt(users / self.users),
+            math.copysign(beyond, mean) if beyond else 0.0,
+            sd * math.sqrt(users / self.users),
             method,
         )
 
@@ -544,38 +560,45 @@ class _Planner:
             np.stack([np.asarray(getattr(each, name)) for each in found])
             for name in ("ranks", "sampled")
         )
-        cutoff = self.metric.cutoff(self.items)
-        ends = _range_ends(max(cutoff, _SINGLE), int(ranks.max()))
-        low = np.concatenate([[0], ends[:-1]])[np.searchsorted(ends, ranks)] + 1
-        key = sampled * (low.max() + 1) + low
-        cells, where = np.unique(key, return_inverse=True)
-        rows = np.arange(len(found))[:, None] * len(cells)
-        counts = np.bincount((rows + where.reshape(key.shape)).ravel(), minlength=rows.size * len(cells))
-        histograms = counts.reshape(len(found), len(cells)).astype(np.float64)
-        size, first = np.divmod(cells, low.max() + 1)
-        total = histograms.mean(axis=0)
-        seen = RankCounts(
-            sampled=size,
+        if method != DEFAULT_METHOD:
+            ranks, sampled = _simplified(ranks, sampled, self.metric.cutoff(self.items), self.items)
+        base = int(ranks.max()) + 1
+        cells, where = np.unique(sampled * base + ranks, return_inverse=True)
+        places = where.reshape(ranks.shape) + np.arange(len(found))[:, None] * len(cells)
+        times = np.bincount(places.ravel(), minlength=len(found) * len(cells))
+        shares = times.reshape(len(found), len(cells)) / ranks.shape[1]
+        total = times.reshape(len(found), len(cells)).sum(axis=0)
+        counts = RankCounts(
+            sampled=cells // base,
             items=np.full(len(cells), self.items),
-            low=first,
-            high=np.minimum(ends[np.searchsorted(ends, first)], size + 1),
-            count=histograms.sum(axis=0).astype(np.int64),
-            weight=total,
-            weight_squared=total,
+            low=cells % base,
+            high=cells % base,
+            count=total,
+            weight=total / len(found),
+            weight_squared=total / len(found),
             replacement=found[0].replacement,
             stop=found[0].stop,
         )
-        observed = Observed.prepare(seen, resampled=histograms, cutoffs=[cutoff])
-        observed = replace(observed, shares=observed.shares[1:])
+        observed = Observed(counts, shares, self.guess.distribution.grid)
         return _estimators.parse(method).evaluate(observed, [self.metric]).values[:, 0]
 
 
-def _range_ends(single: int, last: int) -> IntArray:
-    """Return the ends of ranges of ranks: one by one at first, then growing, up to ``last``."""
-    ends = list(range(1, min(single, last) + 1))
-    while ends[-1] < last:
-        ends.append(min(last, math.ceil(ends[-1] * (1.0 + _RANGE))))
-    return np.array(ends, dtype=np.int64)
+def _simplified(
+    ranks: IntArray, sampled: IntArray, k: int, items: int
+) -> tuple[IntArray, IntArray]:
+    """Return ranks rounded, and samples thinned, where it cannot matter: fewer cells to fit.
+
+    Ranks are exact up to K, where they may be known, and for as long as their noise is large. Far
+    from the top, a target is seen through a thinner sample that places it as well as need be.
+    """
+    exact = max(k, _SINGLE)
+    step = np.log1p(_ROUNDED)
+    rounded = np.rint(np.exp(step * np.rint(np.log(ranks) / step))).astype(np.int64)
+    rounded = np.where(ranks <= exact, ranks, np.clip(rounded, exact + 1, sampled + 1))
+    far = np.maximum(_FAR, 4 * k * sampled // items)
+    thinner = np.rint(sampled * far / rounded).astype(np.int64)
+    beyond = rounded > far
+    return np.where(beyond, far, rounded), np.where(beyond, thinner, sampled)
 
 
 def _crossing(curve: list[Outcome], target: float) -> float:

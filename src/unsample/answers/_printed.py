@@ -13,7 +13,7 @@ import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_integer
-from unsample.confidence import Certainty, Evidence, Shape, evidence_grid
+from unsample.confidence import Certainty, MeanLimits, Shape, evidence_grid
 from unsample.errors import ContradictionError, InputError, MetricError, SolverError
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -269,7 +269,7 @@ class Paper:
         """
         grid = evidence_grid(self.counts, sorted(set(cutoffs)))
         kept = list(range(len(self.numbers)) if rows is None else rows)
-        evidence = Evidence(
+        evidence = MeanLimits(
             sampled=self.law.sampled,
             ends=self.high[:-1],
             observed=histogram,
@@ -313,7 +313,7 @@ class Paper:
         return every
 
     def _least(self, rows: Sequence[int], weights: FloatArray | None) -> float | None:
-        """Return the least mean weight over histograms with these numbers; None if none has them."""
+        """Return the least mean weight over histograms with these numbers; None without any."""
         from scipy.optimize import linprog
 
         # In half units of the last digit, so that the solver's tolerance is small beside them. A
@@ -332,7 +332,7 @@ class Paper:
             method="highs",
         )
         if result.status == _OPTIMAL:
-            return float(result.fun)
+            return result.fun
         if result.status == _INFEASIBLE:
             return None
         raise SolverError(f"the linear program of a contradiction was not solved: {result.message}")

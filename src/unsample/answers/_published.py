@@ -28,10 +28,17 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import FloatArray, check_integer
-from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, Question
+from unsample.answers._estimate import (
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    Question,
+    clipping_notes,
+    resolution_notes,
+)
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._result import Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
+from unsample.errors import RefutedWarning, UnsampleWarning
 from unsample.estimators import Estimator, Observed
 from unsample.law import Law
 from unsample.metrics import Metric
@@ -142,15 +149,20 @@ def published(
     fit = estimator.evaluate(observed, question.metrics)
     values = _values_when_nudged(paper, fit.smooth_values, nudges, observed)
     histogram = observed.shares[0]
+    certainty = paper.certainty(histogram, cutoffs, question.shape)
+    hidden = [m.name for m in question.metrics if m.cutoff(law.items) < paper.smallest_k]
     result = question.answer(
         Published,
         paper.counts,
         {str(estimator): fit},
-        paper.certainty(histogram, cutoffs, question.shape),
+        certainty,
         {str(estimator): Variation(values[:0], tuple(sampling_errors(values, observed)))},
-        resolved=lambda metric: metric.cutoff(law.items) >= paper.smallest_k,
-        unresolved=_why_unresolved(paper),
-        refuted=lambda certainty: _why_refuted(certainty, paper, histogram, cutoffs),
+        hidden,
+        (
+            *resolution_notes(hidden, _why_unresolved(paper)),
+            *clipping_notes({str(estimator): fit}, question.metrics),
+            *_refutation_notes(certainty, paper, histogram, cutoffs),
+        ),
         paper=paper,
     )
     for note in result.notes:
@@ -170,24 +182,27 @@ def _why_unresolved(paper: Paper) -> str:
     )
 
 
-def _why_refuted(
+def _refutation_notes(
     certainty: Certainty, paper: Paper, histogram: FloatArray, cutoffs: list[int]
-) -> str:
+) -> list[UnsampleWarning]:
     """Say which numbers clash, if not with each other then with what is assumed or stated."""
+    if certainty.fits():
+        return []
     used = certainty.shape_in_use()
     shape = certainty.shape if used is not None else SHAPES["none"]
     rows = paper.fewest(lambda some: paper.certainty(histogram, cutoffs, shape, some).fits())
     named = " and ".join(str(paper.numbers[row]) for row in rows)
+    text = (
+        f"{named} refute the assumption {certainty.shape}; "
+        "the intervals are the bounds that assume nothing"
+    )
     if used is None:
-        return (
+        text = (
             f"no distribution of global ranks gives {named} but for chance: items, sampled, users, "
             "or how items were drawn or ties broken is not as stated, and no estimate can be "
             "trusted"
         )
-    return (
-        f"{named} refute the assumption {certainty.shape}; "
-        "the intervals are the bounds that assume nothing"
-    )
+    return [RefutedWarning(text)]
 
 
 # -- the histogram behind the numbers -------------------------------------------------------------

@@ -43,7 +43,7 @@ def plan_command(
     sampled: Annotated[
         int | None, typer.Option(metavar="S", help="Items sampled for each target of the pilot.")
     ] = None,
-    repeats: Annotated[int, typer.Option(metavar="R", help="Simulated evaluations.")] = 200,
+    repeats: Annotated[int, typer.Option(metavar="R", help="Simulated evaluations.")] = 100,
     rng: options.Rng = 0,
     plot: options.Plot = None,
 ) -> Plan:

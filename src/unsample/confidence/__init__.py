@@ -1,20 +1,26 @@
-"""How sure an estimate is: bounds, intervals that own up to bias, and what a sample resolves."""
+"""How sure an estimate is: bounds, intervals that include bias, and what a sample resolves."""
 
-from unsample.confidence._certainty import AffineBound, Certainty
-from unsample.confidence._evidence import Evidence, evidence_grid
-from unsample.confidence._influence import SamplingError, nudged, sampling_errors
-from unsample.confidence._program import InfeasibleError
-from unsample.confidence._resolution import blind_rank, is_resolved, percentile_interval
-from unsample.confidence._shape import CANDIDATES, SHAPES, Shape, shape_for
-from unsample.confidence._smallest_k import Resolution
+from unsample.confidence._certainty import (
+    AffineBound,
+    Certainty,
+    Resolution,
+    blind_rank,
+    is_resolved,
+)
+from unsample.confidence._errors import (
+    SamplingError,
+    nudged,
+    percentile_interval,
+    sampling_errors,
+)
+from unsample.confidence._limits import MeanLimits, evidence_grid
+from unsample.confidence._program import SHAPES, Shape, shape_for
 
 __all__ = [
-    "CANDIDATES",
     "SHAPES",
     "AffineBound",
     "Certainty",
-    "Evidence",
-    "InfeasibleError",
+    "MeanLimits",
     "Resolution",
     "SamplingError",
     "Shape",

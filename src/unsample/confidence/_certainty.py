@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray, check_level
-from unsample.confidence._evidence import Evidence, evidence_grid, gather
-from unsample.confidence._program import InfeasibleError, Lowest, Program
-from unsample.confidence._resolution import blind_rank
-from unsample.confidence._shape import SHAPES, Shape
-from unsample.confidence._staged import gather_staged
-from unsample.estimators import Observed
-from unsample.evidence import RankCounts, group_catalogues
+from unsample import metrics as _metrics
+from unsample._checks import FloatArray, IntArray, check_level, check_real
+from unsample.confidence._limits import MeanLimits, evidence_grid, gather
+from unsample.confidence._program import SHAPES, InfeasibleError, Program, Shape
+from unsample.estimators import Observed, mean_weights
+from unsample.evidence import RankCounts
 from unsample.law import RankGrid
 from unsample.metrics import Metric
-
-__all__ = ["AffineBound", "Certainty"]
 
 #: With fewer targets a mean of scores is not near enough to normal: the exact limits stand.
 _FEW_TARGETS = 50
 #: Regions of a lower level are not used: no P(R) need be in them, however true the model is.
 _LEAST_LEVEL = 0.95
+#: How many targets may stand for others on the top K.
+_DOZENS = 30
+#: Neighbouring K that are tried in search of a precision differ by about this factor.
+_STEP = 1.12
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +36,8 @@ class AffineBound:
     """
 
     side: int
-    value: float
     offset: float
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[MeanLimits, ...]
     scores: tuple[FloatArray, ...]
     #: P(R) at which the bound is attained, and the metric's weights there.
     mass: FloatArray = field(repr=False)
@@ -66,12 +64,12 @@ class AffineBound:
         for part, score in zip(self.evidence, self.scores, strict=True):
             if population:
                 at_bound = _variance(score, part.expected @ self.mass)
-                one = max(at_bound, _variance(score, part.observed))
+                single = max(at_bound, _variance(score, part.observed))
             else:
                 share = part.targets / total
                 difference = score[:, None] - share * self.weights[None, :]
-                one = _variance(difference, part.expected * self.mass)
-            variance += one / part.targets
+                single = _variance(difference, part.expected * self.mass)
+            variance += single / part.targets
         return math.sqrt(variance)
 
     def of_ranks(self, ranks: IntArray, sampled: IntArray) -> FloatArray:
@@ -91,21 +89,20 @@ class Certainty:
 
     counts: RankCounts
     grid: RankGrid
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[MeanLimits, ...]
     shape: Shape
     _programs: dict[tuple[Shape, float], Program] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, counts: RankCounts, cutoffs: Iterable[int], shape: Shape) -> Certainty:
-        """Prepare the evidence of the counts; ``cutoffs`` are the K that will be asked for."""
-        grouped = group_catalogues(counts)
+        """Prepare the evidence of the counts; ``cutoffs`` are the K that will be asked for.
+
+        Every catalogue size costs time: `group_catalogues` first where users have many.
+        """
         wanted = sorted(set(cutoffs))
-        grid = evidence_grid(grouped, wanted)
-        if grouped.stop is None:
-            evidence = gather(grouped, grid, wanted)
-        else:
-            evidence = gather_staged(grouped, grid, grouped.stop)
-        return cls(grouped, grid, evidence, shape)
+        grid = evidence_grid(counts, wanted)
+        evidence = gather(Observed.prepare(counts, grid=grid), wanted)
+        return cls(counts, grid, evidence, shape)
 
     def fits(self, shape: Shape | None = None) -> bool:
         """Return whether some P(R) of the shape agrees with the data, tested at 5 %."""
@@ -166,7 +163,6 @@ class Certainty:
         solved = self._program(shape, level).lowest(-side * weights)
         return AffineBound(
             side,
-            -side * solved.value,
             -side * solved.offset,
             self.evidence,
             tuple(side * score for score in solved.scores),
@@ -180,16 +176,14 @@ class Certainty:
         mass = np.zeros(len(weights))
         mass[best] = 1.0
         nothing = tuple(np.zeros_like(part.observed) for part in self.evidence)
-        value = float(weights[best])
-        return AffineBound(side, value, value, self.evidence, nothing, mass, weights)
+        return AffineBound(side, float(weights[best]), self.evidence, nothing, mass, weights)
 
     def _both_sides(self, metric: Metric, shape: Shape, level: float) -> tuple[float, float]:
         weights = self._weights(metric)
         widest = float(weights.min()), float(weights.max())
         try:
             program = self._program(shape, level)
-            low: Lowest = program.lowest(weights)
-            high: Lowest = program.lowest(-weights)
+            low, high = program.lowest(weights), program.lowest(-weights)
         except InfeasibleError:
             return widest
         least, most = max(low.value, widest[0]), min(-high.value, widest[1])
@@ -205,11 +199,89 @@ class Certainty:
         return self._programs[key]
 
     def _weights(self, metric: Metric) -> FloatArray:
-        return np.asarray(self._observed.bin_weights(metric))
+        return mean_weights(metric, self.grid, self.counts)
 
-    @cached_property
-    def _observed(self) -> Observed:
-        return Observed.prepare(self.counts, grid=self.grid)
+
+@dataclass(frozen=True)
+class Resolution:
+    """From which K on a metric is known to a precision, and what stands in the way below it."""
+
+    metric: str
+    precision: float
+    #: The smallest such K; None if there is none.
+    k: int | None
+    #: The rank above which no sampled item falls on average, about N/n.
+    blind_rank: float
+
+    @classmethod
+    def find(
+        cls,
+        counts: RankCounts,
+        certainty_at: Callable[[Iterable[int]], Certainty | None],
+        precision: float,
+        metric: str,
+        level: float,
+    ) -> Resolution:
+        """Search the K at which half the interval is at most ``precision`` of its middle.
+
+        ``certainty_at`` prepares what the data say for a list of K; it has none for full ranks.
+        """
+        precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True)
+        level = check_level(level)
+        blind = blind_rank(counts)
+        steps = int(np.log(counts.largest_catalogue) / np.log(_STEP)) + 2
+        ladder = np.unique(np.geomspace(1, counts.largest_catalogue, steps).astype(np.int64))
+        certainty = certainty_at(ladder.tolist())
+        if certainty is None:
+            return cls(metric, precision, 1, blind)
+        # The relative width falls with K, but for noise: bisection finds where it passes.
+        low, high = -1, len(ladder)
+        while high - low > 1:
+            middle = (low + high) // 2
+            wide = certainty.interval(_metrics.parse(f"{metric}@{ladder[middle]}"), level)
+            if wide[1] - wide[0] <= precision * (wide[0] + wide[1]):
+                high = middle
+            else:
+                low = middle
+        k = int(ladder[high]) if high < len(ladder) else None
+        return cls(metric, precision, k, blind)
+
+    def __str__(self) -> str:
+        goal = f"{self.metric}@K within {self.precision:.0%}"
+        found = f"no K gives {goal}" if self.k is None else f"{goal} needs K >= {self.k:,}"
+        return (
+            f"{found}; on average one sampled item falls into the top {self.blind_rank:,.0f}, "
+            "and what lies above that is blurred"
+        )
+
+
+def blind_rank(counts: RankCounts) -> float:
+    """Return the rank K down to which one sampled item falls on average.
+
+    With n - 1 of N - 1 items sampled that is (N - 1)/(n - 1), about N/n; where designs differ, the
+    number of sampled items in the top K is averaged over the targets.
+    """
+    return 1.0 / counts.sampled_in_top
+
+
+def is_resolved(metric: Metric, counts: RankCounts) -> bool:
+    """Return whether the sample can tell ranks up to the metric's K from those below.
+
+    The rule: on average at least one sampled item must fall into the top K. With fewer, most
+    targets in the top K and many below it are alike unbeaten (r = 1): at K equal to the blind
+    rank a target just outside the top K still has r = 1 with probability 1/e. What the estimate
+    then says about the top K comes from the estimator's assumption, not from the data.
+
+    Where samples stop growing once a target is beaten, it takes as many items of all targets that
+    were not, which may be in the top K; or of some dozens of targets, which stand for those that
+    were left behind at random.
+    """
+    cutoff = metric.cutoff(counts.largest_catalogue)
+    if counts.stop is not None:
+        enough = cutoff * counts.sampled / (counts.items - 1) >= 1.0 - 1e-12
+        unbeaten = (counts.low <= counts.stop) & (counts.count > 0)
+        return bool(counts.count[enough].sum() >= _DOZENS or enough[unbeaten].all())
+    return bool(cutoff * counts.sampled_in_top >= 1.0 - 1e-12)
 
 
 def _variance(values: FloatArray, mass: FloatArray) -> float:

@@ -1,4 +1,13 @@
-"""Linear programs: the least value of a metric over every P(R) that the data and a shape allow.
+"""Shapes of P(R), and the least value of a metric over every P(R) that data and a shape allow.
+
+A sample of n - 1 items blurs the top N/n ranks into one. How P(R) is spread inside that zone is
+not in the data, and without any assumption the bounds of a metric@K with small K span from zero
+to everything. The assumption here is mild and can be stated in a sentence: seen on logarithmic
+axes, P(R) is never steeper than a given exponent. The limits hold at the top. Where the sample
+sees more, they loosen in step with what it sees: at rank R a sample blurs ranks by a factor of
+about 1 + sqrt(N/(n R)), and a change within that blur is what the limits must rule out.
+
+The least value is that of a linear program:
 
     minimise   c'P
     over       P >= 0, sum P = 1,
@@ -12,20 +21,22 @@ of their sampled ranks, which is what the bias-aware intervals are made of.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from unsample._checks import FloatArray
-from unsample.confidence._evidence import Evidence
-from unsample.confidence._shape import Shape
-from unsample.errors import SolverError
+from unsample._checks import FloatArray, check_choice, check_real
+from unsample.confidence._limits import MeanLimits
+from unsample.errors import InputError, SolverError
+from unsample.estimators import CANDIDATES
 from unsample.law import RankGrid
 
-__all__ = ["InfeasibleError", "Lowest", "Program"]
-
+#: Below this multiple of N/n a shape with ``dents`` lets P(R) rise as steeply as it likes.
+_DENTED = 3.0
 _OPTIMAL, _INFEASIBLE = 0, 2
 #: A limit on the logarithm of the ratio of neighbouring densities that is beyond this is none.
 _STEEPEST = 30.0
@@ -40,6 +51,80 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 _FEASIBLE = 1e-7
 #: By how much limits are widened where a program is feasible by no more than that.
 _HAIR = 1e-6
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Limits of the local exponent d log P(R) / d log R.
+
+    ``fall`` and ``rise`` limit it at the top ranks: P(R) falls no faster than R^-fall and rises no
+    faster than R^rise. With ``loosens`` the limits widen where the sample resolves more than they
+    say; without, they hold for every rank. With ``dents``, P(R) may rise at any speed among the
+    ranks the sample cannot see: training items that were left among the candidates take the first
+    places and push the targets down.
+    """
+
+    fall: float
+    rise: float
+    dents: bool = False
+    loosens: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("fall", "rise"):
+            value = getattr(self, name)
+            if value != math.inf:
+                check_real(name, value, low=0.0, hint="an exponent, or infinity for no limit")
+
+    @property
+    def limits_nothing(self) -> bool:
+        """Return whether every P(R) has this shape."""
+        return self.fall == math.inf and self.rise == math.inf
+
+    def exponents(self, ranks: FloatArray, blind_rank: float) -> tuple[FloatArray, FloatArray]:
+        """Return the lowest and the highest exponent allowed at each rank."""
+        reach = ranks / blind_rank
+        extra = np.sqrt(1.0 + reach) - 1.0 if self.loosens else np.zeros_like(reach)
+        highest = self.rise + extra
+        if self.dents:
+            highest = np.where(reach < _DENTED, math.inf, highest)
+        return -self.fall - extra, highest
+
+    def __str__(self) -> str:
+        if self.limits_nothing:
+            return "nothing about P(R)"
+        parts = []
+        if math.isfinite(self.fall):
+            parts.append(f"falls no faster than R^-{self.fall:g}")
+        if self.rise == 0.0:
+            parts.append("never rises")
+        elif math.isfinite(self.rise) and not self.dents:
+            parts.append(f"rises no faster than R^{self.rise:g}")
+        where = " near the top" if self.loosens else ""
+        return f"that P(R){where} " + " and ".join(parts)
+
+
+#: Shapes by name. The exponents of ``power`` and ``depleted`` leave room around what recommenders
+#: show: over the bundled everyday ranks P(R) falls by R^-1.4 to R^0.2 at the top.
+SHAPES: Mapping[str, Shape] = {
+    "none": Shape(math.inf, math.inf),
+    "power": Shape(1.5, 0.5),
+    "depleted": Shape(1.5, 0.5, dents=True),
+    "non-increasing": Shape(math.inf, 0.0, loosens=False),
+}
+
+
+def shape_for(shape: str | Shape | None, candidates: str | None) -> Shape:
+    """Return the shape asked for by name, or the one that what was ``candidates`` implies.
+
+    Only candidates that were unseen rule out that training items fill the top.
+    """
+    if candidates is not None:
+        check_choice("candidates", candidates, CANDIDATES)
+    if isinstance(shape, Shape):
+        return shape
+    if shape is None:
+        shape = "power" if candidates == "unseen" else "depleted"
+    return SHAPES[check_choice("shape", shape, SHAPES, error=InputError)]
 
 
 class InfeasibleError(Exception):
@@ -62,7 +147,7 @@ class Program:
     """All P(R) on a grid that lie in the region of the evidence and have a shape."""
 
     grid: RankGrid
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[MeanLimits, ...]
     shape: Shape
     blind_rank: float
     alpha: float
@@ -90,16 +175,13 @@ class Program:
         multipliers = -result.ineqlin.marginals
         upper, lower = multipliers[: len(high)], multipliers[len(high) : 2 * len(high)]
         offset = float(result.fun + high @ upper - low @ lower)
-        pieces = self._by_evidence(upper - lower)
-        # What is hidden of the observed features must not lift a bound from below.
-        hidden = sum(part.allowance(piece) for part, piece in pieces)
-        scores = tuple(part.features.T @ piece for part, piece in pieces)
-        return Lowest(float(result.fun), result.x, offset - hidden, scores)
-
-    def _by_evidence(self, multipliers: FloatArray) -> list[tuple[Evidence, FloatArray]]:
         sizes = [len(part.features) for part in self.evidence]
-        pieces = np.split(multipliers, np.cumsum(sizes)[:-1])
-        return list(zip(self.evidence, pieces, strict=True))
+        pieces = np.split(upper - lower, np.cumsum(sizes)[:-1])
+        parts = list(zip(self.evidence, pieces, strict=True))
+        # What is hidden of the observed features must not lift a bound from below.
+        hidden = sum(part.allowance(piece) for part, piece in parts)
+        scores = tuple(part.features.T @ piece for part, piece in parts)
+        return Lowest(float(result.fun), result.x, offset - hidden, scores)
 
     @cached_property
     def _region(self) -> tuple[FloatArray, FloatArray]:
@@ -109,30 +191,23 @@ class Program:
         return np.concatenate(low), np.concatenate(high)
 
     @cached_property
-    def _constraints(self) -> Any:
-        from scipy import sparse
-
+    def _constraints(self) -> FloatArray:
         features = np.concatenate([part.expected_features for part in self.evidence])
-        return sparse.vstack(
-            [sparse.csr_matrix(features), sparse.csr_matrix(-features), self._shape_rows()]
-        ).tocsc()
+        return np.concatenate([features, -features, self._shape_rows()])
 
     @cached_property
     def _limits(self) -> FloatArray:
         low, high = self._region
-        rows = self._constraints.shape[0] - 2 * len(low)
-        return np.concatenate([high, -low, np.zeros(rows)])
+        return np.concatenate([high, -low, np.zeros(len(self._constraints) - 2 * len(low))])
 
-    def _shape_rows(self) -> Any:
+    def _shape_rows(self) -> FloatArray:
         """Return rows that are at most zero when neighbouring densities obey the exponents."""
-        from scipy import sparse
-
         width = self.grid.width.astype(np.float64)
         middle = np.log((self.grid.low + self.grid.high) / 2.0)
         step = np.diff(middle)
         lowest, highest = self.shape.exponents(np.exp(middle[:-1] + step / 2.0), self.blind_rank)
         here = np.arange(len(step))
-        rows = []
+        found = []
         # P[b + 1] / width >= P[b] / width * exp(lowest * step), and the same from above; each row
         # is scaled so that its largest coefficient is one.
         for sign, exponent in ((-1.0, lowest), (1.0, highest)):
@@ -140,14 +215,13 @@ class Program:
             kept = np.abs(exponent) * step <= _STEEPEST
             ratio = np.exp(np.where(kept, exponent, 0.0) * step) * width[1:] / width[:-1]
             scale = np.maximum(ratio, 1.0)
-            values = np.concatenate([sign / scale, -sign * ratio / scale])
-            places = (np.concatenate([here, here]), np.concatenate([here + 1, here]))
-            shape = (len(step), len(self.grid))
-            rows.append(sparse.coo_matrix((values, places), shape=shape).tocsr()[kept])
-        return sparse.vstack(rows)
+            rows = np.zeros((len(step), len(self.grid)))
+            rows[here, here + 1], rows[here, here] = sign / scale, -sign * ratio / scale
+            found.append(rows[kept])
+        return np.concatenate(found)
 
 
-def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) -> Any:
+def _solve_program(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
     result = _first_answer(weights, constraints, limits)
     if result.status == _OPTIMAL:
         return result
@@ -163,37 +237,33 @@ def _solve_program(weights: FloatArray, constraints: Any, limits: FloatArray) ->
     raise SolverError(f"the linear program of a bound was not solved: {result.message}")
 
 
-def _first_answer(weights: FloatArray, constraints: Any, limits: FloatArray) -> Any:
+def _first_answer(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
     """Return the first result that says something, or the last one."""
-    from scipy.optimize import linprog
-
-    sum_to_one = np.ones((1, len(weights)))
     for attempt in _ATTEMPTS:
-        result = linprog(
-            weights,
-            A_ub=constraints,
-            b_ub=limits,
-            A_eq=sum_to_one,
-            b_eq=[1.0],
-            **attempt,
-        )
+        result = _linprog(weights, constraints, limits, np.ones(len(weights)), **attempt)
         if result.status in (_OPTIMAL, _INFEASIBLE):
             break
     return result
 
 
-def _least_violation(constraints: Any, limits: FloatArray) -> float:
+def _least_violation(constraints: FloatArray, limits: FloatArray) -> float:
     """Return by how much some constraint is missed at least: a program that is never infeasible."""
-    from scipy import sparse
+    rows, size = constraints.shape
+    only_excess = np.append(np.zeros(size), 1.0)
+    with_excess = np.column_stack([constraints, np.full(rows, -1.0)])
+    result = _linprog(only_excess, with_excess, limits, 1.0 - only_excess, method="highs-ds")
+    return 0.0 if result.fun is None else float(result.fun)
+
+
+def _linprog(
+    weights: FloatArray,
+    constraints: FloatArray,
+    limits: FloatArray,
+    sum_to_one: FloatArray,
+    **options: Any,
+) -> Any:
     from scipy.optimize import linprog
 
-    rows, size = constraints.shape
-    result = linprog(
-        np.append(np.zeros(size), 1.0),
-        A_ub=sparse.hstack([constraints, sparse.csc_matrix(np.full((rows, 1), -1.0))]).tocsc(),
-        b_ub=limits,
-        A_eq=np.append(np.ones(size), 0.0)[None, :],
-        b_eq=[1.0],
-        method="highs-ds",
+    return linprog(
+        weights, A_ub=constraints, b_ub=limits, A_eq=sum_to_one[None, :], b_eq=[1.0], **options
     )
-    return 0.0 if result.fun is None else float(result.fun)

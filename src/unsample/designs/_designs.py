@@ -25,12 +25,13 @@ from unsample._checks import (
     FloatArray,
     IntArray,
     Seed,
+    as_integer_array,
     as_rng,
     check_choice,
     check_integer,
     check_real,
 )
-from unsample.errors import BudgetError, DesignError, InputError
+from unsample.errors import BudgetError, DesignError, InputError, RankError
 from unsample.evidence import RankCounts, Targets
 from unsample.metrics import Metric
 
@@ -130,22 +131,22 @@ class Design(ABC):
         ``others`` is the number of candidates beside the target, for each target. A budget with
         which the design cannot keep its word is refused.
         """
-        design = self._for_metrics(metrics, others)
+        design = self.for_metrics(metrics, others)
         targets = len(others)
         total = int(others.sum()) + targets if budget is None else budget
         checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
         if budget is None:
-            return design._within(math.inf, others), Allowance(checked, None)
+            return design.within(math.inf, others), Allowance(checked, None)
         check_integer("budget", budget, minimum=1, hint="all scores that may be asked for")
-        least = targets + design._least(others)
+        least = targets + design.least(others)
         if budget < least:
             raise BudgetError(
                 f"budget must be at least {least:,} scores for {design.name} and {targets:,} "
-                f"targets ({design._needs}), got {budget:,}; {design._instead}"
+                f"targets ({design.needs}), got {budget:,}; {design.instead}"
             )
         checked = min(checked, budget - least)
         allowance = Allowance(checked, budget - targets - checked)
-        return design._within((budget - checked) / targets - 1, others), allowance
+        return design.within((budget - checked) / targets - 1, others), allowance
 
     @abstractmethod
     def goal(self, now: Situation) -> IntArray:
@@ -250,18 +251,18 @@ class Design(ABC):
     # What differs between designs before they start.
 
     #: What the least budget is for, and what to do instead.
-    _needs: ClassVar[str] = "a target and an item each"
-    _instead: ClassVar[str] = "raise it, or evaluate fewer targets"
+    needs: ClassVar[str] = "a target and an item each"
+    instead: ClassVar[str] = "raise it, or evaluate fewer targets"
 
-    def _for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+    def for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
         """Return the design for these metrics, or say why it cannot give them."""
         return self
 
-    def _least(self, others: IntArray) -> int:
+    def least(self, others: IntArray) -> int:
         """Return the fewest items that must be scored in all."""
         return len(others)
 
-    def _within(self, each: float, others: IntArray) -> Self:
+    def within(self, each: float, others: IntArray) -> Self:
         """Return the design that scores so many items for a target on average, at most."""
         return self
 
@@ -272,8 +273,8 @@ class Exact(Design):
 
     name: ClassVar[str] = "exact"
     exact: ClassVar[bool] = True
-    _needs: ClassVar[str] = "all candidates"
-    _instead: ClassVar[str] = (
+    needs: ClassVar[str] = "all candidates"
+    instead: ClassVar[str] = (
         "design='certified' needs less for metrics@K, design='adaptive' keeps to any budget"
     )
 
@@ -281,7 +282,8 @@ class Exact(Design):
         """Go to the end."""
         return now.others
 
-    def _least(self, others: IntArray) -> int:
+    def least(self, others: IntArray) -> int:
+        """Return the number of all candidates."""
         return int(others.sum())
 
 
@@ -309,10 +311,12 @@ class Fixed(Design):
         assert self.sampled is not None
         return np.full(len(now.scored), self.sampled)
 
-    def _least(self, others: IntArray) -> int:
+    def least(self, others: IntArray) -> int:
+        """Return the size of all samples."""
         return (self.sampled or 1) * len(others)
 
-    def _within(self, each: float, others: IntArray) -> Self:
+    def within(self, each: float, others: IntArray) -> Self:
+        """Sample what the budget allows; refuse samples beyond a target's candidates."""
         fewest = int(others.min())
         if self.sampled is not None:
             if not self.replacement and self.sampled > fewest:
@@ -403,7 +407,8 @@ class Adaptive(Design):
         kept[now.shuffle[np.cumsum(step[now.shuffle]) <= left]] = True
         return np.where(kept, step, 0)
 
-    def _for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+    def for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+        """Refuse a cap with which nothing can be said about the top K."""
         largest = max((metric.k or 0 for metric in metrics), default=0)
         if self.cap is not None and self.cap < largest:
             raise DesignError(
@@ -412,10 +417,12 @@ class Adaptive(Design):
             )
         return self
 
-    def _least(self, others: IntArray) -> int:
+    def least(self, others: IntArray) -> int:
+        """Return what the first round takes."""
         return (self.start or 1) * len(others)
 
-    def _within(self, each: float, others: IntArray) -> Self:
+    def within(self, each: float, others: IntArray) -> Self:
+        """Choose the start."""
         if self.replacement and self.cap is None and math.isinf(each):
             raise DesignError(
                 "cap or budget must be given with replacement, got neither; nothing would stop "
@@ -438,8 +445,8 @@ class Certified(Design):
 
     name: ClassVar[str] = "certified"
     exact: ClassVar[bool] = True
-    _needs: ClassVar[str] = "a target is out of the top K once K items beat it"
-    _instead: ClassVar[str] = "raise it, or use design='adaptive'"
+    needs: ClassVar[str] = "a target is out of the top K once K items beat it"
+    instead: ClassVar[str] = "raise it, or use design='adaptive'"
     k: int | None = None
 
     def __post_init__(self) -> None:
@@ -465,7 +472,8 @@ class Certified(Design):
             )
         return goal
 
-    def _for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+    def for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+        """Find K; refuse metrics that look beyond it."""
         unlimited = [metric.name for metric in metrics if metric.k is None]
         if unlimited:
             raise DesignError(
@@ -480,7 +488,8 @@ class Certified(Design):
             )
         return replace(self, k=k)
 
-    def _least(self, others: IntArray) -> int:
+    def least(self, others: IntArray) -> int:
+        """Return what it takes if the first items all beat their targets."""
         assert self.k is not None
         return int(np.minimum(self.k, others).sum())
 
@@ -505,14 +514,25 @@ def as_design(design: str | Design) -> Design:
 
 def _as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many there are beside it."""
-    size = np.asarray(items)
-    counts = RankCounts.from_ranks(ranks, items=size, sampled=size - 1, replacement=False)
-    if counts.largest_catalogue > _LARGEST_URN:
-        raise InputError(
-            f"items must be at most {_LARGEST_URN:,} to simulate, got {counts.largest_catalogue:,}"
+    better = as_integer_array("ranks", ranks, hint="ranks start at 1").astype(np.int64) - 1
+    sizes = as_integer_array("items", np.atleast_1d(items), error=DesignError)
+    if not len(better) or len(sizes) not in (1, len(better)):
+        raise RankError(
+            f"ranks must be some, and items one number or one for each, got {len(better)} ranks "
+            f"and {len(sizes)} numbers of items"
         )
-    better = np.asarray(ranks, dtype=np.int64) - 1
-    return better, np.broadcast_to(size.astype(np.int64) - 1, better.shape)
+    others = np.broadcast_to(sizes.astype(np.int64) - 1, better.shape)
+    if not 1 <= others.min() <= others.max() < _LARGEST_URN:
+        raise DesignError(
+            f"items must be in 2..{_LARGEST_URN} to simulate, got {others.min() + 1} to "
+            f"{others.max() + 1}"
+        )
+    if (better < 0).any() or (better > others).any():
+        where = int(np.argmax((better < 0) | (better > others)))
+        raise RankError(
+            f"ranks must be in 1..items, got {better[where] + 1} where items is {others[where] + 1}"
+        )
+    return better, others
 
 
 def _check_optional(name: str, value: int | None) -> None:

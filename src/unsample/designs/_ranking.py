@@ -17,7 +17,7 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
 from unsample._progress import Progress
 from unsample.designs._scan import Candidates, Chunk, Excluded, check_ids
-from unsample.designs._scorers import Score, Scorer, ScoreArray, as_scorer, as_scores
+from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
 
@@ -118,9 +118,7 @@ def exact_ranks(
         better[part.place], equal[part.place] = part.better, part.equal
         if progress is not None:
             progress(part.place.stop, len(candidates))
-    return FullRanks(
-        rank_with_ties(better, equal, rule, generator), candidates.others + 1, equal
-    )
+    return FullRanks(rank_with_ties(better, equal, rule, generator), candidates.others + 1, equal)
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,7 +137,9 @@ class _Run:
 
         Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
         """
-        return tally.beaten("optimistic" if self.design.exact and self.ties == "random" else self.ties)
+        return tally.beaten(
+            "optimistic" if self.design.exact and self.ties == "random" else self.ties
+        )
 
     def _reach_goal(self, state: State, probe: Probe, place: Checkpoint | None) -> None:
         for asked in self._compare(state):
@@ -154,9 +156,7 @@ class _Run:
         """Compare targets with items up to the goal; with all at once where that is quicker."""
         tally, others = state.tally, self.scan.candidates.others
         untouched, done = tally.scored == 0, tally.scored == others
-        if self.scorer.score_all is None or not (
-            (state.goal == others) & (untouched | done)
-        ).all():
+        if self.scorer.score_all is None or not ((state.goal == others) & (untouched | done)).all():
             yield from self.scan.advance(
                 tally, state.goal, batch=self.manner.batch, workers=self.manner.workers
             )

@@ -220,8 +220,8 @@ class Tally:
     @classmethod
     def empty(cls, targets: int) -> Tally:
         """Return the tally of targets that met no item yet."""
-        numbers = (np.zeros(targets, dtype=np.int64) for _ in fields(cls)[:-1])
-        return cls(*numbers, np.full(targets, np.nan))
+        counts = {each.name: np.zeros(targets, dtype=np.int64) for each in fields(cls)}
+        return cls(**counts | {"own": np.full(targets, np.nan)})
 
     def beaten(self, ties: str) -> IntArray:
         """Return how many items stand above each target under a tie rule."""
@@ -268,7 +268,9 @@ class Scan:
     def draw(self, sampled: int, *, batch: int = 1 << 17, workers: int = 1) -> Tally:
         """Compare every target with the first ``sampled`` items of its order."""
         tally = Tally.empty(len(self.keys))
-        for _ in self.advance(tally, np.full(len(self.keys), sampled), batch=batch, workers=workers):
+        for _ in self.advance(
+            tally, np.full(len(self.keys), sampled), batch=batch, workers=workers
+        ):
             pass
         return tally
 
@@ -412,8 +414,8 @@ def _as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
 
     if not issparse(exclude):
         raise InputError(
-            f"exclude must be a scipy sparse matrix of users x items, got {type(exclude).__name__}; "
-            "pass interactions.matrix(), or None to keep every item"
+            "exclude must be a scipy sparse matrix of users x items, got "
+            f"{type(exclude).__name__}; pass interactions.matrix(), or None to keep every item"
         )
     matrix: scipy.sparse.csr_array = csr_array(cast("Any", exclude))
     if matrix.shape[1] != items:

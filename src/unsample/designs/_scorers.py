@@ -150,7 +150,7 @@ class Scorer:
 
 def as_scorer(scorer: Any, items: int) -> Scorer:
     """Recognise what was passed; ``items`` is the number of items it must be able to score."""
-    found = _recognise(scorer)
+    found = scorer if isinstance(scorer, Scorer) else _recognise(scorer)
     if found is None:
         raise InputError(f"scorer must be {_KINDS}; got {type(scorer).__name__}")
     if found.factors is not None and len(found.factors.item_factors) != items:
@@ -162,8 +162,6 @@ def as_scorer(scorer: Any, items: int) -> Scorer:
 
 
 def _recognise(scorer: Any) -> Scorer | None:
-    if isinstance(scorer, Scorer):
-        return scorer
     if isinstance(scorer, FactorScores):
         return Scorer(scorer.score, scorer, scorer)
     if isinstance(scorer, tuple | list):

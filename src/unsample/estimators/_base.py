@@ -5,26 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.errors import DesignError, MetricError
+from unsample.errors import MetricError
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import Certificate, Solution, Status
-from unsample.evidence import DesignCells, RankCounts
+from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution
+from unsample.evidence import DesignCells, RankCounts, group_catalogues
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
-
-__all__ = ["DistributionEstimator", "Estimator", "Evaluation", "MetricEstimator"]
 
 #: A value that is outside its range by less than this is there by rounding.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Fit:
     """Metric values (histograms x metrics), the certificate of the data's own fit, and P(R)."""
 
     values: FloatArray
@@ -47,7 +45,7 @@ class Evaluation:
     def clipped(self) -> tuple[bool, ...]:
         """Return, for each metric, whether the data's own value left the metric's range."""
         moved = np.abs(self.smooth_values[0] - self.values[0]) > _ROUNDING
-        return tuple(bool(one) for one in moved)
+        return tuple(moved.tolist())
 
 
 class Estimator(ABC):
@@ -56,14 +54,11 @@ class Estimator(ABC):
     name: ClassVar[str]
     #: Whether `evaluate` also yields P(R).
     gives_distribution: ClassVar[bool]
-    #: Whether Recall@K never falls as K grows, whatever the data. Methods that are linear in the
-    #: histogram of sampled ranks cannot promise it.
-    monotone: ClassVar[bool] = True
     #: Why the values must not be taken for the full-catalogue metric, where that is so.
     caution: ClassVar[str] = ""
 
     @abstractmethod
-    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
+    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Return the value of every metric for every histogram of the batch."""
 
     def supports(self, metric: Metric) -> bool:
@@ -79,13 +74,14 @@ class Estimator(ABC):
                 "choose another method for them, for instance mle"
             )
 
+    def defaults(self) -> dict[str, Any]:
+        """Return what each parameter is where it is not given."""
+        return {item.name: item.default for item in fields(self)}  # type: ignore[arg-type]
+
     def __str__(self) -> str:
         """Return the text that parses back to this estimator: parameters only where changed."""
-        changed = [
-            f"{item.name}={getattr(self, item.name)}"
-            for item in fields(self)  # type: ignore[arg-type]
-            if getattr(self, item.name) != item.default
-        ]
+        given = {name: getattr(self, name) for name in self.defaults()}
+        changed = [f"{k}={v}" for k, v in given.items() if v != self.defaults()[k]]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
 
@@ -105,12 +101,13 @@ class DistributionEstimator(Estimator):
         self, counts: RankCounts, *, cutoffs: Iterable[int] = (), candidates: str = "unseen"
     ) -> RankDistribution:
         """Return P(R) learned from the counts; the ranks ``cutoffs`` stand alone in it."""
-        observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=candidates)
+        grouped = group_catalogues(counts)
+        observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=candidates)
         distribution = self.evaluate(observed, ()).distribution
         assert distribution is not None
         return distribution
 
-    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
+    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Return the value of every metric for every histogram, from one fit of P(R)."""
         self.require(metrics)
         solution = self._solve_unknown(observed)
@@ -122,7 +119,7 @@ class DistributionEstimator(Estimator):
         weights = [observed.bin_weights(metric) for metric in metrics]
         known_part = known_values(observed, metrics)
         unknown_part = _columns([rest @ column for column in weights], len(rest))
-        return Evaluation(
+        return Fit(
             known_part + clipped_to_range(unknown_part, observed, weights),
             solution.certificate(0),
             solution.failures,
@@ -143,27 +140,20 @@ class MetricEstimator(Estimator):
     gives_distribution = False
 
     @abstractmethod
-    def correct(
-        self, cells: DesignCells, metrics: Sequence[Metric]
-    ) -> tuple[FloatArray, Certificate]:
-        """Return the corrected metrics (cells x metrics) of one design."""
+    def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the corrected metrics (cells x metrics) of one design, by a formula."""
 
-    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Evaluation:
+    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Return the mean of the corrected metric over each histogram."""
         self.require(metrics)
         corrected = np.zeros((len(observed.counts), len(metrics)))
-        certificates = []
         for cells in observed.designs:
-            if cells.design.full and (cells.low == cells.high).all():
+            if observed.known[cells.columns].all():
                 weights = [metric.weights(cells.low, cells.design.items) for metric in metrics]
-                part = np.reshape(weights, (len(metrics), len(cells.low))).T
-                certificate = Certificate(Status.CLOSED_FORM, 0.0, 0.0, 0.0, 0)
+                corrected[cells.columns] = _columns(weights, len(cells.low))
             else:
-                part, certificate = self.correct(cells, metrics)
-            corrected[cells.columns] = part
-            certificates.append(certificate)
-        worst = max(certificates, key=lambda certificate: (not certificate.usable, certificate.gap))
-        return Evaluation(observed.shares @ corrected, worst, int(not worst.usable))
+                corrected[cells.columns] = self.correct(cells, metrics)
+        return Fit(observed.shares @ corrected, CLOSED_FORM, 0)
 
 
 def known_values(observed: Observed, metrics: Sequence[Metric]) -> FloatArray:
@@ -186,13 +176,3 @@ def clipped_to_range(
 
 def _columns(values: Sequence[FloatArray], rows: int) -> FloatArray:
     return np.stack(values, axis=1) if values else np.empty((rows, 0))
-
-
-def single_ranks(cells: DesignCells, method: str) -> None:
-    """Refuse ranges of ranks for methods that need to know each one."""
-    if not (cells.low == cells.high).all():
-        wide = int(np.argmax(cells.low != cells.high))
-        raise DesignError(
-            f"{method} needs single sampled ranks, got the range {cells.low[wide]}.."
-            f"{cells.high[wide]}; use mle, mes, bv or cls, which take ranges"
-        )

@@ -1,12 +1,12 @@
-"""`Observed`: rank counts prepared for estimation, with one row for each histogram of a batch.
+"""What estimators are given: rank counts on a grid, with one row for each histogram of a batch.
 
-Row 0 is the data; further rows are resamples or repeats over the same cells. Targets whose
-whole catalogue was ranked (`Design.full`) are set apart: their rank is known, and no estimator
-guesses it.
+Row 0 is the data; further rows are resamples or repeats over the same cells. Targets whose rank is
+known, because all their candidates were ranked, are set apart: no estimator guesses it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,11 +15,9 @@ import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
 from unsample.errors import DesignError, InputError, RankError
-from unsample.evidence import DesignCells, RankCounts, group_with_shares
-from unsample.law import RankGrid, bin_weights
+from unsample.evidence import DesignCells, RankCounts
+from unsample.law import Law, RankGrid, bin_weights
 from unsample.metrics import Metric
-
-__all__ = ["CANDIDATES", "Observed", "Pool", "fill_gaps", "sharpest_sample"]
 
 #: What became of the items that a user had seen in training: left out of the candidates (the
 #: everyday protocol), or kept among them (that of Jin et al., AAAI 2021).
@@ -28,15 +26,25 @@ CANDIDATES = ("unseen", "all")
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
 #: into subnormal numbers, which are an order of magnitude slower.
 _NEGLIGIBLE = 1e-70
+_TINY = 1e-300
+#: Largest n for which the ranks of a range are computed one by one.
+_ALL_RANKS = 2000
 #: Largest n for estimators that solve a dense system with one unknown for each sampled rank.
-LARGEST_SYSTEM = 5000
+_LARGEST_SYSTEM = 5000
+#: Condensed bins: the widest along the probit of the rank.
+_WIDEST_BIN = 0.05
+#: Condensed cells: sampled ranks that always stand alone.
+_FIRST_SINGLE = 10
+#: Widths of both in units of the standard error of a rank.
+_SHARE_OF_STANDARD_ERROR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Histograms over a partition ``low..high`` of the sampled ranks, and their expectation.
+    """Histograms over ranges ``low..high`` of the sampled ranks, and their expectation.
 
-    ``matrix`` holds P(cell | bin), ``shares`` one row for each histogram of the batch.
+    ``matrix`` holds P(range | bin), averaged over the catalogues of the targets; ``shares`` has
+    one row for each histogram of the batch.
     """
 
     low: IntArray
@@ -71,7 +79,10 @@ class Observed:
         grid: RankGrid | None = None,
         candidates: str = "unseen",
     ) -> Observed:
-        """Prepare counts and any resamples of their cells, for metrics with these cutoffs."""
+        """Prepare counts and any resamples of their cells, for metrics with these cutoffs.
+
+        Every catalogue size costs time: `group_catalogues` first where users have many.
+        """
         check_choice("candidates", candidates, CANDIDATES)
         weights = counts.weight[None, :]
         if resampled is not None:
@@ -79,12 +90,11 @@ class Observed:
         totals = weights.sum(axis=1, keepdims=True)
         if not (totals > 0).all():
             raise InputError("every histogram must hold some weight, got an empty one")
-        counts, shares = group_with_shares(counts, weights / totals)
         if grid is None:
             grid = RankGrid.build(
-                counts.largest_catalogue, sampled=sharpest_sample(counts), cutoffs=cutoffs
+                counts.largest_catalogue, sampled=_sharpest_sample(counts), cutoffs=cutoffs
             )
-        return cls(counts, shares, grid, candidates)
+        return cls(counts, weights / totals, grid, candidates)
 
     @property
     def targets(self) -> float:
@@ -140,10 +150,10 @@ class Observed:
         left = self.shares[:, kept].sum(axis=1, keepdims=True)
         # A histogram that is known as a whole has nothing left; any shares will do, for they
         # are weighted by the zero that is left.
-        shares = np.where(
-            left > 0, self.shares[:, kept] / np.maximum(left, 1e-300), 1.0 / kept.sum()
-        )
-        return replace(self, counts=_take(self.counts, kept), shares=shares)
+        shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), 1 / kept.sum())
+        names = ("sampled", "items", "low", "high", "count", "weight", "weight_squared")
+        rest = replace(self.counts, **{name: getattr(self.counts, name)[kept] for name in names})
+        return replace(self, counts=rest, shares=shares)
 
     def known_mass(self) -> FloatArray:
         """Return, for each histogram, the share of known ranks in each bin."""
@@ -163,64 +173,111 @@ class Observed:
 
     def bin_weights(self, metric: Metric) -> FloatArray:
         """Return w(R) averaged over each bin, and over the catalogues where it depends on them."""
-        if not metric.family.uses_items:
-            return bin_weights(metric, self.grid)
-        sizes, where = np.unique(self.counts.items, return_inverse=True)
-        shares = np.bincount(where.reshape(-1), self.counts.weight)
-        rows = [bin_weights(metric, self.grid, int(size)) for size in sizes]
-        return np.asarray(np.average(rows, axis=0, weights=shares))
+        return mean_weights(metric, self.grid, self.counts)
+
+    @property
+    def sample_sizes(self) -> list[int]:
+        """Return the numbers of sampled items that occur, in order."""
+        return [int(sampled) for sampled in np.unique(self.counts.sampled)]
 
     def pools(self, method: str) -> Iterator[Pool]:
         """Yield the histograms of sampled ranks, pooled over catalogue sizes, by sample size.
 
         For estimators that compare a histogram with its expectation and need every rank 1..n of
-        it, candidates or not. The expectation averages over the catalogues of the targets.
+        it, candidates or not.
         """
-        for sampled in np.unique(self.counts.sampled):
-            members = [cells for cells in self.designs if cells.design.sampled == sampled]
-            yield _pool(self, members, int(sampled), method)
+        for sampled in self.sample_sizes:
+            low, high = self.ranges(sampled)
+            yield self.pool(sampled, *_complete(low, high, sampled + 1, method), self.grid)
+
+    def ranges(self, sampled: int) -> tuple[IntArray, IntArray]:
+        """Return the ranges of sampled ranks that occur at one sample size, each once, sorted."""
+        chosen = self.counts.sampled == sampled
+        found = np.stack([self.counts.low[chosen], self.counts.high[chosen]])
+        low, high = np.unique(found, axis=1)
+        return low, high
+
+    def pool(self, sampled: int, low: IntArray, high: IntArray, grid: RankGrid) -> Pool:
+        """Pool the targets of one sample size in ranges that hold every one of their cells."""
+        members = [cells for cells in self.designs if cells.design.sampled == sampled]
+        total = self.counts.weight[self.counts.sampled == sampled].sum() + _TINY
+        shares = np.zeros((len(self.shares), len(low)))
+        matrix = np.zeros((len(low), len(grid)))
+        for cells in members:
+            np.add.at(shares.T, _places(low, high, cells), self.shares[:, cells.columns].T)
+            part = self.counts.weight[cells.columns].sum() / total
+            matrix += part * _expected(cells.design, low, high, grid)
+        matrix[matrix < _NEGLIGIBLE] = 0.0
+        return Pool(low, high, matrix, shares)
 
 
-def sharpest_sample(counts: RankCounts) -> int:
+def mean_weights(metric: Metric, grid: RankGrid, counts: RankCounts) -> FloatArray:
+    """Return w(R) averaged over each bin, and over the catalogues where it depends on them."""
+    if not metric.family.uses_items:
+        return bin_weights(metric, grid)
+    sizes, where = np.unique(counts.items, return_inverse=True)
+    shares = np.bincount(where.reshape(-1), counts.weight)
+    rows = [bin_weights(metric, grid, int(size)) for size in sizes]
+    return np.asarray(np.average(rows, axis=0, weights=shares))
+
+
+@dataclass(frozen=True, eq=False)
+class Condensed:
+    """Histograms ``shares`` over few cells with P(cell | bin) = ``likelihood``, on a coarse grid.
+
+    A sample sees the share theta of better items with a standard error of sqrt(theta (1 - theta)/n)
+    which is even along arcsin(sqrt(theta)), and nearly even along the probit of theta. Sampled
+    ranks closer than half a standard error, and global ranks closer than that, may stand together
+    for any P(R) that is smooth on this scale: some 60 cells and 170 bins are left of n = 100 and
+    N = 25,815. The first ``known`` cells hold known global ranks, the others sampled ones.
+    """
+
+    grid: RankGrid
+    likelihood: FloatArray
+    shares: FloatArray
+    known: int
+
+    @classmethod
+    def of(cls, observed: Observed) -> Condensed:
+        """Condense the cells and the grid of ``observed``."""
+        unknown = observed.unknown_part()
+        # Where all items are drawn there is no sharper sample than that.
+        sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
+        grid = _coarse_grid(observed.grid.items, sharpest)
+        bins, where = np.unique(
+            grid.locate(observed.counts.low[observed.known]), return_inverse=True
+        )
+        known_shares = np.zeros((len(observed.shares), len(bins)))
+        np.add.at(known_shares.T, where, observed.shares[:, observed.known].T)
+        parts = [(np.eye(len(grid))[bins] * observed.known_share.mean(), known_shares)]
+        left = (1.0 - observed.known_share)[:, None]
+        for sampled in unknown.sample_sizes:
+            low, high = _condensed_ranges(*unknown.ranges(sampled), sampled + 1)
+            pool = unknown.pool(sampled, low, high, grid)
+            shares = pool.shares * left
+            # P(cell and sample size | bin): what is expected of all cells together sums to one.
+            parts.append((pool.matrix * shares.sum(axis=1).mean(), shares))
+        likelihood = np.concatenate([matrix for matrix, _ in parts])
+        shares = np.concatenate([shares for _, shares in parts], axis=1)
+        return cls(grid, likelihood, shares, len(bins))
+
+    def expected_unknown(self, weights: FloatArray) -> FloatArray:
+        """Return, relative to ``weights``, where targets of unknown rank are, given their ranks."""
+        likelihood, shares = self.likelihood[self.known :], self.shares[:, self.known :]
+        mixture = np.maximum(weights @ likelihood.T, _TINY)
+        return np.asarray((shares / mixture) @ likelihood)
+
+
+def _sharpest_sample(counts: RankCounts) -> int:
     """Return the size of a sample with replacement that sees ranks as sharply as the best here.
 
     Without replacement the variance falls by the share of items not sampled. Known ranks need no
     grid at all.
     """
     partly = ~counts.full
-    if not partly.any():
-        return 0
     sampled, others = counts.sampled[partly], counts.items[partly] - 1
     left = np.ones(len(sampled)) if counts.replacement else (others - sampled) / others
-    return int((sampled / left).max())
-
-
-def _take(counts: RankCounts, kept: BoolArray) -> RankCounts:
-    names = ("sampled", "items", "low", "high", "count", "weight", "weight_squared")
-    return replace(counts, **{name: getattr(counts, name)[kept] for name in names})
-
-
-def _pool(observed: Observed, members: list[DesignCells], sampled: int, method: str) -> Pool:
-    chosen = observed.counts.sampled == sampled
-    present = np.unique(
-        np.stack([observed.counts.low[chosen], observed.counts.high[chosen]]), axis=1
-    )
-    low, high = _complete(present[0], present[1], sampled + 1, method)
-    shares = np.zeros((len(observed.shares), len(low)))
-    matrix = np.zeros((len(low), len(observed.grid)))
-    total = observed.counts.weight[chosen].sum()
-    for cells in members:
-        places = np.searchsorted(low, cells.low)
-        shares[:, places] += observed.shares[:, cells.columns]
-        part = observed.counts.weight[cells.columns].sum() / total
-        expected = cells.design.matrix(low, high, observed.grid)
-        # Ranks beyond a user's own catalogue act as its last rank: without this, mass placed there
-        # would vanish from the expectation, and an estimator could hide it for free.
-        reach = np.minimum(observed.grid.high, cells.design.items) - observed.grid.low + 1
-        expected[-1] += 1.0 - reach.clip(min=0) / observed.grid.width
-        matrix += part * expected
-    matrix[matrix < _NEGLIGIBLE] = 0.0
-    return Pool(low, high, matrix, shares)
+    return int((sampled / left).max(initial=0))
 
 
 def _complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntArray, IntArray]:
@@ -231,20 +288,30 @@ def _complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntAr
     if (low[1:] <= high[:-1]).any():
         raise DesignError(
             f"ranges of ranks must not overlap for {method}, got some that do, such as "
-            f"{low[0]}..{high[0]}; merge them with RankCounts.merge_ranks"
+            f"{low[0]}..{high[0]}; count disjoint ranges"
         )
-    if n > LARGEST_SYSTEM and len(low) > 1:
+    if n > _LARGEST_SYSTEM and len(low) > 1:
         raise DesignError(
             f"{method} solves a system with one unknown for each sampled rank, at most "
-            f"{LARGEST_SYSTEM}, got n = {n}; use mle, which has no such limit"
+            f"{_LARGEST_SYSTEM}, got n = {n}; use mle, which has no such limit"
         )
     if (low == high).all():
         ranks = np.arange(1, n + 1)
         return ranks, ranks
-    return fill_gaps(low, high, n)
+    return _fill_gaps(low, high, n)
 
 
-def fill_gaps(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
+def _condensed_ranges(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Return ranges that cover 1..n: half a standard error wide, or as they came, gaps filled."""
+    if (low < high).any():
+        return _fill_gaps(low, high, n)
+    angle = np.arange(0.0, math.pi / 2, _SHARE_OF_STANDARD_ERROR * 0.5 / math.sqrt(n))
+    starts = np.floor(n * np.sin(angle) ** 2).astype(np.int64) + 1
+    starts = np.union1d(np.arange(1, min(_FIRST_SINGLE, n) + 1), starts[starts <= n])
+    return starts, np.append(starts[1:] - 1, n)
+
+
+def _fill_gaps(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
     """Return these sorted ranges, and those between them that they leave out of 1..n.
 
     Ranks at which no target was seen are part of what could have been seen.
@@ -252,8 +319,36 @@ def fill_gaps(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray
     gap_low = np.concatenate([[1], np.maximum.accumulate(high) + 1])
     gap_high = np.concatenate([low - 1, [n]])
     gaps = gap_low <= gap_high
-    order = np.argsort(np.concatenate([low, gap_low[gaps]]), kind="stable")
-    return (
-        np.concatenate([low, gap_low[gaps]])[order],
-        np.concatenate([high, gap_high[gaps]])[order],
-    )
+    starts = np.concatenate([low, gap_low[gaps]])
+    order = np.argsort(starts, kind="stable")
+    return starts[order], np.concatenate([high, gap_high[gaps]])[order]
+
+
+def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
+    """Return which range holds each cell: among ranges that overlap, the one that is the cell."""
+    if (low[1:] > high[:-1]).all():
+        return np.searchsorted(low, cells.low, side="right") - 1
+    keys = {key: at for at, key in enumerate(zip(low.tolist(), high.tolist(), strict=True))}
+    return np.array([keys[k] for k in zip(cells.low.tolist(), cells.high.tolist(), strict=True)])
+
+
+def _expected(design: Law, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+    """Return P(low <= r <= high | bin), where ranks beyond this catalogue act as its last one."""
+    if design.n > _ALL_RANKS or (low[1:] != high[:-1] + 1).any():
+        return design.matrix(low, high, grid, beyond="last")
+    # Computing all ranks in one go is many times faster than range by range.
+    ranks = np.arange(1, design.n + 1)
+    return np.add.reduceat(design.matrix(ranks, ranks, grid, beyond="last"), low - 1, axis=0)
+
+
+def _coarse_grid(items: int, sampled: int) -> RankGrid:
+    """Return bins half a standard error wide, even along the probit of the rank."""
+    from scipy.special import ndtr, ndtri
+
+    # The standard error of the probit is 1.25/sqrt(n) in the middle, and larger elsewhere.
+    step = min(_WIDEST_BIN, _SHARE_OF_STANDARD_ERROR * 1.25 / math.sqrt(sampled))
+    # From the middle of the first rank to that of the last: no start can fall outside 1..N.
+    top = -float(ndtri(0.5 / items))
+    share = ndtr(np.arange(-top, top, step))
+    starts = np.floor(items * share).astype(np.int64) + 1
+    return RankGrid(np.unique(starts), items)

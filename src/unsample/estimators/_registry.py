@@ -3,47 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 
 from unsample._checks import suggest
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator
-from unsample.estimators.auto import Auto
-from unsample.estimators.beta import Beta, RecallMap
-from unsample.estimators.bv import BV, BVwithMES, BVwithMLE, MNwithMES, MNwithMLE
-from unsample.estimators.cls import CLS
-from unsample.estimators.mes import MES
-from unsample.estimators.mle import MAP, MLE, WMLE
-from unsample.estimators.naive import Naive, UnbiasedRank
-from unsample.estimators.smooth import Smooth
+from unsample.estimators.curves import Auto, Smooth
+from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
+from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
+from unsample.estimators.squares import BV, CLS, MES, MN
 
-__all__ = ["REGISTRY", "parse", "parse_all"]
-
-REGISTRY: MappingProxyType[str, type[Estimator]] = MappingProxyType(
-    {
-        estimator.name: estimator
-        for estimator in (
-            Auto,
-            Smooth,
-            Naive,
-            UnbiasedRank,
-            CLS,
-            BV,
-            MLE,
-            WMLE,
-            MES,
-            MAP,
-            Beta,
-            RecallMap,
-            BVwithMLE,
-            BVwithMES,
-            MNwithMLE,
-            MNwithMES,
-        )
-    }
+_ALL: tuple[type[Estimator], ...] = (
+    *(Auto, Smooth, Naive, UnbiasedRank, CLS, BV, MLE, WMLE, MES, MAP, Beta, RecallMap, MN),
 )
+REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType({kind.name: kind for kind in _ALL})
+#: Names of older editions.
+_FORMER = {f"{name}_{prior}": (name, prior) for name in ("bv", "mn") for prior in ("mle", "mes")}
 
 _NAME = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
 _PARAMETER = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=\s*(?P<value>[^=\s]+)\s*")
@@ -52,10 +29,12 @@ _PARAMETER = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=\s*(?P<value>[^=\s]+)\s*")
 def parse(method: str | Estimator) -> Estimator:
     """Return the estimator of this name, with parameters in brackets where they are given.
 
-    >>> parse("bv(gamma=0.01)")
-    BV(gamma=0.01)
+    >>> parse("bv(gamma=0.01)").gamma
+    0.01
     >>> str(parse("BV(gamma=0.1)"))
     'bv'
+    >>> str(parse("bv(prior=mle, iterations=20)"))
+    'bv(prior=mle, iterations=20)'
     """
     if isinstance(method, Estimator):
         return method
@@ -65,14 +44,18 @@ def parse(method: str | Estimator) -> Estimator:
             f"method must be a name such as mle or bv(gamma=0.01), got {method!r}; "
             f"known: {', '.join(REGISTRY)}"
         )
-    estimator = REGISTRY.get(match["name"].casefold())
+    name, given = match["name"].casefold(), match["parameters"] or ""
+    if name in _FORMER:
+        name, prior = _FORMER[name]
+        given = f"prior={prior}, {given}"
+    estimator = REGISTRY.get(name)
     if estimator is None:
         near = suggest(match["name"], REGISTRY)
         raise MethodError(
             f"method must be one of {', '.join(REGISTRY)}, got {match['name']!r}"
             + (f"; {near}" if near else "")
         )
-    return estimator(**_parameters(match["parameters"] or "", estimator))
+    return estimator(**_parameters(given, estimator))
 
 
 def parse_all(methods: str | Estimator | Iterable[str | Estimator]) -> tuple[Estimator, ...]:

@@ -1,10 +1,10 @@
 """Catalogues of nearly equal size as one: the rule, on columns, on counts and on their shares.
 
 Leaving out each user's own training items makes hundreds of catalogue sizes that differ by a few
-items, and a likelihood for each of them. But a sample only shows theta = (R - 1)/(N - 1), blurred.
-Sizes within four per cent of each other move theta by two at most, up for some users and down for
-others, which is less than the blur. So where there are many sizes, nearly equal ones become their
-mean.
+items, and a likelihood for each of them. But a sample only shows theta = (R - 1)/(N - 1), and that
+blurred. Sizes within four per cent of each other move theta by two at most, up for some users and
+down for others. Where that is less than half a standard error of theta, and sizes are many, nearly
+equal ones become their mean.
 """
 
 from __future__ import annotations
@@ -35,25 +35,24 @@ def typical_sizes(
 ) -> IntArray:
     """Return the size that stands for each row's catalogue: its own, or that of those near it.
 
-    Sizes are merged where they only scale the ranks (a sparse sample), and where the blur of
-    theta, 1/sqrt(n) of it or more, is as wide as the group: with replacement, in groups that
-    shrink with the sample; and in samples that ``stop`` growing after so few items that the blur
-    is 1/sqrt(stop). Without replacement other samples see the end of their own catalogue, and
-    where all of it was met the rank is known: such rows keep their size.
+    The standard error of theta is at least 1/sqrt(n) of it for theta <= 1/2, less the share of the
+    catalogue that was met where no item is met twice. It is 1/sqrt(stop) in samples that ``stop``
+    growing after so many items. Sharper samples are grouped more finely, by halves of the factor;
+    a sparse sample sees the size as a scale of the ranks and no more. Where all candidates were
+    met the rank is known, and the row keeps its size.
     """
     sampled = np.broadcast_to(np.asarray(sampled, dtype=np.int64), items.shape)
     if np.unique(np.stack([sampled, items]), axis=1).shape[1] <= _MANY_DESIGNS:
         return items
-    sparse = sampled < _SPARSE * items
-    width = np.where(sparse, _SAME_SIZE, np.minimum(_SAME_SIZE, 1.0 / np.sqrt(sampled)))
-    merged = sparse | replacement
-    if stop is not None and stop * _SAME_SIZE**2 < 1.0:
-        merged |= sampled < items - 1
-        width = np.full(len(items), _SAME_SIZE)
-    if not merged.any():
-        return items
-    label = np.round(np.log(items) / width)[merged]
-    _, group = np.unique(np.stack([width[merged], label]), axis=1, return_inverse=True)
+    left = np.ones(len(items)) if replacement else 1.0 - sampled / (items - 1)
+    blurred = sampled < _SPARSE * items
+    if stop is not None:
+        blurred |= stop * _SAME_SIZE**2 < 1.0
+    error = np.where(blurred, _SAME_SIZE, np.sqrt(left / sampled))
+    merged = left > 0
+    halvings = np.ceil(np.log2(_SAME_SIZE / error[merged])).clip(min=0)
+    label = np.round(np.log(items[merged]) / (_SAME_SIZE * 0.5**halvings))
+    _, group = np.unique(np.stack([halvings, label]), axis=1, return_inverse=True)
     group, parts = group.reshape(-1), weight[merged] + 1e-300
     means = np.bincount(group, parts * items[merged]) / np.bincount(group, parts)
     sizes = items.copy()
@@ -92,10 +91,11 @@ def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCount
     if items is counts.items:
         return counts, shares
     grouped = replace(counts, items=items)
-    # The grouped counts are sorted afresh: find where each old cell went.
-    new = _positions(grouped, counts.sampled, items, counts.low, counts.high)
+    # Grouped counts are sorted afresh: each old cell went to the place of its new key.
+    keys = np.stack([counts.sampled, items, counts.low, counts.high])
+    place = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     grouped_shares = np.zeros((len(shares), len(grouped)))
-    np.add.at(grouped_shares.T, new, shares.T)
+    np.add.at(grouped_shares.T, place, shares.T)
     return grouped, grouped_shares
 
 
@@ -107,15 +107,3 @@ def _sizes_of(counts: RankCounts) -> IntArray:
         replacement=counts.replacement,
         stop=counts.stop,
     )
-
-
-def _positions(
-    counts: RankCounts, sampled: IntArray, items: IntArray, low: IntArray, high: IntArray
-) -> IntArray:
-    there = np.stack([counts.sampled, counts.items, counts.low, counts.high])
-    asked = np.stack([sampled, items, low, high])
-    _, inverse = np.unique(np.concatenate([there, asked], axis=1), axis=1, return_inverse=True)
-    inverse = inverse.reshape(-1)
-    place = np.empty(inverse.max() + 1, dtype=np.int64)
-    place[inverse[: len(counts)]] = np.arange(len(counts))
-    return place[inverse[len(counts) :]]

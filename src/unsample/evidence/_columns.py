@@ -1,121 +1,88 @@
-"""Columns of counts: taken from arguments, counted, and checked cell by cell."""
+"""Columns of counts: taken from arguments, checked, and equal keys merged."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import (
     LARGEST_CATALOGUE,
+    BoolArray,
     FloatArray,
     IntArray,
     as_integer_array,
     check_integer,
 )
-from unsample.errors import DesignError, InputError, RankError
-from unsample.law import Law
+from unsample.errors import DesignError, InputError
 
-if TYPE_CHECKING:
-    from unsample.evidence._counts import RankCounts
-
-INTEGER_FIELDS = ("sampled", "items", "low", "high", "count")
-FLOAT_FIELDS = ("weight", "weight_squared")
+#: What is summed over targets with the same keys.
+SUMS = ("count", "weight", "weight_squared")
 #: Weights are squared and summed: within these limits that neither underflows nor overflows.
 _LIGHTEST, _HEAVIEST = 1e-100, 1e100
 _WEIGHT_RULE = f"weights must be 0 or between {_LIGHTEST:g} and {_HEAVIEST:g}"
 _WEIGHT_HINT = "multiply all of them by one number, which changes no estimate"
-#: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
-_CHUNK = 1 << 16
 
 
-def check_cells(cells: RankCounts) -> None:
-    """Refuse columns that no evaluation could give, naming the rule and a value."""
-    sizes = {len(getattr(cells, f)) for f in (*INTEGER_FIELDS, *FLOAT_FIELDS)}
-    if len(sizes) != 1:
-        raise InputError(f"the columns of rank counts must be equally long, got lengths {sizes}")
-    if sizes == {0}:
-        raise RankError("rank counts must hold at least one cell, got none")
-    if cells.stop is not None:
-        check_integer("stop", cells.stop, minimum=1, error=DesignError)
-    _refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
-    _refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
-    if not cells.replacement:
-        too_many = cells.sampled > cells.items - 1
-        rule = "sampled must be at most items - 1 without replacement"
-        _refuse_where(too_many, rule, cells.sampled, DesignError)
-    _refuse_where(cells.low < 1, "ranks must be at least 1 (1 is the best)", cells.low, RankError)
-    _refuse_where(
-        cells.high > cells.sampled + 1,
-        "ranks must be at most sampled + 1",
-        cells.high,
-        RankError,
-        "a rank among n items needs sampled = n - 1; these may be full-catalogue ranks",
-    )
-    _refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
-    _refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
-    sums = np.stack([cells.weight, cells.weight_squared])
-    bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
-    _refuse_where(bad, "weights must be finite and not negative", cells.weight, InputError)
-    # The sum of squares of a cell, in the units of a weight.
-    with np.errstate(over="ignore"):  # infinite is extreme
-        typical = np.divide(
-            cells.weight_squared, cells.weight, out=np.zeros(len(bad)), where=cells.weight > 0
-        )
-    bad = _extreme(typical) | ((cells.weight > 0) & (typical == 0))
-    _refuse_where(bad, _WEIGHT_RULE, cells.weight, InputError, _WEIGHT_HINT)
-    if not cells.weight.sum() > 0:
-        raise InputError("weights must not all be zero: there is nothing to estimate from")
+def check_lengths(cells: object, names: Iterable[str]) -> None:
+    """Refuse columns that are not equally long."""
+    sizes = {name: len(getattr(cells, name)) for name in names}
+    if len(set(sizes.values())) != 1:
+        raise InputError(f"the columns of counts must be equally long, got {sizes}")
 
 
-def _refuse_where(
-    bad: npt.NDArray[np.bool_],
+def merge_equal(cells: object, keys: tuple[str, ...]) -> None:
+    """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal."""
+    order = np.lexsort([getattr(cells, name) for name in reversed(keys)])
+    columns = np.stack([getattr(cells, name) for name in keys])[:, order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(columns, axis=1) != 0).any(axis=0)
+    starts = np.flatnonzero(first)
+    for name, values in zip(keys, columns[:, starts], strict=True):
+        object.__setattr__(cells, name, values)
+    for name in SUMS:
+        values = getattr(cells, name)[order]
+        merged = np.add.reduceat(values, starts) if len(starts) else values
+        object.__setattr__(cells, name, merged)
+
+
+def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
+    """Return each column of all parts, one part after the other."""
+    cells = list(parts)
+    return {name: np.concatenate([getattr(part, name) for part in cells]) for name in names}
+
+
+def refuse_where(
+    bad: BoolArray,
     rule: str,
     values: npt.NDArray[Any],
     error: type[InputError],
     hint: str = "",
 ) -> None:
+    """Raise ``error`` with the rule and the first of the values that break it, if any does."""
     if bad.any():
         example = values[np.argmax(bad)]
         raise error(f"{rule}, got {example}" + (f"; {hint}" if hint else ""))
 
 
-def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
-    """Count ranks 1..n in one pass through the memory, refusing those outside."""
-    total = np.zeros(design.n + 1, dtype=np.int64)
-    for start in range(0, len(ranks), _CHUNK):
-        chunk = ranks[start : start + _CHUNK]
-        if chunk.min() < 1 or chunk.max() > design.n:
-            _refuse_rank(chunk, start, design)
-        total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
-    return total[1:]
-
-
-def _refuse_rank(chunk: npt.NDArray[np.integer[Any]], start: int, design: Law) -> None:
-    where = int(np.argmax((chunk < 1) | (chunk > design.n)))
-    value = int(chunk[where])
-    hint = (
-        "ranks start at 1; add 1 if yours start at 0"
-        if value < 1
-        else "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
-    )
-    raise RankError(
-        f"ranks must be in 1..{design.n} (sampled + 1), got {value} at position {start + where}; "
-        f"{hint}"
-    )
-
-
-def as_column(name: str, values: npt.ArrayLike, size: int, *, minimum: int) -> IntArray:
+def as_column(
+    name: str,
+    values: npt.ArrayLike,
+    size: int,
+    *,
+    error: type[InputError] = DesignError,
+) -> IntArray:
     """Return one number for each target, from one for all or from as many as there are."""
     if np.ndim(values) == 0:
-        value = check_integer(
-            name, values, minimum=minimum, maximum=LARGEST_CATALOGUE, error=DesignError
-        )
+        value = check_integer(name, values, minimum=0, maximum=LARGEST_CATALOGUE, error=error)
         return np.full(size, value, dtype=np.int64)
-    column = as_integer_array(name, values, error=DesignError).astype(np.int64)
+    column = as_integer_array(name, values, error=error).astype(np.int64, copy=False)
     if len(column) != size:
-        raise DesignError(f"{name} must be one number or {size} of them, got {len(column)}")
+        raise error(f"{name} must be one number or {size} of them, got {len(column)}")
+    rule = f"{name} must be at most {LARGEST_CATALOGUE}"
+    refuse_where(column > LARGEST_CATALOGUE, rule, column, error)
     return column
 
 
@@ -135,11 +102,25 @@ def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
         raise InputError(
             f"weights must be finite and not negative, got {array[where]} at position {where}"
         )
-    _refuse_where(_extreme(array), _WEIGHT_RULE, array, InputError, _WEIGHT_HINT)
+    refuse_where(_extreme(array), _WEIGHT_RULE, array, InputError, _WEIGHT_HINT)
     return array
 
 
-def _extreme(weights: FloatArray) -> npt.NDArray[np.bool_]:
+def check_weight_sums(weight: FloatArray, squared: FloatArray) -> None:
+    """Refuse sums of weights and of squared weights that no weights have."""
+    sums = np.stack([weight, squared])
+    bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
+    refuse_where(bad, "weights must be finite and not negative", weight, InputError)
+    # The sum of squares of a cell, in the units of a weight.
+    with np.errstate(over="ignore"):  # infinite is extreme
+        typical = np.divide(squared, weight, out=np.zeros(len(bad)), where=weight > 0)
+    bad = _extreme(typical) | ((weight > 0) & (typical == 0))
+    refuse_where(bad, _WEIGHT_RULE, weight, InputError, _WEIGHT_HINT)
+    if not weight.sum() > 0:
+        raise InputError("weights must not all be zero: there is nothing to estimate from")
+
+
+def _extreme(weights: FloatArray) -> BoolArray:
     return (weights > 0) & ((weights < _LIGHTEST) | (weights > _HEAVIEST))
 
 
@@ -162,9 +143,3 @@ def weight_of_user(
         )
     _, where = np.unique(labels, return_inverse=True)
     return np.asarray(np.bincount(where, summed)[where])
-
-
-def span(values: IntArray) -> str:
-    """Return the values in words: one number, or the least and the greatest."""
-    low, high = int(values.min()), int(values.max())
-    return str(low) if low == high else f"{low}..{high}"

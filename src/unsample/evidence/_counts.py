@@ -1,11 +1,12 @@
-"""The class `RankCounts`, cells of one design, and targets one by one."""
+"""`RankCounts`, and the targets that were counted, one by one."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,24 @@ from unsample._checks import (
 from unsample._files import read_arrays, write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._columns import (
-    FLOAT_FIELDS,
-    INTEGER_FIELDS,
+    SUMS,
     as_column,
     as_weights,
-    check_cells,
-    count_ranks,
-    span,
+    check_lengths,
+    check_weight_sums,
+    joined,
+    merge_equal,
+    refuse_where,
     weight_of_user,
 )
-from unsample.evidence._saved import as_fields, checked_fields
 from unsample.evidence._ties import Comparisons
 from unsample.law import Law
+
+_KEYS = ("sampled", "items", "low", "high")
+_COLUMNS = (*_KEYS, *SUMS)
+_FORMAT = "unsample.RankCounts/1"
+#: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Targets:
     #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
     stop: int | None = None
 
-    @property
+    @cached_property
     def counts(self) -> RankCounts:
         """Return how many targets were seen at each rank."""
         return RankCounts.from_ranks(
@@ -100,17 +107,10 @@ class RankCounts:
     stop: int | None = None
 
     def __post_init__(self) -> None:
-        check_cells(self)
-        order = np.lexsort((self.high, self.low, self.items, self.sampled))
-        keys = np.stack([self.sampled, self.items, self.low, self.high])[:, order]
-        fresh = np.ones(len(order), dtype=bool)
-        fresh[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
-        starts = np.flatnonzero(fresh)
-        for name, values in zip(INTEGER_FIELDS, keys[:, starts], strict=False):
-            object.__setattr__(self, name, values)
-        for name in ("count", *FLOAT_FIELDS):
-            sums = np.add.reduceat(getattr(self, name)[order], starts)
-            object.__setattr__(self, name, sums)
+        check_lengths(self, _COLUMNS)
+        _check_cells(self)
+        check_weight_sums(self.weight, self.weight_squared)
+        merge_equal(self, _KEYS)
 
     # -- building ---------------------------------------------------------------------------
 
@@ -140,21 +140,20 @@ class RankCounts:
         plain = weights is None and count is None and users is None and stop is None
         if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
-            return cls.from_histogram(count_ranks(array, design), design)
-        columns = [
-            as_column("sampled", sampled, array.size, minimum=1),
-            as_column("items", items, array.size, minimum=2),
-            array.astype(np.int64, copy=False),
-        ]
+            _refuse_swapped(design.items, design.sampled)
+            return cls.from_histogram(_count_ranks(array, design), design)
+        low = array.astype(np.int64, copy=False)
         weight = as_weights(weights, array.size)
-        times = np.ones(array.size, dtype=np.int64)
-        if count is not None:
-            times = as_column("count", count, array.size, minimum=0)
+        times = as_column("count", 1 if count is None else count, array.size)
+        drawn = as_column("sampled", sampled, array.size)
+        sizes = as_column("items", items, array.size)
+        if stop is None:
+            _refuse_swapped(int(sizes.max()), int(drawn.min()))
         return cls(
-            sampled=columns[0],
-            items=columns[1],
-            low=columns[2],
-            high=columns[2],
+            sampled=drawn,
+            items=sizes,
+            low=low,
+            high=low,
             count=times,
             weight=times * weight,
             weight_squared=times * weight * weight_of_user(times * weight, weight, users),
@@ -206,7 +205,7 @@ class RankCounts:
         replacement: bool = True,
     ) -> RankCounts:
         """Count targets of which it is known how many sampled items beat them and tie with them."""
-        columns = comparisons.ranked(ties, rng)
+        columns: dict[str, Any] = comparisons.ranked(ties, rng)
         ranks = columns.pop("rank")
         return cls(**columns, low=ranks, high=ranks, replacement=replacement)
 
@@ -221,57 +220,14 @@ class RankCounts:
         counts = list(parts)
         if not counts:
             raise InputError("parts must hold at least one RankCounts, got none")
-        if len({part.replacement for part in counts}) > 1:
-            raise DesignError(
-                "counts must agree on replacement to be added, got one with and one without; "
-                "estimate them separately"
-            )
-        stops = {part.stop for part in counts}
-        if len(stops) > 1:
-            raise DesignError(
-                "counts must agree on when samples stop growing to be added, got stop = "
-                f"{' and '.join(sorted(map(str, stops)))}; estimate them separately"
-            )
-        fields = (*INTEGER_FIELDS, *FLOAT_FIELDS)
-        joined = {f: np.concatenate([getattr(part, f) for part in counts]) for f in fields}
-        return cls(**joined, replacement=counts[0].replacement, stop=counts[0].stop)
-
-    def update(
-        self,
-        ranks: npt.ArrayLike,
-        *,
-        items: npt.ArrayLike | None = None,
-        sampled: npt.ArrayLike | None = None,
-        weights: npt.ArrayLike | None = None,
-    ) -> RankCounts:
-        """Return these counts and those of further ranks, as a stream goes on.
-
-        The design is that of the counts so far, unless it is given. An empty batch adds nothing.
-
-        >>> counts = RankCounts.from_ranks([1, 3], items=50, sampled=9)
-        >>> counts.update([3, 10]).count.tolist()
-        [1, 2, 1]
-        """
-        if np.size(ranks) == 0:
-            return self
-        batch = RankCounts.from_ranks(
-            ranks,
-            items=self._only("items", items),
-            sampled=self._only("sampled", sampled),
-            weights=weights,
-            replacement=self.replacement,
-            stop=self.stop,
-        )
-        return self + batch
-
-    def _only(self, name: str, given: npt.ArrayLike | None) -> npt.ArrayLike:
-        values: IntArray = getattr(self, name)
-        if given is None and values.min() != values.max():
-            raise DesignError(
-                f"{name} must be given: the counts so far hold designs from {values.min()} to "
-                f"{values.max()} of them"
-            )
-        return int(values[0]) if given is None else given
+        for name in ("replacement", "stop"):
+            found = list(dict.fromkeys(getattr(part, name) for part in counts))
+            if len(found) > 1:
+                raise DesignError(
+                    f"counts must agree on {name} to be added, got {found[0]} and {found[1]}; "
+                    "estimate them separately"
+                )
+        return replace(counts[0], **joined(counts, _COLUMNS))
 
     def __add__(self, other: object) -> RankCounts:
         if not isinstance(other, RankCounts):
@@ -311,12 +267,12 @@ class RankCounts:
     @property
     def full(self) -> BoolArray:
         """Return which cells hold targets that were compared with all their candidates."""
-        return np.asarray((self.sampled == self.items - 1) & (not self.replacement))
+        return np.asarray((self.sampled == self.items - 1) & (not self.replacement), dtype=bool)
 
     @property
     def known(self) -> BoolArray:
         """Return which cells hold known global ranks: all candidates were met, none is left out."""
-        return self.full & (self.low == self.high)
+        return np.asarray(self.full & (self.low == self.high))
 
     def by_design(self) -> Iterator[DesignCells]:
         """Yield the cells of each design in turn."""
@@ -326,8 +282,6 @@ class RankCounts:
             design = Law(int(self.items[first]), int(self.sampled[first]), self.replacement)
             columns = slice(int(first), int(last))
             yield DesignCells(design, self.low[columns], self.high[columns], columns)
-
-    # -- changing ---------------------------------------------------------------------------
 
     def resample(self, size: int, *, rng: Seed = None) -> FloatArray:
         """Draw ``size`` bootstrap samples of the targets; return their weights, one row each.
@@ -347,25 +301,32 @@ class RankCounts:
         drawn = as_rng(rng).multinomial(draws, units / units.sum(), size=size)
         return np.asarray(drawn * each, dtype=np.float64)
 
-    def merge_ranks(self, last_ranks: npt.ArrayLike) -> RankCounts:
-        """Merge ranks into ranges that end at ``last_ranks`` (and at the last rank of all)."""
-        ends = np.unique(as_integer_array("last_ranks", last_ranks))
-        start = np.searchsorted(ends, self.low)
-        if (start != np.searchsorted(ends, self.high)).any():
-            raise RankError(
-                f"last_ranks must not cut ranges that are merged already, got {ends.tolist()}"
-            )
-        lower = np.concatenate([[0], ends])[start] + 1
-        upper = np.append(ends, np.iinfo(np.int64).max)[start]
-        fields = {f: getattr(self, f) for f in (*INTEGER_FIELDS, *FLOAT_FIELDS)}
-        fields |= {"low": lower, "high": np.minimum(upper, self.sampled + 1)}
-        return RankCounts(**fields, replacement=self.replacement, stop=self.stop)
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RankCounts):
+            return NotImplemented
+        names = (*_COLUMNS, "replacement", "stop")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        how = "with" if self.replacement else "without"
+        grown = "" if self.stop is None else f", stop={self.stop}"
+        return (
+            f"RankCounts({self.total} targets, {len(self)} cells, items={_span(self.items)}, "
+            f"sampled={_span(self.sampled)}, {how} replacement{grown})"
+        )
 
     # -- saving -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.npz`` or ``.json``, by the ending of the name, all or nothing."""
-        target, fields = Path(path), as_fields(self)
+        target = Path(path)
+        fields: dict[str, Any] = {"format": np.array(_FORMAT)}
+        names = (
+            ("replacement", *_COLUMNS) if self.stop is None else ("replacement", "stop", *_COLUMNS)
+        )
+        fields |= {name: np.asarray(getattr(self, name)) for name in names}
         if target.suffix == ".json":
             text = json.dumps({name: values.tolist() for name, values in fields.items()})
             write_atomically(target, lambda file: file.write(text.encode()))
@@ -401,24 +362,93 @@ class RankCounts:
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> RankCounts:
-        """Take the fields that `save` wrote, checking all of them."""
-        return cls(**checked_fields(fields, source))
+        """Take the fields that `save` wrote, checking all of them; ``source`` names them."""
+        marker = str(fields.get("format"))
+        if marker != _FORMAT:
+            raise FileError(
+                f"{source} must hold {_FORMAT}, got {marker}; write it with RankCounts.save"
+            )
+        missing = {"replacement", *_COLUMNS} - set(fields)
+        if missing:
+            raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
+        arrays: dict[str, Any] = {
+            name: as_integer_array(name, fields[name], error=FileError).astype(np.int64)
+            for name in (*_KEYS, "count")
+        }
+        for name in ("weight", "weight_squared"):
+            try:
+                arrays[name] = np.asarray(fields[name], dtype=np.float64)
+            except (OverflowError, TypeError, ValueError) as problem:
+                raise FileError(f"{source} must hold numbers as weights: {problem}") from problem
+            if arrays[name].ndim != 1:
+                raise FileError(f"{source} must hold a list of weights")
+        replacement = np.asarray(fields["replacement"])
+        if replacement.shape != () or replacement.dtype != bool:
+            raise FileError(f"{source} must say true or false for replacement, got {replacement}")
+        stop = fields.get("stop")
+        if stop is not None:
+            stop = check_integer(f"stop in {source}", stop, minimum=1, error=FileError)
+        return cls(**arrays, replacement=bool(replacement), stop=stop)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RankCounts):
-            return NotImplemented
-        fields = (*INTEGER_FIELDS, *FLOAT_FIELDS)
-        return (self.replacement, self.stop) == (other.replacement, other.stop) and all(
-            np.array_equal(getattr(self, f), getattr(other, f)) for f in fields
+
+def _check_cells(cells: RankCounts) -> None:
+    """Refuse columns that no evaluation could give, naming the rule and a value."""
+    if not len(cells):
+        raise RankError("rank counts must hold at least one cell, got none")
+    if cells.stop is not None:
+        check_integer("stop", cells.stop, minimum=1, error=DesignError)
+    refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
+    refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
+    if not cells.replacement:
+        too_many = cells.sampled > cells.items - 1
+        rule = "sampled must be at most items - 1 without replacement"
+        refuse_where(too_many, rule, cells.sampled, DesignError)
+    refuse_where(cells.low < 1, "ranks must be at least 1 (1 is the best)", cells.low, RankError)
+    refuse_where(
+        cells.high > cells.sampled + 1,
+        "ranks must be at most sampled + 1",
+        cells.high,
+        RankError,
+        "a rank among n items needs sampled = n - 1; these may be full-catalogue ranks",
+    )
+    refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
+    refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
+
+
+def _refuse_swapped(items: int, sampled: int) -> None:
+    """Refuse more draws than items: nobody samples in order to score more than everything."""
+    if sampled > items:
+        raise DesignError(
+            f"items must be the catalogue's size, got {items} with sampled = {sampled}; swapped?"
         )
 
-    __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
-        how = "with" if self.replacement else "without"
-        return (
-            f"RankCounts({self.total} targets, {len(self)} cells, items={span(self.items)}, "
-            f"sampled={span(self.sampled)}, {how} replacement"
-            + ("" if self.stop is None else f", stop={self.stop}")
-            + ")"
-        )
+def _count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
+    """Count ranks 1..n in one pass through the memory, refusing those outside."""
+    total = np.zeros(design.n + 1, dtype=np.int64)
+    for start in range(0, len(ranks), _CHUNK):
+        chunk = ranks[start : start + _CHUNK]
+        if chunk.min() < 1 or chunk.max() > design.n:
+            _refuse_rank(chunk, start, design)
+        total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
+    return total[1:]
+
+
+def _refuse_rank(chunk: npt.NDArray[np.integer[Any]], start: int, design: Law) -> None:
+    where = int(np.argmax((chunk < 1) | (chunk > design.n)))
+    value = int(chunk[where])
+    hint = (
+        "ranks start at 1; add 1 if yours start at 0"
+        if value < 1
+        else "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
+    )
+    raise RankError(
+        f"ranks must be in 1..{design.n} (sampled + 1), got {value} at position {start + where}; "
+        f"{hint}"
+    )
+
+
+def _span(values: IntArray) -> str:
+    """Return the values in words: one number, or the least and the greatest."""
+    low, high = int(values.min()), int(values.max())
+    return str(low) if low == high else f"{low}..{high}"

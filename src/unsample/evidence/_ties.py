@@ -8,24 +8,23 @@ make them, in parts and in any order, and the random rule still gives the same r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import (
-    LARGEST_CATALOGUE,
-    FloatArray,
-    IntArray,
-    Seed,
-    as_integer_array,
-    as_rng,
-    check_choice,
+from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
+from unsample.errors import RankError
+from unsample.evidence._columns import (
+    SUMS,
+    as_column,
+    as_weights,
+    check_lengths,
+    joined,
+    merge_equal,
+    refuse_where,
 )
-from unsample.errors import InputError, RankError
-
-__all__ = ["TIE_RULES", "Comparisons", "TieRule", "check_ties", "rank_with_ties"]
 
 TieRule: TypeAlias = Literal["random", "realistic", "optimistic", "pessimistic"]
 
@@ -34,9 +33,7 @@ TieRule: TypeAlias = Literal["random", "realistic", "optimistic", "pessimistic"]
 TIE_RULES: tuple[TieRule, ...] = ("random", "realistic", "optimistic", "pessimistic")
 
 _KEYS = ("sampled", "items", "better", "tied")
-_SUMS = ("count", "weight", "weight_squared")
-#: Squares of larger weights, summed, would leave what floats can hold.
-_LARGEST_WEIGHT = 1e100
+_COLUMNS = (*_KEYS, *SUMS)
 #: Places that the random rule draws at once; a gigabyte of them.
 _MOST_PLACES = 1 << 27
 
@@ -80,24 +77,11 @@ class Comparisons:
     weight_squared: FloatArray
 
     def __post_init__(self) -> None:
-        sizes = {field.name: len(getattr(self, field.name)) for field in fields(self)}
-        if len(set(sizes.values())) != 1:
-            raise InputError(f"the columns of comparisons must be equally long, got {sizes}")
+        check_lengths(self, _COLUMNS)
         for name in ("better", "tied", "count"):
-            if (getattr(self, name) < 0).any():
-                lowest = getattr(self, name).min()
-                raise RankError(f"{name} must not be negative, got {lowest}")
-        order = np.lexsort([getattr(self, key) for key in reversed(_KEYS)])
-        keys = np.stack([getattr(self, key) for key in _KEYS])[:, order]
-        fresh = np.ones(len(order), dtype=bool)
-        fresh[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
-        starts = np.flatnonzero(fresh)
-        for key, values in zip(_KEYS, keys[:, starts], strict=True):
-            object.__setattr__(self, key, values)
-        for name in _SUMS:
-            ordered = getattr(self, name)[order]
-            sums = np.add.reduceat(ordered, starts) if len(starts) else ordered
-            object.__setattr__(self, name, sums)
+            column = getattr(self, name)
+            refuse_where(column < 0, f"{name} must not be negative", column, RankError)
+        merge_equal(self, _KEYS)
 
     @classmethod
     def of_targets(
@@ -111,16 +95,18 @@ class Comparisons:
         count: npt.ArrayLike | None = None,
     ) -> Comparisons:
         """Merge comparisons given for one target (or ``count`` of them) after the other."""
-        beaten, size = _whole("better", better), np.size(better)
-        times = np.ones(size, np.int64) if count is None else _whole("count", count)
-        weight = np.ones(size) if weights is None else np.asarray(weights, dtype=np.float64)
-        if not (np.abs(weight) <= _LARGEST_WEIGHT).all():
-            raise InputError(f"weights must be finite, and at most {_LARGEST_WEIGHT:g}")
+        size = np.size(better)
+
+        def column(name: str, values: npt.ArrayLike) -> IntArray:
+            return as_column(name, values, size, error=RankError)
+
+        times = column("count", 1 if count is None else count)
+        weight = as_weights(weights, size)
         return cls(
-            sampled=np.broadcast_to(_whole("sampled", sampled), size),
-            items=np.broadcast_to(_whole("items", items), size),
-            better=beaten,
-            tied=_whole("tied", tied),
+            sampled=column("sampled", sampled),
+            items=column("items", items),
+            better=column("better", better),
+            tied=column("tied", tied),
             count=times,
             weight=times * weight,
             weight_squared=times * weight * weight,
@@ -129,13 +115,7 @@ class Comparisons:
     @classmethod
     def merge(cls, parts: Iterable[Comparisons]) -> Comparisons:
         """Return the comparisons of all parts together."""
-        columns = list(parts)
-        return cls(
-            **{
-                field.name: np.concatenate([getattr(part, field.name) for part in columns])
-                for field in fields(cls)
-            }
-        )
+        return cls(**joined(parts, _COLUMNS))
 
     def __len__(self) -> int:
         return len(self.better)
@@ -157,7 +137,8 @@ class Comparisons:
                 f"the realistic rank of some targets lies between two ranks, such as "
                 f"{ranks[np.argmax(between)]}"
             )
-        return {"rank": ranks.astype(np.int64), **self._columns("sampled", "items", *_SUMS)}
+        kept = {name: getattr(self, name) for name in ("sampled", "items", *SUMS)}
+        return {"rank": ranks.astype(np.int64), **kept}
 
     def _spread(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
         # Fewer targets than places are placed one by one, more of them all at once: neither many
@@ -187,14 +168,3 @@ class Comparisons:
             "weight": self.weight[row] * share,
             "weight_squared": self.weight_squared[row] * share,
         }
-
-    def _columns(self, *names: str) -> dict[str, npt.NDArray[Any]]:
-        return {name: getattr(self, name) for name in names}
-
-
-def _whole(name: str, values: npt.ArrayLike) -> IntArray:
-    """Return whole numbers that a design can have, one or many."""
-    numbers = as_integer_array(name, np.atleast_1d(np.asarray(values))).astype(np.int64)
-    if len(numbers) and numbers.max() > LARGEST_CATALOGUE:
-        raise RankError(f"{name} must be at most {LARGEST_CATALOGUE}, got {numbers.max()}")
-    return numbers

@@ -147,7 +147,7 @@ def _simulated(
         ranks=found.lowest,
         highest=np.asarray(found.ranks),
         sampled=np.asarray(found.sampled),
-        items=np.asarray(found.items),
+        catalogues=np.asarray(found.items),
         scored=found.scored,
         rng=wanted["rng"],
     )

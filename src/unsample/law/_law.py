@@ -33,14 +33,6 @@ from unsample._checks import (
 from unsample.errors import DesignError, RankError
 from unsample.law._grid import RankGrid, mean_over
 
-__all__ = ["Law", "draw_sampled_ranks"]
-
-_SAMPLERS_REFUSED = (
-    "only uniform sampling can be estimated from ranks: when items are drawn by popularity, a "
-    "sampled rank tells which share of the *popularity* lies above the target, not how many items "
-    "do, so no function of the ranks can recover R; sample uniformly, or rank the full catalogue"
-)
-
 #: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
 _STIRLING_FROM = 16.0
 #: Bins this wide are looked at in a few places, even where the law is not smooth.
@@ -69,8 +61,6 @@ class Law:
         How many other items are drawn; the target is ranked among n = sampled + 1.
     replacement
         Whether the same item may be drawn twice.
-    sampler
-        ``"uniform"``. Anything else is refused: ranks alone cannot identify R then.
 
     >>> Law(items=3706, sampled=99).pmf(1, [1, 38, 375]).round(4)
     array([1.    , 0.3702, 0.    ])
@@ -79,7 +69,6 @@ class Law:
     items: int
     sampled: int
     replacement: bool = True
-    sampler: str = "uniform"
 
     def __post_init__(self) -> None:
         items = check_integer(
@@ -97,14 +86,10 @@ class Law:
             hint="sampled counts the drawn items without the target (99, not 100)",
             error=DesignError,
         )
-        if self.sampler != "uniform":
-            raise DesignError(
-                f"sampler must be 'uniform', got {self.sampler!r}; {_SAMPLERS_REFUSED}"
-            )
         if not self.replacement and sampled > items - 1:
             raise DesignError(
                 f"sampled must be at most items - 1 = {items - 1} without replacement, got "
-                f"{sampled}; check items, or sample with replacement"
+                f"{sampled}; check items (swapped with sampled?), or sample with replacement"
             )
         object.__setattr__(self, "items", items)
         object.__setattr__(self, "sampled", sampled)
@@ -241,6 +226,17 @@ class Law:
             replacement=self.replacement,
             rng=rng,
             size=size,
+        )
+
+
+def check_sampler(sampler: str) -> None:
+    """Refuse anything but uniform samples."""
+    if sampler != "uniform":
+        raise DesignError(
+            f"sampler must be 'uniform', got {sampler!r}; when items are drawn by popularity, a "
+            "sampled rank tells which share of the *popularity* lies above the target, not how "
+            "many items do, so no function of the ranks can recover R; sample uniformly, or rank "
+            "the full catalogue"
         )
 
 

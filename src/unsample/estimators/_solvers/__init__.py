@@ -4,13 +4,13 @@ Every solver states its problem, and every solution carries a certificate for ea
 how it ended, the objective, a bound on how far from the optimum that is, and the iterations.
 """
 
-from unsample.estimators._solvers._entropy import maximum_entropy
-from unsample.estimators._solvers._least_squares import monotone_least_squares
 from unsample.estimators._solvers._log_density import LogDensity, LogDensityFit
 from unsample.estimators._solvers._mixture import em, maximum_likelihood
-from unsample.estimators._solvers._solution import Certificate, Solution, Status
+from unsample.estimators._solvers._solution import CLOSED_FORM, Certificate, Solution, Status
+from unsample.estimators._solvers._squares import maximum_entropy, monotone_least_squares
 
 __all__ = [
+    "CLOSED_FORM",
     "Certificate",
     "LogDensity",
     "LogDensityFit",

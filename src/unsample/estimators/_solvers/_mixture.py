@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.errors import InputError
+from unsample._checks import FloatArray, IntArray
 from unsample.estimators._solvers._solution import Solution, Status
-
-__all__ = ["em", "maximum_likelihood"]
 
 _TINY = 1e-300
 #: Most numbers in a batch of Newton matrices.
@@ -39,7 +36,7 @@ def em(
     The iteration count is part of the estimate (it regularises), so the status says so, and the
     gap tells how far from the maximum the likelihood still is.
     """
-    used = _informative(likelihood, shares)
+    used = shares.any(axis=0)
     likelihood, shares = likelihood[used], shares[:, used]
     # The first step divides by the scale of the start.
     weights = np.broadcast_to(start, (len(shares), likelihood.shape[1])).copy()
@@ -68,7 +65,7 @@ def maximum_likelihood(
     place. Newton's matrix is diagonal plus a product of rank min(cells, bins), so a step costs
     about cells^2 * bins. With a prior the point sought is itself on the central path.
     """
-    used = _informative(likelihood, shares)
+    used = shares.any(axis=0)
     likelihood, shares = likelihood[used], shares[:, used]
     bins = likelihood.shape[1]
     tau = np.zeros(bins) if prior is None else prior
@@ -163,21 +160,9 @@ def _certified(
     objective = (shares * np.log(mixture)).sum(axis=1)
     objective += np.log(np.maximum(weights, _TINY)) @ tau
     gap = _gap(likelihood, shares, tau, weights)
-    gradient = (shares / mixture) @ likelihood + tau / np.maximum(weights, _TINY)
-    residual = np.abs(weights * (gradient - 1.0 - tau.sum())).max(axis=1)
     if tolerance is None:
-        status = (Status.STOPPED,) * len(shares)
+        status = np.full(len(shares), Status.STOPPED)
     else:
         # A little above the tolerance is what rounding leaves of a converged run.
-        status = tuple(
-            Status.OPTIMAL if value <= 10 * tolerance else Status.NOT_CONVERGED for value in gap
-        )
-    return Solution(weights, objective, gap, residual, iterations, status)
-
-
-def _informative(likelihood: FloatArray, shares: FloatArray) -> BoolArray:
-    """Return which cells any row uses; one that no rank could produce is an input error."""
-    used = (shares > 0).any(axis=0)
-    if (likelihood[used].max(axis=1, initial=0.0) <= 0).any():
-        raise InputError("a sampled rank has probability zero under every global rank")
-    return np.asarray(used)
+        status = Status.where(gap <= 10 * tolerance)
+    return Solution(weights, objective, gap, iterations, status)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray
 
-__all__ = ["Certificate", "Solution", "Status"]
+Statuses = npt.NDArray[np.str_]
 
 
 class Status(StrEnum):
@@ -21,20 +22,24 @@ class Status(StrEnum):
     CLOSED_FORM = "closed form"
     NOT_CONVERGED = "not converged"
 
+    @classmethod
+    def where(cls, converged: BoolArray) -> Statuses:
+        """Return for each problem whether it was solved."""
+        return np.where(converged, cls.OPTIMAL, cls.NOT_CONVERGED)
+
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """The evidence for one solution.
 
     ``gap`` bounds how far ``objective`` may be from the optimum of the stated problem (a duality
-    gap); ``residual`` is the largest violation of its optimality conditions.
+    gap).
     """
 
     status: Status
-    objective: float
-    gap: float
-    residual: float
-    iterations: int
+    objective: float = 0.0
+    gap: float = 0.0
+    iterations: int = 0
 
     @property
     def usable(self) -> bool:
@@ -47,6 +52,10 @@ class Certificate:
         return f"{self.status}, {self.iterations} iterations, gap {self.gap:.1e}"
 
 
+#: The certificate of a formula.
+CLOSED_FORM = Certificate(Status.CLOSED_FORM)
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Solutions of a batch: one row of ``weights`` and one entry of the rest for each problem."""
@@ -54,37 +63,28 @@ class Solution:
     weights: FloatArray
     objective: FloatArray
     gap: FloatArray
-    residual: FloatArray
     iterations: IntArray
-    status: tuple[Status, ...]
+    status: Statuses
     #: What the method chose on the first problem, in words, where it chose.
     explanation: str = ""
 
     def certificate(self, row: int = 0) -> Certificate:
         """Return the certificate of one problem of the batch."""
         return Certificate(
-            self.status[row],
+            Status(self.status[row]),
             float(self.objective[row]),
             float(self.gap[row]),
-            float(self.residual[row]),
             int(self.iterations[row]),
         )
 
     @property
     def failures(self) -> int:
         """Return how many problems of the batch did not converge."""
-        return sum(status is Status.NOT_CONVERGED for status in self.status)
+        return int((self.status == Status.NOT_CONVERGED).sum())
 
     @classmethod
     def closed_form(cls, weights: FloatArray) -> Solution:
         """Wrap weights that came from a formula."""
-        rows = len(weights)
-        nothing = np.zeros(rows)
-        return cls(
-            weights,
-            nothing,
-            nothing,
-            nothing,
-            np.zeros(rows, dtype=np.int64),
-            (Status.CLOSED_FORM,) * rows,
-        )
+        nothing, none = np.zeros(len(weights)), np.zeros(len(weights), dtype=np.int64)
+        status = np.full(len(weights), Status.CLOSED_FORM)
+        return cls(weights, nothing, nothing, none, status)

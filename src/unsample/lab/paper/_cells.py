@@ -9,7 +9,7 @@ import numpy as np
 from unsample import estimators as _estimators
 from unsample._checks import FloatArray, IntArray
 from unsample.estimators import Observed
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, group_with_shares
 from unsample.lab.paper._spec import Cell, Spec
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import Metric, Recall
@@ -46,7 +46,7 @@ def compute_cell(spec: Spec, cell: Cell, ranks: Ranks) -> CellResult:
         rng=cell.seed_sequence(spec.rng),
         size=(spec.repeats,),
     )
-    counts, histograms = count_repeats(drawn, ranks.items, cell.sampled)
+    counts, histograms = group_with_shares(*count_repeats(drawn, ranks.items, cell.sampled))
     depth, drawn_labels = spec.curve_of(cell)
     depth = min(depth, int(ranks.items.max()))
     curve = tuple(Recall @ rank for rank in range(1, depth + 1))

@@ -1,20 +1,23 @@
-"""Smooth curves: the solver, the estimator against a dense reference, and what it is good for."""
+"""Smooth curves: against a dense reference, what they assume, and what they are good for."""
 
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import integrate, special
+from scipy import special
 
 from tests import reference
 from unsample import estimators
-from unsample.errors import MethodError
-from unsample.estimators import Observed, _curves
-from unsample.estimators._condensed import Condensed, _ranges
-from unsample.estimators._curves import Head, average_curves
-from unsample.estimators._solvers import LogDensity, Solution, Status
-from unsample.evidence import RankCounts
-from unsample.law import Law, RankGrid
+from unsample.errors import InputError
+from unsample.estimators import CANDIDATES, Observed, curves
+from unsample.estimators._observed import Condensed, _condensed_ranges
+from unsample.estimators._solvers import Solution, Status
+from unsample.estimators.curves import Head, average_curves
+from unsample.evidence import RankCounts, group_catalogues
+from unsample.lab.datasets import load_ranks
+from unsample.law import Law, RankGrid, draw_sampled_ranks
 from unsample.metrics import parse_all
 
 METRICS = parse_all(["Recall@5", "Recall@40", "NDCG@10", "AP@10"])
@@ -47,80 +50,6 @@ def _exact(ranks, items: int, metrics=METRICS) -> np.ndarray:
     return np.array([metric.weights(ranks, items).mean() for metric in metrics])
 
 
-# -- the solver ------------------------------------------------------------------------------
-
-
-def _small_problem(rows: int = 1) -> LogDensity:
-    design = Law(60, 8)
-    histogram = _histogram(design, _beta_ranks(60, 300))
-    rng = np.random.default_rng(1)
-    shares = rng.multinomial(300, histogram / 300, size=rows) / 300
-    z = -special.ndtri((np.arange(60) + 0.5) / 60)
-    shapes = np.stack([z, z * z / 2], axis=1)
-    return LogDensity(
-        reference.matrix(design).T, shares, 300.0, shapes, np.zeros(60), np.zeros(2), np.ones(2)
-    )
-
-
-def test_no_small_move_gains_and_the_certificate_says_so():
-    problem = _small_problem(rows=4)
-    fit = problem.fit()
-    assert set(fit.solution.status) == {Status.OPTIMAL}
-    assert fit.solution.residual.max() < 1e-6
-    assert fit.solution.gap.max() < 1e-9
-    _, best = problem.value(fit.coefficients)
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        _, other = problem.value(fit.coefficients + rng.normal(scale=1e-2, size=(4, 2)))
-        assert (other < best).all()
-
-
-def test_information_is_minus_the_hessian_of_the_value():
-    problem = _small_problem()
-    at = np.array([[0.4, -0.3]])
-    weights, _ = problem.value(at)
-    _, observed = problem.information(weights)
-    step = 1e-5
-    numeric = np.zeros((2, 2))
-    for j in range(2):
-        move = step * np.eye(2)[j][None]
-        above, below = (
-            problem.gradient(at + s * move, problem.value(at + s * move)[0]) for s in (1, -1)
-        )
-        numeric[j] = -(above - below)[0] / (2 * step)
-    assert np.allclose(observed[0], numeric, rtol=1e-4, atol=1e-3)
-
-
-def test_evidence_is_the_integral_over_the_coefficients():
-    problem = _small_problem()
-    fit = problem.fit()
-    _, top = problem.value(fit.coefficients)
-
-    def density(y, x):
-        return float(np.exp(problem.value(np.array([[x, y]]))[1] - top)[0]) / (2 * np.pi)
-
-    centre, width = fit.coefficients[0], 8 / np.sqrt(np.linalg.eigvalsh(fit.information[0])[0])
-    volume, _ = integrate.dblquad(
-        density, centre[0] - width, centre[0] + width, centre[1] - width, centre[1] + width
-    )
-    # Laplace's approximation is not exact; a tenth of a unit of log evidence decides nothing.
-    assert fit.log_evidence[0] == pytest.approx(float(top[0]) + np.log(volume), abs=0.1)
-
-
-def test_rows_fitted_from_their_common_fit_reach_the_same_place():
-    problem = _small_problem(rows=30)
-    alone = problem.fit()
-    common = LogDensity(
-        problem.likelihood,
-        problem.shares.mean(axis=0, keepdims=True),
-        *(getattr(problem, name) for name in ("targets", "shapes", "log_base", "mean")),
-        problem.precision,
-    ).fit()
-    together = problem.fit(near=common)
-    assert np.allclose(alone.coefficients, together.coefficients, atol=1e-5)
-    assert np.allclose(alone.log_evidence, together.log_evidence, atol=1e-5)
-
-
 # -- condensing ------------------------------------------------------------------------------
 
 
@@ -131,7 +60,7 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
     counts = RankCounts.from_ranks(drawn, items=1200, sampled=150, replacement=replacement)
     observed = Observed.prepare(counts)
     condensed = Condensed.of(observed)
-    starts = _ranges(list(observed.designs), design.n)[0]
+    starts = _condensed_ranges(*observed.ranges(150), design.n)[0]
     assert len(starts) == len(condensed.likelihood) < 0.7 * design.n
     assert np.allclose(condensed.likelihood.sum(axis=0), 1.0)
     assert condensed.shares.sum() == pytest.approx(1.0)
@@ -140,6 +69,22 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
     expected = condensed.likelihood @ np.add.reduceat(dense, condensed.grid.low - 1)
     exact = np.add.reduceat(dense @ reference.matrix(design), starts - 1)
     assert np.allclose(expected, exact, rtol=3e-3)
+
+
+def test_cells_of_several_sample_sizes_and_known_ranks_share_one_total():
+    """Without this the information, and so the evidence, would count every size as a data set."""
+    rng = np.random.default_rng(0)
+    ranks, sampled = _beta_ranks(800, 2000), rng.integers(20, 40, size=2000)
+    drawn = 1 + np.array(
+        [rng.hypergeometric(r - 1, 800 - r, s) for r, s in zip(ranks, sampled, strict=True)]
+    )
+    partly = RankCounts.from_ranks(drawn, items=800, sampled=sampled, replacement=False)
+    known = RankCounts.from_ranks(ranks[:500], items=800, sampled=799, replacement=False)
+    for counts in (partly, partly + known):
+        condensed = Condensed.of(Observed.prepare(counts))
+        used = condensed.likelihood[condensed.known :].sum(axis=0)
+        assert np.allclose(used, 1.0 - condensed.shares[0, : condensed.known].sum())
+        assert condensed.shares.sum() == pytest.approx(1.0)
 
 
 # -- the estimator ---------------------------------------------------------------------------
@@ -288,34 +233,30 @@ def test_the_worst_curve_that_counts_certifies_a_row():
 
     def curve(gap, status, mark):
         marks = np.full(2, mark)
-        return SimpleNamespace(
-            fit=SimpleNamespace(
-                solution=Solution(
-                    np.ones((2, 1)), marks, np.array(gap), marks / 10, marks.astype(int), status
-                )
-            )
+        solution = Solution(
+            np.ones((2, 1)), marks, np.array(gap), marks.astype(int), np.array(status)
         )
+        return SimpleNamespace(fit=SimpleNamespace(solution=solution))
 
-    curves = [
+    three = [
         curve([1e-12, 1e-9], (optimal, optimal), 10.0),
         curve([1e-8, 0.5], (optimal, failed), 20.0),
         curve([0.7, 1e-8], (failed, optimal), 30.0),
     ]
     share = np.array([[0.6, 0.4, 1e-9], [0.6, 1e-9, 0.4]])
-    found = _curves._certified(curves, share, np.ones((2, 1)))
+    found = curves._certified(three, share, np.ones((2, 1)))
     assert found.gap.tolist() == [1e-8, 1e-8]
-    assert found.status == (optimal, optimal)
+    assert found.status.tolist() == [optimal, optimal]
     assert found.objective.tolist() == [20.0, 30.0]
-    assert found.residual.tolist() == [2.0, 3.0]
     assert found.iterations.tolist() == [20, 30]
     # Where all count, a failure shows.
-    assert _curves._certified(curves, np.full((2, 3), 1 / 3), np.ones((2, 1))).failures == 2
+    assert curves._certified(three, np.full((2, 3), 1 / 3), np.ones((2, 1))).failures == 2
 
 
 def test_curves_are_left_out_by_how_far_they_are_below_the_best():
     evidence = [-500.0, -501.0, -507.0, -530.0, -900.0]
-    curves = [SimpleNamespace(log_evidence=np.array([value])) for value in evidence]
-    assert _curves._plausible(curves) == curves[:3]
+    five = [SimpleNamespace(log_evidence=np.array([value])) for value in evidence]
+    assert curves._plausible(five) == five[:3]
 
 
 @pytest.mark.parametrize("method", ["smooth", "auto"])
@@ -323,57 +264,6 @@ def test_the_certificate_counts_the_steps_from_the_start(method, counts):
     certificate = estimators.parse(method).evaluate(Observed.prepare(counts), ()).certificate
     assert certificate.usable
     assert certificate.iterations > 1
-
-
-# -- base measures ---------------------------------------------------------------------------
-
-
-def test_bases_against_references():
-    design = Law(400, 30)
-    histogram = _histogram(design, _beta_ranks(400, 3000))
-    likelihood, shares = reference.matrix(design), histogram / histogram.sum()
-    starts = {
-        "uniform": np.full(400, 1 / 400),
-        "reciprocal": 1 / np.arange(1, 401),
-        "power": reference.power_law(likelihood, shares),
-        "beta": reference.beta(likelihood, shares),
-    }
-    counts = RankCounts.from_histogram(histogram, design)
-    observed = Observed.prepare(counts, cutoffs=[1, 5, 10, 40])
-    for base, start in starts.items():
-        pi = start / start.sum()
-        for _ in range(20):
-            pi = pi * (likelihood @ (shares / (pi @ likelihood)))
-        expected = [pi @ reference.metric_weights(m.family.name, m.k, 400) for m in METRICS]
-        method = estimators.parse(f"mle(iterations=20, base={base})")
-        assert method.evaluate(observed, METRICS).values[0] == pytest.approx(expected, rel=2e-3)
-
-
-def test_a_strong_entropy_returns_the_base():
-    design = Law(400, 30)
-    counts = RankCounts.from_histogram(_histogram(design, _beta_ranks(400, 3000)), design)
-    distribution = estimators.parse("mes(eta=1e6, base=reciprocal)").fit(counts, cutoffs=[10])
-    harmonic = (1 / np.arange(1, 401)).cumsum()
-    assert distribution.cdf(10) == pytest.approx(harmonic[9] / harmonic[-1], rel=1e-4)
-
-
-def test_the_base_decides_where_the_sample_is_blind():
-    """With 10 sampled of 10,000, ranks 1 and 3 look alike: their ratio is the base's."""
-    design = Law(10_000, 10)
-    counts = RankCounts.from_ranks(
-        design.draw(_beta_ranks(10_000, 2000), rng=0), items=10_000, sampled=10
-    )
-    flat, steep = (
-        estimators.parse(f"mle(base={base})").fit(counts) for base in ("uniform", "reciprocal")
-    )
-    assert flat.pmf(1) / flat.pmf(3) == pytest.approx(1.0, rel=0.05)
-    assert steep.pmf(1) / steep.pmf(3) == pytest.approx(3.0, rel=0.05)
-
-
-@pytest.mark.parametrize("method", ["mle(base=flat)", "mes(base=zipf)", "smooth(looseness=1)"])
-def test_bad_parameters_are_refused(method):
-    with pytest.raises(MethodError):
-        estimators.parse(method)
 
 
 def test_mass_at_both_ends_is_kept():
@@ -394,17 +284,160 @@ def test_one_sampled_item_still_tells_the_auc(method, candidates):
     assert values[0, 0] == pytest.approx(0.6, abs=0.05)
 
 
-def test_cells_of_several_sample_sizes_and_known_ranks_share_one_total():
-    """Without this the information, and so the evidence, would count every size as a data set."""
-    rng = np.random.default_rng(0)
-    ranks, sampled = _beta_ranks(800, 2000), rng.integers(20, 40, size=2000)
-    drawn = 1 + np.array(
-        [rng.hypergeometric(r - 1, 800 - r, s) for r, s in zip(ranks, sampled, strict=True)]
+# -- auto: several beliefs about the top -----------------------------------------------------
+
+TOP = parse_all(["Recall@10", "NDCG@10", "AP@10"])
+AUTO = estimators.parse("auto")
+
+
+def _observed(ranks, items, sampled, *, rows=0, seed=0, **options) -> Observed:
+    drawn = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=seed)
+    counts = group_catalogues(RankCounts.from_ranks(drawn, items=items, sampled=sampled))
+    resampled = counts.resample(rows, rng=seed) if rows else None
+    return Observed.prepare(counts, resampled=resampled, cutoffs=[10], **options)
+
+
+def _errors(method: str, dataset: str, recommender: str, seeds=range(2)) -> np.ndarray:
+    bundled = load_ranks(dataset, recommender)
+    truth = np.array([m.weights(bundled.ranks, int(bundled.items.max())).mean() for m in TOP])
+    values = [
+        estimators.parse(method)
+        .evaluate(_observed(bundled.ranks, bundled.items, 99, seed=seed), TOP)
+        .values[0]
+        for seed in seeds
+    ]
+    return np.sqrt(((np.array(values) / truth - 1) ** 2).mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "recommender", "share"),
+    [
+        ("citeulike-a", "multivae", 0.25),
+        ("citeulike-a", "ease", 0.6),
+        ("pinterest-20", "als", 0.8),
+        ("yelp", "ease", 0.8),
+    ],
+)
+def test_errors_are_well_below_those_of_mle(dataset, recommender, share):
+    ours, theirs = (_errors(name, dataset, recommender) for name in ("auto", "mle"))
+    assert (ours < share * theirs).all()
+
+
+def test_it_says_what_it_chose_and_what_it_assumed():
+    bundled = load_ranks("citeulike-a", "multivae")
+    evaluation = AUTO.evaluate(_observed(bundled.ranks, bundled.items, 99), TOP)
+    assert "keeps rising" in evaluation.explanation
+    assert "is flat above rank 26" in evaluation.explanation
+    assert "above rank 171" in evaluation.explanation
+    assert evaluation.explanation.endswith("seen in training were no candidates")
+    smooth = estimators.parse("smooth").evaluate(_observed([1, 5, 9], 100, 9), TOP)
+    assert "mean looseness" in smooth.explanation
+    # It has one belief, so there is nothing to weigh.
+    assert "above rank" not in smooth.explanation
+    assert estimators.parse("mle").evaluate(_observed([1, 5, 9], 100, 9), TOP).explanation == ""
+
+
+def test_a_curve_levels_off_at_the_first_rank_if_not_below():
+    """Two draws for each three items: a seventh of the blind rank would be none at all."""
+    evaluation = AUTO.evaluate(_observed(np.arange(1, 301), 300, 200), TOP)
+    assert "is flat above rank 1 " in evaluation.explanation
+    assert "above rank 1," in evaluation.explanation
+
+
+@pytest.mark.parametrize("looseness", [0.03, 0.3, 10.0])
+def test_the_mean_of_one_looseness_is_that(looseness, monkeypatch):
+    monkeypatch.setattr(curves, "_LOOSENESS", (looseness,))
+    evaluation = AUTO.evaluate(_observed(np.arange(1, 101), 300, 20), TOP)
+    assert f"(mean looseness {looseness:.2g})" in evaluation.explanation
+
+
+def _shares_of_beliefs(recommender: str, dataset: str) -> list[int]:
+    bundled = load_ranks(dataset, recommender)
+    observed = _observed(bundled.ranks, bundled.items, 199)
+    return [int(n) for n in re.findall(r"(\d+) %", AUTO.evaluate(observed, TOP).explanation)]
+
+
+def test_data_weigh_the_beliefs():
+    """On citeulike-a P(R) rises to the first rank, on yelp it does not, and the data can tell."""
+    goes_on, levels_off = _shares_of_beliefs("multivae", "citeulike-a")
+    assert goes_on > 60 > levels_off
+    goes_on, levels_off = _shares_of_beliefs("ease", "yelp")
+    assert goes_on < 40 < levels_off
+
+
+def test_beliefs_are_those_that_the_docstring_gives():
+    """Few data: every belief still counts."""
+    heads = {"unseen": (0.0, 0.15), "all": (0.0, 0.1, 0.3, 0.6)}
+    for candidates, levels in heads.items():
+        observed = _observed([1, 3, 20, 60, 200], 400, 30, candidates=candidates)
+        doubt = 0.5 if candidates == "all" else 0.0
+        expected = average_curves(observed, [Head(level) for level in levels], doubt=doubt)
+        assert AUTO.solve(observed).weights == pytest.approx(expected.weights, rel=1e-9)
+
+
+def test_kept_items_make_the_top_smaller():
+    """Where seen items fill the top, less is expected there from the same sampled ranks."""
+    bundled = load_ranks("citeulike-a", "multivae", candidates="all")
+    kept, excluded = (
+        AUTO.evaluate(_observed(bundled.ranks, bundled.items, 99, candidates=candidates), TOP)
+        for candidates in ("all", "unseen")
     )
-    partly = RankCounts.from_ranks(drawn, items=800, sampled=sampled, replacement=False)
-    known = RankCounts.from_ranks(ranks[:500], items=800, sampled=799, replacement=False)
-    for counts in (partly, partly + known):
-        condensed = Condensed.of(Observed.prepare(counts))
-        used = condensed.likelihood[condensed.known :].sum(axis=0)
-        assert np.allclose(used, 1.0 - condensed.shares[0, : condensed.known].sum())
-        assert condensed.shares.sum() == pytest.approx(1.0)
+    assert (kept.values < excluded.values).all()
+    assert kept.explanation.endswith("candidates too")
+    truth = [m.weights(bundled.ranks, int(bundled.items.max())).mean() for m in TOP]
+    assert (np.abs(kept.values[0] - truth) < np.abs(excluded.values[0] - truth)).all()
+
+
+def test_what_became_of_seen_items_is_checked():
+    assert CANDIDATES == ("unseen", "all")
+    counts = RankCounts.from_ranks([1, 2], items=10, sampled=3)
+    with pytest.raises(InputError, match=r"candidates must be one of unseen, all"):
+        Observed.prepare(counts, candidates="exclude")
+    assert Observed.prepare(counts, candidates="all").unknown_part().candidates == "all"
+
+
+@pytest.mark.parametrize("method", ["mle", "mes", "bv", "smooth"])
+def test_only_auto_asks_what_became_of_seen_items(method):
+    """The others estimate P(R) among the candidates there were, whatever these were."""
+    ranks = np.arange(1, 200)
+    values = [
+        estimators.parse(method)
+        .evaluate(_observed(ranks, 1000, 50, candidates=candidates), TOP)
+        .values
+        for candidates in CANDIDATES
+    ]
+    assert np.array_equal(*values)
+
+
+def test_batches_of_unlike_histograms_are_fitted_each_on_its_own():
+    """Rows need not be resamples of one data set: each gets its own smoothing."""
+    design = Law(2000, 50)
+    rng = np.random.default_rng(0)
+    drawn = [
+        design.draw(np.ceil(2000 * rng.beta(a, b, size=1500)).astype(int).clip(1), rng=rng)
+        for a, b in ((0.4, 3.0), (0.6, 2.0), (0.5, 2.5))
+    ]
+    histograms = np.stack([np.bincount(r, minlength=52)[1:] for r in drawn])
+    total = RankCounts.from_histogram(histograms.sum(axis=0), design)
+    # Evidence depends on the number of targets behind a row, which is that of the counts.
+    mean = replace(total, weight=total.weight / 3, weight_squared=total.weight_squared / 3)
+    observed = Observed.prepare(
+        mean, resampled=histograms[:, total.low - 1].astype(float), cutoffs=[10, 100]
+    )
+    metrics = parse_all(["Recall@100", "NDCG@10"])
+    batch = AUTO.evaluate(observed, metrics)
+    assert batch.failures == 0
+    for row, histogram in zip(batch.values[1:], histograms, strict=True):
+        single = Observed.prepare(RankCounts.from_histogram(histogram, design), cutoffs=[10, 100])
+        assert row == pytest.approx(AUTO.evaluate(single, metrics).values[0], rel=1e-4)
+
+
+def test_many_samples_leave_little_to_assume():
+    """With n = 1000 of 2000 items both beliefs, and both protocols, say the same."""
+    rng = np.random.default_rng(1)
+    ranks = np.ceil(2000 * rng.beta(0.5, 2.0, size=5000)).astype(int).clip(1)
+    truth = (ranks <= 50).mean()
+    metrics = parse_all(["Recall@50"])
+    for candidates in CANDIDATES:
+        observed = _observed(ranks, 2000, 1000, candidates=candidates)
+        assert AUTO.evaluate(observed, metrics).values[0, 0] == pytest.approx(truth, rel=0.03)

@@ -1,4 +1,9 @@
-"""Maximum likelihood for the mixture of sampling laws: plain, weighted, and with a prior."""
+"""Maximum likelihood: of any P(R), plain, weighted and with a prior, and of laws of few parameters.
+
+Laws and other base measures are also what P(R) is taken to be where the data say nothing: EM starts
+from one, and relative entropy is measured against one. Ranks that the sample cannot tell apart keep
+the proportions that the base measure gives them, however many steps are taken.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,18 @@ import numpy as np
 from unsample._checks import FloatArray, check_choice, check_integer, check_real
 from unsample.errors import MethodError
 from unsample.estimators._base import DistributionEstimator
-from unsample.estimators._bases import BASES, base_measure
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import Solution, em, maximum_likelihood
+from unsample.estimators._solvers import LogDensity, Solution, em, maximum_likelihood
+from unsample.law import mean_over
 
-__all__ = ["MAP", "MLE", "WMLE"]
-
-CONVERGED = "converged"
+#: Base measures: ``"uniform"``, as in Jin et al.; ``"reciprocal"``, 1/R; ``"power"``, a power of R
+#: and ``"beta"``, a Beta law of R/N, both fitted to the same data by maximum likelihood.
+BASES = ("uniform", "reciprocal", "power", "beta")
+_CONVERGED = "converged"
+#: A law is fitted under a standard normal prior of its parameters, as if there were so many
+#: targets: the prior moves no digit, and keeps finite what ranks that are all alike send to
+#: infinity.
+_TARGETS = 1e9
 
 
 @dataclass(frozen=True)
@@ -134,17 +144,68 @@ class MAP(DistributionEstimator):
         return maximum_likelihood(observed.likelihood, observed.shares, prior=prior)
 
 
+@dataclass(frozen=True)
+class Beta(DistributionEstimator):
+    r"""Ranks whose relative position follows a Beta law, fitted by maximum likelihood.
+
+    .. math:: P(R) \propto \Big(\frac{R - 1/2}{N}\Big)^{a-1} \Big(\frac{N - R + 1/2}{N}\Big)^{b-1}
+
+    Two parameters: little variance, and a bias wherever ranks are not of this shape. As a law on
+    whole ranks it needs no a > 0, so P(R) may fall faster than 1/R.
+
+    Reference: Li et al., "On Sampling Top-K Recommendation Evaluation", KDD 2020, who model the
+    rank distribution by a Beta law.
+    """
+
+    name: ClassVar[str] = "beta"
+
+    def solve(self, observed: Observed) -> Solution:
+        """Return the mass of each bin at the maximum of the likelihood, by Newton's method."""
+        return fit_law(observed, from_end=True)
+
+
+def base_measure(name: str, observed: Observed) -> FloatArray:
+    """Return the mass of each bin: one row, or one for each histogram where it is fitted."""
+    if name == "uniform":
+        return (observed.widths / observed.grid.items)[None, :]
+    if name == "reciprocal":
+        grid = observed.grid
+        mass = observed.widths * mean_over(lambda ranks: 1.0 / ranks, grid.low, grid.high)
+        return np.asarray(mass / mass.sum())[None, :]
+    # Masses of zero could never grow again.
+    return np.maximum(fit_law(observed, from_end=name == "beta").weights, 1e-300)
+
+
+def fit_law(observed: Observed, *, from_end: bool) -> Solution:
+    """Return the mass of each bin under the power law of R that fits best, or the Beta law of R/N.
+
+    The Beta law is a power law of the rank ``from_end`` too.
+    """
+    items, low, high = observed.grid.items, observed.grid.low, observed.grid.high
+    statistics = [mean_over(lambda ranks: np.log((ranks - 0.5) / items), low, high)]
+    if from_end:
+        statistics.append(mean_over(lambda ranks: np.log((items - ranks + 0.5) / items), low, high))
+    problem = LogDensity(
+        observed.likelihood,
+        observed.shares,
+        _TARGETS,
+        np.stack(statistics, axis=1),
+        np.log(observed.widths),
+    )
+    return problem.fit().solution
+
+
 def _climb(
     observed: Observed, shares: FloatArray, iterations: int | str, base: str = "uniform"
 ) -> Solution:
-    if iterations == CONVERGED:
+    if iterations == _CONVERGED:
         return maximum_likelihood(observed.likelihood, shares)
     start = base_measure(base, observed)
     return em(observed.likelihood, shares, start=start, iterations=int(iterations))
 
 
 def _check_iterations(iterations: int | str) -> None:
-    if iterations != CONVERGED:
+    if iterations != _CONVERGED:
         check_integer(
             "iterations",
             iterations,

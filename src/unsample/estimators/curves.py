@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.estimators._condensed import Condensed
-from unsample.estimators._observed import Observed
+from unsample.estimators._base import DistributionEstimator
+from unsample.estimators._observed import Condensed, Observed
 from unsample.estimators._solvers import LogDensity, LogDensityFit, Solution
 from unsample.law import RankGrid
-
-__all__ = ["Head", "average_curves"]
 
 #: Places where a curve may bend, evenly spaced along the probit of the rank.
 _BENDS = 40
@@ -45,12 +45,94 @@ _NEGLIGIBLE = 1e-6
 class Head:
     """A belief about the top of the curve, above the ranks that the sample resolves.
 
-    The curve levels off at about ``level`` of the blind rank (N - 1)/(n - 1); 0 means never.
+    The curve is flat above about ``level`` of the blind rank (N - 1)/(n - 1); 0 means never.
     ``prior`` is how much the belief counts before the data are seen.
     """
 
     level: float
     prior: float = 1.0
+
+
+#: What is believed about the top before the data are seen, and the doubt about it. Where seen
+#: items are excluded, a curve that keeps rising and one that becomes flat are equally likely. Where
+#: they are kept they fill the top: a flat curve, and over more ranks, is more likely, and the top
+#: more doubtful.
+_BELIEFS: Mapping[str, tuple[tuple[Head, ...], float]] = MappingProxyType(
+    {
+        "unseen": ((Head(0.0, 0.5), Head(0.15, 0.5)), 0.0),
+        "all": ((Head(0.0, 0.25), Head(0.1, 0.25), Head(0.3, 0.25), Head(0.6, 0.25)), 0.5),
+    }
+)
+_WERE = {"unseen": "no candidates", "all": "candidates too"}
+
+
+@dataclass(frozen=True)
+class Smooth(DistributionEstimator):
+    r"""A smooth log-density along the probit of the rank, as stiff as the data say.
+
+    Let :math:`z = -\Phi^{-1}((R - 1/2)/N)` be how far up the catalogue a rank is, in standard
+    deviations of a normal law. Then
+
+    .. math:: \log P(R) = a z + \tfrac b2 z^2
+              + \sum_j u_j \sigma_j \tfrac12 (z_j - z)_+^2 + \mathrm{const},
+              \qquad u_j \sim N(0, 1)
+
+    With all u = 0 this is the binormal model of signal detection: the scores of targets and of
+    other items follow two normal laws. The bends u let P(R) depart from it, freely at the bottom
+    of the catalogue (where recommenders leave heaps of unscored items), less and less towards the
+    top, where the sample sees little: :math:`\sigma_j = s\, e^{-z_j}`. Above the ranks that
+    the sample resolves, the curve keeps the slope and the curvature that it has there.
+
+    Coefficients maximise the posterior, by Newton's method. The scale s is not chosen: the
+    distributions for seven values from 0.03 to 30 are averaged, weighted by their evidence (the
+    probability of the data, by Laplace's approximation). Each mass is hedged: of a quantity
+    known up to a factor e^s, e^(-1.5 s^2) times the median has the least squared relative error.
+
+    References: Dorfman and Alf, "Maximum-likelihood estimation of parameters of signal-detection
+    theory", 1969, for the binormal model; Efron, "Empirical Bayes deconvolution estimates",
+    Biometrika 2016, for penalised log-densities of mixtures. The rest is our own.
+    """
+
+    name: ClassVar[str] = "smooth"
+    joint: ClassVar[bool] = True
+
+    def solve(self, observed: Observed) -> Solution:
+        """Return the mass of each bin, averaged over the scale."""
+        return average_curves(observed, [Head(level=0.0)], doubt=0.0)
+
+
+@dataclass(frozen=True)
+class Auto(DistributionEstimator):
+    r"""The default: `Smooth` under several beliefs about the top, averaged by evidence.
+
+    Recommenders differ in the very top: on some data P(R) keeps rising to the first rank, on
+    others it is flat over the first dozens. Each belief is a coordinate
+
+    .. math:: z_h = -\Phi^{-1}\Big(\frac{R - 1/2 + h B}{N + 2 h B}\Big), \qquad B = \frac{N-1}{n-1}
+
+    in which the curve of `Smooth` is drawn: for h = 0 it keeps rising, for h > 0 it is flat above
+    about rank h B. The sample sees little above the blind rank B, but the shape just below B tells
+    the beliefs apart to some extent: each counts by its evidence. Results say how much.
+
+    With ``candidates="unseen"`` h is 0 or 0.15, equally likely before the data. With
+    ``candidates="all"`` training items fill the top: h is 0, 0.1, 0.3 or 0.6, equally likely, and
+    the curve is taken to be known less well above B (third derivative of standard deviation 0.5),
+    so that the hedge against relative errors is stronger.
+
+    Reference: as `Smooth`; averaging by evidence is Bayesian model averaging, Hoeting et al.,
+    Statistical Science 1999. What it assumes and where it fails is in ``docs/estimators.md``.
+    """
+
+    name: ClassVar[str] = "auto"
+    joint: ClassVar[bool] = True
+
+    def solve(self, observed: Observed) -> Solution:
+        """Return the mass of each bin, averaged over beliefs and scales."""
+        heads, doubt = _BELIEFS[observed.candidates]
+        solution = average_curves(observed, heads, doubt=doubt)
+        were = _WERE[observed.candidates]
+        text = f"{solution.explanation}; assuming that items seen in training were {were}"
+        return replace(solution, explanation=text)
 
 
 def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -> Solution:
@@ -83,24 +165,6 @@ def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -
     return replace(solution, explanation=_in_words(curves, share[0], heads, blind))
 
 
-@dataclass(frozen=True)
-class _Coordinate:
-    """How far up the catalogue a rank is, in standard deviations of a normal law.
-
-    The middle is at 0, the best hundredth at 2.3, the best of a million at 4.9. Ranks well below
-    ``offset`` are all about equally far up, which is how a curve levels off.
-    """
-
-    items: int
-    offset: float
-
-    def along(self, grid: RankGrid) -> FloatArray:
-        from scipy.special import ndtri
-
-        middle = (grid.low + grid.high) / 2.0
-        return np.asarray(-ndtri((middle - 0.5 + self.offset) / (self.items + 2 * self.offset)))
-
-
 @dataclass(frozen=True, eq=False)
 class _Shapes:
     """The curves that add up to a log-density: slope, curvature, and combinations of bends."""
@@ -129,8 +193,9 @@ class _Curve:
     """One fitted curve for each histogram."""
 
     head: Head
+    #: In ranks: those well below it are all about equally far up, so that the curve is flat there.
+    offset: float
     looseness: float
-    coordinate: _Coordinate
     shapes: _Shapes
     fit: LogDensityFit
 
@@ -140,7 +205,7 @@ class _Curve:
 
     def refit(self, condensed: Condensed, targets: float) -> _Curve:
         """Return this curve fitted to each histogram of a batch that it is the common fit of."""
-        problem = _problem(condensed, self.coordinate, self.shapes, self.looseness, targets)
+        problem = _problem(condensed, self.offset, self.shapes, self.looseness, targets)
         return replace(self, fit=problem.fit(near=self.fit))
 
     def mass(self, observed: Observed, condensed: Condensed, unseen: FloatArray) -> FloatArray:
@@ -158,7 +223,7 @@ class _Curve:
     def _refined(self, mass: FloatArray, coarse: RankGrid, wanted: RankGrid) -> FloatArray:
         """Return ``mass`` on another grid, spread inside each coarse bin as the curve has it."""
         fine = RankGrid(np.union1d(coarse.low, wanted.low), coarse.items)
-        shapes = self.shapes.at(self.coordinate.along(fine), self.looseness)
+        shapes = self.shapes.at(_height(fine, self.offset), self.looseness)
         exponent = self.fit.coefficients @ shapes.T + np.log(fine.width)
         spread = np.exp(exponent - exponent.max(axis=1, keepdims=True)) + _TINY
         total = np.add.reduceat(spread, fine.locate(coarse.low), axis=1)
@@ -168,13 +233,11 @@ class _Curve:
 
 def _common_curves(condensed: Condensed, head: Head, offset: float, targets: float) -> list[_Curve]:
     """Fit the mean of all histograms, once for each looseness."""
-    coordinate = _Coordinate(condensed.grid.items, offset)
-    shapes = _Shapes.along(coordinate.along(condensed.grid))
+    shapes = _Shapes.along(_height(condensed.grid, offset))
     common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
-    problems = [_problem(common, coordinate, shapes, scale, targets) for scale in _LOOSENESS]
     return [
-        _Curve(head, scale, coordinate, shapes, problem.fit())
-        for scale, problem in zip(_LOOSENESS, problems, strict=True)
+        _Curve(head, offset, scale, shapes, _problem(common, offset, shapes, scale, targets).fit())
+        for scale in _LOOSENESS
     ]
 
 
@@ -185,23 +248,23 @@ def _plausible(curves: list[_Curve]) -> list[_Curve]:
 
 
 def _problem(
-    condensed: Condensed,
-    coordinate: _Coordinate,
-    shapes: _Shapes,
-    looseness: float,
-    targets: float,
+    condensed: Condensed, offset: float, shapes: _Shapes, looseness: float, targets: float
 ) -> LogDensity:
-    design = shapes.at(coordinate.along(condensed.grid), looseness)
-    size = design.shape[1]
-    return LogDensity(
-        condensed.likelihood,
-        condensed.shares,
-        targets,
-        design,
-        np.log(condensed.grid.width),
-        np.zeros(size),
-        np.ones(size),
-    )
+    grid = condensed.grid
+    columns = shapes.at(_height(grid, offset), looseness)
+    return LogDensity(condensed.likelihood, condensed.shares, targets, columns, np.log(grid.width))
+
+
+def _height(grid: RankGrid, offset: float) -> FloatArray:
+    """Return how far up the catalogue each bin is, in standard deviations of a normal law.
+
+    The middle is at 0, the best hundredth at 2.3, the best of a million at 4.9. Ranks well below
+    ``offset`` are all about equally far up, which is how a curve becomes flat.
+    """
+    from scipy.special import ndtri
+
+    middle = (grid.low + grid.high) / 2.0
+    return np.asarray(-ndtri((middle - 0.5 + offset) / (grid.items + 2 * offset)))
 
 
 def _parabolas(bends: FloatArray, z: FloatArray) -> FloatArray:
@@ -218,25 +281,21 @@ def _blind_rank(observed: Observed) -> float:
 
 def _unseen_variance(grid: RankGrid, blind: float, doubt: float) -> FloatArray:
     """Return the variance of a curve whose third derivative is noise above the blind rank."""
-    plain = _Coordinate(grid.items, 0.0)
     from scipy.special import ndtri
 
     edge = -float(ndtri(min(blind / grid.items, 0.5)))
-    return np.asarray(doubt**2 * np.maximum(plain.along(grid) - edge, 0.0) ** 5 / 20.0)
+    return np.asarray(doubt**2 * np.maximum(_height(grid, 0.0) - edge, 0.0) ** 5 / 20.0)
 
 
 def _certified(curves: list[_Curve], share: FloatArray, weights: FloatArray) -> Solution:
     """Return the weights with the certificate of the worst curve that counts, row by row."""
-    solutions = [curve.fit.solution for curve in curves]
-    gap = np.stack([solution.gap for solution in solutions], axis=1)
-    worst = np.where(share > _NEGLIGIBLE, gap, -1.0).argmax(axis=1)
-    rows = np.arange(len(weights))
-    objective, residual, iterations = (
-        np.stack([getattr(solution, name) for solution in solutions], axis=1)[rows, worst]
-        for name in ("objective", "residual", "iterations")
+    objective, gap, iterations, status = (
+        np.stack([getattr(curve.fit.solution, name) for curve in curves])
+        for name in ("objective", "gap", "iterations", "status")
     )
-    status = tuple(solutions[at].status[row] for row, at in enumerate(worst))
-    return Solution(weights, objective, gap[rows, worst], residual, iterations, status)
+    worst = np.where(share.T > _NEGLIGIBLE, gap, -1.0).argmax(axis=0)
+    at = worst, np.arange(len(weights))
+    return Solution(weights, objective[at], gap[at], iterations[at], status[at])
 
 
 def _in_words(curves: list[_Curve], share: FloatArray, heads: Sequence[Head], blind: float) -> str:
@@ -248,6 +307,6 @@ def _in_words(curves: list[_Curve], share: FloatArray, heads: Sequence[Head], bl
     for head in heads:
         part = sum(s for curve, s in zip(curves, share, strict=True) if curve.head == head)
         rank = max(1, round(head.level * blind))
-        how = f"levels off near rank {rank}" if head.level else "goes on"
-        beliefs.append(f"P(R) {how} {100 * part:.0f} %")
+        how = f"is flat above rank {rank}" if head.level else "keeps rising"
+        beliefs.append(f"P(R) {how} ({100 * part:.0f} %)")
     return f"{text}; above rank {round(blind)}, which the sample cannot see: {', '.join(beliefs)}"

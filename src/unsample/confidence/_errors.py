@@ -14,11 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.estimators import Observed
-from unsample.estimators._solvers import em
+from unsample.estimators import Observed, em
 from unsample.evidence import RankCounts
-
-__all__ = ["SamplingError", "nudged", "sampling_errors"]
 
 #: Steps of the fit of P(R) that splits the variance; the split depends little on it.
 _STEPS = 100
@@ -51,6 +48,15 @@ class SamplingError:
         known, first = np.unique(self.sampled * stride + self.rank, return_index=True)
         place = np.searchsorted(known, sampled * stride + ranks)
         return np.asarray(self.influence[first[place]])
+
+
+def percentile_interval(replicates: FloatArray, level: float) -> tuple[float, float]:
+    """Return the central interval that holds ``level`` of the bootstrap replicates."""
+    level = check_level(level)
+    if len(replicates) == 0:
+        return (float("nan"), float("nan"))
+    low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 def nudged(counts: RankCounts) -> FloatArray:

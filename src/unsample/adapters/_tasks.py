@@ -1,0 +1,157 @@
+"""What adapters give to `unsample.evaluate`: a `Task`, and how their libraries are imported."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+from dataclasses import dataclass
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray
+from unsample.designs import FactorScores, Score, ScoreAll
+from unsample.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+Pairs: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+
+#: Adapter -> what ``pip install`` takes: the versions that the adapters' tests were run with.
+INSTALL = MappingProxyType(
+    {
+        "cornac": ("cornac==3.0.1",),
+        "implicit": ("implicit==0.7.3",),
+        "lenskit": ("lenskit==2025.8.1", "pandas<3"),
+        "pykeen": ("pykeen==1.11.1",),
+        "ranx": ("ranx==0.3.21",),
+        "recbole": ("recbole==1.2.1", "numpy<2", "pandas<3", "setuptools<81"),
+        "rectools": ("rectools==0.19.0", "numpy<2"),
+        "spark": ("unsample[spark]",),
+        "torchmetrics": ("unsample[torchmetrics]",),
+        "trec": ("ir-measures==0.4.3",),
+    }
+)
+#: Scores held at a time while some of them are picked.
+_ROOM = 1 << 22
+
+
+def require(adapter: str, module: str) -> ModuleType:
+    """Import a module of an adapter's library, or name the line that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        install = " ".join(map(shlex.quote, INSTALL[adapter]))
+        raise MissingExtraError(
+            f"the adapter {adapter} needs {module}, which cannot be imported ({problem}); install "
+            f"it with: pip install {install}"
+        ) from problem
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScores:
+    """Scores of a library's model, all at once or only the chosen ones.
+
+    ``chosen`` is None where the model has no way to score some items alone; then all of them are
+    scored and some picked, and sampling saves nothing: use ``design="exact"``. Items without a
+    score (NaN) rank below all that have one, as the libraries have it, and tie with each other.
+    """
+
+    everything: ScoreAll
+    items: int
+    chosen: Score | None = None
+
+    def score_all(self, users: IntArray, /) -> npt.NDArray[np.floating[Any]]:
+        """Return the scores of all items for these users."""
+        return _unscored_last(self.everything(users))
+
+    def score(self, users: IntArray, items: IntArray, /) -> npt.NDArray[np.floating[Any]]:
+        """Return scores in the shape of ``items``, row i for ``users[i]``."""
+        if self.chosen is not None:
+            return _unscored_last(self.chosen(users, items))
+        size = max(1, _ROOM // self.items)
+        blocks = [slice(start, start + size) for start in range(0, len(users), size)]
+        picked = [np.take_along_axis(self.score_all(users[b]), items[b], axis=1) for b in blocks]
+        return np.concatenate(picked)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A model and its test data, as `unsample.evaluate` takes them.
+
+    ``unsample.evaluate(task.scorer, task.targets, items=task.items, exclude=task.exclude)``
+
+    Attributes
+    ----------
+    scorer
+        The model's scores.
+    targets
+        Users and their held-out items, as numbers from 0.
+    items
+        Number of items in the catalogue.
+    exclude
+        Users x items matrix of what is no candidate, or None.
+    weights
+        How much each target counts: each user counts 1 in all.
+    user_ids, item_ids
+        The library's own name of each user and item.
+    """
+
+    scorer: ModelScores | FactorScores
+    targets: tuple[IntArray, IntArray]
+    items: int
+    exclude: scipy.sparse.csr_array | None
+    user_ids: npt.NDArray[Any]
+    item_ids: npt.NDArray[Any]
+
+    @classmethod
+    def of_pairs(
+        cls,
+        scorer: ModelScores | FactorScores,
+        held_out: Pairs,
+        seen: Pairs | None,
+        *,
+        user_ids: npt.NDArray[Any],
+        item_ids: npt.NDArray[Any],
+    ) -> Task:
+        """Make a task of pairs (users, items): the targets, each once, and what is no candidate."""
+        users, items = (np.asarray(ids).astype(np.int64) for ids in held_out)
+        if not len(users):
+            raise InputError("test data must hold at least one target, got none")
+        shape = len(user_ids), len(item_ids)
+        codes = np.unique(users * shape[1] + items)
+        exclude = None if seen is None else _matrix(*seen, shape=shape)
+        targets = codes // shape[1], codes % shape[1]
+        return cls(scorer, targets, shape[1], exclude, user_ids, item_ids)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Return how much each target counts, so that each user counts 1 in all."""
+        users = self.targets[0]
+        return np.asarray(1.0 / np.bincount(users)[users])
+
+    def __repr__(self) -> str:
+        users = len(np.unique(self.targets[0]))
+        return f"Task({len(self.targets[0])} targets, {users} users, {self.items} items)"
+
+
+def _matrix(users: npt.NDArray[Any], items: npt.NDArray[Any], *, shape: tuple[int, int]) -> Any:
+    """Return a csr matrix with a 1 for each pair."""
+    from scipy import sparse
+
+    found = sparse.csr_array((np.ones(len(users), dtype=np.int8), (users, items)), shape=shape)
+    found.sum_duplicates()
+    found.data[:] = 1
+    return found
+
+
+def _unscored_last(values: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:
+    scores = np.asarray(values)
+    if not np.issubdtype(scores.dtype, np.floating):
+        scores = scores.astype(np.float64)
+    missing = np.isnan(scores)
+    # The lowest finite number, not -inf: a target without a score has a rank, among the last.
+    return np.where(missing, np.finfo(scores.dtype).min, scores) if missing.any() else scores

@@ -1,0 +1,155 @@
+"""Formulas: the sampled metric as people report it, at the unbiased rank, or at a mapped cutoff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray, check_choice, check_real
+from unsample.errors import DesignError, MethodError
+from unsample.estimators._base import MetricEstimator
+from unsample.evidence import DesignCells
+from unsample.law import Law
+from unsample.metrics import Metric
+
+
+@dataclass(frozen=True)
+class Naive(MetricEstimator):
+    r"""The sampled metric itself: :math:`\sum_r \tilde P(r)\, w_K(r)`.
+
+    This is what most papers print, on another scale than the full-catalogue metric (only AUC is
+    unbiased). It is here to show the bias, not to be used.
+
+    Reference: Krichene, Rendle, "On Sampled Metrics for Item Recommendation", KDD 2020.
+    """
+
+    name: ClassVar[str] = "naive"
+    caution: ClassVar[str] = (
+        "naive is the sampled metric itself, on another scale than the full-catalogue metric: "
+        "compare it with the other methods, do not report it"
+    )
+
+    def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the metric of the sampled rank among n items."""
+        n = cells.design.n
+        columns = [metric.weights(cells.low, n) for metric in metrics]
+        for metric, column in zip(metrics, columns, strict=True):
+            if not np.array_equal(column, metric.weights(cells.high, n)):
+                raise DesignError(
+                    f"naive {metric} needs ranks that are single or all on one side of K, got "
+                    "ranges of ranks on which its weight varies; use mle, mes, bv or cls"
+                )
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class UnbiasedRank(MetricEstimator):
+    r"""The metric at the unbiased estimate of the rank, :math:`\hat R = 1 + (N-1)(r-1)/(n-1)`.
+
+    :math:`\hat R` is unbiased for R, the metric at it is not: r = 1 always gives
+    :math:`\hat R = 1`, so every target that the sample left unbeaten counts as a top hit.
+
+    Reference: Krichene, Rendle, KDD 2020.
+    """
+
+    name: ClassVar[str] = "rank"
+
+    def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the metric at the unbiased rank."""
+        _single_ranks(cells, self.name)
+        design = cells.design
+        ranks = 1.0 + (design.items - 1) * (cells.low - 1) / design.sampled
+        columns = [metric.weights(ranks, design.items) for metric in metrics]
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class RecallMap(MetricEstimator):
+    r"""Recall by a mapping of cutoffs: Recall@f(k) is read off the sampled Recall@k.
+
+    ``kind`` names f:
+
+    ``"linear"``
+        f(k) = 1 + (k - 1)(N - 1)/(n - 1);
+    ``"bound"``
+        the rank that is as likely as not to be sampled into the top k, P(r <= k | f(k)) = 1/2;
+    ``"beta"``
+        f(k) = N * S(k)^(1/a), where S(k) is the sampled Recall@k of ranks with theta ~ Beta(a, 1):
+        exact if they follow that law. ``a=1`` (uniform ranks) gives f(k) = N k/n.
+
+    Between the f(k) recall is interpolated, linearly in the rank. Gives Recall and Precision only.
+
+    Reference: Li et al., KDD 2020. Their text states the three ideas; the boundary condition of
+    ``"bound"`` is our reading of the second.
+    """
+
+    name: ClassVar[str] = "recall_map"
+    kind: str = "beta"
+    a: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, ("linear", "bound", "beta"), error=MethodError)
+        check_real("a", self.a, low=0.0, open_low=True, error=MethodError)
+
+    def supports(self, metric: Metric) -> bool:
+        """Return whether the metric is a multiple of recall."""
+        return metric.family.name in ("Recall", "Precision")
+
+    def mapping(self, design: Law) -> FloatArray:
+        """Return f(1), ..., f(n) as real ranks that do not decrease."""
+        k = np.arange(1, design.n + 1)
+        if self.kind == "linear":
+            ranks = 1.0 + (k - 1) * (design.items - 1) / design.sampled
+        elif self.kind == "bound":
+            ranks = _median_ranks(k, design)
+        else:
+            ranks = design.items * _sampled_recall(k, design.sampled, self.a) ** (1.0 / self.a)
+        return np.maximum.accumulate(np.minimum(ranks, design.items))
+
+    def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
+        """Return for each sampled rank how much of it the interpolated recall counts."""
+        _single_ranks(cells, self.name)
+        ranks = np.concatenate([[0.0], self.mapping(cells.design)])
+        columns = []
+        for metric in metrics:
+            cutoff = metric.cutoff(cells.design.items)
+            # Sampled recall at the fractional k with f(k) = K counts ranks up to k wholly and the
+            # next one in part, which is linear in the histogram.
+            k = np.interp(cutoff, ranks, np.arange(len(ranks)))
+            counted = np.clip(k - (cells.low - 1), 0.0, 1.0)
+            columns.append(counted * metric.weights(1, cells.design.items))
+        return np.stack(columns, axis=1)
+
+
+def _sampled_recall(k: IntArray, sampled: int, a: float) -> FloatArray:
+    """Return P(r <= k) when theta ~ Beta(a, 1): a sum of beta-binomial probabilities."""
+    from scipy.special import gammaln
+
+    x = np.arange(sampled + 1)
+    # Beta(a, 1): C(s, x) B(x + a, s - x + 1) / B(a, 1), with s! and (s - x)! cancelled.
+    log_terms = gammaln(x + a) - gammaln(x + 1) + gammaln(sampled + 1) - gammaln(sampled + a + 1)
+    return np.asarray(np.cumsum(a * np.exp(log_terms))[k - 1])
+
+
+def _median_ranks(k: IntArray, design: Law) -> FloatArray:
+    """Return for each k the rank R with P(r <= k | R) = 1/2 under the binomial law."""
+    from scipy.special import betaincinv
+
+    inside = k <= design.sampled
+    theta = np.ones(len(k))
+    # P(Bin(s, theta) <= k - 1) = 1 - I_theta(k, s - k + 1).
+    theta[inside] = betaincinv(k[inside], design.sampled - k[inside] + 1.0, 0.5)
+    return 1.0 + theta * (design.items - 1)
+
+
+def _single_ranks(cells: DesignCells, method: str) -> None:
+    """Refuse ranges of ranks for methods that need to know each one."""
+    if not (cells.low == cells.high).all():
+        wide = int(np.argmax(cells.low != cells.high))
+        raise DesignError(
+            f"{method} needs single sampled ranks, got the range {cells.low[wide]}.."
+            f"{cells.high[wide]}; use mle, mes, bv or cls, which take ranges"
+        )
