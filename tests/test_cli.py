@@ -176,7 +176,7 @@ BAD_CALLS = {
     "ties": ([*DESIGN, "--ties", "rand"], "did you mean random"),
     "resamples": ([*DESIGN, "--resamples", "-1"], "resamples must be"),
     "rng": ([*DESIGN, "--rng", "-1"], "rng must be"),
-    "popularity": ([*DESIGN, "--sampler", "popularity"], "only uniform sampling"),
+    "popularity": ([*DESIGN, "--sampler", "popularity"], "sampler must be"),
     "not a number": (["--items", "many", "--sampled", "9"], "--items"),
     "unknown option": ([*DESIGN, "--nope"], "--nope"),
 }
