@@ -12,7 +12,6 @@ import sys
 from dataclasses import replace
 
 import torch
-
 from unsample.designs.ranking import _fused
 
 SEEN = 100  # excluded items of a user, in the mean

@@ -12,7 +12,6 @@ import time
 
 import numpy as np
 from scipy.sparse import csr_array
-
 from unsample.answers.evaluation import Adaptive, evaluate
 from unsample.designs.ranking import FactorScores
 

@@ -22,9 +22,9 @@ from references import (
     dense_likelihood,
     mes_objective,
 )
+from unsample.designs.ranking import FactorScores, exact_ranks, sampled_ranks
 
 import unsample
-from unsample.designs.ranking import FactorScores, exact_ranks, sampled_ranks
 from unsample.estimators import MES, MLE, Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law

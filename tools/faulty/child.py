@@ -85,11 +85,11 @@ def _write_in_place() -> None:
 
 
 def _register(registry: dict[str, Any], timeout: int) -> None:
-    from unsample.lab.datasets import _download, _registry
+    from unsample.lab.datasets import _files, _registry
 
     _registry._tables = lambda: registry  # noqa: SLF001
-    _download._SCHEMES = ("https", "http")  # noqa: SLF001
-    _download._TIMEOUT_SECONDS = timeout  # noqa: SLF001
+    _files._SCHEMES = ("https://", "http://")  # noqa: SLF001
+    _files._TIMEOUT_SECONDS = timeout  # noqa: SLF001
 
 
 def _let_the_clock_jump(seconds: float) -> None:
@@ -132,7 +132,6 @@ def _watch(kill_at: int | None, torn: bool, report: str | None) -> None:
 
 def _evaluate(path: Path) -> None:
     import numpy as np
-
     from unsample.answers.evaluation import _checkpoint, evaluate
 
     begin = _checkpoint.Checkpoint.__init__

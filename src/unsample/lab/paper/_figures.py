@@ -172,9 +172,7 @@ def _sample_size_figure(
     )
 
 
-def _rank_panel(
-    column: str, title: str, rows: Sequence[Row], styles: dict[str, int]
-) -> _Panel:
+def _rank_panel(column: str, title: str, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
     known = grouped([row for row in rows if is_number(row[column])], "estimator")
     curves = {
         name: ([row["rank"] for row in group], [row[column] for row in group])
@@ -225,9 +223,7 @@ def _sweep_figure(
     )
 
 
-def _sweep_panel(
-    column: str, dataset: str, rows: Sequence[Row], styles: dict[str, int]
-) -> _Panel:
+def _sweep_panel(column: str, dataset: str, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
     errors = {}
     for (name,), group in grouped(rows, "estimator").items():
         sizes = grouped(sorted(group, key=lambda row: row["sampled"]), "sampled")
@@ -247,7 +243,9 @@ def _sweep_panel(
         axes.set_xlabel("sampled items")
         axes.set_ylabel(_LABELS[column])
 
-    ends = "; ".join(f"{n} {percent(list(known.values())[-1])}" for n, known in errors.items() if known)
+    ends = "; ".join(
+        f"{n} {percent(list(known.values())[-1])}" for n, known in errors.items() if known
+    )
     what = f"{_LABELS[column]} on {dataset} against the sample size. At the largest: {ends}."
     return _Panel(f"{dataset}: {_LABELS[column]}", draw, what)
 
@@ -276,9 +274,7 @@ def _error_figure(
     )
 
 
-def _error_panel(
-    dataset: str, sampled: int, rows: Sequence[Row], styles: dict[str, int]
-) -> _Panel:
+def _error_panel(dataset: str, sampled: int, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
     errors = {
         name: {column: median_relative(group, column) for column in ("bias", "rmse")}
         for (name,), group in grouped(rows, "estimator").items()

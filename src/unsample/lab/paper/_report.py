@@ -11,8 +11,9 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from unsample._checks import import_extra
 from unsample._files import write_atomically
@@ -75,8 +76,12 @@ def write_results(results: Reproduction, folder: Path) -> Path:
     }
     for name, text in texts.items():
         content = text.encode("utf-8", "backslashreplace")  # settings may hold half a character
-        write_atomically(folder / name, lambda file, content=content: file.write(content))
+        write_atomically(folder / name, partial(_put, content))
     return folder / "report.html"
+
+
+def _put(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
 
 
 def wide_latex(tables: Sheet) -> str:

@@ -188,7 +188,9 @@ def winner_deviation(row: Row) -> Deviation:
 def agreements(rows: Iterable[Row]) -> tuple[Agreement, ...]:
     """Return the agreement by data set and candidates, where the paper has any number."""
     groups = grouped((row for row in rows if is_number(row["paper_mean"])), "dataset", "candidates")
-    return tuple(_agreement(*names, group) for names, group in groups.items())
+    return tuple(
+        _agreement(dataset, candidates, group) for (dataset, candidates), group in groups.items()
+    )
 
 
 def _agreement(dataset: str, candidates: str, rows: Sequence[Row]) -> Agreement:
@@ -457,7 +459,9 @@ def _text_table(
     table: ReportTable, header: tuple[str, ...], lines: list[tuple[str, ...]], *, words: int
 ) -> Table:
     """Return a table whose first columns are ``words``, and the others numbers."""
-    rows = tuple((*line[:words], *map(Number, line[words:])) for line in lines)
+    rows: tuple[tuple[str | Number, ...], ...] = tuple(
+        (*line[:words], *map(Number, line[words:])) for line in lines
+    )
     return Table(header, rows, f"{table.title}: {table.note}")
 
 
