@@ -24,12 +24,12 @@ from pathlib import Path
 
 import numpy as np
 import other_ranks
+from unsample.lab.experiment._cells import Ranks, count_repeats, exact_values
 
 from unsample.estimators import Observed, parse
 from unsample.estimators.curves import Head, average_curves
 from unsample.evidence import group_with_shares
 from unsample.lab.datasets import bundled_ranks, load_ranks
-from unsample.lab.experiment._cells import Ranks, count_repeats, exact_values
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
 

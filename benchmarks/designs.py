@@ -12,14 +12,14 @@ import sys
 from collections import defaultdict
 
 import numpy as np
-
 from unsample.answers.evaluation import Certified, evaluate_known_ranks
-from unsample.lab.datasets import load_ranks
 from unsample.lab.experiment import Spec
 from unsample.lab.experiment._adaptive import adaptive_winner_rows, compute_adaptive_cell
 from unsample.lab.experiment._cells import Ranks, compute_cell
 from unsample.lab.experiment._rows import winner_rows
 from unsample.lab.experiment._spec import Cell
+
+from unsample.lab.datasets import load_ranks
 
 #: The costs at which adaptive and fixed samples are compared.
 COSTS = {"ml-1m": 99, "citeulike-a": 500}

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from unsample._files import write_atomically
-from unsample.designs.ranking import exact_ranks
+from unsample.designs import Scorer, exact_ranks
 from unsample.lab.datasets import Interactions, Split, standard_split
 from unsample.lab.recommenders import create
 
@@ -73,8 +73,9 @@ def ranks_of(dataset: str, device: str) -> dict[str, np.ndarray]:
     order = np.random.default_rng(SEED + 1).permutation(len(users))
     arrays = {"items": np.array(items)}
     for name, score, known in scorers(split, device):
-        everyday = exact_ranks(score, users, targets, items=items, exclude=known.matrix(), rng=SEED)
-        paper = exact_ranks(score, users, targets, items=items, rng=SEED)
+        pairs, options = (users, targets), {"items": items, "rng": SEED}
+        everyday = exact_ranks(Scorer(score_all=score), pairs, exclude=known.matrix(), **options)
+        paper = exact_ranks(Scorer(score_all=score), pairs, **options)
         arrays[f"{name}.everyday"] = everyday.ranks[order].astype(np.uint16)
         arrays[f"{name}.everyday.items"] = everyday.items[order].astype(np.uint16)
         arrays[f"{name}.paper"] = paper.ranks[order].astype(np.uint16)

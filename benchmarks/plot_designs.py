@@ -6,11 +6,11 @@ import matplotlib as mpl
 import numpy as np
 from designs import ranks_of
 from matplotlib import pyplot as plt
-
 from unsample.lab.experiment import Spec
 from unsample.lab.experiment._adaptive import compute_adaptive_cell
 from unsample.lab.experiment._cells import compute_cell, exact_values
 from unsample.lab.experiment._spec import Cell
+
 from unsample.metrics import parse
 
 PANELS = [(d, p, "ease") for d in ("ml-1m", "citeulike-a") for p in ("everyday", "paper")]

@@ -22,7 +22,7 @@ import unsample
 from unsample import estimators
 from unsample.answers import Estimate
 from unsample.confidence._program import InfeasibleError, _solve_program
-from unsample.designs.ranking import sampled_ranks
+from unsample.designs import Candidates, Scan
 from unsample.errors import (
     ClippedWarning,
     ConvergenceWarning,
@@ -300,17 +300,17 @@ def test_data_that_just_fail_to_fit_any_distribution_are_called_refuted():
     plain = np.repeat(np.arange(15.0), 4)
     scores = rng.permuted(np.tile(plain, (1500, 1)), axis=1)
     level = 14 - np.floor(15 * rng.beta(0.6, 1.6, 1500)).astype(int)
-    drawn = sampled_ranks(
-        scores.__getitem__,
-        np.arange(1500),
-        np.argmax(scores == level[:, None], axis=1),
-        items=60,
-        sampled=20,
-        repeats=12,
-        rng=5,
-    )
+    targets = np.argmax(scores == level[:, None], axis=1)
+    candidates = Candidates.check((np.arange(1500), targets), 60)
     notes = []
-    for ranks in drawn.ranks:
+    for seed in range(12):
+        scan = Scan.prepare(
+            lambda users, items: scores[users[:, None], items],
+            candidates,
+            rng=seed,
+            replacement=True,
+        )
+        ranks = 1 + scan.draw(20).beaten("random")
         result = unsample.estimate(
             ranks, items=60, sampled=21, metrics="Recall@20", method="mle", resamples=0
         )

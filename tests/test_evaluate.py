@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 import warnings
 from pathlib import Path
@@ -24,7 +23,6 @@ from unsample.designs import (
     Exact,
     FactorScores,
     Fixed,
-    Scorer,
     exact_ranks,
 )
 from unsample.errors import (
@@ -116,7 +114,9 @@ CASES = [
 ]
 #: Each design with one of its budgets.
 ONE_EACH = [pytest.param(design, b[-1], id=str(design)) for design, b in CASES]
-EACH = [pytest.param(design, budget, id=f"{design}-{budget}") for design, b in CASES for budget in b]
+EACH = [
+    pytest.param(design, budget, id=f"{design}-{budget}") for design, b in CASES for budget in b
+]
 
 
 class Counting:
@@ -403,8 +403,7 @@ def test_adaptive_estimates_are_close_where_fixed_ones_of_the_same_cost_are_not(
     exact = truth["NDCG@10"].value
     options = {"items": known.items, "budget": 501 * len(known.ranks)}
     adaptive, fixed = (
-        design.simulate(known.ranks, **options)
-        for design in (Adaptive(), Fixed(replacement=False))
+        design.simulate(known.ranks, **options) for design in (Adaptive(), Fixed(replacement=False))
     )
     assert adaptive.scored <= fixed.scored <= options["budget"]
     # Some targets of rank one are followed to their end, most are left behind at random.

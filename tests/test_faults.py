@@ -33,7 +33,7 @@ from unsample._files import (
     remove_leftovers,
     write_atomically,
 )
-from unsample.answers.evaluation import evaluate
+from unsample.answers import evaluate
 from unsample.cli import _start
 from unsample.errors import (
     CheckpointError,
@@ -248,7 +248,7 @@ def test_a_damaged_checkpoint_says_what_to_do_or_changes_nothing(tmp_path):
             (np.arange(60), np.arange(60)),
             items=60,
             design="fixed",
-            budget=20,
+            budget=21 * 60,
             metrics="Recall@5",
             resamples=0,
             checkpoint=path,

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from unsample.designs.ranking import exact_ranks, ranks_against
+from unsample.designs import exact_ranks, ranks_against
 from unsample.lab.datasets import standard_split
 from unsample.lab.recommenders import create
 from unsample.metrics import NDCG
@@ -37,7 +37,7 @@ def main() -> int:
     for name, floor in FLOORS.items():
         start = time.perf_counter()
         model = create(name).fit_split(split)
-        ranks = exact_ranks(model.score_all, users, targets, items=items, exclude=seen).ranks
+        ranks = exact_ranks(model, (users, targets), items=items, exclude=seen).ranks
         seconds = time.perf_counter() - start
         ndcg = float((NDCG @ 10).weights(ranks, items).mean())
         published = ranks_against(model.score, users, targets, split.negatives)

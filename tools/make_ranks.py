@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from unsample._files import write_atomically
-from unsample.designs.ranking import exact_ranks, ranks_against
+from unsample.designs import exact_ranks, ranks_against
 from unsample.lab.datasets import Split, standard_split
 from unsample.lab.recommenders import create
 
@@ -70,8 +70,8 @@ def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None
     seconds = time.perf_counter() - start
     users, targets, items = split.target_user, split.target_item, split.train.items
     seen = split.history().matrix()
-    everyday = exact_ranks(model.score_all, users, targets, items=items, exclude=seen, rng=SEED)
-    paper = exact_ranks(model.score_all, users, targets, items=items, rng=SEED)
+    everyday = exact_ranks(model, (users, targets), items=items, exclude=seen, rng=SEED)
+    paper = exact_ranks(model, (users, targets), items=items, rng=SEED)
     hyperparameters = (
         model.hyperparameters | {"device": "cpu"} if "device" in chosen else (model.hyperparameters)
     )

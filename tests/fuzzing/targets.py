@@ -25,8 +25,8 @@ from unsample import estimators, metrics
 from unsample.adapters import trec
 from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
-from unsample.designs.ranking import Tally
-from unsample.designs.running._checkpoint import Checkpoint, State
+from unsample.designs import Tally
+from unsample.designs._run import Checkpoint, State
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import Interactions, _download, _formats, _registry, load_file
