@@ -19,15 +19,15 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
-from unsample.designs.ranking import Tally
 from unsample.designs.running._checkpoint import Checkpoint, State
-from unsample.tables.frames import _engines
 
 from tests.fuzzing.mutation import Mutator, repacked
 from unsample import estimators, metrics
 from unsample.adapters import trec
 from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
+from unsample.designs import Tally
+from unsample.designs._run import Checkpoint, State
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import Interactions, _files, _formats, _registry, load_file
