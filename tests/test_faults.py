@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from unsample.answers.evaluation import evaluate
+from unsample.answers import evaluate
 
 from tests.test_lab_fetch import CONTENT, register, site  # noqa: F401 - fixtures
 from unsample._files import (
