@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,5 +231,6 @@ def _joined(parts: list[Columns]) -> Columns:
 
 def _of_first_users(rows: Columns, users: int) -> Columns:
     kept = rows.user < users
-    columns: list[Any] = [getattr(rows, part.name) for part in fields(rows)[:4]]
-    return Columns(*(column if column is None else column[kept] for column in columns))
+    rating = None if rows.rating is None else rows.rating[kept]
+    time = None if rows.time is None else rows.time[kept]
+    return Columns(rows.user[kept], rows.item[kept], rating, time)
