@@ -123,23 +123,6 @@ def test_comparisons_are_counted_under_a_tie_rule():
     assert RankCounts.from_comparisons(many) != RankCounts.from_comparisons(many, rng=1)
 
 
-def test_frames_are_counted_as_ranks_are():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
-        {"better": [0, 4, 4] * 40, "tied": [3, 0, 3] * 40, "run": list("xyx") * 40}
-    )
-    design = {"items": 100, "sampled": 9}
-    whole = RankCounts.from_frame(frame, **design)
-    comparisons = Comparisons.of_targets(frame["better"], frame["tied"], **design)
-    assert whole == RankCounts.from_comparisons(comparisons, rng=0)
-    assert whole == RankCounts.from_frame(frame, **design, rng=0, replacement=True)
-    parts = RankCounts.from_frame_by(frame, "run", **design)
-    assert list(parts) == ["x", "y"]
-    assert parts["y"] == _count([5] * 40)
-    assert parts["x"] == RankCounts.from_frame_by(frame, "run", **design, rng=0)["x"]
-    assert parts["x"] != RankCounts.from_frame_by(frame, "run", **design, rng=1)["x"]
-
-
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
@@ -403,3 +386,22 @@ def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
     assert cells.replacement
     both = cells + _count([1])
     assert "items=50..100" in repr(both)
+
+
+def test_counts_accumulate_over_a_stream():
+    batches = [[1, 2], [], [2, 10], [3]]
+    counts = RankCounts.from_ranks(batches[0], items=50, sampled=9)
+    for batch in batches[1:]:
+        counts = counts.update(batch)
+    whole = RankCounts.from_ranks([1, 2, 2, 10, 3], items=50, sampled=9)
+    assert counts == whole
+    parts = [RankCounts.from_ranks(b, items=50, sampled=9) for b in batches if b]
+    assert RankCounts.merge(parts) == whole
+    mixed = counts.update([20], sampled=19)
+    assert mixed.total == 6
+    with pytest.raises(DesignError, match="sampled must be given"):
+        mixed.update([1])
+    with pytest.raises(InputError, match="at least one"):
+        RankCounts.merge([])
+    with pytest.raises(DesignError, match="agree on replacement"):
+        whole + RankCounts.from_ranks([1], items=50, sampled=9, replacement=False)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import unsample
-from tests.engines import need
+from tests.doors import need
 from unsample.designs.ranking import ranks_against
 from unsample.errors import InputError, RankError, ScoreError
 from unsample.evidence import RankCounts

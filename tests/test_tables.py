@@ -478,6 +478,13 @@ def test_random_ties_are_uniform_and_realistic_ones_are_refused():
     assert read_counts(even, items=50, ties="realistic")[""].low.tolist() == [4]
 
 
+def test_the_seed_decides_ties():
+    frame = pl.DataFrame({"better": [0, 4, 4] * 40, "tied": [3, 0, 3] * 40})
+    comparisons = Comparisons.of_targets(frame["better"], frame["tied"], **DESIGN)
+    assert read_counts(frame, **DESIGN)[""] == RankCounts.from_comparisons(comparisons, rng=0)
+    assert read_counts(frame, **DESIGN) != read_counts(frame, **DESIGN, rng=1)
+
+
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), parts=st.integers(1, 5))
 def test_order_and_partitions_do_not_matter(seed, parts):

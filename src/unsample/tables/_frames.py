@@ -272,9 +272,9 @@ class _Expressions:
         number = self.number(role)
         is_nan = number.is_nan()
         if self.frame.implementation.is_duckdb() and dtype.is_float():
-            # It believes the ranges that Parquet files state, which leave NaN out, and takes any
-            # plain question for NaN to be answered by them. The remainder of infinity is NaN, too.
-            is_nan = (number % 1).is_nan() & (number != np.inf) & (number != -np.inf)
+            # It believes the ranges that Parquet files state, which leave NaN out, and lets them
+            # answer any plain question for NaN. Of exponentials it knows no range.
+            is_nan = number.exp().is_nan()
         return nw.col(role).is_null() | is_nan
 
 
