@@ -597,6 +597,13 @@ def test_columns_must_be_in_every_file(write, tmp_path):
             read_counts(tmp_path / f"*.{kind}", **DESIGN)
 
 
+def test_a_column_that_is_not_asked_for_may_be_in_some_files_only(write, tmp_path):
+    for kind in ("csv", "parquet"):
+        write(f"a.{kind}", {"rank": [1], "user": ["a"], "model": ["A"]})
+        write(f"b.{kind}", {"rank": [2], "user": ["b"]})
+        assert read_counts(tmp_path / f"*.{kind}", **DESIGN)[""].total == 2
+
+
 def test_files_of_ranks_without_a_header(write, tmp_path):
     write("a.txt", "1\n2\n")
     write("b.txt", "2\n10")

@@ -405,7 +405,7 @@ def user_complaint(layout: Layout, source: str, user: Mapping[str, Any]) -> Inpu
 def check_same_roles(first: str, expected: Layout, name: str, found: Layout) -> None:
     """Refuse a file of a table that has a column which another file lacks."""
     for has, lacks, layouts in ((first, name, (expected, found)), (name, first, (found, expected))):
-        missing = [role for role in layouts[0].read if role not in layouts[1].read]
+        missing = [role for role in layouts[0].read if role not in (*layouts[1].read, POOLED)]
         if missing:
             column = layouts[0].columns[missing[0]]
             raise FileError(f"{lacks} has no column {column!r}, which {has} has")
