@@ -32,15 +32,24 @@ REPEATS = 3
 
 
 def our_ranks(path: str, engine: str) -> Callable[[], Any]:
-    from unsample.tables.rankfiles import read_counts
+    from unsample.tables import read_counts
 
-    return partial(read_counts, path, items=ITEMS, sampled=SAMPLED, engine=engine)
+    return lambda: read_counts(_source(path, engine), items=ITEMS, sampled=SAMPLED)[""]
 
 
 def our_scores(path: str, engine: str) -> Callable[[], Any]:
-    from unsample.tables.rankfiles import read_counts
+    from unsample.tables import read_counts
 
-    return partial(read_counts, path, items=ITEMS, engine=engine)
+    return lambda: read_counts(_source(path, engine), items=ITEMS)[""]
+
+
+def _source(path: str, engine: str) -> Any:
+    """Return the file, which DuckDB reads, or a lazy frame of Polars."""
+    if engine == "duckdb":
+        return path
+    import polars as pl
+
+    return pl.scan_parquet(path)
 
 
 def our_estimate(path: str, engine: str) -> Callable[[], Any]:

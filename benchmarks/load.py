@@ -151,7 +151,7 @@ def count_weighted() -> dict[str, float]:
 
 # -- doors ---------------------------------------------------------------------------------------
 
-DOORS = ("csv", "csv, engine", "standard input", "targets of a csv", "jsonl", "npz", "parquet")
+DOORS = ("csv", "standard input", "targets of a csv", "jsonl", "npz", "parquet")
 SMALL, LARGE = 10**6, 4 * 10**6
 
 
@@ -160,7 +160,7 @@ def bench_doors() -> None:
         for door in DOORS:
             few, many = (measured("read_door", door, rows, folder) for rows in (SMALL, LARGE))
             growth = (many["peak"] - few["peak"]) * 2**20 / (LARGE - SMALL)
-            most = 1 if "engine" in door or door == "parquet" else 64
+            most = 1 if door == "parquet" else 64
             report(
                 f"rank file of 4x10^6 rows, {door}",
                 f"{growth:.0f} bytes a row, {1e6 * many['cpu'] / LARGE:.2f} us a row",
@@ -170,22 +170,19 @@ def bench_doors() -> None:
 
 
 def read_door(door: str, rows: str, folder: str) -> dict[str, float]:
-    from unsample.tables import rankfiles
+    from unsample.tables import read_counts, read_targets
 
     kind = {"npz": "npz", "jsonl": "jsonl", "parquet": "parquet"}.get(door, "csv")
     path = write_ranks(Path(folder) / f"{rows}.{kind}", int(rows))
-    if door not in {"csv, engine", "parquet"}:
-        rankfiles.embedded_engine = lambda: None  # as where no engine is installed
     design = {"items": ITEMS, "sampled": SAMPLED}
     before = time.process_time()
     if door == "standard input":
         with Path(path).open(encoding="utf-8") as sys.stdin:
-            found = rankfiles.read_counts("-", **design)
+            found = read_counts("-", **design)[""]
     elif door == "targets of a csv":
-        found = rankfiles.read_targets(path, **design)[""].counts
+        found = read_targets(path, **design)[""].counts
     else:
-        engine = "duckdb" if "engine" in door or door == "parquet" else None
-        found = rankfiles.read_counts(path, **design, engine=engine)
+        found = read_counts(path, **design)[""]
     assert found.total == int(rows)
     return {"cpu": time.process_time() - before, "peak": peak()}
 

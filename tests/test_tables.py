@@ -478,6 +478,13 @@ def test_random_ties_are_uniform_and_realistic_ones_are_refused():
     assert read_counts(even, items=50, ties="realistic")[""].low.tolist() == [4]
 
 
+def test_the_seed_decides_ties():
+    frame = pl.DataFrame({"better": [0, 4, 4] * 40, "tied": [3, 0, 3] * 40})
+    comparisons = Comparisons.of_targets(frame["better"], frame["tied"], **DESIGN)
+    assert read_counts(frame, **DESIGN)[""] == RankCounts.from_comparisons(comparisons, rng=0)
+    assert read_counts(frame, **DESIGN) != read_counts(frame, **DESIGN, rng=1)
+
+
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), parts=st.integers(1, 5))
 def test_order_and_partitions_do_not_matter(seed, parts):
@@ -588,6 +595,13 @@ def test_columns_must_be_in_every_file(write, tmp_path):
         write(f"b.{kind}", {"rank": [1], "user": ["x"], "weight": [1.0]})
         with pytest.raises(FileError, match=r"a\.\w+' has no column 'user', which .*b\.\w+' has"):
             read_counts(tmp_path / f"*.{kind}", **DESIGN)
+
+
+def test_a_column_that_is_not_asked_for_may_be_in_some_files_only(write, tmp_path):
+    for kind in ("csv", "parquet"):
+        write(f"a.{kind}", {"rank": [1], "user": ["a"], "model": ["A"]})
+        write(f"b.{kind}", {"rank": [2], "user": ["b"]})
+        assert read_counts(tmp_path / f"*.{kind}", **DESIGN)[""].total == 2
 
 
 def test_files_of_ranks_without_a_header(write, tmp_path):

@@ -9,9 +9,10 @@ import io
 import json
 import lzma
 import sys
+import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -35,7 +36,8 @@ from unsample.lab.paper import SCHEMA, Spec, _exhibits, load_results
 from unsample.lab.paper._cells import CellResult, Ranks
 from unsample.lab.paper._folder import RunFolder
 from unsample.lab.paper._tables import write_json, write_rows
-from unsample.tables import rankfiles, read_targets
+from unsample.errors import UnsampleWarning
+from unsample.tables import read_counts, read_targets
 
 __all__ = ["Target", "all_targets"]
 
@@ -85,7 +87,7 @@ def all_targets(folder: Path) -> dict[str, Target]:
     return {target.name: target for target in sorted(found, key=lambda one: one.name in _ENGINES)}
 
 
-_ENGINES = ("rank-parquet", "rank-csv-duckdb", "rank-jsonl-duckdb", "rank-parquet-by-target")
+_ENGINES = ("rank-parquet", "rank-parquet-by-target")
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,6 @@ _CSV = (
     b"better,tied,model\n0,0,a\n3,2,b\n9,0,a\n",
     b'\xef\xbb\xbf"rank","model"\r\n1,"x, y"\r\n2,"a ""b"""\r\n',
 )
-#: Only engines read these.
 _SCORED = (b"user,score,target\na,0.5,1\na,0.25,0\nb,1,1\nb,-3,0\n",)
 _JSONL = (
     b'{"rank": 1}\n{"rank": 3, "model": "a"}\n',
@@ -160,17 +161,14 @@ def _rank_files(desk: _Desk) -> Iterable[Target]:
     npz = [_npz(**{k: np.array(v) for k, v in t.items()}) for t in _tables()]
     parquet = [_parquet(table) for table in _tables()]
     words = (*_ROLES, b",", b"\n", b'"', b"\t")
-    # Opening a database takes far longer than reading a few rows with it.
-    engines = {"duckdb": functools.cache(_single_thread), "polars": _engines.PolarsEngine}
 
-    def reads(name: str, **chosen: object) -> Callable[[bytes], object]:
+    def reads(name: str) -> Callable[[bytes], object]:
         path = desk.folder / name
 
         def parse(data: bytes) -> None:
             path.write_bytes(data)
-            options = _options(data) | chosen
-            with mock.patch.dict(_engines._ENGINES, engines):
-                rankfiles.read_grouped_counts(str(path), **options)  # type: ignore[arg-type]
+            with _single_thread(), _pooling_ignored():
+                read_counts(path, **_options(data))  # type: ignore[arg-type]
 
         return parse
 
@@ -179,41 +177,55 @@ def _rank_files(desk: _Desk) -> Iterable[Target]:
 
         def parse(data: bytes) -> None:
             path.write_bytes(data)
-            found = rankfiles.read_targets(str(path), **_options(data))  # type: ignore[arg-type]
-            for one in found.values():
-                repr(one if isinstance(one, RankCounts) else one.counts)
+            with _single_thread(), _pooling_ignored():
+                found = read_targets(path, **_options(data))  # type: ignore[arg-type]
+            for group in found.values():
+                repr(group if isinstance(group, RankCounts) else group.counts)
 
         return parse
 
-    tsv = [text.replace(b",", b"\t") for text in _CSV]
-    yield Target("rank-csv", reads("ranks.csv"), _CSV, words)
+    csv = _CSV + _SCORED
+    tsv = [text.replace(b",", b"\t") for text in csv]
+    yield Target("rank-csv", reads("ranks.csv"), csv, words)
     yield Target("rank-tsv", reads("ranks.tsv"), tsv, words)
     yield Target("rank-jsonl", reads("ranks.jsonl"), _JSONL, (*words, b"{", b"}", b":"))
     yield Target("rank-npz", reads("ranks.npz"), npz, _ROLES, repacked)
-    yield Target("rank-csv-by-target", pairs("targets.csv"), _CSV, words)
+    yield Target("rank-csv-by-target", pairs("targets.csv"), csv, words)
     yield Target("rank-jsonl-by-target", pairs("targets.jsonl"), _JSONL, words)
     yield Target("rank-parquet-by-target", pairs("targets.parquet"), parquet, _ROLES)
     yield Target("rank-parquet", reads("ranks.parquet"), parquet, _ROLES)
-    for engine in ("duckdb", "polars"):
-        for kind, seeds in (("csv", _CSV + _SCORED), ("jsonl", _JSONL)):
-            parse = reads(f"engine.{kind}", engine=engine)
-            yield Target(f"rank-{kind}-{engine}", parse, seeds, words)
-    parse = reads("engine.parquet", engine="polars")
-    yield Target("rank-parquet-polars", parse, parquet, _ROLES)
-    everything = [*_CSV, *tsv, *_JSONL, *npz, *parquet]
+    # Parquet is left to the targets above: a database for each input would take too long.
+    everything = [*csv, *tsv, *_JSONL, *npz]
     yield Target("rank-standard-input", _from_standard_input, everything, words, cheap=True)
 
 
-def _single_thread() -> _engines.FileEngine:
-    engine = _engines.DuckDBEngine()
-    engine._connection.execute("SET threads = 1")
-    return engine
+@functools.cache
+def _database() -> object:
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1})
+
+
+@contextlib.contextmanager
+def _single_thread() -> Iterator[None]:
+    """Give all inputs one database of one thread: opening it takes far longer than reading."""
+    database = _database()
+    with mock.patch("duckdb.connect", return_value=database):
+        yield
+
+
+@contextlib.contextmanager
+def _pooling_ignored() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        yield
 
 
 def _from_standard_input(data: bytes) -> None:
     before, sys.stdin = sys.stdin, SimpleNamespace(buffer=io.BytesIO(data))  # type: ignore[assignment]
     try:
-        rankfiles.read_grouped_counts("-", **_options(data))  # type: ignore[arg-type]
+        with _pooling_ignored():
+            read_counts("-", **_options(data))  # type: ignore[arg-type]
     finally:
         sys.stdin = before
 

@@ -299,7 +299,7 @@ def _as_name(value: Any) -> str:
 def joined(batches: Sequence[Columns], source: str) -> Columns:
     """Return the rows of all batches, one after the other."""
     columns: Columns = {}
-    for role in batches[0]:
+    for role in set.intersection(*map(set, batches)):
         parts = [batch[role] for batch in batches]
         if parts[0].dtype.kind == "U":
             widest = max(part.itemsize for part in parts) * sum(map(len, parts))
@@ -467,7 +467,7 @@ class PlainTable:
         columns = joined(list(batches), self.name)
         if layout.scores:
             columns = compare_scores(columns, layout, self.name)
-        elif POOLED in layout:
+        elif POOLED in columns:
             models, rows = len(np.unique(columns.pop(POOLED))), rows_of_users(columns)
             warn_of_pooled_models(layout, self.name, rows.min(), rows.max(), models)
         return with_design(columns, layout)

@@ -15,10 +15,9 @@ from operator import or_
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample.errors import FileError, InputError
-from unsample.tables._arrays import as_names, check_users, with_design
+from unsample.tables._arrays import check_users, converted, with_design
 from unsample.tables._layout import (
     NAMES,
     POOLED,
@@ -191,8 +190,7 @@ class FrameTable:
     ) -> Columns:
         """Run a query, and refuse its result where rows break a rule."""
         columns = {
-            role: as_names(values, self.name) if role in NAMES else _as_numbers(values)
-            for role, values in _fetch(query).items()
+            role: converted(role, values, self.name) for role, values in _fetch(query).items()
         }
         if not len(next(iter(columns.values()))):
             raise self.error(f"{self.name} has no rows")
@@ -206,6 +204,7 @@ class FrameTable:
         if marked and columns.pop(_BAD).any():
             for rule in marked:
                 self._refuse_row(rule, layout)
+            raise self.error(f"{self.name} has rows with values that cannot be counted")
         return columns
 
     def _refuse_row(self, rule: Rule, layout: Layout) -> None:
@@ -272,9 +271,9 @@ class _Expressions:
         number = self.number(role)
         is_nan = number.is_nan()
         if self.frame.implementation.is_duckdb() and dtype.is_float():
-            # It believes the ranges that Parquet files state, which leave NaN out, and takes any
-            # plain question for NaN to be answered by them. The remainder of infinity is NaN, too.
-            is_nan = (number % 1).is_nan() & (number != np.inf) & (number != -np.inf)
+            # It believes the ranges that Parquet files state, which leave NaN out, and lets them
+            # answer any plain question for NaN. Of exponentials it knows no range.
+            is_nan = number.exp().is_nan()
         return nw.col(role).is_null() | is_nan
 
 
@@ -415,7 +414,11 @@ def _fetch(query: nw.LazyFrame[Any]) -> Columns:
     """Run a query in its engine and return its columns."""
     if query.implementation.is_duckdb():
         # DuckDB hands rows over itself; the way through Arrow would need another library.
-        return dict(query.to_native().fetchnumpy())
+        found = query.to_native().fetchnumpy()
+        return {
+            name: np.array(values.tolist(), dtype=object) if np.ma.is_masked(values) else values
+            for name, values in found.items()
+        }
     streaming: dict[str, Any] = {"engine": "streaming"} if query.implementation.is_polars() else {}
     result = query.collect(**streaming)
     return {name: result[name].to_numpy() for name in result.columns}
@@ -425,15 +428,6 @@ def _first_row(query: nw.LazyFrame[Any]) -> dict[str, Any] | None:
     """Return one row of a query's result, or None if it has none."""
     columns = _fetch(query.head(1))
     return {name: values[0] for name, values in columns.items() if len(values)} or None
-
-
-def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return numbers with nulls as NaN; engines have several nulls, and wider types."""
-    if isinstance(values, np.ma.MaskedArray):
-        values = values.data if not values.mask.any() else np.array(values.tolist(), dtype=object)
-    if values.dtype.kind in "iuf":
-        return values
-    return np.array([np.nan if is_missing(value) else float(value) for value in values])
 
 
 def _described(row: dict[str, Any], layout: Layout, rule: Rule) -> str:

@@ -46,6 +46,8 @@ ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *
 _MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
 #: What can be added up without leaving 64 bits.
 _MOST_TARGETS = 2.0**62
+#: What can be squared and added up.
+_HEAVIEST = 1e100
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -260,9 +262,9 @@ def _name_rule(role: str) -> Rule:
 def _weight_rule() -> Rule:
     def broken(values: Any) -> Any:
         weight = values.number("weight")
-        return values.missing("weight") | (weight < 0) | (weight == np.inf)
+        return values.missing("weight") | (weight < 0) | (weight > _HEAVIEST)
 
-    return Rule("weight", "finite numbers of at least 0", broken)
+    return Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", broken)
 
 
 def _design_rules(layout: Layout, name: str) -> list[Rule]:
@@ -403,7 +405,7 @@ def user_complaint(layout: Layout, source: str, user: Mapping[str, Any]) -> Inpu
 def check_same_roles(first: str, expected: Layout, name: str, found: Layout) -> None:
     """Refuse a file of a table that has a column which another file lacks."""
     for has, lacks, layouts in ((first, name, (expected, found)), (name, first, (found, expected))):
-        missing = [role for role in layouts[0].read if role not in layouts[1].read]
+        missing = [role for role in layouts[0].read if role not in (*layouts[1].read, POOLED)]
         if missing:
             column = layouts[0].columns[missing[0]]
             raise FileError(f"{lacks} has no column {column!r}, which {has} has")
