@@ -21,8 +21,6 @@ from unsample.lab.paper import Cell, Spec
 from unsample.lab.paper._cells import CellResult, Ranks, compute_cell, exact_values
 from unsample.lab.paper._tables import winner_rows
 
-from unsample.lab.datasets import load_ranks
-
 #: The costs at which adaptive and fixed samples are compared.
 COSTS = {"ml-1m": 99, "citeulike-a": 500}
 

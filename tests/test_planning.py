@@ -5,10 +5,6 @@ import math
 
 import numpy as np
 import pytest
-
-import unsample
-from tests.promises import Finding, keep
-from unsample import metrics
 from unsample.answers.planning import DESIGNS, plan
 from unsample.answers.planning._designs import (
     SampledDesign,
@@ -18,6 +14,10 @@ from unsample.answers.planning._designs import (
 )
 from unsample.answers.planning._guess import Guess
 from unsample.answers.planning._simulate import Simulation
+
+import unsample
+from tests.promises import Finding, keep
+from unsample import metrics
 from unsample.answers import published
 from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
 from unsample.estimators import MLE

@@ -14,7 +14,6 @@ from tests.doors import cases, documented, need, run_documented
 from unsample.adapters import spark
 from unsample.designs import Exact, FactorScores, Fixed, Scorer
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.evidence import RankCounts
 from unsample.tables import read_counts, read_targets
 
 pytestmark = [

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unsample.answers import compare
 
 import unsample.tables
 from tests.doors import (
@@ -30,7 +31,6 @@ from tests.doors import (
     run_documented,
     scored_rows,
 )
-from unsample.answers.comparison import compare
 from unsample.designs import ranks_against
 from unsample.errors import (
     DesignError,

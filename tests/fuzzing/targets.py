@@ -20,7 +20,6 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
-from unsample.designs.running._checkpoint import Checkpoint, State
 
 from tests.fuzzing.mutation import Mutator, repacked
 from unsample import estimators, metrics
@@ -29,6 +28,7 @@ from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
 from unsample.designs import Tally
 from unsample.designs._run import Checkpoint, State
+from unsample.errors import UnsampleWarning
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import Interactions, _files, _formats, _registry, load_file
@@ -36,7 +36,6 @@ from unsample.lab.paper import SCHEMA, Spec, _exhibits, load_results
 from unsample.lab.paper._cells import CellResult, Ranks
 from unsample.lab.paper._folder import RunFolder
 from unsample.lab.paper._tables import write_json, write_rows
-from unsample.errors import UnsampleWarning
 from unsample.tables import read_counts, read_targets
 
 __all__ = ["Target", "all_targets"]
