@@ -1,14 +1,8 @@
 """Evaluation on Spark: targets go to the workers, counts come back.
 
-<<<<<<< HEAD
 Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
 Here the scores are made on the cluster. The scorer is broadcast once; each partition scores its own
 targets and returns one small batch of counts, on any number of partitions the same.
-=======
-Tables that Spark holds need nothing of this: `unsample.tables.read_counts` reads them.
-Here the scores are made on the cluster. The model is broadcast once; each partition scores its own
-targets and returns one small batch of counts.
->>>>>>> core
 
 >>> from unsample.adapters import spark
 >>> counts = spark.counts(targets, model, items=3706)  # doctest: +SKIP
