@@ -115,6 +115,7 @@ def test_users_of_comparisons_count_too(door):
 def test_targets_come_with_their_users_in_the_order_of_the_rows(door):
     groups = read_targets(door(USERS), by="model", **DESIGN)
     assert list(groups) == ["A", "B"]
+    assert list(read_targets(door(USERS.reverse()), by="model", **DESIGN)) == ["B", "A"]
     assert groups["A"].users.tolist() == ["1", "1", "2", "30"]
     assert groups["B"].ranks.tolist() == [9, 3, 1, 2]
     assert groups["B"].weights.tolist() == [1.0, 1.0, 0.5, 0.25]

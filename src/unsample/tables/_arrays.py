@@ -397,14 +397,15 @@ def with_design(columns: Columns, layout: Layout) -> Columns:
 
 
 def by_label(columns: Columns, layout: Layout) -> dict[str, Columns]:
-    """Return the rows of each value of the column to group by, sorted by it."""
+    """Return the rows of each value of the column to group by, in the order they appear in."""
     if not layout.labels:
         return {"": columns}
     order = np.argsort(columns[LABEL], kind="stable")
-    names, starts = np.unique(columns[LABEL][order], return_index=True)
+    _, starts = np.unique(columns[LABEL][order], return_index=True)
+    groups = sorted(np.split(order, starts[1:]), key=lambda members: int(members[0]))
     return {
-        str(name): {role: values[members] for role, values in columns.items()}
-        for name, members in zip(names, np.split(order, starts[1:]), strict=True)
+        str(columns[LABEL][members[0]]): {role: v[members] for role, v in columns.items()}
+        for members in groups
     }
 
 

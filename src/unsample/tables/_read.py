@@ -129,9 +129,9 @@ def read_targets(
 ) -> dict[str, Targets | RankCounts]:
     """Read a table target by target, with their users, for comparisons that pair them.
 
-    The parameters are those of `read_counts`. Rows keep their order; the targets of scored rows are
-    sorted by user. Saved counts, and tables with a column ``count``, know no targets one by one:
-    they come as counts.
+    The parameters are those of `read_counts`. Rows and the values of ``by`` keep their order; the
+    targets of scored rows are sorted by user. Saved counts, and tables with a column ``count``,
+    know no targets one by one: they come as counts.
     """
     request = Request(items, sampled, columns or None, rows, by)
     check_ties(ties)
