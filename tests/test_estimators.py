@@ -528,7 +528,7 @@ def test_recall_falls_with_k_where_a_method_does_not_promise_order(name):
 
 def test_sampled_ranks_that_no_rank_can_give_do_no_harm_to_systems():
     """Of two items, drawn with replacement, all others are ahead or none is."""
-    counts = RankCounts.from_histogram([2, 0, 0, 0, 0, 1], Law(2, 5))
+    counts = RankCounts.from_ranks([1, 1, 6], items=2, sampled=5)
     for method in LINEAR:
         observed = Observed.prepare(counts)
         (value,) = estimators.parse(method).evaluate(observed, [Recall @ 1]).values[0]

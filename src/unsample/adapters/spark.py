@@ -1,6 +1,6 @@
 """Evaluation on Spark: targets go to the workers, counts come back.
 
-Tables of ranks or scores that Spark holds need nothing of this: `unsample.tables.read_counts` reads them.
+Tables that Spark holds need nothing of this: `unsample.tables.read_counts` reads them.
 Here the scores are made on the cluster. The model is broadcast once; each partition scores its own
 targets and returns one small batch of counts.
 
