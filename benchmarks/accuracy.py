@@ -1,9 +1,9 @@
 """How far estimates are from the truth on the bundled ranks: ``python benchmarks/accuracy.py``.
 
-Every bundled rank set (4 data sets x 5 recommenders x 2 protocols) is sampled ``--repeats`` times
-with n = 50, 100, 200 and 500. Every method estimates Recall, NDCG and AP at K = 5 to 100 from each
-sample, and is compared with the exact value. Written to ``--out``: one row for each cell (CSV), the
-summary (Markdown) and one plot.
+Every bundled rank set (4 data sets x 5 recommenders x 2 kinds of candidates) is sampled
+``--repeats`` times with n = 50, 100, 200 and 500. Every method estimates Recall, NDCG and AP at
+K = 5 to 100 from each sample, and is compared with the exact value. Written to ``--out``: one row
+for each cell (CSV), the summary (Markdown) and one plot.
 
 ``--ranks other`` does the same on 16 rank sets that had no part in choosing anything
 (``benchmarks/other_ranks.py`` made them). ``--validate`` chooses the constants of ``auto`` on
@@ -24,30 +24,32 @@ from pathlib import Path
 
 import numpy as np
 import other_ranks
-from unsample.lab.experiment._cells import Ranks, count_repeats, exact_values
 
 from unsample.estimators import Observed, parse
 from unsample.estimators.curves import Head, average_curves
 from unsample.evidence import group_with_shares
 from unsample.lab.datasets import bundled_ranks, load_ranks
+from unsample.lab.paper._cells import Ranks, count_repeats, exact_values
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
 
 PAPER = ("mle", "wmle", "mes", "bv", "bv(gamma=0.01)", "cls")
 METHODS = (*PAPER, "smooth", "auto")
-CANDIDATES = {"everyday": "unseen", "paper": "all"}
+CANDIDATES = ("unseen", "all")
+#: How candidates are called in the names from which random numbers come.
+_NAMED = {"unseen": "everyday", "all": "paper"}
 SIZES = (50, 100, 200, 500)
 CUTOFFS = (5, 10, 20, 50, 100)
 METRICS = parse_all([f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in CUTOFFS])
 #: The issue's limits: geometric means against MLE and against the best of the paper, worst cell.
-TARGETS = {"everyday": (0.33, 0.6, 1.3), "paper": (0.9, None, None)}
+TARGETS = {"unseen": (0.33, 0.6, 1.3), "all": (0.9, None, None)}
 
 
 @dataclass(frozen=True)
 class Problem:
     """One rank set and one sample size."""
 
-    protocol: str
+    candidates: str
     dataset: str
     recommender: str
     n: int
@@ -55,15 +57,15 @@ class Problem:
     def truth(self) -> Ranks:
         """Return the global ranks, and the catalogue size of each target."""
         if self.recommender in other_ranks.NAMES:
-            return Ranks(*other_ranks.load(self.dataset, self.recommender, self.protocol))
-        bundled = load_ranks(self.dataset, self.recommender, protocol=self.protocol)
+            return Ranks(*other_ranks.load(self.dataset, self.recommender, self.candidates))
+        bundled = load_ranks(self.dataset, self.recommender, candidates=self.candidates)
         return Ranks(bundled.ranks, bundled.items)
 
     def sample(self, repeats: int, seed: int) -> tuple[Observed, np.ndarray, float]:
         """Return the repeats as one batch, the exact metrics, and the blind rank."""
         truth = self.truth()
         # A seed made of the name: the same numbers, whatever else is run.
-        name = "/".join((self.protocol, self.dataset, self.recommender, str(self.n)))
+        name = "/".join((_NAMED[self.candidates], self.dataset, self.recommender, str(self.n)))
         drawn = draw_sampled_ranks(
             truth.ranks,
             items=truth.items,
@@ -73,7 +75,7 @@ class Problem:
         )
         counts, histograms = group_with_shares(*count_repeats(drawn, truth.items, self.n - 1))
         observed = Observed.prepare(
-            counts, resampled=histograms, cutoffs=CUTOFFS, candidates=CANDIDATES[self.protocol]
+            counts, resampled=histograms, cutoffs=CUTOFFS, candidates=self.candidates
         )
         # Row 0 is all repeats together, which no evaluation has.
         batch = replace(observed, shares=observed.shares[1:])
@@ -85,7 +87,7 @@ class Problem:
 class Cell:
     """Relative errors of one method for one metric of one problem."""
 
-    protocol: str
+    candidates: str
     dataset: str
     recommender: str
     n: int
@@ -100,19 +102,19 @@ class Cell:
 
     @property
     def place(self) -> tuple[str, str, str, int, str]:
-        return self.protocol, self.dataset, self.recommender, self.n, self.metric
+        return self.candidates, self.dataset, self.recommender, self.n, self.metric
 
 
 Estimate = Callable[[Observed], np.ndarray]
 
 
 def problems(
-    protocols: Iterable[str], sizes: Iterable[int], ranks: str = "bundled"
+    kinds: Iterable[str], sizes: Iterable[int], ranks: str = "bundled"
 ) -> Iterator[Problem]:
-    for protocol, n in product(protocols, sizes):
+    for candidates, n in product(kinds, sizes):
         for dataset, recommenders in bundled_ranks().items():
             for recommender in recommenders if ranks == "bundled" else other_ranks.NAMES:
-                yield Problem(protocol, dataset, recommender, n)
+                yield Problem(candidates, dataset, recommender, n)
 
 
 def measure(
@@ -195,8 +197,8 @@ def error_table(cells: list[Cell], metric: str, n: int) -> str:
     return "\n".join(lines)
 
 
-def targets_table(cells: list[Cell], protocol: str) -> str:
-    against_mle, against_best, worst = TARGETS[protocol]
+def targets_table(cells: list[Cell], candidates: str) -> str:
+    against_mle, against_best, worst = TARGETS[candidates]
     auto = ratios(cells, "auto", "mle")
     best = best_of_paper(cells)
     rows = [("auto over MLE, geometric mean", geometric_mean(auto.values()), against_mle)]
@@ -223,18 +225,18 @@ def draw(cells: list[Cell], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     edges = np.geomspace(0.008, 20, 12)
-    protocols = dict.fromkeys(cell.protocol for cell in cells)
+    kinds = dict.fromkeys(cell.candidates for cell in cells)
     figure, axes = plt.subplots(
         1,
-        len(protocols),
-        figsize=(5 * len(protocols), 4.2),
+        len(kinds),
+        figsize=(5 * len(kinds), 4.2),
         sharey=True,
         layout="constrained",
         squeeze=False,
     )
-    for axis, protocol in zip(axes[0], protocols, strict=True):
+    for axis, candidates in zip(axes[0], kinds, strict=True):
         for method in ("bv", "mes", "mle", "smooth", "auto"):
-            mine = [c for c in cells if c.protocol == protocol and c.method == method]
+            mine = [c for c in cells if c.candidates == candidates and c.method == method]
             place = np.digitize([c.resolution for c in mine], edges)
             points = [
                 (
@@ -250,7 +252,7 @@ def draw(cells: list[Cell], path: Path) -> None:
         axis.set(
             xscale="log",
             yscale="log",
-            title=f"{protocol} protocol (candidates={CANDIDATES[protocol]})",
+            title=f"candidates: {candidates}",
         )
         axis.set_xlabel("K / blind rank: right of the line the sample resolves K")
         axis.grid(alpha=0.3)
@@ -267,31 +269,31 @@ def write_csv(cells: list[Cell], path: Path) -> None:
         writer.writerows(asdict(cell) for cell in cells)
 
 
-def run_suite(protocols: Iterable[str], ranks: str, repeats: int, seed: int, out: Path) -> None:
+def run_suite(kinds: Iterable[str], ranks: str, repeats: int, seed: int, out: Path) -> None:
     methods = {name: by_name(name) for name in METHODS}
     out.mkdir(parents=True, exist_ok=True)
     cells: list[Cell] = []
     text = []
-    for protocol in protocols:
+    for candidates in kinds:
         found = []
-        for problem in problems([protocol], SIZES, ranks):
+        for problem in problems([candidates], SIZES, ranks):
             found += measure(problem, methods, repeats, seed)
             print(".", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
         text.append(
-            f"## {protocol} protocol\n\nRMSE as a multiple of MLE's, geometric means over "
+            f"## Candidates: {candidates}\n\nRMSE as a multiple of MLE's, geometric means over "
             f"{len(ratios(found, 'mle', 'mle'))} cells ({repeats} repeats each):\n\n"
             f"{summary_table(found)}\n\nNDCG@10, n = 100, relative to the exact value:\n\n"
             f"{error_table(found, 'NDCG@10', 100)}\n"
         )
-        print(f"\n{text[-1]}\n{targets_table(found, protocol)}", flush=True)
+        print(f"\n{text[-1]}\n{targets_table(found, candidates)}", flush=True)
         cells += found
     write_csv(cells, out / "accuracy.csv")
     (out / "summary.md").write_text("\n".join(text), encoding="utf-8")
     draw(cells, out / "accuracy.svg")
 
 
-def settings(protocol: str) -> dict[str, tuple[tuple[Head, ...], float]]:
+def settings(candidates: str) -> dict[str, tuple[tuple[Head, ...], float]]:
     """Return constants that auto might have had, by name."""
     levels = {
         "never": (0.0,),
@@ -301,8 +303,8 @@ def settings(protocol: str) -> dict[str, tuple[tuple[Head, ...], float]]:
         "0.1 0.3": (0.0, 0.1, 0.3),
         "0.1 0.3 0.6": (0.0, 0.1, 0.3, 0.6),
     }
-    priors = (0.25, 0.5) if protocol == "everyday" else (0.25,)
-    doubts = (0.0,) if protocol == "everyday" else (0.25, 0.5, 0.75)
+    priors = (0.25, 0.5) if candidates == "unseen" else (0.25,)
+    doubts = (0.0,) if candidates == "unseen" else (0.25, 0.5, 0.75)
     result = {}
     for (name, values), prior, doubt in product(levels.items(), priors, doubts):
         rest = (1.0 - prior) / max(len(values) - 1, 1)
@@ -319,19 +321,19 @@ def curves(heads: tuple[Head, ...], doubt: float) -> Estimate:
     return estimate
 
 
-def validate(protocols: Iterable[str], repeats: int, seed: int) -> None:
+def validate(kinds: Iterable[str], repeats: int, seed: int) -> None:
     """Choose levels, prior and doubt on three data sets and measure them on the fourth."""
-    for protocol in protocols:
-        methods = {name: curves(*chosen) for name, chosen in settings(protocol).items()}
+    for candidates in kinds:
+        methods = {name: curves(*chosen) for name, chosen in settings(candidates).items()}
         methods |= {name: by_name(name) for name in ("mle", "auto")}
         cells: list[Cell] = []
-        for problem in problems([protocol], (100,)):
+        for problem in problems([candidates], (100,)):
             cells += measure(problem, methods, repeats, seed)
-        print(f"\n{protocol} protocol, n = 100: RMSE over MLE's, geometric means")
+        print(f"\ncandidates: {candidates}, n = 100: RMSE over MLE's, geometric means")
         held_out = []
         for dataset in bundled_ranks():
             scores = {}
-            for name in settings(protocol):
+            for name in settings(candidates):
                 ratio = ratios(cells, name, "mle")
                 others = [value for place, value in ratio.items() if place[1] != dataset]
                 own = [value for place, value in ratio.items() if place[1] == dataset]
@@ -354,14 +356,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/accuracy"))
-    parser.add_argument("--protocol", choices=CANDIDATES, nargs="+", default=list(CANDIDATES))
+    parser.add_argument("--candidates", choices=CANDIDATES, nargs="+", default=list(CANDIDATES))
     parser.add_argument("--ranks", choices=("bundled", "other"), default="bundled")
     parser.add_argument("--validate", action="store_true")
     chosen = parser.parse_args()
     if chosen.validate:
-        validate(chosen.protocol, chosen.repeats, chosen.seed)
+        validate(chosen.candidates, chosen.repeats, chosen.seed)
     else:
-        run_suite(chosen.protocol, chosen.ranks, chosen.repeats, chosen.seed, chosen.out)
+        run_suite(chosen.candidates, chosen.ranks, chosen.repeats, chosen.seed, chosen.out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Does averaging an estimate over bootstrap samples help? RMSE of the average against RMSE of MLE.
 
 The paper left this variance reduction as future work. ``python benchmarks/bagging.py`` prints, for
-each data set, protocol and K, the ratio of the root mean square errors over repeated draws.
+each data set, kind of candidates and K, the ratio of root mean square errors over repeated draws.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ REPEATS, RESAMPLES, SAMPLED = 20, 100, 99
 METRICS = ["NDCG@10", "NDCG@50", "Recall@100"]
 
 
-def errors(dataset: str, protocol: str, recommender: str) -> np.ndarray:
+def errors(dataset: str, candidates: str, recommender: str) -> np.ndarray:
     """Return the errors (repeats x metrics x plain or averaged), relative to the exact value."""
-    truth = load_ranks(dataset, recommender, protocol=protocol)
+    truth = load_ranks(dataset, recommender, candidates=candidates)
     exact = unsample.exact(truth.ranks, items=truth.items, metrics=METRICS, resamples=0)
     rng = np.random.default_rng(0)
     found = np.empty((REPEATS, len(METRICS), 2))
@@ -48,9 +48,9 @@ def errors(dataset: str, protocol: str, recommender: str) -> np.ndarray:
 def main() -> None:
     """Print the ratios and their geometric mean."""
     ratios = []
-    for dataset, protocol in itertools.product(("ml-1m", "citeulike-a"), ("everyday", "paper")):
+    for dataset, candidates in itertools.product(("ml-1m", "citeulike-a"), ("unseen", "all")):
         for recommender in ("ease", "itemknn", "als"):
-            found = errors(dataset, protocol, recommender)
+            found = errors(dataset, candidates, recommender)
             rmse = np.sqrt((found**2).mean(axis=0))
             spread = found.std(axis=0)
             ratio = rmse[:, 1] / rmse[:, 0]
@@ -59,7 +59,7 @@ def main() -> None:
                 f"{name} {one:.2f} (sd {two:.2f})"
                 for name, one, two in zip(METRICS, ratio, spread[:, 1] / spread[:, 0], strict=True)
             )
-            print(f"{dataset:<12} {protocol:<9} {recommender:<8} {cells}", flush=True)
+            print(f"{dataset:<12} {candidates:<9} {recommender:<8} {cells}", flush=True)
     print("geometric mean of RMSE ratios:", np.exp(np.log(ratios).mean(axis=0)).round(3))
 
 

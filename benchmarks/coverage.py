@@ -2,7 +2,7 @@
 
 Full ranks of real recommenders play the truth. Each simulation draws sampled ranks from them and
 asks for intervals, so every cell below is a coverage of a known value. One CSV row for each cell:
-data set, protocol, recommender, sampled, what was said about seen items, metric, exact value,
+data set, candidates, recommender, sampled, what was said about seen items, metric, exact value,
 coverage for users like these and for these users, mean ends of intervals and bounds.
 """
 
@@ -27,8 +27,8 @@ from unsample.law import draw_sampled_ranks
 RECOMMENDERS = ("ease", "itemknn", "als", "multivae", "neumf")
 METRICS = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (5, 10, 20, 50, 100)]
 BOUNDS_EVERY = 10
-#: What may be said truthfully about the candidates of each protocol.
-TRUE_STATEMENTS = {"everyday": (None, "unseen"), "paper": (None, "all")}
+#: What may be said truthfully about each kind of candidates.
+TRUE_STATEMENTS = {"unseen": (None, "unseen"), "all": (None, "all")}
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Cell:
     """The coverage of one metric in one setting."""
 
     dataset: str
-    protocol: str
+    candidates: str
     recommender: str
     sampled: int
-    candidates: str
+    stated: str
     metric: str
     exact: float
     simulations: int
@@ -55,10 +55,10 @@ class Cell:
 
 
 def simulate(
-    dataset: str, protocol: str, recommender: str, sampled: int, candidates: str | None, size: int
+    dataset: str, candidates: str, recommender: str, sampled: int, stated: str | None, size: int
 ) -> list[Cell]:
     """Return the coverage of every metric over ``size`` draws of sampled ranks."""
-    truth = Problem(protocol, dataset, recommender, sampled + 1).truth()
+    truth = Problem(candidates, dataset, recommender, sampled + 1).truth()
     exact = unsample.exact(truth.ranks, items=truth.items, metrics=METRICS, resamples=0)
     rng = np.random.default_rng([sampled, size])
     limits = np.empty((size, len(METRICS), 6))
@@ -72,7 +72,7 @@ def simulate(
                 sampled=sampled,
                 metrics=METRICS,
                 method="naive",
-                candidates=candidates,
+                candidates=stated,
                 resamples=0,
             )
         for column, entry in enumerate(result.entries):
@@ -90,11 +90,20 @@ def simulate(
         for kind in range(3):
             low, high = ends[:: BOUNDS_EVERY if kind == 2 else 1, 2 * kind : 2 * kind + 2].T
             covered.append(float(((low <= value) & (value <= high)).mean()))
-        said = candidates or "not said"
+        said = stated or "not said"
         means = np.nanmean(ends, axis=0).tolist()
         cells.append(
             Cell(
-                dataset, protocol, recommender, sampled, said, metric, value, size, *covered, *means
+                dataset,
+                candidates,
+                recommender,
+                sampled,
+                said,
+                metric,
+                value,
+                size,
+                *covered,
+                *means,
             )
         )
     return cells
@@ -103,33 +112,33 @@ def simulate(
 def settings(args: argparse.Namespace) -> list[tuple[str, str, str, int, str | None, int]]:
     """Return the arguments of every simulation to run."""
     return [
-        (dataset, protocol, recommender, sampled, candidates, args.simulations)
-        for dataset, protocol, recommender, sampled in itertools.product(
+        (dataset, candidates, recommender, sampled, stated, args.simulations)
+        for dataset, candidates, recommender, sampled in itertools.product(
             args.datasets, TRUE_STATEMENTS, args.recommenders, args.sampled
         )
-        for candidates in TRUE_STATEMENTS[protocol]
-        if args.both_statements or candidates is None
+        for stated in TRUE_STATEMENTS[candidates]
+        if args.both_statements or stated is None
     ]
 
 
 def summary(cells: list[Cell]) -> str:
     """Return coverage and relative widths by setting, and the worst cell of all."""
     lines = [
-        "data set      protocol  sampled  seen      cells  least coverage  width / exact (median)"
+        "data set      candidates sampled stated     cells  least coverage  width / exact (median)"
     ]
-    key = lambda cell: (cell.dataset, cell.protocol, cell.sampled, cell.candidates)  # noqa: E731
+    key = lambda cell: (cell.dataset, cell.candidates, cell.sampled, cell.stated)  # noqa: E731
     for group, members in itertools.groupby(sorted(cells, key=key), key):
         chosen = list(members)
         worst = min(cell.covered for cell in chosen)
         width = np.median([(cell.high - cell.low) / cell.exact for cell in chosen])
-        dataset, protocol, sampled, candidates = group
+        dataset, candidates, sampled, stated = group
         lines.append(
-            f"{dataset:<13} {protocol:<9} {sampled:>7}  {candidates!s:<9} {len(chosen):>4}  "
+            f"{dataset:<13} {candidates:<9} {sampled:>7}  {stated!s:<9} {len(chosen):>4}  "
             f"{worst:>14.3f}  {width:>10.2f}"
         )
     for name in ("covered", "covered_these", "covered_bounds"):
         worst_cell = min(cells, key=lambda cell: getattr(cell, name))
-        where = f"{worst_cell.dataset} {worst_cell.protocol} {worst_cell.recommender}"
+        where = f"{worst_cell.dataset} {worst_cell.candidates} {worst_cell.recommender}"
         lines.append(
             f"worst {name}: {getattr(worst_cell, name):.3f} ({where}, {worst_cell.sampled} "
             f"sampled, seen {worst_cell.seen}, {worst_cell.metric})"

@@ -1,6 +1,6 @@
 """What an estimator could reach at all: ``python benchmarks/limits.py``.
 
-Three measurements on the bundled ranks and on the other ones, everyday protocol, as multiples of
+Three measurements on the bundled ranks and on the other ones, candidates unseen, as multiples of
 MLE's RMSE over the cells of ``benchmarks/accuracy.py``:
 
 * **P(R) known.** The error that is left when the smooth P(R) behind the ranks is known and only the
@@ -127,9 +127,9 @@ def main() -> None:
     parser.add_argument("--ranks", choices=("bundled", "other"), nargs="+")
     chosen = parser.parse_args()
     for ranks in chosen.ranks or ("bundled", "other"):
-        found = problems(["everyday"], SIZES, ranks)
+        found = problems(["unseen"], SIZES, ranks)
         outcomes = [measure(problem, chosen.repeats, chosen.seed) for problem in found]
-        print(f"\n{ranks} ranks, everyday protocol, {len(outcomes) * len(METRICS)} cells")
+        print(f"\n{ranks} ranks, candidates unseen, {len(outcomes) * len(METRICS)} cells")
         report(outcomes)
 
 

@@ -3,7 +3,7 @@
 Four more recommenders on the four data sets (which must be on disk): popularity, a truncated
 singular value decomposition, a random walk of three steps, and EASE that knows a random half of
 the training pairs. The pairs which EASE does not know are neither learnt nor excluded, as in real
-life where nobody knows all that a user likes. Ranks under both protocols go to
+life where nobody knows all that a user likes. Ranks among unseen and among all items go to
 ``benchmarks/other_ranks/``; users are shuffled, as in the bundled ranks.
 """
 
@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from unsample import designs
 from unsample._files import write_atomically
-from unsample.designs import Scorer, exact_ranks
+from unsample.designs import exact_ranks
 from unsample.lab.datasets import Interactions, Split, standard_split
 from unsample.lab.recommenders import create
 
@@ -69,28 +70,27 @@ def scorers(split: Split, device: str) -> Iterator[tuple[str, Scorer, Interactio
 
 def ranks_of(dataset: str, device: str) -> dict[str, np.ndarray]:
     split = standard_split(dataset, rng=SEED)
-    users, targets, items = split.target_user, split.target_item, split.train.items
-    order = np.random.default_rng(SEED + 1).permutation(len(users))
+    targets, items = (split.target_user, split.target_item), split.train.items
+    order = np.random.default_rng(SEED + 1).permutation(len(split.target_user))
     arrays = {"items": np.array(items)}
     for name, score, known in scorers(split, device):
-        pairs, options = (users, targets), {"items": items, "rng": SEED}
-        everyday = exact_ranks(Scorer(score_all=score), pairs, exclude=known.matrix(), **options)
-        paper = exact_ranks(Scorer(score_all=score), pairs, **options)
-        arrays[f"{name}.everyday"] = everyday.ranks[order].astype(np.uint16)
-        arrays[f"{name}.everyday.items"] = everyday.items[order].astype(np.uint16)
-        arrays[f"{name}.paper"] = paper.ranks[order].astype(np.uint16)
-        recall = [float((ranks.ranks <= 10).mean()) for ranks in (everyday, paper)]
-        print(
-            f"{dataset:13} {name:10} Recall@10 {recall[0]:.4f}, paper {recall[1]:.4f}", flush=True
-        )
+        scorer = designs.Scorer(score_all=score)
+        unseen = exact_ranks(scorer, targets, items=items, exclude=known.matrix(), rng=SEED)
+        every = exact_ranks(scorer, targets, items=items, rng=SEED)
+        arrays[f"{name}.everyday"] = unseen.ranks[order].astype(np.uint16)
+        arrays[f"{name}.everyday.items"] = unseen.items[order].astype(np.uint16)
+        arrays[f"{name}.paper"] = every.ranks[order].astype(np.uint16)
+        recall = [float((ranks.ranks <= 10).mean()) for ranks in (unseen, every)]
+        print(f"{dataset:13} {name:10} Recall@10 {recall[0]:.4f}, all {recall[1]:.4f}", flush=True)
     return arrays
 
 
-def load(dataset: str, name: str, protocol: str) -> tuple[np.ndarray, np.ndarray]:
+def load(dataset: str, name: str, candidates: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the ranks, and the catalogue size of each target."""
     with np.load(FOLDER / f"{dataset}.npz", allow_pickle=False) as arrays:
-        ranks = arrays[f"{name}.{protocol}"].astype(np.int64)
-        if protocol == "everyday":
+        stored = {"unseen": "everyday", "all": "paper"}[candidates]
+        ranks = arrays[f"{name}.{stored}"].astype(np.int64)
+        if candidates == "unseen":
             return ranks, arrays[f"{name}.everyday.items"].astype(np.int64)
         return ranks, np.full(len(ranks), int(arrays["items"]))
 

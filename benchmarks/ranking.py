@@ -12,9 +12,8 @@ import time
 
 import numpy as np
 from scipy.sparse import csr_array
-
-from unsample.answers import evaluate
-from unsample.designs import Adaptive, FactorScores
+from unsample.answers.evaluation import Adaptive, evaluate
+from unsample.designs.ranking import FactorScores
 
 
 class Recorded:

@@ -21,7 +21,7 @@ from unsample.law import draw_sampled_ranks
 
 RECOMMENDERS = ("ease", "itemknn", "als", "multivae", "neumf")
 METRICS = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (5, 10, 20, 50, 100)]
-CANDIDATES = {"everyday": (None, "unseen"), "paper": (None, "all")}
+STATEMENTS = {"unseen": (None, "unseen"), "all": (None, "all")}
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Tally:
     wrong_if_alike: int
 
 
-def tally(dataset: str, protocol: str, sampled: int, candidates: str | None, repeats: int) -> Tally:
+def tally(dataset: str, candidates: str, sampled: int, stated: str | None, repeats: int) -> Tally:
     """Return how the verdicts of ``repeats`` draws fared."""
-    loaded = {name: load_ranks(dataset, name, protocol=protocol) for name in RECOMMENDERS}
+    loaded = {name: load_ranks(dataset, name, candidates=candidates) for name in RECOMMENDERS}
     exact = {
         name: unsample.exact(one.ranks, items=one.items, metrics=METRICS, resamples=0)
         for name, one in loaded.items()
@@ -56,7 +56,7 @@ def tally(dataset: str, protocol: str, sampled: int, candidates: str | None, rep
             sampled=sampled,
             metrics=METRICS,
             method="auto",
-            candidates=candidates,
+            candidates=stated,
         )
         for one in result.differences:
             truth = exact[one.a][one.metric].value - exact[one.b][one.metric].value
@@ -69,7 +69,7 @@ def tally(dataset: str, protocol: str, sampled: int, candidates: str | None, rep
                 alike is not None,
                 alike not in (None, better),
             ]
-    return Tally((dataset, protocol, sampled, candidates), *seen_so_far.tolist())
+    return Tally((dataset, candidates, sampled, stated), *seen_so_far.tolist())
 
 
 def main() -> None:
@@ -81,17 +81,19 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     args = parser.parse_args()
     work = [
-        (dataset, protocol, sampled, candidates, args.repeats)
-        for dataset, protocol, sampled in itertools.product(args.datasets, CANDIDATES, args.sampled)
-        for candidates in CANDIDATES[protocol]
+        (dataset, candidates, sampled, stated, args.repeats)
+        for dataset, candidates, sampled in itertools.product(
+            args.datasets, STATEMENTS, args.sampled
+        )
+        for stated in STATEMENTS[candidates]
     ]
-    print("data set      protocol  sampled  seen       pairs   called  right     if alike  right")
+    print("data set      candidates sampled stated      pairs   called  right     if alike  right")
     with ProcessPoolExecutor(args.workers) as pool:
         tallies = list(pool.map(tally, *zip(*work, strict=True)))
     for one in tallies:
-        dataset, protocol, sampled, candidates = one.setting
+        dataset, candidates, sampled, stated = one.setting
         print(
-            f"{dataset:<13} {protocol:<9} {sampled:>7}  {candidates or '-':<9} {one.pairs:>6}  "
+            f"{dataset:<13} {candidates:<9} {sampled:>7}  {stated or '-':<9} {one.pairs:>6}  "
             f"{one.called / one.pairs:>6.1%}  {_right(one.called, one.wrong)}  "
             f"{one.called_if_alike / one.pairs:>10.1%}  "
             f"{_right(one.called_if_alike, one.wrong_if_alike)}"

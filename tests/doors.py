@@ -81,6 +81,7 @@ def _several(kind: str, give: Callable[[Path], Any]) -> Callable[..., Any]:
     def enter(frame: pl.DataFrame, folder: Path, _: pytest.MonkeyPatch) -> Any:
         write = _parquet if kind == "parquet" else as_csv
         cut = len(frame) // 2
+        (folder / f"b.{kind}").unlink(missing_ok=True)
         for name, part in (("a", frame[:cut]), ("b", frame[cut:])):
             if len(part) or name == "a":
                 (folder / f"{name}.{kind}").write_bytes(write(part))

@@ -377,7 +377,7 @@ def test_beliefs_are_those_that_the_docstring_gives():
 
 def test_kept_items_make_the_top_smaller():
     """Where seen items fill the top, less is expected there from the same sampled ranks."""
-    bundled = load_ranks("citeulike-a", "multivae", protocol="paper")
+    bundled = load_ranks("citeulike-a", "multivae", candidates="all")
     kept, excluded = (
         AUTO.evaluate(_observed(bundled.ranks, bundled.items, 99, candidates=candidates), TOP)
         for candidates in ("all", "unseen")

@@ -225,7 +225,7 @@ def test_the_claims_of_the_paper_are_those_of_the_page(run, tmp_path):
     assert code == 0
     words = {True: "holds", False: "does not hold", None: "-"}
     rows = [
-        f"| {claim['claim'].removesuffix(' (everyday protocol)')} | "
+        f"| {claim['claim'].removesuffix(' (candidates: unseen)')} | "
         f"{words[claim['holds_by_bias']]} | {words[claim['holds_by_rmse']]} |"
         for claim in json.loads(out)["claims"]
     ]

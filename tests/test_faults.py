@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import multiprocessing
 import os
 import signal
 import stat
@@ -17,39 +16,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from unsample.lab.experiment import Spec
-from unsample.lab.experiment import run as reproduce
-from unsample.lab.experiment._folder import RunFolder
-from unsample.lab.experiment._spec import Cell
-from unsample.lab.experiment._workers import compute_all
+from unsample.answers import evaluate
 
-from tests.test_datasets_fetch import CONTENT, register, site  # noqa: F401 - fixtures
+from tests.test_lab_fetch import CONTENT, register, site  # noqa: F401 - fixtures
 from unsample._files import (
     check_writable,
     is_temporary,
     lock,
-    lock_of,
     read_arrays,
     remove_leftovers,
     write_atomically,
 )
-from unsample.answers import evaluate
 from unsample.cli import _start
 from unsample.errors import (
     CheckpointError,
-    ChecksumError,
     FileError,
-    UnsampleWarning,
     WorkerError,
 )
 from unsample.lab import datasets
-from unsample.lab.datasets import _store
+from unsample.lab.datasets import _files
+from unsample.lab.paper import Cell, Spec
+from unsample.lab.paper import run as reproduce
+from unsample.lab.paper._folder import RunFolder
+from unsample.lab.paper._run import compute_all
 
 ROOT = Path(__file__).parent.parent
 HALF_WRITTEN = ".page.html.0123456789abcdef.part"
 TINY = Spec(
     datasets=("ml-1m",),
-    protocols=("paper",),
+    candidates=("all",),
     recommenders=("ease",),
     estimators=(("MLE", "mle"),),
     sampled=99,
@@ -248,7 +243,7 @@ def test_a_damaged_checkpoint_says_what_to_do_or_changes_nothing(tmp_path):
             (np.arange(60), np.arange(60)),
             items=60,
             design="fixed",
-            budget=21 * 60,
+            budget=20,
             metrics="Recall@5",
             resamples=0,
             checkpoint=path,
@@ -309,7 +304,7 @@ def test_one_run_at_a_time_works_in_a_folder(finished):
 
 def test_a_folder_that_is_in_use_is_not_cleared_by_force(finished):
     before = tables(finished)
-    other = Spec(**{**TINY.__dict__, "seed": 5})
+    other = Spec(**{**TINY.__dict__, "rng": 5})
     with RunFolder.claim(finished, TINY), pytest.raises(FileError, match="must not be in use"):
         reproduce(other, finished, force=True)
     assert tables(finished) == before
@@ -317,7 +312,7 @@ def test_a_folder_that_is_in_use_is_not_cleared_by_force(finished):
 
 def test_cells_of_another_run_are_not_believed(finished, tmp_path):
     """A worker that outlives its killed run may write into the folder of the next."""
-    other = Spec(**{**TINY.__dict__, "seed": 5})
+    other = Spec(**{**TINY.__dict__, "rng": 5})
     whole = reproduce(other, tmp_path / "other")
     name = f"{TINY.cells()[0].name}.npz"
     with RunFolder.claim(tmp_path / "mixed", other) as place:
@@ -350,7 +345,7 @@ def test_force_throws_the_report_away_too(finished, tmp_path):
 
 def test_a_run_killed_while_it_threw_another_away_goes_on(finished, tmp_path, monkeypatch):
     """Its folder is still known for one of ours, and the same command is not refused."""
-    other = Spec(**{**TINY.__dict__, "seed": 5})
+    other = Spec(**{**TINY.__dict__, "rng": 5})
     with RunFolder.claim(tmp_path, TINY):
         pass
 
@@ -358,7 +353,7 @@ def test_a_run_killed_while_it_threw_another_away_goes_on(finished, tmp_path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("unsample.lab.experiment._folder.write_json", killed)
+        patch.setattr("unsample.lab.paper._folder.write_json", killed)
         with pytest.raises(KeyboardInterrupt), RunFolder.claim(tmp_path, other, force=True):
             pass
     with RunFolder.claim(tmp_path, TINY):
@@ -380,147 +375,59 @@ def _end_yourself(_: Cell) -> None:
 
 
 def test_a_worker_that_is_ended_from_outside_is_no_traceback():
-    cells = [Cell("ml-1m", "paper", "ease", sampled) for sampled in (9, 19, 29)]
+    cells = [Cell("ml-1m", "all", "ease", sampled) for sampled in (9, 19, 29)]
     with pytest.raises(WorkerError, match=r"ended from outside .* run the same command again"):
         list(compute_all(cells, _end_yourself, workers=2))
 
 
 @pytest.mark.slow
-def test_workers_can_be_ended_and_never_hear_an_interrupt():
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    cells = [Cell("ml-1m", "paper", "ease", sampled) for sampled in (9, 19)]
-    assert list(compute_all(cells, _check_hearing, workers=2))
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
-
-
-def _check_hearing(_: Cell) -> None:
-    deaf_to = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    if signal.SIGINT not in deaf_to or signal.SIGTERM in deaf_to:
-        raise RuntimeError(f"deaf to {deaf_to}")
-
-
-def test_a_signal_waits_until_workers_are_told_what_to_do(monkeypatch):
-    """Half told, they ended in tracebacks of their own."""
-    told = []
-
-    class Worker:
-        pid = None
-
-        def __init__(self, **_):
-            pass
-
-        def start(self):
-            os.kill(os.getpid(), signal.SIGTERM)
-            told.append("start")
-            self.pid = 1
-
-        def terminate(self):
-            told.append("end")
-
-        def join(self):
-            pass
-
-    class Context:
-        Pipe = staticmethod(multiprocessing.Pipe)
-        Process = Worker
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: Context)
-    before = signal.signal(signal.SIGTERM, stop)
-    cells = [Cell("ml-1m", "paper", "ease", sampled) for sampled in (9, 19)]
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            list(compute_all(cells, _end_yourself, workers=2))
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert told == ["start", "start", "end", "end"]
-
-
-def test_interrupts_do_not_reach_workers_that_start():
-    """What multiprocessing starts beside the first of them used to unmask the signals again."""
-    script = (
-        "import multiprocessing, os, signal\n"
-        "from unsample.lab.experiment._workers import _signals_held_back\n"
+def test_workers_take_no_notice_of_an_interrupt_and_end_with_their_run(tmp_path):
+    """Ctrl-C reaches every process of a terminal; a run that is killed tells nobody."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import os, signal, time\n"
+        "from unsample.lab.paper import Cell\n"
+        "from unsample.lab.paper._run import compute_all\n"
+        "def work(cell):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    time.sleep(600)\n"
         "if __name__ == '__main__':\n"
-        "    with _signals_held_back():\n"
-        "        process = multiprocessing.get_context('spawn').Process(target=os.getpid)\n"
-        "        process.start()\n"
-        "        masked = signal.pthread_sigmask(signal.SIG_BLOCK, [])\n"
-        "    process.join()\n"
-        "    print(signal.SIGINT in masked)\n"
+        "    cells = [Cell('ml-1m', 'all', 'ease', sampled) for sampled in (9, 19)]\n"
+        "    list(compute_all(cells, work, workers=2))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "True\n"
+    for ending in (signal.SIGKILL, signal.SIGINT):
+        parent = subprocess.Popen(
+            [sys.executable, str(script)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        workers = [int(parent.stdout.readline()) for _ in range(2)]
+        parent.send_signal(ending)
+        parent.wait(timeout=60)
+        parent.stdout.close()
+        patience = time.monotonic() + 60
+        while any(map(_is_running, workers)) and time.monotonic() < patience:
+            time.sleep(0.1)
+        assert not any(map(_is_running, workers))
+
+
+def _is_running(process: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
 
 
 # -- downloads --------------------------------------------------------------------------------
-
-
-def test_two_fetches_at_a_time_bring_one_file(site, register, tmp_path):  # noqa: F811
-    register()
-    site.bodies["/users.dat"] = CONTENT
-    folder = tmp_path / "toy"
-    folder.mkdir()
-    found = []
-    with lock_of(folder) as free:
-        assert free
-        waiting = threading.Thread(target=lambda: found.append(_fetch_warned()))
-        waiting.start()
-        time.sleep(0.3)
-        assert not site.requests
-        assert waiting.is_alive()
-        write(folder / "users.dat", CONTENT)
-    waiting.join()
-    assert found == [folder / "users.dat"]
-    assert not site.requests
-
-
-def _fetch_warned() -> Path:
-    with pytest.warns(UnsampleWarning, match="another process is fetching"):
-        return datasets.fetch("toy")["users.dat"]
-
-
-def test_what_a_killed_fetch_left_beside_a_whole_file_is_removed(site, register, tmp_path):  # noqa: F811
-    register()
-    site.bodies["/users.dat"] = CONTENT
-    datasets.fetch("toy")
-    (tmp_path / "toy" / "users.dat.part").write_bytes(CONTENT[:100])
-    (tmp_path / "toy" / ".users.dat.0123456789abcdef.part").write_bytes(CONTENT[:100])
-    datasets.fetch("toy")
-    assert [path.name for path in (tmp_path / "toy").iterdir()] == ["users.dat"]
-
-
-def test_a_wrong_download_that_cannot_be_set_aside_is_named(site, register, monkeypatch):  # noqa: F811
-    register()
-    site.bodies["/users.dat"] = CONTENT
-    path = datasets.fetch("toy")["users.dat"]
-    path.write_bytes(b"bad sectors")
-
-    def refuse(*_):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(ChecksumError, match=r"cannot be set aside \(Read-only.*delete '.*users"):
-        datasets.fetch("toy")
-
-
-def test_a_damaged_download_says_to_fetch_it_again(site, register, tmp_path):  # noqa: F811
-    register()
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy" / "users.dat").write_bytes(CONTENT[:1000])
-    with pytest.raises(ChecksumError, match="unsample datasets fetch toy"):
-        datasets.load("toy", download=False)
 
 
 def test_without_a_home_the_cache_must_be_said(site, register, tmp_path, monkeypatch):  # noqa: F811
     register()
     site.bodies["/users.dat"] = CONTENT
     monkeypatch.delenv("UNSAMPLE_CACHE")
-    monkeypatch.setattr(_store, "_platform_folder", lambda: None)
+    monkeypatch.setattr(_files, "_platform_folder", lambda: None)
     assert not datasets.info("toy").at_hand
     with pytest.raises(FileError, match="no home folder; set UNSAMPLE_CACHE"):
         datasets.fetch("toy")
@@ -538,10 +445,10 @@ def test_no_folder_called_tilde_is_ever_made(monkeypatch, found):
                 raise found
             return Path(found)
 
-    monkeypatch.setattr(_store, "import_extra", lambda *_, **__: Pooch)
+    monkeypatch.setattr(_files, "import_extra", lambda *_, **__: Pooch)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])
-    assert _store._platform_folder() is None
+    assert _files._platform_folder() is None
 
 
 def test_a_cache_that_may_not_be_looked_into_is_named(site, register, monkeypatch):  # noqa: F811

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unsample.errors import ChecksumError, DatasetError, FileError, InputError
@@ -321,6 +321,7 @@ def test_importing_the_room_needs_no_extra():
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
+
 # -- pairs ----------------------------------------------------------------------------------
 
 
@@ -419,6 +420,7 @@ def test_the_text_tells_what_is_missing():
     rows = Interactions.from_pairs([0, 0], [0, 0], name="part", complete=False, note="half of it")
     assert "1 repeated row merged" in repr(rows)
     assert "INCOMPLETE: half of it" in repr(rows)
+
 
 # -- splits ---------------------------------------------------------------------------------
 
@@ -572,6 +574,7 @@ def test_parts_of_a_split_must_fit():
     with pytest.raises(InputError, match="a row for each of the 1 targets, got 2"):
         Split(train=train, target_user=one, target_item=one, negatives=np.zeros((2, 9), int))
 
+
 # -- files of the user ----------------------------------------------------------------------
 
 
@@ -639,6 +642,7 @@ def test_parquet_with_dates(tmp_path):
     table = table.with_columns(polars.col("when").str.to_datetime())
     table.write_parquet(tmp_path / "mine.parquet")
     assert listed(load_file(tmp_path / "mine.parquet", time="when").time) == [86400, 0]
+
 
 # -- the generator --------------------------------------------------------------------------
 

@@ -136,6 +136,24 @@ def test_training_ranking_and_sampling_fit_together(monkeypatch, candidates, rec
     assert (exact.items < 200).all() == (candidates == "unseen")
 
 
+def test_a_checkpoint_is_continued(monkeypatch, tmp_path):
+    _fake_split(monkeypatch)
+    asked = []
+
+    def counted(model, users, items):
+        asked.append(np.size(items))
+        return score(model, users, items)
+
+    score = REGISTRY["ease"].score
+    monkeypatch.setattr(REGISTRY["ease"], "score", counted)
+    options = {"design": "certified", "metrics": "NDCG@10", "resamples": 0}
+    first = evaluate("synthetic", "ease", checkpoint=tmp_path / "state.npz", **options)
+    spent = sum(asked)
+    again = evaluate("synthetic", "ease", checkpoint=tmp_path / "state.npz", **options)
+    assert first.to_dict() == again.to_dict()
+    assert sum(asked) - spent < spent / 20
+
+
 def test_validation_chooses_the_epochs_and_then_all_pairs_are_learnt(monkeypatch):
     split = _fake_split(monkeypatch, validation=True)
     model = REGISTRY["multivae"](epochs=3, hidden=8, latent=4, patience=3)

@@ -7,7 +7,7 @@ import re
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -319,7 +319,7 @@ def test_figures_are_described_follow_the_page_and_differ_beyond_colour(page):
     dashes = set()
     for image in images:
         svg = base64.b64decode(image["src"].partition(",")[2]).decode()
-        ElementTree.fromstring(svg)  # it is whole
+        ET.fromstring(svg)  # it is whole
         assert "prefers-color-scheme:dark" in svg
         assert not re.search(r"(fill|stroke): #[1-9a-f]", svg.partition("</style>")[2])
         dashes |= set(re.findall(r"stroke-dasharray: [\d., ]+", svg))
@@ -563,5 +563,3 @@ def test_winner_deviation_is_a_two_sample_score():
     assert _report_tables.winner_deviation({**row, "correct": 60}).size == 0
     certain = {"correct": 100, "paper_correct": 100, "repeats": 100}
     assert _report_tables.winner_deviation(certain).level == "same"
-
-

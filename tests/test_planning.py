@@ -337,7 +337,7 @@ def test_the_command_refuses_in_one_line(run):
 @pytest.mark.parametrize("recommender", ["ease", "neumf", "itemknn"])
 def test_the_error_expected_is_the_error_met(recommender, ledger):
     """A plan from exact ranks as pilot, against real evaluations of other users like these."""
-    bundled = unsample.lab.datasets.load_ranks("ml-1m", recommender, protocol="paper")
+    bundled = unsample.lab.datasets.load_ranks("ml-1m", recommender, candidates="all")
     result = plan(
         items=3706, users=2000, k=50, metric="Recall", budget=2000 * 100, pilot=bundled.ranks
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import gzip
 import io
 import json
@@ -31,8 +32,8 @@ from unsample.adapters import trec
 from unsample.errors import ChecksumError, DownloadError, FileError, UnsampleError
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
-from unsample.lab.datasets import _download, _registry, _store, load_file
-from unsample.lab.experiment import _results
+from unsample.lab.datasets import _files, _registry, load_file
+from unsample.lab.paper import _tables
 from unsample.pages import printable
 from unsample.tables import rankfiles
 
@@ -371,17 +372,17 @@ def _entry(mode: int = 0, content: bytes = b"1::2::3::4\n", **changes) -> bytes:
     ],
 )
 def test_archives_give_one_plain_file_or_nothing(tmp_path, archive, message):
-    (tmp_path / "a.zip").write_bytes(archive)
-    with pytest.raises(FileError, match=message):
-        _download._member(tmp_path / "a.zip", WANTED)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+    with pytest.raises(FileError, match=message), contextlib.chdir(tmp_path):
+        _files.unzipped(archive, WANTED)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_bomb_of_many_members_is_not_unpacked(tmp_path):
     members = {f"{number}.dat": b"0" * 100_000 for number in range(300)}
-    (tmp_path / "a.zip").write_bytes(_zip(members | {"ml/ratings.dat": b"content"}).getvalue())
-    assert _download._member(tmp_path / "a.zip", WANTED) == b"content"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+    packed = _zip(members | {"ml/ratings.dat": b"content"}).getvalue()
+    with contextlib.chdir(tmp_path):
+        assert _files.unzipped(packed, WANTED) == b"content"
+    assert not list(tmp_path.iterdir())
 
 
 # -- downloads ------------------------------------------------------------------------------------
@@ -413,27 +414,23 @@ def test_a_registry_without_them_is_refused(change, message):
 def test_a_file_without_a_checksum_is_never_believed():
     nameless = _registry.DataFile("a.dat", "lists", "https://example.org/a.dat")
     with pytest.raises(ChecksumError, match="expected git-blob:, got"):
-        _store.check(b"anything", nameless, "the file")
+        _files.check(b"anything", nameless, "the file")
 
 
 @pytest.mark.parametrize(
     "address", ["http://a/b", "HTTP://a/b", "file:///etc/passwd", "ftp://a/b", "//a/b", "a.dat"]
 )
-def test_only_encrypted_addresses_are_asked(tmp_path, address):
+def test_only_encrypted_addresses_are_asked(address):
     file = _registry.DataFile("a.dat", "lists", address, sha256="0" * 64)
     with pytest.raises(DownloadError, match="must begin with https://"):
-        _download._download(file, tmp_path / "a.part", None)
-    assert not list(tmp_path.iterdir())
+        _files._download(file, "toy", None)
 
 
 @pytest.mark.parametrize("location", ["http://a/b", "file:///etc/passwd", "gopher://a"])
 def test_redirects_to_other_schemes_are_not_followed(location):
-    part = _download._Part(io.BytesIO(), "a.dat", 100, None)
-    answer = SimpleNamespace(
-        headers={"location": location}, url="https://example.org/a", status_code=302
-    )
+    watcher = _files._Watcher(WANTED, None)
     with pytest.raises(DownloadError, match="must begin with https://"):
-        part.receive(answer)
+        watcher.receive(SimpleNamespace(headers={"location": location}))
 
 
 @pytest.mark.parametrize(
@@ -442,18 +439,6 @@ def test_redirects_to_other_schemes_are_not_followed(location):
 def test_engines_are_not_sent_to_other_schemes(address):
     with pytest.raises(FileError, match="an address must begin with one of https, s3"):
         rankfiles.read_counts(address, items=100, sampled=9)
-
-
-def test_a_link_in_the_place_of_a_download_is_not_followed(tmp_path, monkeypatch):
-    pytest.importorskip("pooch")
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    (tmp_path / "a.part").symlink_to(victim)
-    monkeypatch.setattr(_download, "_request", lambda *_: pytest.fail("asked the server"))
-    file = _registry.DataFile("a.dat", "lists", "https://example.org/a.dat", sha256="0" * 64)
-    with pytest.raises(FileError, match="cannot write"):
-        _download._download(file, tmp_path / "a.part", None)
-    assert victim.read_text() == "mine"
 
 
 # -- files that are written -----------------------------------------------------------------------
@@ -607,29 +592,29 @@ def test_reports_hold_no_paths_names_or_secrets(tmp_path, run, monkeypatch):
 
 
 def _claim(text: str) -> dict[str, object]:
-    row = dict.fromkeys(_results.SCHEMA["claims"])
+    row = dict.fromkeys(_tables.SCHEMA["claims"])
     return row | {"id": text, "claim": text, "where": "", "detail": "", "holds_by_bias": True}
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
 def test_texts_are_no_formulas_and_come_back_as_they_were(tmp_path_factory, texts):
     folder = tmp_path_factory.mktemp("claims")
-    _results.write_rows(folder, "claims", map(_claim, texts))
-    found = _results.read_rows(folder / "claims.csv", "claims")
+    _tables.write_rows(folder, "claims", map(_claim, texts))
+    found = _tables.read_rows(folder / "claims.csv", "claims")
     assert [row["claim"] for row in found] == texts
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x"])
 def test_a_text_that_looks_like_a_formula_is_marked_as_text(tmp_path, text):
-    _results.write_rows(tmp_path, "claims", [_claim(text)])
+    _tables.write_rows(tmp_path, "claims", [_claim(text)])
     written = (tmp_path / "claims.csv").read_bytes().decode().split("\n", 1)[1]
     assert written.lstrip('"').startswith("'" + text[0])
-    assert _results.read_rows(tmp_path / "claims.csv", "claims")[0]["id"] == text
+    assert _tables.read_rows(tmp_path / "claims.csv", "claims")[0]["id"] == text
 
 
 def test_numbers_stay_numbers(tmp_path):
-    row = dict.fromkeys(_results.SCHEMA["accuracy"])
-    _results.write_rows(tmp_path, "accuracy", [row | {"bias": -0.25, "k": 10, "dataset": "a"}])
+    row = dict.fromkeys(_tables.SCHEMA["accuracy"])
+    _tables.write_rows(tmp_path, "accuracy", [row | {"bias": -0.25, "k": 10, "dataset": "a"}])
     assert ",-0.25," in (tmp_path / "accuracy.csv").read_text()
 
 

@@ -1,11 +1,13 @@
 """One contract over every door: the same table gives the same counts, users, pairs and messages."""
 
 import contextlib
-import importlib.util
+import importlib
+import io
 import re
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -131,7 +133,17 @@ def test_targets_of_scores_are_sorted_by_user(door):
     assert random.ranks.tolist() == again.ranks.tolist()
 
 
-def test_models_are_paired_at_every_door(door):
+@pytest.mark.parametrize("name", ["csv", "npz", "parquet", "polars", "duckdb"])
+def test_models_are_paired_by_user(name, pairs, tmp_path, monkeypatch):
+    frame, expected = pairs
+    groups = read_targets(DOORS[name](frame, tmp_path, monkeypatch), by="model", **DESIGN)
+    result = compare(groups, metrics="Recall@20")
+    assert result.paired
+    assert result.differences[0].value == pytest.approx(expected.differences[0].value, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def pairs():
     rng = np.random.default_rng(1)
     frame = pl.DataFrame(
         {
@@ -140,15 +152,11 @@ def test_models_are_paired_at_every_door(door):
             "rank": rng.integers(1, 11, 80),
         }
     )
-    groups = read_targets(door(frame), by="model", **DESIGN)
-    result = compare(groups, metrics="Recall@20")
-    assert result.paired
-    local = {
+    targets = {
         label: Targets(part["rank"].to_numpy(), 50, 9, None, part["user"].to_numpy())
         for (label,), part in frame.group_by("model", maintain_order=True)
     }
-    expected = compare(local, metrics="Recall@20")
-    assert result.differences[0].value == pytest.approx(expected.differences[0].value, rel=1e-12)
+    return frame, compare(targets, metrics="Recall@20")
 
 
 def test_rows_that_stand_for_several_targets_come_as_counts(door):
@@ -160,7 +168,6 @@ def test_pooled_models_are_noticed(door):
     frame = pl.DataFrame({"user": list("abcabc"), "model": list("AAABBB"), "rank": [1, 2, 3] * 2})
     for read in (read_counts, read_targets):
         with pytest.warns(UnsampleWarning, match="models are pooled .* say by='model'"):
-            assert read(door(frame), **DESIGN)[""].ranks_or_total if False else True
             read(door(frame), **DESIGN)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -232,11 +239,11 @@ SCORED = {"user": ["a", "a", "b", "b"], "score": [1.0, 2.0, 3.0, 4.0], "target":
 COMPARED = {"better": [0, 5], "tied": [0, 5], "sampled": [9, 9]}
 RANK = "column 'rank' of T must hold whole numbers from 1 to 10 (sampled + 1), got {} AT; 1 is the"
 BAD = {
-    "null rank": ({"rank": [1, None]}, RankError, RANK.format("no value")),
+    "null rank": ({"rank": [1, None], "x": [0, 0]}, RankError, RANK.format("no value")),
     "negative rank": ({"rank": [1, -1]}, RankError, RANK.format("-1")),
     "rank zero": ({"rank": [1, 0]}, RankError, RANK.format("0")),
     "fractional rank": ({"rank": [1.0, 2.5]}, RankError, RANK.format("2.5")),
-    "NaN rank": ({"rank": [1.0, np.nan]}, RankError, RANK.format("no value")),
+    "NaN rank": ({"rank": [1.0, np.nan], "x": [0, 0]}, RankError, RANK.format("no value")),
     "rank beyond the sample": ({"rank": [1, 11]}, RankError, RANK.format("11")),
     "no rank": (
         {"user": ["a"], "rnk": [1]},
@@ -306,18 +313,20 @@ def _plain(message, name):
     return re.sub(place + "(?=;|$)", " AT", text)
 
 
-@pytest.mark.parametrize("case", BAD)
-@pytest.mark.parametrize("read", [read_counts, read_targets])
-def test_every_door_says_the_same_of_a_bad_table(door, case, read):
-    columns, error, words = BAD[case]
-    if door.name == "list" and case == "empty":
-        pytest.skip("nothing to put into the second file")
-    with pytest.raises(error) as caught:
-        read(door(pl.DataFrame(columns)), **_options(columns))
-    message = _plain(str(caught.value), door.name)
-    if door.name in UNNUMBERED and len(columns) == 1:
-        words = words.replace(" AT", "")  # there is nothing to tell the row by
-    assert words in message
+def test_every_door_says_the_same_of_a_bad_table(door):
+    if door.name == "standard input, parquet":
+        pytest.skip("it is read as a file is")
+    both = door.name in {"csv", "polars"}
+    for case, (columns, error, words) in BAD.items():
+        if case == "empty" and door.name in {"list", "jsonl"}:
+            continue  # there is nothing to write
+        for read in (read_counts, read_targets) if both else (read_counts,):
+            with pytest.raises(error) as caught:
+                read(door(pl.DataFrame(columns)), **_options(columns))
+            # A row of one column has nothing to be told by but its value.
+            alone = door.name in UNNUMBERED and {"rank"} <= set(columns) <= {"rank", "x"}
+            told = words.replace(" AT", "") if alone else words
+            assert told in _plain(str(caught.value), door.name), case
 
 
 def test_the_place_is_a_line_in_text_and_a_row_elsewhere(tmp_path, monkeypatch):
@@ -325,8 +334,9 @@ def test_the_place_is_a_line_in_text_and_a_row_elsewhere(tmp_path, monkeypatch):
     for name, enter in DOORS.items():
         if name == "dask":
             continue
+        (tmp_path / name).mkdir()
         with pytest.raises(RankError) as caught:
-            read_counts(enter(frame, tmp_path, monkeypatch), **DESIGN)
+            read_counts(enter(frame, tmp_path / name, monkeypatch), **DESIGN)
         place = "line 4" if name in TEXT else "line 3" if name == "jsonl" else "row 3"
         if name in {"pattern", "folder", "list"}:
             place = {"pattern": "line 3", "folder": "row 2", "list": "row 2"}[name]
@@ -338,7 +348,7 @@ def test_the_place_is_a_line_in_text_and_a_row_elsewhere(tmp_path, monkeypatch):
 
 def test_labels_must_be_there(door):
     frame = pl.DataFrame({"rank": [1, 2], "model": ["A", None]})
-    with pytest.raises(InputError, match="column 'model' of .* must hold a name in every row"):
+    with pytest.raises(InputError, match=r"column 'model' of .* must hold a name in every row"):
         read_counts(door(frame), by="model", **DESIGN)
 
 
@@ -346,8 +356,8 @@ def test_numbers_that_are_words(door):
     frame = pl.DataFrame({"rank": ["1", "x"], "user": ["a", "b"]})
     with pytest.raises(InputError) as caught:
         read_counts(door(frame), **DESIGN)
-    told = re.search(r"must hold numbers, (got 'x' in (line|row) \d|its type is)", str(caught.value))
-    assert told, caught.value
+    told = r"must hold numbers, (got 'x' in (line|row) \d|its type is)"
+    assert re.search(told, str(caught.value))
 
 
 def test_calls_that_contradict_the_table(door):
@@ -598,12 +608,6 @@ def test_saved_counts_are_read_and_add_up(tmp_path, monkeypatch):
         assert read_counts(pattern) == read_targets(pattern) == {"": parts[0] + parts[1]}
         with pytest.raises(InputError, match="left out"):
             read_counts(pattern, items=50)
-        stdin = DOORS["standard input"].__closure__
-        assert stdin
-    import io
-    from types import SimpleNamespace
-
-    for kind in ("npz", "json"):
         content = io.BytesIO((tmp_path / f"a.{kind}").read_bytes())
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=content))
         assert read_counts("-") == {"": parts[0]}
@@ -642,10 +646,10 @@ def test_text_as_it_comes(write, case):
 
 
 BAD_TEXTS = {
-    "empty": ("t.csv", "", "t.csv' is empty"),
+    "empty": ("t.csv", "", "T is empty"),
     "blank": ("t.csv", "\n\n", "is empty"),
     "blank JSON": ("t.jsonl", "\n", "is empty"),
-    "header only": ("t.csv", "rank\n", "t.csv' has no rows"),
+    "header only": ("t.csv", "rank\n", "T has no rows"),
     "semicolons": ("t.csv", "user;rank\na;1\n", "the separator seems to be ';'"),
     "tabs": ("t.csv", "user\trank\na\t1\n", "the separator seems to be a tab"),
     "word": ("t.csv", "rank\n1\nx\n", "'rank' of T must hold numbers, got 'x' in line 3"),
@@ -680,9 +684,7 @@ def test_bad_files_are_told_in_one_line(write, case):
     with pytest.raises(UnsampleError) as caught:
         read_counts(path, **DESIGN)
     message = str(caught.value)
-    assert words.replace("T", repr(path), 1) in message if " T" in words or words[:1] == "T" else (
-        words in message
-    )
+    assert words in message.replace(repr(path), "T")
     assert "\n" not in message
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from benchmarks import coverage as cells
 from benchmarks import verdicts
+from unsample.designs.ranking import sampled_ranks
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
-from unsample.designs import Candidates, Scan
 from unsample.errors import UnsampleWarning
 from unsample.lab.datasets import load_ranks
 from unsample.law import Law, draw_sampled_ranks
@@ -169,16 +169,18 @@ class SmallWorld:
 
     def _estimates(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         scores, targets, _ = self._world()
-        candidates = Candidates.check((np.arange(self.users), targets), self.items)
+        drawn = sampled_ranks(
+            scores.__getitem__,
+            np.arange(self.users),
+            targets,
+            items=self.items,
+            sampled=self.sampled,
+            repeats=size,
+            ties=self.ties,
+            rng=5,
+        )
         values, limits = [], []
-        for seed in range(size):
-            scan = Scan.prepare(
-                lambda users, items: scores[users[:, None], items],
-                candidates,
-                rng=seed,
-                replacement=True,
-            )
-            ranks = 1 + scan.draw(self.sampled).beaten(self.ties)
+        for ranks in drawn.ranks:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnsampleWarning)
                 result = unsample.estimate(
@@ -256,8 +258,8 @@ def _cell_findings(promise: str, found: list[cells.Cell], *kinds: str) -> list[F
     return [
         Finding(
             promise,
-            f"{cell.dataset} {cell.protocol} {cell.recommender}, {cell.sampled} sampled, seen "
-            f"{cell.candidates}, {cell.metric}",
+            f"{cell.dataset} {cell.candidates} {cell.recommender}, {cell.sampled} sampled, stated "
+            f"{cell.stated}, {cell.metric}",
             "coverage" if kind == "covered" else kind.replace("covered_", "coverage of "),
             getattr(cell, kind),
             0.93,
@@ -270,18 +272,18 @@ def _cell_findings(promise: str, found: list[cells.Cell], *kinds: str) -> list[F
 
 
 @pytest.mark.parametrize(
-    ("dataset", "protocol", "recommender", "sampled"),
+    ("dataset", "candidates", "recommender", "sampled"),
     list(
         itertools.product(
-            ("ml-1m", "citeulike-a"), ("everyday", "paper"), ("ease", "itemknn", "als"), (99, 499)
+            ("ml-1m", "citeulike-a"), ("unseen", "all"), ("ease", "itemknn", "als"), (99, 499)
         )
     ),
 )
 def test_intervals_cover_the_truth_of_real_recommenders(
-    dataset, protocol, recommender, sampled, ledger
+    dataset, candidates, recommender, sampled, ledger
 ):
     """Every metric and K, with nothing said about the candidates: at least 93 of 100."""
-    found = cells.simulate(dataset, protocol, recommender, sampled, None, simulations(400))
+    found = cells.simulate(dataset, candidates, recommender, sampled, None, simulations(400))
     promise = "intervals cover the metrics of real recommenders"
     keep(ledger(_cell_findings(promise, found, "covered", "covered_these", "covered_bounds")))
 
@@ -292,16 +294,16 @@ def test_intervals_cover_the_truth_of_real_recommenders(
         itertools.product(("ml-1m", "citeulike-a", "pinterest-20", "yelp"), ("multivae", "neumf"))
     ),
 )
-@pytest.mark.parametrize(("protocol", "candidates"), [("everyday", "unseen"), ("paper", "all")])
-def test_what_is_truly_said_keeps_the_promise(dataset, recommender, protocol, candidates, ledger):
+@pytest.mark.parametrize("candidates", ["unseen", "all"])
+def test_what_is_truly_said_keeps_the_promise(dataset, recommender, candidates, ledger):
     """Rank sets whose intervals were not looked at when shapes were chosen; their slopes were."""
-    found = cells.simulate(dataset, protocol, recommender, 99, candidates, simulations(50))
+    found = cells.simulate(dataset, candidates, recommender, 99, candidates, simulations(50))
     promise = "intervals cover when it is truly said what became of seen items"
     keep(ledger(_cell_findings(promise, found, "covered")))
 
 
 def _covered(items_factor: float) -> list[Finding]:
-    truth = load_ranks("ml-1m", "ease", protocol="paper")
+    truth = load_ranks("ml-1m", "ease", candidates="all")
     exact = unsample.exact(truth.ranks, items=truth.items, metrics="Recall@100", resamples=0)
     rng = np.random.default_rng(0)
     found = []
@@ -332,13 +334,13 @@ def test_a_wrong_model_fails_the_promise_of_intervals(ledger):
 
 
 @pytest.mark.parametrize("sampled", [99, 499])
-@pytest.mark.parametrize("protocol", ["everyday", "paper"])
+@pytest.mark.parametrize("candidates", ["unseen", "all"])
 @pytest.mark.parametrize("dataset", ["ml-1m", "citeulike-a"])
-def test_verdicts_are_right(dataset, protocol, sampled, ledger):
+def test_verdicts_are_right(dataset, candidates, sampled, ledger):
     """What `compare` calls is right; what chance alone would call is not, where K is blind."""
-    for candidates in verdicts.CANDIDATES[protocol]:
-        tally = verdicts.tally(dataset, protocol, sampled, candidates, simulations(5))
-        setting = f"{dataset} {protocol}, {sampled} sampled, seen {candidates or 'not said'}"
+    for stated in verdicts.STATEMENTS[candidates]:
+        tally = verdicts.tally(dataset, candidates, sampled, stated, simulations(5))
+        setting = f"{dataset} {candidates}, {sampled} sampled, stated {stated or 'nothing'}"
         called = max(tally.called, 1)
         keep(
             ledger(
@@ -355,5 +357,5 @@ def test_verdicts_are_right(dataset, protocol, sampled, ledger):
                 ]
             )
         )
-        if (dataset, protocol, sampled) == ("citeulike-a", "paper", 99):
+        if (dataset, candidates, sampled) == ("citeulike-a", "all", 99):
             assert tally.wrong_if_alike > 0.1 * tally.called_if_alike, tally

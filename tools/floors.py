@@ -30,17 +30,17 @@ NEGATIVES_FLOOR = 0.67
 
 def main() -> int:
     split = standard_split("ml-1m", validation=False)
-    users, targets, items = split.target_user, split.target_item, split.train.items
+    targets, items = (split.target_user, split.target_item), split.train.items
     seen = split.history().matrix()
     missed, total = 0, 0.0
     print("recommender  NDCG@10  floor   Recall@10  HR@10 against 99  seconds")
     for name, floor in FLOORS.items():
         start = time.perf_counter()
         model = create(name).fit_split(split)
-        ranks = exact_ranks(model, (users, targets), items=items, exclude=seen).ranks
+        ranks = exact_ranks(model, targets, items=items, exclude=seen).ranks
         seconds = time.perf_counter() - start
         ndcg = float((NDCG @ 10).weights(ranks, items).mean())
-        published = ranks_against(model.score, users, targets, split.negatives)
+        published = ranks_against(model.score, *targets, split.negatives)
         against = float((published.ranks <= 10).mean())
         reached = ndcg >= floor and (name != "neumf" or against >= NEGATIVES_FLOOR)
         missed, total = missed + (not reached), total + seconds

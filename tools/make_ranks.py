@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None:
-    """Fit one recommender, rank the targets under both protocols, and write the result."""
+    """Fit one recommender, rank the targets among unseen and among all items, and write both."""
     chosen = {} if dataset == CHOSEN_BY_DEFAULT else dict(MOST_EPOCHS.get(name, {}))
     if device != "cpu" and name in LEARNS_ON_DEVICE:
         chosen["device"] = device
@@ -68,10 +68,10 @@ def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None
     start = time.perf_counter()
     model.fit_split(split, progress=say(name))
     seconds = time.perf_counter() - start
-    users, targets, items = split.target_user, split.target_item, split.train.items
+    targets, items = (split.target_user, split.target_item), split.train.items
     seen = split.history().matrix()
-    everyday = exact_ranks(model, (users, targets), items=items, exclude=seen, rng=SEED)
-    paper = exact_ranks(model, (users, targets), items=items, rng=SEED)
+    unseen = exact_ranks(model, targets, items=items, exclude=seen, rng=SEED)
+    every = exact_ranks(model, targets, items=items, rng=SEED)
     hyperparameters = (
         model.hyperparameters | {"device": "cpu"} if "device" in chosen else (model.hyperparameters)
     )
@@ -81,27 +81,27 @@ def make(split: Split, dataset: str, name: str, device: str, work: Path) -> None
         "seconds": round(seconds, 1),
         "versions": versions(),
         "epochs": len(model.fitted.weights.get("curve_loss", ())) or None,
-        "targets_with_ties": int(np.count_nonzero(everyday.ties)),
+        "targets_with_ties": int(np.count_nonzero(unseen.ties)),
     }
     if split.negatives is not None:
-        against = ranks_against(model.score, users, targets, split.negatives)
+        against = ranks_against(model.score, *targets, split.negatives)
         meta["published_negatives_HR@10"] = round(float((against.ranks <= 10).mean()), 4)
-    save(result_path(work, dataset, name), everyday, paper, split, meta)
-    ndcg = np.where(everyday.ranks <= 10, 1 / np.log2(everyday.ranks + 1), 0).mean()
+    save(result_path(work, dataset, name), unseen, every, split, meta)
+    ndcg = np.where(unseen.ranks <= 10, 1 / np.log2(unseen.ranks + 1), 0).mean()
     extra = meta.get("published_negatives_HR@10", "")
     print(
-        f"{dataset:13} {name:9} {seconds:7.1f} s  everyday NDCG@10 {ndcg:.4f} "
-        f"Recall@10 {(everyday.ranks <= 10).mean():.4f}  paper Recall@10 "
-        f"{(paper.ranks <= 10).mean():.4f}  {extra}",
+        f"{dataset:13} {name:9} {seconds:7.1f} s  unseen NDCG@10 {ndcg:.4f} "
+        f"Recall@10 {(unseen.ranks <= 10).mean():.4f}  all Recall@10 "
+        f"{(every.ranks <= 10).mean():.4f}  {extra}",
         flush=True,
     )
 
 
-def save(path: Path, everyday, paper, split: Split, meta: dict[str, object]) -> None:
+def save(path: Path, unseen, every, split: Split, meta: dict[str, object]) -> None:
     arrays = {
-        "everyday": everyday.ranks.astype(np.uint16),
-        "paper": paper.ranks.astype(np.uint16),
-        "items": everyday.items.astype(np.uint16),
+        "everyday": unseen.ranks.astype(np.uint16),
+        "paper": every.ranks.astype(np.uint16),
+        "items": unseen.items.astype(np.uint16),
     }
     about = {
         "complete": split.complete,

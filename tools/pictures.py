@@ -29,12 +29,12 @@ FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 METADATA = {"Date": None, "Creator": "unsample"}
 
 
-def estimate_drawn(dataset: str, sampled: int, protocol: str, candidates: str | None) -> tuple:
+def estimate_drawn(dataset: str, sampled: int, candidates: str, stated: str | None) -> tuple:
     """Return an estimate from sampled ranks of EASE, and the full ranks behind it."""
-    truth = load_ranks(dataset, "ease", protocol=protocol)
+    truth = load_ranks(dataset, "ease", candidates=candidates)
     rng = np.random.default_rng(0)
     drawn = draw_sampled_ranks(truth.ranks, items=truth.items, sampled=sampled, rng=rng)
-    return quiet_estimate(drawn, truth.items, sampled, candidates), truth.ranks
+    return quiet_estimate(drawn, truth.items, sampled, stated), truth.ranks
 
 
 def draw_one_target(ax: Axes, *, items: int = 3706, rank: int = 81, sampled: int = 99) -> None:
@@ -117,14 +117,14 @@ def quiet_estimate(
 def what_can_be_known() -> None:
     """Draw intervals and bounds for 99 and 499 negatives, seen items said and not said."""
     panels = [
-        ("99 negatives, nothing said", 99, "everyday", None),
-        ("99 negatives, seen items excluded", 99, "everyday", "unseen"),
-        ("499 negatives, seen items excluded", 499, "everyday", "unseen"),
+        ("99 negatives, nothing said", 99, "unseen", None),
+        ("99 negatives, seen items excluded", 99, "unseen", "unseen"),
+        ("499 negatives, seen items excluded", 499, "unseen", "unseen"),
         ("99 negatives, seen items kept", 99, "paper", "all"),
     ]
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
-    for ax, (title, sampled, protocol, candidates) in zip(axes.flat, panels, strict=True):
-        result, full_ranks = estimate_drawn("ml-1m", sampled, protocol, candidates)
+    for ax, (title, sampled, candidates, stated) in zip(axes.flat, panels, strict=True):
+        result, full_ranks = estimate_drawn("ml-1m", sampled, candidates, stated)
         plot_metric_curve(result, full_ranks=full_ranks, ax=ax)
         ax.set_title(f"EASE on ml-1m, {title}", fontsize=10)
     figure.savefig(FOLDER / "what-can-be-known.svg", metadata=METADATA)

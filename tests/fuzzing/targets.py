@@ -19,24 +19,23 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
+from unsample.designs.ranking import Tally
+from unsample.designs.running._checkpoint import Checkpoint, State
+from unsample.tables.frames import _engines
 
 from tests.fuzzing.mutation import Mutator, repacked
 from unsample import estimators, metrics
 from unsample.adapters import trec
 from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
-from unsample.designs import Tally
-from unsample.designs._run import Checkpoint, State
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
-from unsample.lab.datasets import Interactions, _download, _formats, _registry, load_file
-from unsample.lab.experiment import _papers, load_results
-from unsample.lab.experiment._cells import CellResult, Ranks
-from unsample.lab.experiment._folder import RunFolder
-from unsample.lab.experiment._results import SCHEMA, write_json, write_rows
-from unsample.lab.experiment._spec import Spec
+from unsample.lab.datasets import Interactions, _files, _formats, _registry, load_file
+from unsample.lab.paper import SCHEMA, Spec, _exhibits, load_results
+from unsample.lab.paper._cells import CellResult, Ranks
+from unsample.lab.paper._folder import RunFolder
+from unsample.lab.paper._tables import write_json, write_rows
 from unsample.tables import rankfiles, read_targets
-from unsample.tables.frames import _engines
 
 __all__ = ["Target", "all_targets"]
 
@@ -251,7 +250,7 @@ def _saved_files(desk: _Desk) -> Iterable[Target]:
     )
 
 
-def _fitted() -> Iterable[tuple[str, recommenders.BaseRecommender]]:
+def _fitted() -> Iterable[tuple[str, recommenders.Recommender]]:
     pairs = Interactions.from_pairs([0, 0, 1, 1, 2], [0, 1, 1, 2, 0])
     for name in ("popularity", "ease", "itemknn"):
         yield name, recommenders.create(name).fit(pairs)
@@ -297,8 +296,8 @@ def _names(desk: _Desk) -> Iterable[Target]:
     yield Target(
         "experiment-spec",
         _spec,
-        [b"ml-1m\npaper\nease als\nMLE|bv(gamma=0.01)", b"yelp citeulike-a\neveryday\n\nmes"],
-        [b"ml-1m", b"paper", b"ease", b"MLE", b"WMLE", b"|", b"\n", b"auto"],
+        [b"ml-1m\nall\nease als\nMLE|bv(gamma=0.01)", b"yelp citeulike-a\nunseen\n\nmes"],
+        [b"ml-1m", b"unseen", b"ease", b"MLE", b"WMLE", b"|", b"\n", b"auto"],
     )
 
 
@@ -346,7 +345,7 @@ def _spec(data: bytes) -> None:
     texts = [*_text(data).split("\n"), "", "", "", ""]
     spec = Spec.choose(
         datasets=texts[0].split(),
-        protocols=texts[1].split(),
+        candidates=texts[1].split(),
         recommenders=texts[2].split(),
         estimators=[text for text in texts[3].split("|") if text],
         repeats=2,
@@ -393,7 +392,7 @@ def _data_sets(desk: _Desk) -> Iterable[Target]:
     wanted = _registry.DataFile(
         "ratings.dat", "movielens", "https://example.org/a.zip", "ml-1m/ratings.dat", 10_000, "00"
     )
-    read_member = desk.reader("archive.zip", lambda path: _download._member(Path(path), wanted))
+    read_member = lambda data: _files.unzipped(data, wanted)  # noqa: E731 - as the others
     yield Target("archive", read_member, [packed.getvalue()], (b"PK\1\2", b"PK\5\6"), repacked)
 
 
@@ -447,7 +446,7 @@ def _compressed(
 
 
 def _run_folders(desk: _Desk) -> Iterable[Target]:
-    spec = Spec(datasets=("ml-1m",), protocols=("paper",), recommenders=("ease",), repeats=2)
+    spec = Spec(datasets=("ml-1m",), candidates=("all",), recommenders=("ease",), repeats=2)
     (desk.folder / "run").mkdir(exist_ok=True)
     (cell,) = spec.tables()
     shape = (2, len(spec.columns))
@@ -471,10 +470,10 @@ def _run_folders(desk: _Desk) -> Iterable[Target]:
     yield Target("run-spec", parse, [written.read_bytes()], (b"digest", b'"', b"{", b"}"))
     yield from _results(desk)
     name = "recall.toml"
-    exhibit = Path(_papers.__file__).with_name("papers").glob("*.toml")
+    exhibit = Path(_exhibits.__file__).with_name("papers").glob("*.toml")
     seeds = [path.read_bytes()[:4000] for path in exhibit if path.name != "deviations.toml"]
     seeds += [b'kind = "sweep"\nwhere = "Figure 3"\ncaption = "c"\ndeviations = []\nks = [1, 5]\n']
-    parse = lambda data: _papers._exhibit(name, data.decode("utf-8", "replace"))  # noqa: E731
+    parse = lambda data: _exhibits._exhibit(name, data.decode("utf-8", "replace"))  # noqa: E731
     yield Target("paper-table", parse, seeds, (b"rows", b"columns", b"kind", b"[", b"]", b'"'))
 
 

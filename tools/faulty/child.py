@@ -85,11 +85,11 @@ def _write_in_place() -> None:
 
 
 def _register(registry: dict[str, Any], timeout: int) -> None:
-    from unsample.lab.datasets import _download, _registry
+    from unsample.lab.datasets import _files, _registry
 
     _registry._tables = lambda: registry  # noqa: SLF001
-    _download._SCHEMES = ("https", "http")  # noqa: SLF001
-    _download._TIMEOUT_SECONDS = timeout  # noqa: SLF001
+    _files._SCHEMES = ("https://", "http://")  # noqa: SLF001
+    _files._TIMEOUT_SECONDS = timeout  # noqa: SLF001
 
 
 def _let_the_clock_jump(seconds: float) -> None:
@@ -132,11 +132,9 @@ def _watch(kill_at: int | None, torn: bool, report: str | None) -> None:
 
 def _evaluate(path: Path) -> None:
     import numpy as np
+    from unsample.answers.evaluation import _checkpoint, evaluate
 
-    from unsample.answers import evaluate
-    from unsample.designs import _run
-
-    begin = _run.Checkpoint.__init__
+    begin = _checkpoint.Checkpoint.__init__
     begin.__defaults__ = (0.02, *begin.__defaults__[1:])  # write far more often than usual
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(2, 3000, 16))
@@ -145,7 +143,7 @@ def _evaluate(path: Path) -> None:
         (np.arange(3000), np.arange(3000)),
         items=3000,
         design="adaptive",
-        budget=200 * 3000,
+        budget=200,
         metrics="Recall@10",
         resamples=0,
         batch=1 << 13,

@@ -14,17 +14,8 @@ from unsample.answers import (
     Comparison,
     compare,
 )
-from unsample.cli.options import (
-    Candidates,
-    Items,
-    Metrics,
-    Replacement,
-    Rng,
-    Sampled,
-    named,
-)
+from unsample.cli import options
 from unsample.errors import InputError
-from unsample.evidence import Targets
 from unsample.tables import read_targets
 
 
@@ -37,12 +28,12 @@ def compare_command(
             "compared user by user where the files have a column `user`, or equally many rows.",
         ),
     ],
-    items: Items = None,
-    sampled: Sampled = None,
-    metrics: Metrics = None,
+    items: options.Items = None,
+    sampled: options.Sampled = None,
+    metrics: options.Metrics = None,
     method: Annotated[str, typer.Option(metavar="METHOD", help="Estimator.")] = DEFAULT_METHOD,
-    replacement: Replacement = True,
-    candidates: Candidates = None,
+    replacement: options.Replacement = True,
+    candidates: options.Candidates = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column that names the model, in a single file."),
@@ -61,7 +52,7 @@ def compare_command(
             "of each metric; or `all` pairs. By default all pairs of up to 100 models, else best.",
         ),
     ] = None,
-    rng: Rng = 0,
+    rng: options.Rng = 0,
 ) -> Comparison:
     """Compare models by their sampled ranks: which is truly better, and how sure that is.
 
@@ -76,10 +67,9 @@ def compare_command(
     `unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
     """
     read = partial(read_targets, items=items, sampled=sampled, replacement=replacement)
-    models: dict[str, Targets]
     if by is None:
-        named_files = named(files, "each model", "ease=ease.csv (or give one file and --by)")
-        models = {name: read(path)[""] for name, path in named_files.items()}
+        given = options.named(files, "each model", "ease=ease.csv; or give one file and --by")
+        models = {name: read(path)[""] for name, path in given.items()}
     elif len(files) == 1:
         models = read(files[0], by=by)
     else:

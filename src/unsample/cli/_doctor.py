@@ -176,7 +176,7 @@ def _module_of(distribution: str) -> str:
     return min(public, key=lambda name: _normal(name) != wanted, default=wanted.replace("-", "_"))
 
 
-def _in_a_line(problem: BaseException) -> str:
+def _in_a_line(problem: Exception) -> str:
     return " ".join(f"{type(problem).__name__}: {problem}".split())[:120]
 
 

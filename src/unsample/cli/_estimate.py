@@ -9,19 +9,7 @@ from typing import Annotated
 import typer
 
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
-from unsample.cli.options import (
-    Candidates,
-    Columns,
-    Items,
-    Methods,
-    Metrics,
-    Replacement,
-    Resamples,
-    Rng,
-    Sampled,
-    Shape,
-    named,
-)
+from unsample.cli import options
 from unsample.evidence import TIE_RULES
 from unsample.pages import Page, Sheet, page, sheet
 from unsample.tables import ROWS, read_counts
@@ -77,24 +65,24 @@ def estimate_command(
             "folder; or `-` for standard input.",
         ),
     ],
-    items: Items = None,
-    sampled: Sampled = None,
-    metrics: Metrics = None,
-    method: Methods = None,
-    replacement: Replacement = True,
+    items: options.Items = None,
+    sampled: options.Sampled = None,
+    metrics: options.Metrics = None,
+    method: options.Methods = None,
+    replacement: options.Replacement = True,
     sampler: Annotated[
         str,
         typer.Option(
             metavar="NAME", help="How items were drawn; only uniform can be estimated from."
         ),
     ] = "uniform",
-    candidates: Candidates = None,
-    shape: Shape = None,
+    candidates: options.Candidates = None,
+    shape: options.Shape = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Estimate for each value of this column."),
     ] = None,
-    column: Columns = None,
+    column: options.Columns = None,
     rows: Annotated[
         str | None,
         typer.Option(metavar="KIND", help=f"{', '.join(ROWS)}. [default: by the columns]"),
@@ -103,8 +91,8 @@ def estimate_command(
         str,
         typer.Option(metavar="RULE", help=f"Rank of a target with ties: {', '.join(TIE_RULES)}."),
     ] = "random",
-    resamples: Resamples = 400,
-    rng: Rng = 0,
+    resamples: options.Resamples = 400,
+    rng: options.Rng = 0,
 ) -> Groups:
     """Estimate full-catalogue metrics from the ranks in FILE.
 
@@ -126,7 +114,7 @@ def estimate_command(
         file,
         items=items,
         sampled=sampled,
-        columns=named(column, "column", "rank=position"),
+        columns=options.named(column, "column", "rank=position"),
         rows=rows,
         by=by,
         ties=ties,

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from unsample.answers import Plan, plan
-from unsample.cli.options import Plot, RequiredItems, Rng
+from unsample.cli import options
 from unsample.errors import InputError
 from unsample.pages import write_plot
 from unsample.tables import read_counts
 
 
 def plan_command(
-    items: RequiredItems,
+    items: options.RequiredItems,
     users: Annotated[int, typer.Option(metavar="M", help="Targets to evaluate.")],
     metrics: Annotated[
         str, typer.Option("--metrics", "-m", metavar="METRIC", help="The metric that matters.")
@@ -44,8 +44,8 @@ def plan_command(
         int | None, typer.Option(metavar="S", help="Items sampled for each target of the pilot.")
     ] = None,
     repeats: Annotated[int, typer.Option(metavar="R", help="Simulated evaluations.")] = 100,
-    rng: Rng = 0,
-    plot: Plot = None,
+    rng: options.Rng = 0,
+    plot: options.Plot = None,
 ) -> Plan:
     """Plan an evaluation: the expected error of each design at the same cost.
 

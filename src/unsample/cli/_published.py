@@ -7,15 +7,7 @@ from typing import Annotated
 import typer
 
 from unsample.answers import DEFAULT_METRICS, Published, published
-from unsample.cli.options import (
-    Candidates,
-    Metrics,
-    Replacement,
-    RequiredItems,
-    RequiredSampled,
-    Shape,
-    named,
-)
+from unsample.cli import options
 
 
 def published_command(
@@ -27,15 +19,15 @@ def published_command(
             "within 0.0005. Without @K a metric looks at all sampled items.",
         ),
     ],
-    items: RequiredItems,
-    sampled: RequiredSampled,
+    items: options.RequiredItems,
+    sampled: options.RequiredSampled,
     users: Annotated[
         int, typer.Option(metavar="M", help="Targets that the printed means are taken over.")
     ],
-    metrics: Metrics = None,
-    replacement: Replacement = True,
-    candidates: Candidates = None,
-    shape: Shape = None,
+    metrics: options.Metrics = None,
+    replacement: options.Replacement = True,
+    candidates: options.Candidates = None,
+    shape: options.Shape = None,
     percent: Annotated[bool, typer.Option("--percent", help="The values are percentages.")] = False,
     decimals: Annotated[
         int | None,
@@ -51,7 +43,7 @@ def published_command(
     `unsample published --items 3706 --sampled 99 --users 6040 HR@10=69.0 --percent -m HR@50 --json`
     """
     return published(
-        named(numbers, "a number", "HR@10=0.69"),
+        options.named(numbers, "a number", "HR@10=0.69"),
         items=items,
         sampled=sampled,
         users=users,

@@ -68,7 +68,7 @@ def evaluate(
     chosen = as_design(design)
     if method is None and isinstance(chosen, Fixed):
         method = _METHODS
-    wanted = {"metrics": metrics, "resamples": resamples, "rng": rng}
+    wanted: dict[str, Any] = {"metrics": metrics, "resamples": resamples, "rng": rng}
     if bundled:
         if checkpoint is not None:
             raise DesignError(

@@ -13,7 +13,7 @@ import typer
 from unsample.answers import DEFAULT_METRICS, Estimates
 from unsample.cli.console import console_verb, log, progress_bar, result_verb, say
 from unsample.cli.options import AsJson, Metrics, Replacement, Resamples, Rng, checked_place
-from unsample.designs import DESIGNS, Fixed
+from unsample.designs import Fixed
 from unsample.errors import DesignError
 from unsample.lab import datasets, paper
 from unsample.lab._evaluate import evaluate
@@ -42,7 +42,8 @@ def evaluate_command(
     candidates: Annotated[
         str,
         typer.Option(
-            metavar="unseen|all", help="Whether training items are left out, or kept as in the paper."
+            metavar="unseen|all",
+            help="Whether training items are left out, or kept as in the paper.",
         ),
     ] = "unseen",
     design: Annotated[

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _FORMATS = ("pdf", "png", "svg")
 #: Colours by the styles of the pages, as on a light page.
-_COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#b45309")
+_COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#6d4aa3")
 _NEUTRAL, _EXACT = "#9aa5b1", "#c2410c"
 
 
@@ -142,7 +142,8 @@ def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Axes:
     axes: Axes = _axes_or_new(ax)
     view = chart.views[0]
     for band in view.bands:
-        colour = _NEUTRAL if band.role == "bounds" or band.style is None else _COLOURS[band.style]
+        style = 4 if band.style is None else band.style
+        colour = _NEUTRAL if band.role == "bounds" else _COLOURS[style]
         shade = axes.fill_between(view.x, band.low, band.high, color=colour, alpha=0.3, lw=0)
         shade.set_label(band.name)
     for guide in view.guides:

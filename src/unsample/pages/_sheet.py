@@ -160,7 +160,7 @@ def estimates_table(
         for group, held in results.items()
         for entry in held.entries
     ]
-    if "" in results:
+    if list(results) == [""]:
         del columns["group"]
     if not any(held.truth for held in results.values()):
         del columns["exact"], columns["off by"]

@@ -43,7 +43,7 @@ from unsample.tables._layout import (
 _BATCH = 1 << 15
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
-_FLAGS = {"1": 1.0, "true": 1.0, "0": 0.0, "false": 0.0, 1: 1.0, 0: 0.0}
+_FLAGS = {"true": 1.0, "false": 0.0, True: 1.0, False: 0.0}
 #: An array of texts may waste so many times what they hold, if it is large at all.
 _LARGEST_WASTE, _FEW_LETTERS = 100, 1 << 25
 
@@ -272,9 +272,9 @@ def _as_flags(cells: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[np.float64
     for position, cell in enumerate(cells.tolist() if isinstance(cells, np.ndarray) else cells):
         word = cell.strip().lower() if isinstance(cell, str) else cell
         try:
-            flags[position] = np.nan if is_missing(word) else _FLAGS[word]
-        except (KeyError, TypeError) as problem:
-            raise CellError(position, cell, "true or false (or 1 and 0)") from problem
+            flags[position] = _FLAGS[word] if word in _FLAGS else _as_number(position, word)
+        except (CellError, TypeError):
+            raise CellError(position, cell, "true or false (or 1 and 0)") from None
     return flags
 
 

@@ -269,7 +269,13 @@ class _Expressions:
         if role in NAMES and not dtype.is_float():
             value = nw.col(role)
             return value.is_null() | (value == "") if dtype == nw.String else value.is_null()
-        return nw.col(role).is_null() | self.number(role).is_nan()
+        number = self.number(role)
+        is_nan = number.is_nan()
+        if self.frame.implementation.is_duckdb() and dtype.is_float():
+            # It believes the ranges that Parquet files state, which leave NaN out, and takes any
+            # plain question for NaN to be answered by them. The remainder of infinity is NaN, too.
+            is_nan = (number % 1).is_nan() & (number != np.inf) & (number != -np.inf)
+        return nw.col(role).is_null() | is_nan
 
 
 def _as_roles(

@@ -45,7 +45,7 @@ ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *
 #: What a column that tells models apart is called, when nobody says so.
 _MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
 #: What can be added up without leaving 64 bits.
-_MOST_TARGETS = 2**62
+_MOST_TARGETS = 2.0**62
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
 

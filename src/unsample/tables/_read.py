@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +95,7 @@ def read_counts(
         Counts by the values of the column ``by``, sorted; under ``""`` without one. With a column
         ``user``, the targets of one user inform no more than one target does.
     """
-    request = Request(items, sampled, columns, rows, by)
+    request = Request(items, sampled, columns or None, rows, by)
     check_ties(ties)
     with ExitStack() as stack:
         table = _open(source, request, stack)
@@ -133,7 +133,7 @@ def read_targets(
     sorted by user. Saved counts, and tables with a column ``count``, know no targets one by one:
     they come as counts.
     """
-    request = Request(items, sampled, columns, rows, by)
+    request = Request(items, sampled, columns or None, rows, by)
     check_ties(ties)
     with ExitStack() as stack:
         table = _open(source, request, stack)
@@ -199,7 +199,9 @@ def _open(source: Any, request: Request, stack: ExitStack) -> PlainTable | Frame
         return _open_parquet(name, files, request)
     if kind == "json" or (kind == "npz" and "format" in _arrays_of(files[0])):
         return _saved_counts(name, files, kind, request)
-    return PlainTable(name, _plain_files(files, kind), request)
+    opened = _plain_files(files, kind)
+    stack.callback(opened.close)
+    return PlainTable(name, opened, request)
 
 
 def _files_of(path: str, stack: ExitStack) -> list[_File]:
@@ -285,7 +287,7 @@ def _format_of(file: _File) -> str:
     return by_name or ("tsv" if b"\t" in first else "csv")
 
 
-def _plain_files(files: Sequence[_File], kind: str) -> Iterator[PlainFile]:
+def _plain_files(files: Sequence[_File], kind: str) -> Generator[PlainFile]:
     for file in files:
         if kind == "npz":
             yield read_named_arrays(_arrays_of(file), file.name)

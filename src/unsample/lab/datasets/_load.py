@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -222,7 +222,7 @@ def _joined(parts: list[Columns]) -> Columns:
     """Return the rows of all parts; parts share their ids, and rating and time if all have them."""
     if len(parts) == 1:
         return parts[0]
-    columns = {}
+    columns: dict[str, Any] = {}
     for name in ("user", "item", "rating", "time"):
         present = [column for part in parts if (column := getattr(part, name)) is not None]
         columns[name] = np.concatenate(present) if len(present) == len(parts) else None
@@ -231,5 +231,6 @@ def _joined(parts: list[Columns]) -> Columns:
 
 def _of_first_users(rows: Columns, users: int) -> Columns:
     kept = rows.user < users
-    columns = {field.name: getattr(rows, field.name) for field in fields(Columns)[:4]}
-    return Columns(**{name: c if c is None else c[kept] for name, c in columns.items()})
+    rating = None if rows.rating is None else rows.rating[kept]
+    time = None if rows.time is None else rows.time[kept]
+    return Columns(rows.user[kept], rows.item[kept], rating, time)

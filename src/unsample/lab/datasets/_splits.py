@@ -9,7 +9,7 @@ without any training pair are kept, since a full ranking has to face them too, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,14 +129,9 @@ def leave_random_out(
     >>> leave_random_out(synthetic(50, 80, pairs=1000, rng=0), rng=0)
     Split(synthetic leave-random-out, 50 targets, 950 training pairs)
     """
-    return _leave_last_out(
-        interactions,
-        as_rng(rng).random(len(interactions)),
-        per_user,
-        validation=validation,
-        name="leave-random-out",
-        seed=_seed(rng),
-    )
+    order = as_rng(rng).random(len(interactions))
+    held_out = _last_in(order, interactions, per_user)
+    return _split("leave-random-out", interactions, held_out, order, validation, rng)
 
 
 def leave_latest_out(
@@ -152,14 +147,9 @@ def leave_latest_out(
             f"{interactions.name or 'interactions'} must have times for leave_latest_out, and has "
             "none; use leave_random_out"
         )
-    return _leave_last_out(
-        interactions,
-        _latest_or_random(interactions, rng),
-        per_user,
-        validation=validation,
-        name="leave-latest-out",
-        seed=_seed(rng),
-    )
+    order = _latest_or_random(interactions, rng)
+    held_out = _last_in(order, interactions, per_user)
+    return _split("leave-latest-out", interactions, held_out, order, validation, rng)
 
 
 def leave_published_out(
@@ -184,60 +174,35 @@ def leave_published_out(
     interactions = load_interactions(access)
     present = (user < interactions.users) & (item < interactions.items)
     user, item = user[present], item[present]
-    return _assembled(
-        interactions,
-        np.isin(interactions.pair_keys(), user * interactions.items + item),
-        _latest_or_random(interactions, rng),
-        target_user=user,
-        target_item=item,
-        negatives=None if negatives is None else negatives[present],
-        validation=validation,
-        name="leave-published-out",
-        seed=_seed(rng),
-    )
+    held_out = np.isin(interactions.pair_keys(), user * interactions.items + item)
+    order = _latest_or_random(interactions, rng)
+    split = _split("leave-published-out", interactions, held_out, order, validation, rng)
+    negatives = None if negatives is None else negatives[present]
+    return replace(split, target_user=user, target_item=item, negatives=negatives)
 
 
-def _leave_last_out(
-    interactions: Interactions,
-    order: npt.NDArray[Any],
-    per_user: int,
-    *,
-    validation: bool,
-    name: str,
-    seed: int | None,
-) -> Split:
-    """Hold out what comes last in ``order`` among the pairs of each user."""
+def _last_in(
+    order: npt.NDArray[Any], interactions: Interactions, per_user: int
+) -> npt.NDArray[np.bool_]:
+    """Return which pairs are the last ``per_user`` of their user in ``order``, and not all."""
     per_user = check_integer("per_user", per_user, minimum=1)
-    held_out = interactions.count_by_user()[interactions.user] > per_user
-    held_out &= _count_after(interactions, order) < per_user
-    if not held_out.any():
+    last = interactions.count_by_user()[interactions.user] > per_user
+    last &= _count_after(interactions, order) < per_user
+    if not last.any():
         raise DatasetError(
             f"{interactions.name or 'interactions'} must have a user with more than {per_user} "
             f"pairs, to hold out {per_user} and train on the rest, got none; lower per_user"
         )
-    return _assembled(
-        interactions,
-        held_out,
-        order,
-        target_user=interactions.user[held_out],
-        target_item=interactions.item[held_out],
-        validation=validation,
-        name=name,
-        seed=seed,
-    )
+    return last
 
 
-def _assembled(
+def _split(
+    name: str,
     interactions: Interactions,
     held_out: npt.NDArray[np.bool_],
     order: npt.NDArray[Any],
-    *,
-    target_user: IntArray,
-    target_item: IntArray,
-    negatives: IntArray | None = None,
     validation: bool,
-    name: str,
-    seed: int | None,
+    rng: Seed,
 ) -> Split:
     """Train on what is not held out, less the last pair in ``order`` of each user if asked."""
     train = interactions.select(~held_out)
@@ -254,13 +219,12 @@ def _assembled(
         train = train.select(~last)
     return Split(
         train=train,
-        target_user=target_user,
-        target_item=target_item,
+        target_user=interactions.user[held_out],
+        target_item=interactions.item[held_out],
         validation_user=validation_user,
         validation_item=validation_item,
-        negatives=negatives,
         name=" ".join(filter(None, [interactions.name, name])),
-        seed=seed,
+        seed=int(rng) if isinstance(rng, int | np.integer) else None,
     )
 
 
@@ -282,7 +246,3 @@ def _latest_or_random(interactions: Interactions, rng: Seed) -> npt.NDArray[Any]
     place = np.empty(len(rows), dtype=np.int64)
     place[rows] = np.arange(len(rows))
     return place
-
-
-def _seed(rng: Seed) -> int | None:
-    return int(rng) if isinstance(rng, int | np.integer) else None

@@ -28,8 +28,8 @@ from unsample._checks import (
 )
 from unsample._files import check_unpacked, open_plain
 from unsample.errors import DatasetError, FileError, InputError
-from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._files import COMPRESSIONS
+from unsample.lab.datasets._interactions import Interactions
 
 if TYPE_CHECKING:
     import os

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,23 +82,49 @@ def distribution_figures(results: Reproduction) -> tuple[Drawing, ...]:
     """Return learned P(R) against the exact one, for each data set and its candidates."""
     styles = _styles(results)
     groups = grouped(in_dataset_order(results.distributions, results), "dataset", "candidates")
-    return tuple(
-        _distribution_figure(f"ranks-{number}", dataset, candidates, rows, styles)
-        for number, ((dataset, candidates), rows) in enumerate(groups.items(), start=1)
-        if not _all_have_sizes(rows)
-    )
+    drawings: list[Drawing] = []
+    for (dataset, candidates), rows in groups.items():
+        by_recommender = grouped(rows, "recommender")
+        if all(len(values_of(group, "sampled")) > 1 for group in by_recommender.values()):
+            continue  # the figures of small against large samples show all of this already
+        smallest, last = min(values_of(rows, "sampled")), max(values_of(rows, "rank"))
+        panels = {
+            str(name): [row for row in group if row["sampled"] == smallest]
+            for (name,), group in list(by_recommender.items())[:_SHOWN_RECOMMENDERS]
+        }
+        drawings.append(
+            _rank_drawing(
+                f"ranks-{len(drawings) + 1}",
+                f"{dataset}, {candidates_name(candidates)}",
+                f"Recall@R, for the first {last} ranks; {smallest} items sampled",
+                panels,
+                styles,
+            )
+        )
+    return tuple(drawings)
 
 
 def sample_size_figures(results: Reproduction) -> tuple[Drawing, ...]:
     """Return P(R) by sample size, where a recommender was run with several."""
     styles = _styles(results)
     rows = in_dataset_order(results.distributions, results)
-    groups = grouped(rows, "dataset", "candidates", "recommender")
-    several = {names: rows for names, rows in groups.items() if len(values_of(rows, "sampled")) > 1}
-    return tuple(
-        _sample_size_figure(f"sizes-{number}", names, rows, styles)
-        for number, (names, rows) in enumerate(several.items(), start=1)
-    )
+    drawings: list[Drawing] = []
+    for names, group in grouped(rows, "dataset", "candidates", "recommender").items():
+        dataset, candidates, recommender = names
+        sizes = sorted(values_of(group, "sampled"))
+        if len(sizes) < 2:
+            continue
+        listed = " and ".join(map(str, sizes))
+        drawings.append(
+            _rank_drawing(
+                f"sizes-{len(drawings) + 1}",
+                f"{recommender} on {dataset}, {candidates_name(candidates)}",
+                f"Recall@R, with {listed} items sampled",
+                {f"n = {n + 1}": [row for row in group if row["sampled"] == n] for n in sizes},
+                styles,
+            )
+        )
+    return tuple(drawings)
 
 
 def sweep_figures(results: Reproduction) -> tuple[Drawing, ...]:
@@ -131,50 +157,28 @@ def _styles(results: Reproduction) -> dict[str, int]:
 # -- rank distributions -----------------------------------------------------------------------
 
 
-def _distribution_figure(
-    identity: str, dataset: str, candidates: str, rows: Sequence[Row], styles: dict[str, int]
+def _rank_drawing(
+    identity: str,
+    title: str,
+    what: str,
+    panels: Mapping[str, Sequence[Row]],
+    styles: dict[str, int],
 ) -> Drawing:
-    smallest = min(values_of(rows, "sampled"))
-    first = [row for row in rows if row["sampled"] == smallest]
-    shown = list(grouped(first, "recommender").items())[:_SHOWN_RECOMMENDERS]
-    last = max(int(row["rank"]) for row in first)
     return _drawing(
         identity,
-        f"{dataset}, {candidates_name(candidates)}",
-        f"Learned P(R) and, below, its sums, which are Recall@R, for the first {last} ranks; "
-        f"{smallest} items sampled, mean over repeats. The filled area is the exact distribution.",
+        title,
+        f"Learned P(R) and, below, its sums, which are {what}, mean over repeats. The filled area "
+        "is the exact distribution.",
         [
-            _rank_panel(column, recommender, group, styles)
+            _rank_panel(column, name, rows, styles)
             for column in ("pmf", "cdf")
-            for (recommender,), group in shown
+            for name, rows in panels.items()
         ],
-        columns=len(shown),
+        columns=len(panels),
     )
 
 
-def _sample_size_figure(
-    identity: str, names: tuple[str, str, str], rows: Sequence[Row], styles: dict[str, int]
-) -> Drawing:
-    dataset, candidates, recommender = names
-    sizes = grouped(sorted(rows, key=lambda row: row["sampled"]), "sampled")
-    listed = " and ".join(str(size) for (size,) in sizes)
-    return _drawing(
-        identity,
-        f"{recommender} on {dataset}, {candidates_name(candidates)}",
-        f"Learned P(R) and, below, its sums with {listed} items sampled, mean over repeats. The "
-        "filled area is the exact distribution.",
-        [
-            _rank_panel(column, f"n = {size + 1}", group, styles)
-            for column in ("pmf", "cdf")
-            for (size,), group in sizes.items()
-        ],
-        columns=len(sizes),
-    )
-
-
-def _rank_panel(
-    column: str, title: str, rows: Sequence[Row], styles: dict[str, int]
-) -> _Panel:
+def _rank_panel(column: str, title: str, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
     known = grouped([row for row in rows if is_number(row[column])], "estimator")
     curves = {
         name: ([row["rank"] for row in group], [row[column] for row in group])
@@ -195,12 +199,6 @@ def _rank_panel(
     ends = "; ".join(f"{name} {values[-1]:.3g}" for name, (_, values) in curves.items())
     what = f"{_LABELS[column]} against rank R for {title}. At the last rank: {ends}."
     return _Panel(title, draw, what)
-
-
-def _all_have_sizes(rows: Sequence[Row]) -> bool:
-    """Return whether the figures of small against large samples show all of this already."""
-    groups = grouped(rows, "recommender").values()
-    return all(len(values_of(group, "sampled")) > 1 for group in groups)
 
 
 # -- errors -----------------------------------------------------------------------------------
@@ -225,9 +223,7 @@ def _sweep_figure(
     )
 
 
-def _sweep_panel(
-    column: str, dataset: str, rows: Sequence[Row], styles: dict[str, int]
-) -> _Panel:
+def _sweep_panel(column: str, dataset: str, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
     errors = {}
     for (name,), group in grouped(rows, "estimator").items():
         sizes = grouped(sorted(group, key=lambda row: row["sampled"]), "sampled")
@@ -247,7 +243,9 @@ def _sweep_panel(
         axes.set_xlabel("sampled items")
         axes.set_ylabel(_LABELS[column])
 
-    ends = "; ".join(f"{n} {percent(list(known.values())[-1])}" for n, known in errors.items() if known)
+    ends = "; ".join(
+        f"{n} {percent(list(known.values())[-1])}" for n, known in errors.items() if known
+    )
     what = f"{_LABELS[column]} on {dataset} against the sample size. At the largest: {ends}."
     return _Panel(f"{dataset}: {_LABELS[column]}", draw, what)
 
@@ -276,9 +274,7 @@ def _error_figure(
     )
 
 
-def _error_panel(
-    dataset: str, sampled: int, rows: Sequence[Row], styles: dict[str, int]
-) -> _Panel:
+def _error_panel(dataset: str, sampled: int, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
     errors = {
         name: {column: median_relative(group, column) for column in ("bias", "rmse")}
         for (name,), group in grouped(rows, "estimator").items()

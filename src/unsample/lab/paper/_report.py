@@ -11,8 +11,9 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from unsample._checks import import_extra
 from unsample._files import write_atomically
@@ -24,16 +25,17 @@ from unsample.lab.paper._figures import (
     sweep_figures,
 )
 from unsample.lab.paper._report_tables import (
-    ENOUGH,
     Row,
+    accuracy_deviation,
     accuracy_sheet,
     accuracy_tables,
-    agreements,
+    agreement_table,
+    bias_deviation,
     candidates_name,
     count,
     in_dataset_order,
     is_number,
-    statistics_lines,
+    statistics_table,
     sweep_tables,
     values_of,
     winner_deviation,
@@ -41,7 +43,7 @@ from unsample.lab.paper._report_tables import (
     winners_sheet,
 )
 from unsample.lab.paper._tables import Reproduction, load_results
-from unsample.pages import Sheet, as_latex, as_markdown, templates
+from unsample.pages import Sheet, Table, as_latex, as_markdown, templates
 
 #: Settings that have a section of their own.
 _ELSEWHERE = ("versions", "deviations")
@@ -75,8 +77,12 @@ def write_results(results: Reproduction, folder: Path) -> Path:
     }
     for name, text in texts.items():
         content = text.encode("utf-8", "backslashreplace")  # settings may hold half a character
-        write_atomically(folder / name, lambda file, content=content: file.write(content))
+        write_atomically(folder / name, partial(_put, content))
     return folder / "report.html"
+
+
+def _put(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)
 
 
 def wide_latex(tables: Sheet) -> str:
@@ -104,8 +110,8 @@ def report_html(results: Reproduction) -> str:
         style=style,
         style_hash=f"sha256-{digest}",
         summary=summarise(results),
-        agreements=agreements(results.accuracy),
-        statistics=statistics_lines(results.statistics),
+        agreement=agreement_table(results.accuracy),
+        statistics=statistics_table(results.statistics),
         accuracy=accuracy_tables(results.accuracy),
         winners=winner_tables(results.winners),
         errors=error_figures(results),
@@ -113,12 +119,10 @@ def report_html(results: Reproduction) -> str:
         sizes=sample_size_figures(results),
         sweeps=sweep_figures(results),
         sweep_tables=sweep_tables(in_dataset_order(results.sweep, results)),
-        enough=ENOUGH,
         claims=results.claims,
         verdicts=_VERDICTS,
         deviations=results.settings.get("deviations") or (),
-        versions=results.settings.get("versions") or {},
-        settings=setting_lines(results.settings),
+        settings=setting_tables(results.settings),
         command=rerun_command(results.settings),
     )
     return page
@@ -177,11 +181,14 @@ def rerun_command(settings: Mapping[str, Any]) -> str:
     return shlex.join([*words, "--out", "results"])
 
 
-def setting_lines(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return names and values of the plain settings, lists joined by commas."""
-    return [
-        (name, _setting_text(value)) for name, value in settings.items() if name not in _ELSEWHERE
-    ]
+def setting_tables(settings: Mapping[str, Any]) -> tuple[Table, ...]:
+    """Return the plain settings, lists joined by commas, and the versions."""
+    plain = tuple((k, _setting_text(v)) for k, v in settings.items() if k not in _ELSEWHERE)
+    versions = tuple((str(k), str(v)) for k, v in (settings.get("versions") or {}).items())
+    return (
+        Table(("Setting", "Value"), plain, "Settings"),
+        Table(("Software", "Version"), versions, "Versions"),
+    )
 
 
 def _what(results: Reproduction) -> str:
@@ -203,14 +210,13 @@ def _what(results: Reproduction) -> str:
 
 
 def _agreement(rows: Sequence[Row]) -> str:
-    groups = agreements(rows)
-    cells = sum(group.cells for group in groups)
-    if not cells:
+    levels = [level for row in rows if (level := accuracy_deviation(row).level)]
+    if not levels:
         return "The paper has no number to compare these tables with."
-    same, near = sum(group.same for group in groups), sum(group.near for group in groups)
-    biases = sum(group.same_bias for group in groups)
+    same, near = levels.count("same"), levels.count("near")
+    biases = sum(bias_deviation(row).level == "same" for row in rows)
     return (
-        f"{same} of {cells} means agree with the paper's within one standard deviation, "
+        f"{same} of {len(levels)} means agree with the paper's within one standard deviation, "
         f"{same + near} within three; {biases} biases agree within one. The recommenders "
         f"behind the two are not the same, so exact values differ as well: the table below "
         f"says by how much."

@@ -144,24 +144,6 @@ class Deviation:
         return f"{text}σ"  # noqa: RUF001 - the usual sign of a standard deviation
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How many cells of one group of tables agree with the paper."""
-
-    dataset: str
-    candidates: str
-    cells: int
-    same: int
-    near: int
-    same_bias: int
-    #: Recommender and metric pairs, and those whose exact values are near.
-    lines: int
-    near_lines: int
-    #: Cells of those near lines, and those among them whose spread is near as well.
-    near_line_cells: int
-    near_std: int
-
-
 def accuracy_deviation(row: Row) -> Deviation:
     """Return how far our mean is from the paper's, by the spread of a single evaluation."""
     return _distance(row["mean"], row["paper_mean"], row)
@@ -185,33 +167,39 @@ def winner_deviation(row: Row) -> Deviation:
     return Deviation(abs(ours / repeats - paper / _PAPER_REPEATS) / error)
 
 
-def agreements(rows: Iterable[Row]) -> tuple[Agreement, ...]:
-    """Return the agreement by data set and candidates, where the paper has any number."""
+def agreement_table(rows: Iterable[Row]) -> Table | None:
+    """Return how much agrees by data set and candidates, where the paper has any number."""
+    found = []
     groups = grouped((row for row in rows if is_number(row["paper_mean"])), "dataset", "candidates")
-    return tuple(_agreement(*names, group) for names, group in groups.items())
-
-
-def _agreement(dataset: str, candidates: str, rows: Sequence[Row]) -> Agreement:
-    means = [accuracy_deviation(row).level for row in rows]
-    lines = grouped(rows, "recommender", "metric", "k", "sampled")
-    near = [
-        line
-        for line in lines.values()
-        if _is_within(line[0]["exact"], line[0]["paper_exact"], _NEAR_EXACT)
-    ]
-    cells = [row for line in near for row in line]
-    return Agreement(
-        dataset=dataset,
-        candidates=candidates,
-        cells=len(means),
-        same=means.count("same"),
-        near=means.count("near"),
-        same_bias=sum(bias_deviation(row).level == "same" for row in rows),
-        lines=len(lines),
-        near_lines=len(near),
-        near_line_cells=len(cells),
-        near_std=sum(_is_within(row["std"], row["paper_std"], _NEAR_STD) for row in cells),
+    for (dataset, candidates), group in groups.items():
+        means = [accuracy_deviation(row).level for row in group]
+        same, cells = means.count("same"), len(means)
+        biases = sum(bias_deviation(row).level == "same" for row in group)
+        lines = grouped(group, "recommender", "metric", "k", "sampled").values()
+        near = [x for x in lines if _is_within(x[0]["exact"], x[0]["paper_exact"], _NEAR_EXACT)]
+        spreads = [_is_within(r["std"], r["paper_std"], _NEAR_STD) for line in near for r in line]
+        texts = (
+            f"{same} of {cells}",
+            f"{same + means.count('near')} of {cells}",
+            f"{biases} of {cells}",
+            f"{len(near)} of {len(lines)}",
+            f"{sum(spreads)} of {len(spreads)}" if spreads else DASH,
+        )
+        found.append((dataset, candidates, *map(Number, texts)))
+    header = (
+        "Data set",
+        "Candidates",
+        "Means within 1 σ",  # noqa: RUF001
+        "Means within 3 σ",  # noqa: RUF001
+        "Biases within 1 σ",  # noqa: RUF001
+        "Exact values within 15 %",
+        "Of their cells, σ within 20 %",  # noqa: RUF001
     )
+    caption = (
+        "Agreement with the paper. σ is the standard deviation of one evaluation: the root mean "  # noqa: RUF001
+        "square of the paper's and ours."
+    )
+    return Table(header, tuple(found), caption) if found else None
 
 
 def _is_within(ours: float | None, paper: float | None, share: float) -> bool:
@@ -364,55 +352,42 @@ def _winner_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
     return Line(f"K = {rows[0]['k']}", metric_name(rows[0]), str(rows[0]["true_winner"]), found)
 
 
-@dataclass(frozen=True)
-class SweepLine:
-    """Relative RMSE of one estimator by sample size, and the smallest size that is enough."""
-
-    metric: str
-    estimator: str
-    errors: tuple[str, ...]
-    enough: str
-
-
-@dataclass(frozen=True)
-class SweepTable:
-    """The numbers behind the sweep's figure."""
-
-    dataset: str
-    candidates: str
-    sizes: tuple[int, ...]
-    lines: tuple[SweepLine, ...]
-
-
-def sweep_tables(rows: Iterable[Row]) -> tuple[SweepTable, ...]:
-    """Return relative RMSE by sample size for each data set and its candidates."""
-    tables = []
+def sweep_tables(rows: Iterable[Row]) -> dict[str, Table]:
+    """Return relative RMSE by sample size for each data set and its candidates, by their names."""
+    tables = {}
     for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
         sizes = tuple(sorted(values_of(group, "sampled")))
-        lines = []
+        lines: list[tuple[str | Number, ...]] = []
         for line in grouped(group, "metric", "k", "estimator").values():
             by_size = grouped(line, "sampled")
             errors = [median_relative(by_size.get((size,), ()), "rmse") for size in sizes]
-            shown = tuple(percent(error) for error in errors)
-            name = str(line[0]["estimator"])
-            lines.append(SweepLine(metric_name(line[0]), name, shown, _enough(sizes, errors)))
-        tables.append(SweepTable(dataset, candidates, sizes, tuple(lines)))
-    return tuple(tables)
+            texts = (*map(percent, errors), _enough(sizes, errors))
+            lines.append((str(line[0]["estimator"]), metric_name(line[0]), *map(Number, texts)))
+        header = ("Estimator", "Metric", *map(str, sizes), "Enough")
+        caption = (
+            "RMSE / exact by the number of sampled items, median over recommenders; enough: the "
+            f"smallest tried size from which on it is at most {ENOUGH:.0%}."
+        )
+        name = f"{dataset}, {candidates_name(candidates)}"
+        tables[name] = Table(header, tuple(lines), caption)
+    return tables
 
 
-def statistics_lines(rows: Iterable[Row]) -> dict[str, list[dict[str, str]]]:
-    """Return the sizes of each data set as text, the paper's and ours."""
-    lines = [
-        {
-            "dataset": str(row["dataset"]),
-            "source": str(row["source"]),
-            **{name: count(row[name]) for name in ("users", "items", "interactions")},
-            "sparsity": _sparsity(row["sparsity"]),
-            "note": str(row["note"] or ""),
-        }
+def statistics_table(rows: Iterable[Row]) -> Table | None:
+    """Return the sizes of the data sets, the paper's and ours."""
+    lines: tuple[tuple[str | Number, ...], ...] = tuple(
+        (
+            str(row["dataset"]),
+            str(row["source"]),
+            *(Number(count(row[name])) for name in ("users", "items", "interactions")),
+            Number(_sparsity(row["sparsity"])),
+            str(row["note"] or ""),
+        )
         for row in rows
-    ]
-    return _by(lines, [line["dataset"] for line in lines])
+    )
+    header = ("Data set", "Source", "Users", "Items", "Interactions", "Sparsity", "Note")
+    caption = "Size of the data sets, in the paper and here."
+    return Table(header, lines, caption) if lines else None
 
 
 def accuracy_sheet(rows: Iterable[Row]) -> Sheet:
@@ -457,7 +432,9 @@ def _text_table(
     table: ReportTable, header: tuple[str, ...], lines: list[tuple[str, ...]], *, words: int
 ) -> Table:
     """Return a table whose first columns are ``words``, and the others numbers."""
-    rows = tuple((*line[:words], *map(Number, line[words:])) for line in lines)
+    rows: tuple[tuple[str | Number, ...], ...] = tuple(
+        (*line[:words], *map(Number, line[words:])) for line in lines
+    )
     return Table(header, rows, f"{table.title}: {table.note}")
 
 

@@ -72,9 +72,7 @@ SCHEMA: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "winners": _columns(
             "dataset candidates metric k estimator repeats true_winner correct paper_correct"
         ),
-        "distributions": _columns(
-            "dataset candidates recommender sampled estimator rank pmf cdf"
-        ),
+        "distributions": _columns("dataset candidates recommender sampled estimator rank pmf cdf"),
         "sweep": _columns(
             "dataset candidates recommender metric k sampled estimator repeats "
             "exact mean std bias rmse"

@@ -19,8 +19,8 @@ from unsample._checks import IntArray, check_choice, check_integer, check_real, 
 from unsample._progress import Progress
 from unsample.errors import SolverError
 from unsample.lab.recommenders._base import (
-    Recommender,
     Fitted,
+    Recommender,
     Scores,
     Training,
     Weights,

@@ -18,8 +18,8 @@ from unsample.designs import Scorer, exact_ranks
 from unsample.errors import InputError, SolverError
 from unsample.lab.datasets import Interactions
 from unsample.lab.recommenders._base import (
-    Recommender,
     Fitted,
+    Recommender,
     Scores,
     Training,
     Weights,

@@ -14,7 +14,7 @@ import numpy as np
 from unsample._checks import check_choice, check_integer, suggest
 from unsample._files import read_arrays
 from unsample.errors import FileError, InputError, RecommenderError
-from unsample.lab.recommenders._base import FORMAT, VERSION, Recommender, Fitted, check_rows
+from unsample.lab.recommenders._base import FORMAT, VERSION, Fitted, Recommender, check_rows
 from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN, Popularity
 from unsample.lab.recommenders._neural import MultiVAE, NeuMF
 
