@@ -19,8 +19,8 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
-from unsample.designs.ranking import Tally
-from unsample.designs.running._checkpoint import Checkpoint, State
+from unsample.designs import Tally
+from unsample.designs._run import Checkpoint, State
 from unsample.tables.frames import _engines
 
 from tests.fuzzing.mutation import Mutator, repacked
