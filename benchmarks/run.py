@@ -168,7 +168,9 @@ def bench_ranking() -> None:
     drawn = rng.integers(0, items, size=(6040, 99))
 
     product = seconds(lambda: (left @ right.T > 0.0).sum(axis=1), 7)
-    exact = seconds(lambda: exact_ranks(FactorScores(left, right), (users, targets), items=items), 7)
+    exact = seconds(
+        lambda: exact_ranks(FactorScores(left, right), (users, targets), items=items), 7
+    )
     name = "exact ranks of ml-1m's size: product and one pass"
     report(name, f"{exact / product:.2f} of its time", "<= 1.3", exact <= 1.3 * product)
     gather = seconds(lambda: scores[users[:, None], drawn], 7)

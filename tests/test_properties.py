@@ -500,9 +500,7 @@ def test_ranks_are_those_counted_by_hand_to_the_last_bit_of_a_score(world, ties)
 
 
 @thorough(25)
-@given(
-    world=delicate_scores(), ties=st.sampled_from(["random", "optimistic", "pessimistic"])
-)
+@given(world=delicate_scores(), ties=st.sampled_from(["random", "optimistic", "pessimistic"]))
 def test_drawing_every_item_gives_the_ranks_counted_by_hand(world, ties):
     scores, target, _ = world
     usable = np.isfinite(scores[np.arange(len(target)), target])
