@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from unsample.answers import evaluate
 
 from tests.test_lab_fetch import CONTENT, register, site  # noqa: F401 - fixtures
 from unsample._files import (
@@ -27,6 +26,7 @@ from unsample._files import (
     remove_leftovers,
     write_atomically,
 )
+from unsample.answers import evaluate
 from unsample.cli import _start
 from unsample.errors import (
     CheckpointError,
@@ -243,7 +243,7 @@ def test_a_damaged_checkpoint_says_what_to_do_or_changes_nothing(tmp_path):
             (np.arange(60), np.arange(60)),
             items=60,
             design="fixed",
-            budget=20,
+            budget=60 * 21,
             metrics="Recall@5",
             resamples=0,
             checkpoint=path,

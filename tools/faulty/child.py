@@ -132,9 +132,11 @@ def _watch(kill_at: int | None, torn: bool, report: str | None) -> None:
 
 def _evaluate(path: Path) -> None:
     import numpy as np
-    from unsample.answers.evaluation import _checkpoint, evaluate
 
-    begin = _checkpoint.Checkpoint.__init__
+    from unsample.answers import evaluate
+    from unsample.designs import _run
+
+    begin = _run.Checkpoint.__init__
     begin.__defaults__ = (0.02, *begin.__defaults__[1:])  # write far more often than usual
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(2, 3000, 16))
@@ -143,7 +145,7 @@ def _evaluate(path: Path) -> None:
         (np.arange(3000), np.arange(3000)),
         items=3000,
         design="adaptive",
-        budget=200,
+        budget=200 * 3000,
         metrics="Recall@10",
         resamples=0,
         batch=1 << 13,
