@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 
 import torch
-from unsample.designs.ranking import _fused
+from unsample.designs import _fused
 
 SEEN = 100  # excluded items of a user, in the mean
 generator = torch.Generator(device="cuda").manual_seed(0)

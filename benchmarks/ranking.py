@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 from scipy.sparse import csr_array
-from unsample.answers.evaluation import Adaptive, evaluate
-from unsample.designs.ranking import FactorScores
+from unsample.answers import evaluate
+from unsample.designs import Adaptive, FactorScores
 
 
 class Recorded:

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-import unsample.answers.evaluation
+import unsample
 
 USERS, ITEMS = 200, 1_000_000
 
@@ -27,7 +27,7 @@ def main():
     targets = np.random.default_rng(0).choice(ITEMS, size=USERS)  # one held-out item a user
     with torch.no_grad():  # in place of training: some users' items come to lie near them
         model.item.weight[targets] += torch.rand(USERS, 1) * 0.7 * model.user.weight
-    result = unsample.answers.evaluation.evaluate(
+    result = unsample.evaluate(
         model, (users, targets), items=ITEMS, design="certified", metrics=["Recall@10", "NDCG@10"]
     )
     print(result)  # noqa: T201

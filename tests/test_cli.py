@@ -171,10 +171,12 @@ BAD_CALLS = {
     "method": ([*DESIGN, "--method", "mless"], "did you mean"),
     "shape": ([*DESIGN, "--shape", "round"], "shape must be"),
     "by": ([*DESIGN, "--by", "rnk"], "did you mean rank"),
-    "column": ([*DESIGN, "--column", "=x"], "column must be given as NAME=VALUE"),
+    "column": ([*DESIGN, "--column", "=x"], "column must be given as ROLE=NAME"),
+    "rows": ([*DESIGN, "--rows", "rank"], "did you mean ranks"),
+    "ties": ([*DESIGN, "--ties", "rand"], "did you mean random"),
     "resamples": ([*DESIGN, "--resamples", "-1"], "resamples must be"),
     "rng": ([*DESIGN, "--rng", "-1"], "rng must be"),
-    "popularity": ([*DESIGN, "--sampler", "popularity"], "only uniform sampling"),
+    "popularity": ([*DESIGN, "--sampler", "popularity"], "sampler must be"),
     "not a number": (["--items", "many", "--sampled", "9"], "--items"),
     "unknown option": ([*DESIGN, "--nope"], "--nope"),
 }
@@ -192,8 +194,8 @@ def test_bad_calls_exit_with_two(ranks, run, case):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("compare", "a.csv", "b.csv"), "each model must be given as NAME=VALUE"),
-        (("compare", "a=a.csv", "a=b.csv"), "each name once"),
+        (("compare", "a.csv", "b.csv"), "each model must be given as NAME=FILE"),
+        (("compare", "a=a.csv", "a=b.csv"), "got 'a' twice"),
         (("compare", "a.csv", "b.csv", "--by", "model"), "by needs one file"),
         (("published", "HR@10", "--items", 9, "--sampled", 3, "--users", 2), "a number must be"),
         (("plan", "--items", 500, "--users", 10, "--sampled", 3), "left out without a pilot"),

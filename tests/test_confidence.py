@@ -265,15 +265,11 @@ def test_a_few_targets_resolve_nothing():
 
 
 def _adaptive_counts(full, rng, *, stop=1, budget=None, **parameters):
-    from unsample.answers.evaluation import Adaptive, draw_by_design
+    from unsample.designs import Adaptive
 
-    design = Adaptive(stop=stop, budget=budget, **parameters)
-    design = design.fit_to([metrics.parse("Recall@10")], np.full(len(full), ITEMS - 1))
-    items = np.full(len(full), ITEMS)
-    ranks, sampled = draw_by_design(design, full, items, rng, lot=rng.permutation(len(full)))
-    return RankCounts.from_ranks(
-        ranks, items=ITEMS, sampled=sampled, replacement=design.with_replacement, stop=stop
-    )
+    design = Adaptive(stop=stop, **parameters)
+    total = None if budget is None else (budget + 1) * len(full)
+    return design.simulate(full, items=ITEMS, rng=rng, budget=total).counts
 
 
 def _realistic_ranks(rng, size):

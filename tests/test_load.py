@@ -84,7 +84,7 @@ def test_no_call_touches_the_warning_filters_that_threads_share(call, monkeypatc
     left, right = np.random.default_rng(0).normal(size=(2, 60, 4))
     targets = (np.arange(60), np.arange(60))
     options = {"metrics": "Recall@10", "method": "mle", "resamples": 5}
-    unsample.evaluate((left, right), targets, items=60, design="fixed", budget=20, **options)
+    unsample.evaluate((left, right), targets, items=60, design="fixed", budget=1200, **options)
 
 
 def test_warnings_of_one_thread_reach_its_caller_while_others_compare():

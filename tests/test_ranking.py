@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from math import factorial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
-from scipy.stats import chi2
+from scipy.stats import chi2, hypergeom
 
-from unsample.designs.ranking import (
-    TIE_RULES,
+from unsample.designs import (
+    Candidates,
+    Exact,
     FactorScores,
+    Fixed,
+    Scan,
+    Scorer,
+    _ranking,
     exact_ranks,
     ranks_against,
-    sampled_ranks,
+    run,
 )
-from unsample.errors import DesignError, InputError, ScoreError
+from unsample.designs._orders import Orders, target_keys
+from unsample.errors import InputError, ScoreError
+from unsample.evidence import TIE_RULES
 from unsample.law import Law
+
+
+def rank(scores, users, targets, **options):
+    """Rank by a table of scores of all items."""
+    return exact_ranks(Scorer(score_all=scores.__getitem__), (users, targets), **options)
 
 
 def candidates_of(scores, user, target, seen):
@@ -52,18 +66,11 @@ def worlds(draw):
 
 
 @settings(deadline=None)
-@given(world=worlds(), ties=st.sampled_from(TIE_RULES), chunk=st.sampled_from([None, 1, 3]))
-def test_exact_ranks_equal_the_slow_reference_under_every_tie_rule(world, ties, chunk):
+@given(world=worlds(), ties=st.sampled_from(TIE_RULES))
+def test_exact_ranks_equal_the_slow_reference_under_every_tie_rule(world, ties):
     scores, users, targets, seen = world
-    result = exact_ranks(
-        lambda asked: scores[asked],
-        users,
-        targets,
-        items=scores.shape[1],
-        exclude=None if seen is None else csr_array(seen),
-        ties=ties,
-        chunk=chunk,
-    )
+    exclude = None if seen is None else csr_array(seen)
+    result = rank(scores, users, targets, items=scores.shape[1], exclude=exclude, ties=ties)
     for row, (user, target) in enumerate(zip(users, targets, strict=True)):
         better, equal, items = places(scores, user, target, seen)
         assert result.items[row] == items
@@ -77,11 +84,12 @@ def test_exact_ranks_equal_the_slow_reference_under_every_tie_rule(world, ties, 
         assert low <= result.ranks[row] <= high
 
 
-def test_random_ties_are_uniform_seeded_and_independent_of_the_chunk():
+def test_random_ties_are_uniform_seeded_and_independent_of_the_chunk(monkeypatch):
     scores = np.zeros((4000, 5), dtype=np.float32)
     users, targets = np.arange(4000), np.full(4000, 3)
-    first = exact_ranks(scores.__getitem__, users, targets, items=5, rng=7)
-    again = exact_ranks(scores.__getitem__, users, targets, items=5, rng=7, chunk=13)
+    first = rank(scores, users, targets, items=5, rng=7)
+    monkeypatch.setattr(_ranking, "_BLOCK", 65)
+    again = rank(scores, users, targets, items=5, rng=7)
     assert np.array_equal(first.ranks, again.ranks)
     counts = np.bincount(first.ranks, minlength=6)[1:]
     assert chi_square(counts, np.full(5, 800.0)) > 0.001
@@ -92,18 +100,14 @@ def test_counts_beyond_one_byte_are_exact():
     items = 8 * 255 * 3 + 5
     scores = np.ones((2, items), dtype=np.float32)
     scores[:, 0] = 0.0
-    result = exact_ranks(scores.__getitem__, [0, 1], [0, 0], items=items)
+    result = rank(scores, [0, 1], [0, 0], items=items)
     assert result.ranks.tolist() == [items, items]
 
 
 def test_infinite_scores_can_be_ranked():
     scores = np.array([[-np.inf, 1.0, np.inf, -np.inf]])
-    assert exact_ranks(
-        scores.__getitem__, [0, 0], [1, 0], items=4, ties="realistic"
-    ).ranks.tolist() == [
-        2.0,
-        3.5,
-    ]
+    ranks = rank(scores, [0, 0], [1, 0], items=4, ties="realistic").ranks
+    assert ranks.tolist() == [2.0, 3.5]
 
 
 def test_factor_scores_are_products_plus_bias():
@@ -119,17 +123,34 @@ def test_factor_scores_are_products_plus_bias():
     np.testing.assert_allclose(model.score(np.array([2]), np.array([6])), expected[2, 6])
 
 
-def test_progress_reports_every_chunk():
+def test_factor_scores_of_a_pair_do_not_depend_on_what_is_asked_with_it():
+    rng = np.random.default_rng(0)
+    for dim, kind in ((3, np.float64), (17, np.float32), (64, np.float32), (130, np.float64)):
+        left, right = (rng.normal(size=(40, dim)).astype(kind) for _ in range(2))
+        model, users = FactorScores(left, right), np.arange(40)
+        items = rng.integers(40, size=(40, 33))
+        whole = model.score(users, items)
+        for width in (1, 2, 5, 16):
+            part = model.score(users[7:11], items[7:11, 4 : 4 + width])
+            assert np.array_equal(part, whole[7:11, 4 : 4 + width])
+
+
+def test_progress_reports_every_chunk(monkeypatch):
     calls = []
-    exact_ranks(
-        np.eye(4).__getitem__,
-        np.arange(4),
-        np.arange(4),
-        items=4,
-        chunk=2,
-        progress=lambda done, total, note="": calls.append((done, total)),
-    )
+    monkeypatch.setattr(_ranking, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(_ranking, "_BLOCK", 8)
+    report = lambda done, total, note="": calls.append((done, total))  # noqa: E731
+    rank(np.eye(4), np.arange(4), np.arange(4), items=4, progress=report)
     assert calls == [(2, 4), (4, 4)]
+
+
+def test_a_callable_of_users_and_items_ranks_in_full_too():
+    scores = np.random.default_rng(0).random((5, 30))
+    pairs = np.arange(5), np.arange(5)
+    asked = exact_ranks(lambda users, items: scores[users[:, None], items], pairs, items=30)
+    assert np.array_equal(asked.ranks, rank(scores, *pairs, items=30).ranks)
+    with pytest.raises(InputError, match="device must be left out"):
+        exact_ranks(lambda users, items: items, pairs, items=30, device="cpu")
 
 
 # -- sampled ----------------------------------------------------------------------------------
@@ -159,34 +180,31 @@ def merged(observed, expected, least=8.0):
     ("replacement", "sampled"), [(True, 9), (False, 9), (True, 70), (False, 22)]
 )
 def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
-    """Every user's drawn ranks follow P(r | R), and so do draws from the exact ranks."""
+    """Drawn ranks of a target, over many seeds, follow P(r | R), and so do draws from the law."""
     rng = np.random.default_rng(11)
-    users, items, repeats = 12, 60, 10_000
+    users, items, repeats = 6, 60, 3000
     scores = rng.integers(0, levels, (users, items)).astype(np.float32)
     targets = rng.integers(items, size=users)
     seen = random_array((users, items), density=0.4, rng=rng).tocsr() if exclude else None
-    drawn = sampled_ranks(
-        scores.__getitem__,
-        np.arange(users),
-        targets,
-        items=items,
-        sampled=sampled,
-        replacement=replacement,
-        exclude=seen,
-        repeats=repeats,
+    exact = rank(scores, np.arange(users), targets, items=items, exclude=seen, ties="optimistic")
+    # Keys depend on the user: many users that score alike are many repeats.
+    many = np.tile(np.arange(users), repeats)
+    pairs = np.arange(len(many)), targets[many]
+    candidates = Candidates.check(pairs, items, None if seen is None else seen[many])
+    scan = Scan.prepare(
+        lambda some, wanted: scores[many[some][:, None], wanted],
+        candidates,
         rng=5,
-        workers=2,
+        replacement=replacement,
     )
-    exact = exact_ranks(
-        scores.__getitem__, np.arange(users), targets, items=items, exclude=seen, ties="optimistic"
-    )
-    assert np.array_equal(drawn.items, exact.items)
+    drawn = 1 + scan.draw(sampled, workers=2).beaten("random").reshape(repeats, users)
+    assert np.array_equal(candidates.others[:users] + 1, exact.items)
     values = []
     for user in range(users):
         design = Law(int(exact.items[user]), sampled, replacement)
         places = exact.ranks[user] + np.arange(exact.ties[user] + 1)
         law = design.pmf(np.arange(1, design.n + 1)[:, None], places).mean(axis=1)
-        counts = np.bincount(drawn.ranks[:, user], minlength=design.n + 1)[1:]
+        counts = np.bincount(drawn[:, user], minlength=design.n + 1)[1:]
         assert counts[law == 0].sum() == 0
         values.append(chi_square(*merged(counts, law * repeats)))
         from_design = design.draw(rng.choice(places, repeats), rng=user)
@@ -196,69 +214,43 @@ def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
     assert min(values) > 0.001 / len(values) / 16
 
 
-def test_drawn_ranks_of_different_repeats_and_users_are_uncorrelated():
-    rng = np.random.default_rng(3)
-    scores = np.tile(rng.random(200).astype(np.float32), (2, 1))
-    drawn = sampled_ranks(
-        scores.__getitem__, [0, 1], [50, 50], items=200, sampled=20, repeats=4000, rng=1
-    ).ranks
-    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.06
-    assert abs(np.corrcoef(drawn[:-1, 0], drawn[1:, 0])[0, 1]) < 0.06
-
-
-@pytest.mark.parametrize("replacement", [True, False])
-def test_drawn_ranks_do_not_depend_on_workers(replacement):
+def test_a_part_of_the_targets_has_the_ranks_it_has_among_all():
     rng = np.random.default_rng(0)
-    model = FactorScores(rng.random((700, 4)), rng.random((4000, 4)))
-    users, targets = np.arange(700), rng.integers(4000, size=700)
-    first, second = (
-        sampled_ranks(
-            model,
-            users,
-            targets,
-            items=4000,
-            sampled=30,
-            replacement=replacement,
-            repeats=3,
-            rng=2,
-            workers=workers,
-        ).ranks
-        for workers in (1, 3)
-    )
-    assert first.shape == (3, 700)
-    assert np.array_equal(first, second)
-    assert not np.array_equal(first[0], first[1])
+    model = FactorScores(rng.random((50, 4)), rng.random((400, 4)))
+    scorer, targets = Scorer(model.score), rng.integers(400, size=50)
+    for design in (Fixed(30), Fixed(30, replacement=False), Exact()):
+        whole, parts = (
+            [
+                run(design, scorer, Candidates.check((rows, targets[rows]), 400), rng=3)[0].ranks
+                for rows in split
+            ]
+            for split in ([np.arange(50)], [np.arange(20), np.arange(20, 50)])
+        )
+        assert np.array_equal(whole[0], np.concatenate(parts))
 
 
-@pytest.mark.parametrize("ties", TIE_RULES)
+@pytest.mark.parametrize("ties", ["random", "optimistic", "pessimistic"])
 def test_drawing_everything_gives_the_exact_rank(ties):
     rng = np.random.default_rng(4)
     scores = rng.integers(0, 6, (8, 30)).astype(np.float64)
-    targets = rng.integers(30, size=8)
-    common = {"items": 30, "ties": ties}
-    exact = exact_ranks(scores.__getitem__, np.arange(8), targets, **common)
-    drawn = sampled_ranks(
-        scores.__getitem__,
-        np.arange(8),
-        targets,
-        sampled=29,
-        replacement=False,
-        repeats=2,
-        **common,
+    candidates = Candidates.check((np.arange(8), rng.integers(30, size=8)), 30)
+    scorer = Scorer(score_all=scores.__getitem__)
+    drawn, full = (
+        run(design, scorer, candidates, ties=ties)[0].ranks
+        for design in (Fixed(29, replacement=False), Exact())
     )
-    if ties == "random":
-        low = exact_ranks(scores.__getitem__, np.arange(8), targets, items=30, ties="optimistic")
-        assert ((drawn.ranks >= low.ranks) & (drawn.ranks <= low.ranks + low.ties)).all()
-    else:
-        assert (drawn.ranks == exact.ranks).all()
+    low = rank(scores, candidates.users, candidates.targets, items=30, ties="optimistic")
+    for ranks in (drawn, full):
+        assert ((ranks >= low.ranks) & (ranks <= low.ranks + low.ties)).all()
+    if ties != "random":
+        assert np.array_equal(drawn, full)
 
 
 def test_a_tie_drawn_twice_beats_twice_or_not_at_all():
     # One rival, tied: with replacement it is drawn nine times.
-    drawn = sampled_ranks(
-        np.zeros((1, 2)).__getitem__, [0], [0], items=2, sampled=9, repeats=500, rng=0
-    )
-    values, counts = np.unique(drawn.ranks, return_counts=True)
+    candidates = Candidates.check((np.arange(500), np.zeros(500, dtype=int)), 2)
+    scan = Scan.prepare(lambda users, items: np.zeros(items.shape), candidates, replacement=True)
+    values, counts = np.unique(1 + scan.draw(9).beaten("random"), return_counts=True)
     assert values.tolist() == [1, 10]
     assert abs(counts[0] - 250) < 60
 
@@ -290,7 +282,8 @@ THREE = np.eye(3)
 
 
 def call(score_all=THREE.__getitem__, users=(0,), targets=(0,), items=3, **options):
-    return exact_ranks(score_all, np.array(users), np.array(targets), items=items, **options)
+    pairs = np.array(users), np.array(targets)
+    return exact_ranks(Scorer(score_all=score_all), pairs, items=items, **options)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +299,6 @@ def call(score_all=THREE.__getitem__, users=(0,), targets=(0,), items=3, **optio
         ({"exclude": np.eye(3)}, InputError, "scipy sparse matrix"),
         ({"exclude": csr_array((3, 4))}, InputError, "3 columns, one an item, got 4"),
         ({"exclude": csr_array((2, 3)), "users": [2]}, InputError, "2 rows of exclude"),
-        ({"chunk": 0}, InputError, "chunk must be an integer of at least 1"),
         ({"score_all": lambda users: [["a", "b", "c"]]}, ScoreError, "real numbers"),
     ],
 )
@@ -319,21 +311,7 @@ def test_nan_scores_are_refused_with_their_number_and_the_first():
     scores = np.zeros((3, 4))
     scores[1, 2] = scores[2, 0] = np.nan
     with pytest.raises(ScoreError, match=r"got 2 NaN .* first for user 1 and item 2"):
-        exact_ranks(scores.__getitem__, np.arange(3), [0, 0, 0], items=4)
-
-
-def test_drawing_more_than_there_is_names_the_user():
-    seen = csr_array(np.array([[0, 0, 0], [0, 1, 1]]))
-    with pytest.raises(DesignError, match="got 2 for user 1, who has 0"):
-        sampled_ranks(
-            np.eye(3)[:2].__getitem__,
-            [0, 1],
-            [0, 0],
-            items=3,
-            sampled=2,
-            replacement=False,
-            exclude=seen,
-        )
+        rank(scores, np.arange(3), [0, 0, 0], items=4)
 
 
 def test_factors_must_fit_each_other():
@@ -360,5 +338,113 @@ def test_seen_pairs_given_twice_or_as_zeros_count_once_or_not():
 
 def test_results_print_themselves():
     assert repr(call()) == "FullRanks(1 targets, items=3..3, 0 targets with ties)"
-    drawn = sampled_ranks(np.eye(3).__getitem__, [0], [0], items=3, sampled=2, repeats=4)
-    assert repr(drawn) == "SampledRanks(1 targets, 4 repeats, sampled=2..2)"
+
+
+# -- keyed orders -----------------------------------------------------------------------------
+
+
+def orders(sizes, seed=0):
+    rows = np.arange(len(sizes))
+    return Orders(np.asarray(sizes, dtype=np.int64), target_keys(seed, rows, rows))
+
+
+def from_start(some, count):
+    return some.positions(np.zeros(len(some.size), dtype=np.int64), count)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    sizes=st.lists(st.integers(1, 2000), min_size=1, max_size=8),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_every_order_holds_every_place_once(sizes, seed):
+    some = orders(sizes, seed)
+    places = from_start(some, max(sizes))
+    for size, row in zip(sizes, places, strict=True):
+        assert (np.sort(row[:size]) == np.arange(size)).all()
+
+
+@pytest.mark.parametrize("size", [255, 256, 257, 65_535, 65_536, 65_537, 10**6, 2**32])
+def test_orders_of_any_size_stay_inside_and_never_repeat(size):
+    places = from_start(orders([size]), min(size, 20_000))[0]
+    assert places.min() >= 0
+    assert places.max() < size
+    assert len(np.unique(places)) == len(places)
+
+
+def test_an_order_does_not_depend_on_how_much_is_asked_at_a_time():
+    some = orders([10, 300, 5000, 10**6])
+    whole = from_start(some, 60)
+    parts = [some.positions(np.full(4, start), 20) for start in (0, 20, 40)]
+    inside = np.arange(60) < some.size[:, None]
+    assert (np.concatenate(parts, axis=1) == whole)[inside].all()
+    one = Orders(some.size[2:3], some.keys[2:3])
+    assert (from_start(one, 60) == whole[2]).all()
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_all_orders_of_a_few_items_are_equally_likely(size):
+    rows = 24_000
+    places = from_start(orders(np.full(rows, size)), size)
+    found, times = np.unique(places @ size ** np.arange(size), return_counts=True)
+    expected = rows / factorial(size)
+    statistic = ((times - expected) ** 2 / expected).sum() + expected * (
+        factorial(size) - len(found)
+    )
+    assert statistic < chi2.ppf(0.9999, factorial(size) - 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "better", "sampled"), [(100, 30, 20), (1000, 10, 200), (16_979, 200, 500)]
+)
+def test_how_many_of_the_better_items_come_first_follows_the_hypergeometric_law(
+    size, better, sampled
+):
+    rows = 20_000
+    beaten = np.concatenate(
+        [
+            (from_start(orders(np.full(1000, size), seed), sampled) < better).sum(axis=1)
+            for seed in range(rows // 1000)
+        ]
+    )
+    times = np.bincount(beaten, minlength=better + 1)
+    expected = rows * hypergeom.pmf(np.arange(better + 1), size, better, sampled)
+    kept = expected > 10
+    statistic = ((times[kept] - expected[kept]) ** 2 / expected[kept]).sum()
+    assert statistic < chi2.ppf(0.9999, kept.sum() - 1)
+
+
+def test_neighbours_in_an_order_are_independent():
+    # Where the first item stands says nothing on where the second and the hundredth stand.
+    places = from_start(orders(np.full(40_000, 3000)), 100) / 3000
+    for other in (1, 2, 99):
+        correlation = np.corrcoef(places[:, 0], places[:, other])[0, 1]
+        assert abs(correlation) < 5 / np.sqrt(len(places))
+        table, _, _ = np.histogram2d(places[:, 0], places[:, other], bins=10, range=[[0, 1]] * 2)
+        assert ((table - 400) ** 2 / 400).sum() < chi2.ppf(0.9999, 81) * 1.2
+
+
+def test_draws_are_uniform_and_counted():
+    some = orders(np.full(500, 7))
+    drawn = some.draws(np.zeros(500, dtype=np.int64), 40)
+    again = np.concatenate([some.draws(np.full(500, k), 10) for k in (0, 10, 20, 30)], axis=1)
+    assert (drawn == again).all()
+    times = np.bincount(drawn.ravel(), minlength=7)
+    expected = drawn.size / 7
+    assert ((times - expected) ** 2 / expected).sum() < chi2.ppf(0.9999, 6)
+
+
+def test_keys_differ_by_seed_user_and_target():
+    users, targets = np.divmod(np.arange(10_000), 100)
+    keys = np.concatenate([target_keys(seed, users, targets) for seed in range(3)])
+    assert len(np.unique(keys)) == 30_000
+
+
+def test_a_target_takes_any_place_among_its_ties_and_ties_agree():
+    some = orders(np.full(4000, 50))
+    row = np.repeat(np.arange(4000), 3)
+    item = np.tile(np.arange(3), 4000)
+    lost = some.tie_is_lost(row, item)
+    assert (lost == some.tie_is_lost(row, item)).all()
+    times = np.bincount(lost.reshape(-1, 3).sum(axis=1), minlength=4)
+    assert ((times - 1000) ** 2 / 1000).sum() < chi2.ppf(0.9999, 3)

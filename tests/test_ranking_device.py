@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from unsample.designs.ranking import PRECISIONS, FactorScores, device_ranks, exact_ranks
+from unsample.designs import FactorScores, _device, exact_ranks
+from unsample.designs._device import PRECISIONS
 from unsample.errors import InputError, ScoreError
 
 torch = pytest.importorskip("torch")
@@ -17,6 +18,14 @@ PLACES = [
     pytest.param("cuda", "chunked", marks=needs_cuda),
     pytest.param("cuda", "fused", marks=needs_cuda),
 ]
+
+
+def device_ranks(factors, *targets, device="cuda", engine=None, exclude=None, **options):
+    """Rank on a device, by a chosen engine."""
+    before = _device._chosen_engine
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_device, "_chosen_engine", lambda _, *rest: before(engine, *rest))
+        return exact_ranks(factors, targets, items=700, exclude=exclude, device=device, **options)
 
 
 def world(users=150, items=700, dim=20, *, whole=True, seed=0, bias=False):
@@ -42,7 +51,7 @@ def test_ranks_equal_those_of_numpy_ties_and_seen_included(device, engine, preci
     factors, targets, seen = world(bias=bias)
     for excluded in (None, seen):
         options = {"exclude": excluded, "ties": ties, "rng": 3}
-        expected = exact_ranks(factors, *targets, items=700, **options)
+        expected = exact_ranks(factors, targets, items=700, **options)
         found = device_ranks(
             factors, *targets, device=device, engine=engine, precision=precision, **options
         )
@@ -56,7 +65,7 @@ def test_ranks_equal_those_of_numpy_ties_and_seen_included(device, engine, preci
 @pytest.mark.parametrize(("precision", "off"), [("float32", 1e-3), ("bfloat16", 0.1)])
 def test_rounding_moves_ranks_of_real_numbers_but_little(device, engine, precision, off):
     factors, targets, _ = world(whole=False)
-    expected = exact_ranks(factors, *targets, items=700).ranks
+    expected = exact_ranks(factors, targets, items=700).ranks
     found = device_ranks(factors, *targets, device=device, engine=engine, precision=precision)
     assert (np.abs(found.ranks - expected) / expected).mean() < off
 
@@ -99,7 +108,7 @@ def test_factors_that_diverged_are_refused():
 
 def stand_in(monkeypatch):
     """Put plain products in the place of the kernels, to follow what is done with their counts."""
-    from unsample.designs.ranking import _device, _fused
+    from unsample.designs import _fused
 
     def own_scores(users, items, targets, *, launch):
         return (users.float() * items[targets].float()).sum(1)
@@ -128,7 +137,7 @@ def test_counts_of_the_kernels_become_ranks(monkeypatch, precision, dim):
     stand_in(monkeypatch)
     factors, targets, seen = world(dim=dim)
     for excluded in (None, seen):
-        expected = exact_ranks(factors, *targets, items=700, exclude=excluded, ties="optimistic")
+        expected = exact_ranks(factors, targets, items=700, exclude=excluded, ties="optimistic")
         found = device_ranks(
             factors,
             *targets,

@@ -31,7 +31,7 @@ from tests.doors import (
     scored_rows,
 )
 from unsample.answers.comparison import compare
-from unsample.designs.ranking import ranks_against
+from unsample.designs import ranks_against
 from unsample.errors import (
     DesignError,
     FileError,

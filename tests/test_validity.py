@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from benchmarks import coverage as cells
 from benchmarks import verdicts
-from unsample.designs.ranking import sampled_ranks
+from unsample.designs import Candidates, Scan
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
@@ -169,18 +169,16 @@ class SmallWorld:
 
     def _estimates(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         scores, targets, _ = self._world()
-        drawn = sampled_ranks(
-            scores.__getitem__,
-            np.arange(self.users),
-            targets,
-            items=self.items,
-            sampled=self.sampled,
-            repeats=size,
-            ties=self.ties,
-            rng=5,
-        )
+        candidates = Candidates.check((np.arange(self.users), targets), self.items)
         values, limits = [], []
-        for ranks in drawn.ranks:
+        for seed in range(size):
+            scan = Scan.prepare(
+                lambda users, items: scores[users[:, None], items],
+                candidates,
+                rng=seed,
+                replacement=True,
+            )
+            ranks = 1 + scan.draw(self.sampled).beaten(self.ties)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnsampleWarning)
                 result = unsample.estimate(

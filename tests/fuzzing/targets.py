@@ -19,8 +19,8 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
-from unsample.designs.ranking import Tally
-from unsample.designs.running._checkpoint import Checkpoint, State
+from unsample.designs import Tally
+from unsample.designs._run import Checkpoint, State
 from unsample.tables.frames import _engines
 
 from tests.fuzzing.mutation import Mutator, repacked
@@ -291,7 +291,7 @@ def _names(desk: _Desk) -> Iterable[Target]:
         (b"ranks.txt", b"=", b"\n", b"=-", b"*", b"["),
     )
     roles = [b"rank=position", b"item", b"rank=r\nitems=n", b"user = who"]
-    parse = lambda data: named(_arguments(data), "column", "rank=r")  # noqa: E731 - as the others
+    parse = lambda data: named(_arguments(data), "column", "ROLE=NAME")  # noqa: E731 - as the others
     yield Target("column-argument", parse, roles, _ROLES, cheap=True)
     yield Target(
         "experiment-spec",
@@ -316,7 +316,7 @@ def _models_reader(folder: Path) -> Callable[[bytes], object]:
         before, sys.stdin = sys.stdin, SimpleNamespace(buffer=io.BytesIO(_CSV[0]))  # type: ignore[assignment]
         try:
             with contextlib.chdir(folder):
-                files = named(arguments, "each model", "a=ranks.txt").values()
+                files = named(arguments, "each model", "NAME=FILE").values()
                 return [read_targets(path, items=_ITEMS, sampled=_SAMPLED) for path in files]
         finally:
             sys.stdin = before
@@ -336,7 +336,7 @@ def _round_trip(value: object, parse: Callable[[str], object]) -> None:
 
 def _published(data: bytes) -> None:
     for percent in (False, True):
-        numbers = named(_arguments(data), "a number", "HR@10=0.69")
+        numbers = named(_arguments(data), "a number", "METRIC=VALUE")
         read = read_numbers(numbers, sampled=99, users=6040, decimals=None, percent=percent)
         str(read)
 

@@ -178,7 +178,7 @@ def _chosen_pairs(against: str | None, names: list[str], notes: list[str]) -> st
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """What is said of all models at once."""
+    """What is given for all models at once."""
 
     items: npt.ArrayLike | None
     sampled: npt.ArrayLike | None
@@ -195,34 +195,24 @@ class _Given:
         if isinstance(given, Estimates):
             raise InputError(f"{name} must be ranks or an evaluation, got estimates; give counts")
         if is_frame(given):
-            read = read_targets(
-                given, items=self.items, sampled=self.sampled, replacement=self.replacement
-            )
-            return self.model(name, read[""])
-        labels = None
-        if not isinstance(given, Targets):
-            users = self._users_of(name)
-            labels = _labels(given) if users is None else None
-            given = self._targets(name, given, users)
-        return Model(name, given.counts, replace(_rows(given), labels=labels))
-
-    def read(self, frame: Any, by: str | None = None) -> dict[str, Targets]:
-        """Read the targets of one model, or of all of them, from a table."""
-        options: dict[str, Any] = {"items": self.items, "sampled": self.sampled}
-        return read_targets(frame, by=by, **options, replacement=self.replacement)
-
-    def _targets(self, name: str, ranks: Any, users: npt.ArrayLike | None) -> Targets:
+            return self.model(name, self.read(given)[""])
+        if isinstance(given, Targets):
+            return Model(name, given.counts, _rows(given))
         if self.items is None or self.sampled is None:
             raise DesignError("items and sampled must be given with ranks, got None")
-        array = as_integer_array(f"ranks of {name}", ranks).astype(np.int64)
-        return Targets(array, self.items, self.sampled, self.weights, users, self.replacement)
+        users = self.users
+        if isinstance(users, Mapping):
+            if name not in users:
+                raise InputError(f"users must hold the users of every model, got none for {name}")
+            users = users[name]
+        ranks = as_integer_array(f"ranks of {name}", given).astype(np.int64)
+        found = Targets(ranks, self.items, self.sampled, self.weights, users, self.replacement)
+        return Model(name, found.counts, replace(_rows(found), labels=_labels(given)))
 
-    def _users_of(self, name: str) -> npt.ArrayLike | None:
-        if not isinstance(self.users, Mapping):
-            return self.users
-        if name not in self.users:
-            raise InputError(f"users must hold the users of every model, got none for {name}")
-        return self.users[name]
+    def read(self, table: Any, by: str | None = None) -> dict[str, Any]:
+        """Read the targets of one model, or of all of them, from a table."""
+        design: dict[str, Any] = {"items": self.items, "sampled": self.sampled}
+        return read_targets(table, by=by, **design, replacement=self.replacement)
 
 
 def _labels(ranks: Any) -> npt.NDArray[Any] | None:

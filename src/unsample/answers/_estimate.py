@@ -37,7 +37,7 @@ from unsample.errors import (
 )
 from unsample.estimators import Estimator, Fit, Naive, Observed
 from unsample.evidence import RankCounts, Targets, group_catalogues
-from unsample.law import RankDistribution, check_sampler
+from unsample.law import RankDistribution, RankGrid, check_sampler
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
@@ -45,7 +45,7 @@ DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
 #: How the sampling error of a method's value is found.
 ERRORS = ("bootstrap", "delta")
-#: What methods that care about seen items take for granted where nothing is said.
+#: What methods that depend on it assume where ``candidates`` is not given.
 _USUAL_CANDIDATES = "unseen"
 #: Ranks that stand alone in the distribution of exact ranks; beyond them bins are as fine as ever.
 _MOST_SINGLE_RANKS = 20_000
@@ -171,7 +171,7 @@ def estimate_counts(
             *(BiasedMethodWarning(each.caution) for each in question.methods if each.caution),
             *_convergence_notes(fits),
             *clipping_notes(fits, question.metrics),
-            *_refutation_notes(certainty),
+            *refutation_notes(certainty, "the data", "fits these sampled ranks: items, sampled,"),
         ),
     )
 
@@ -205,12 +205,7 @@ def exact(
         )
     except RankError as problem:
         raise RankError(str(problem).replace("sampled + 1", "items")) from problem
-    question = Question.parse(metrics, Exact(), None, None)
-    resamples = check_integer("resamples", resamples, minimum=0)
-    observed = Observed.prepare(counts, cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS])
-    fits = {"exact": Exact().evaluate(observed, question.metrics)}
-    variation = Refits(observed, question, "bootstrap", resamples, rng)
-    return question.answer(Estimates, counts, fits, None, variation)
+    return estimate_counts(counts, metrics=metrics, method=Exact(), resamples=resamples, rng=rng)
 
 
 @dataclass(frozen=True)
@@ -222,7 +217,10 @@ class Exact(Naive):
 
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Return the plain mean of every metric, and the ranks as they are."""
-        known = RankDistribution(observed.grid, observed.known_mass()[0])
+        counts = observed.counts
+        ranks = np.unique(counts.low)[:_MOST_SINGLE_RANKS]
+        grid = RankGrid.build(counts.largest_catalogue, cutoffs=ranks)
+        known = RankDistribution(grid, replace(observed, grid=grid).known_mass()[0])
         return replace(super().evaluate(observed, metrics), distribution=known)
 
 
@@ -251,7 +249,7 @@ class Question:
 
     @property
     def usual_candidates(self) -> str:
-        """Return what methods take the candidates to be: the usual ones where nothing is said."""
+        """Return what methods take the candidates to be: the usual ones where not given."""
         return self.candidates or _USUAL_CANDIDATES
 
     def cutoffs(self, items: int) -> list[int]:
@@ -438,16 +436,12 @@ def clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> list
     return notes
 
 
-def _refutation_notes(certainty: Certainty | None) -> list[UnsampleWarning]:
+def refutation_notes(certainty: Certainty | None, data: str, misfit: str) -> list[UnsampleWarning]:
+    """Say that the data refute the shape, or that they fit no P(R) at all."""
     if certainty is None or certainty.fits():
         return []
-    text = (
-        f"the data refute the assumption {certainty.shape}; "
-        "the intervals are the bounds that assume nothing"
-    )
-    if certainty.shape_in_use() is None:
-        text = (
-            "no distribution of global ranks fits these sampled ranks: items, sampled, or how "
-            "items were drawn or ties broken is not as stated, and no estimate can be trusted"
-        )
-    return [RefutedWarning(text)]
+    if certainty.shape_in_use() is not None:
+        text = f"{data} refute the assumption {certainty.shape}; "
+        return [RefutedWarning(text + "the intervals are the bounds that assume nothing")]
+    text = f"no distribution of global ranks {misfit} or how items were drawn or ties broken is "
+    return [RefutedWarning(text + "not as stated, and no estimate can be trusted")]

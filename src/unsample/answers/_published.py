@@ -33,12 +33,13 @@ from unsample.answers._estimate import (
     DEFAULT_METRICS,
     Question,
     clipping_notes,
+    refutation_notes,
     resolution_notes,
 )
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._result import Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
-from unsample.errors import RefutedWarning, UnsampleWarning
+from unsample.errors import UnsampleWarning
 from unsample.estimators import Estimator, Observed
 from unsample.law import Law
 from unsample.metrics import Metric
@@ -188,21 +189,11 @@ def _refutation_notes(
     """Say which numbers clash, if not with each other then with what is assumed or stated."""
     if certainty.fits():
         return []
-    used = certainty.shape_in_use()
-    shape = certainty.shape if used is not None else SHAPES["none"]
+    shape = certainty.shape if certainty.shape_in_use() is not None else SHAPES["none"]
     rows = paper.fewest(lambda some: paper.certainty(histogram, cutoffs, shape, some).fits())
     named = " and ".join(str(paper.numbers[row]) for row in rows)
-    text = (
-        f"{named} refute the assumption {certainty.shape}; "
-        "the intervals are the bounds that assume nothing"
-    )
-    if used is None:
-        text = (
-            f"no distribution of global ranks gives {named} but for chance: items, sampled, users, "
-            "or how items were drawn or ties broken is not as stated, and no estimate can be "
-            "trusted"
-        )
-    return [RefutedWarning(text)]
+    misfit = f"gives {named} but for chance: items, sampled, users,"
+    return refutation_notes(certainty, named, misfit)
 
 
 # -- the histogram behind the numbers -------------------------------------------------------------

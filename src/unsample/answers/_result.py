@@ -227,7 +227,7 @@ class Estimates(Result, Mapping[str, Estimate]):
     #: P(R) by method, for methods that learn it.
     distributions: Mapping[str, RankDistribution]
     notes: tuple[UnsampleWarning, ...] = ()
-    #: What was said about the candidates: ``"unseen"``, ``"all"``, or None for nothing.
+    #: ``"unseen"``, ``"all"``, or None where it was not given.
     candidates: str | None = None
     #: What a method chose and why, for methods that choose.
     explanations: Mapping[str, str] = field(default_factory=dict)

@@ -68,7 +68,7 @@ def compare_command(
     """
     read = partial(read_targets, items=items, sampled=sampled, replacement=replacement)
     if by is None:
-        given = options.named(files, "each model", "ease=ease.csv; or give one file and --by")
+        given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")
         models = {name: read(path)[""] for name, path in given.items()}
     elif len(files) == 1:
         models = read(files[0], by=by)

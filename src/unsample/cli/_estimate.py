@@ -114,7 +114,7 @@ def estimate_command(
         file,
         items=items,
         sampled=sampled,
-        columns=options.named(column, "column", "rank=position"),
+        columns=options.named(column, "column", "ROLE=NAME, such as rank=position"),
         rows=rows,
         by=by,
         ties=ties,

@@ -43,7 +43,7 @@ def published_command(
     `unsample published --items 3706 --sampled 99 --users 6040 HR@10=69.0 --percent -m HR@50 --json`
     """
     return published(
-        options.named(numbers, "a number", "HR@10=0.69"),
+        options.named(numbers, "a number", "METRIC=VALUE, such as HR@10=0.69"),
         items=items,
         sampled=sampled,
         users=users,

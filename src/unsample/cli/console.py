@@ -92,9 +92,8 @@ def result_verb(verb: Callable[..., Any]) -> Callable[..., None]:
     ) -> None:
         if as_json + latex + markdown > 1:
             raise InputError("json, latex and markdown must not be given together; choose one")
-        with warnings.catch_warnings():
-            # They stand in the result, and are printed with it.
-            warnings.simplefilter("ignore", UnsampleWarning)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UnsampleWarning)
             result = verb(**options)
         # A page that cannot be written is an error only when the result has been printed: it may
         # have taken hours.
@@ -105,8 +104,11 @@ def result_verb(verb: Callable[..., Any]) -> Callable[..., None]:
             say((as_latex if latex else as_markdown)(result).rstrip("\n"))
         else:
             say(as_text(result, warnings=False))
-        for text in () if as_json else result.warnings:
-            log.warning("%s", text)
+        # Those of the result stand in every form but text.
+        shown_already = result.warnings if as_json or latex or markdown else ()
+        for text in (*result.warnings, *(str(warning.message) for warning in caught)):
+            if text not in shown_already:
+                log.warning("%s", text)
         if problem is not None:
             raise problem
 

@@ -90,15 +90,14 @@ Columns = Annotated[
 ]
 
 
-def named(words: list[str] | None, what: str, example: str) -> dict[str, str]:
-    """Return names and values of words such as ``rank=position``, each name once."""
+def named(words: list[str] | None, what: str, form: str) -> dict[str, str]:
+    """Return names and values of words of a form such as ``ROLE=NAME``, each name once."""
     found: dict[str, str] = {}
     for word in words or ():
         name, _, value = (part.strip() for part in word.partition("="))
-        if not name or not value or name in found:
-            raise InputError(
-                f"{what} must be given as NAME=VALUE, each name once, got {word!r}; for example "
-                f"{example}"
-            )
+        if not name or not value:
+            raise InputError(f"{what} must be given as {form}, got {word!r}")
+        if name in found:
+            raise InputError(f"{what} must be given once by each name, got {name!r} twice")
         found[name] = value
     return found

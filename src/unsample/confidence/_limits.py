@@ -211,25 +211,20 @@ def _hoeffding(
 
 @dataclass(frozen=True, eq=False)
 class _Stages:
-    """The counts seen as stages: their sizes, who is known to the end, and who stopped."""
+    """The counts seen as stages: their sizes, and who stopped at them."""
 
     counts: RankCounts
     stop: int
 
     @cached_property
-    def known(self) -> BoolArray:
-        """Return which cells hold targets that met all their candidates."""
-        return self.counts.known
-
-    @cached_property
     def sizes(self) -> IntArray:
         """Return the sizes at which targets stopped or were left behind."""
-        return np.unique(self.counts.sampled[~self.known])
+        return np.unique(self.counts.sampled[~self.counts.known])
 
     @cached_property
     def stopped(self) -> BoolArray:
         """Return which cells hold targets that were beaten often enough."""
-        return np.asarray(~self.known & (self.counts.low > self.stop))
+        return np.asarray(~self.counts.known & (self.counts.low > self.stop))
 
     def survival(self, size: int, grid: RankGrid) -> FloatArray:
         """Return P(beaten fewer than ``stop`` times by so many items | bin)."""
@@ -291,7 +286,7 @@ def _gather_staged(counts: RankCounts, grid: RankGrid, stop: int) -> MeanLimits:
 def _hazard(stages: _Stages, size: int) -> tuple[float, float]:
     """Return the share of those looked at that stop at this size, and how many are looked at."""
     counts = stages.counts
-    looked_at = np.where(stages.known, counts.items - 1 > size, counts.sampled >= size)
+    looked_at = np.where(counts.known, counts.items - 1 > size, counts.sampled >= size)
     at_risk = counts.weight[looked_at].sum()
     stops = counts.weight[stages.stopped & (counts.sampled == size)].sum()
     return float(stops / at_risk), float(at_risk / counts.weight.sum())
@@ -324,7 +319,7 @@ def _to_the_end(
 ) -> tuple[list[float], list[FloatArray]]:
     """Split those that survive every stage by their known ranks, where they have them."""
     counts = stages.counts
-    known = stages.known & (counts.weight > 0)
+    known = counts.known & (counts.weight > 0)
     if not known.any():
         return [1.0], [before]
     ends = _growing(0, counts.largest_catalogue)

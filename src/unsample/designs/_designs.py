@@ -326,7 +326,7 @@ class Fixed(Design):
                 )
             return self
         sampled = 99 if math.isinf(each) else max(1, math.floor(each))
-        return replace(self, sampled=sampled if self.replacement else min(sampled, fewest))
+        return replace(self, sampled=min(sampled, fewest))
 
 
 @dataclass(frozen=True)

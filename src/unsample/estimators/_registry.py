@@ -15,10 +15,26 @@ from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
 
-_ALL: tuple[type[Estimator], ...] = (
-    *(Auto, Smooth, Naive, UnbiasedRank, CLS, BV, MLE, WMLE, MES, MAP, Beta, RecallMap, MN),
+REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType(
+    {
+        estimator.name: estimator
+        for estimator in (
+            Auto,
+            Smooth,
+            Naive,
+            UnbiasedRank,
+            CLS,
+            BV,
+            MN,
+            MLE,
+            WMLE,
+            MES,
+            MAP,
+            Beta,
+            RecallMap,
+        )
+    }
 )
-REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType({kind.name: kind for kind in _ALL})
 #: Names of older editions.
 _FORMER = {f"{name}_{prior}": (name, prior) for name in ("bv", "mn") for prior in ("mle", "mes")}
 

@@ -42,6 +42,8 @@ from unsample.law import Law
 _KEYS = ("sampled", "items", "low", "high")
 _COLUMNS = (*_KEYS, *SUMS)
 _FORMAT = "unsample.RankCounts/1"
+#: Draws for each item of the catalogue that nobody makes to save scores.
+_FAR_MORE = 5
 #: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
 _CHUNK = 1 << 16
 
@@ -140,7 +142,7 @@ class RankCounts:
         plain = weights is None and count is None and users is None and stop is None
         if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
-            _refuse_swapped(design.items, design.sampled)
+            _refuse_swapped(array, design.items, design.sampled)
             return cls.from_histogram(_count_ranks(array, design), design)
         low = array.astype(np.int64, copy=False)
         weight = as_weights(weights, array.size)
@@ -148,7 +150,7 @@ class RankCounts:
         drawn = as_column("sampled", sampled, array.size)
         sizes = as_column("items", items, array.size)
         if stop is None:
-            _refuse_swapped(int(sizes.max()), int(drawn.min()))
+            _refuse_swapped(low, int(sizes.max()), int(drawn.min()))
         return cls(
             sampled=drawn,
             items=sizes,
@@ -415,9 +417,12 @@ def _check_cells(cells: RankCounts) -> None:
     refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
 
 
-def _refuse_swapped(items: int, sampled: int) -> None:
-    """Refuse more draws than items: nobody samples in order to score more than everything."""
-    if sampled > items:
+def _refuse_swapped(ranks: npt.NDArray[Any], items: int, sampled: int) -> None:
+    """Refuse ranks that fit only the other way round: so many draws give higher ranks than these.
+
+    Whoever draws more than there are items sees ranks of 1, and of `sampled / items` and more.
+    """
+    if sampled > _FAR_MORE * items and 1 < ranks.max() <= items + 1:
         raise DesignError(
             f"items must be the catalogue's size, got {items} with sampled = {sampled}; swapped?"
         )

@@ -38,6 +38,8 @@ RATIO = 0.0125
 SHARE_OF_STANDARD_ERROR = 0.2
 #: Most ranks that `RankDistribution.dense` writes out.
 _LARGEST_DENSE = 10**8
+#: The picture in a notebook, in pixels.
+_PICTURE_WIDTH, _PICTURE_HEIGHT, _PICTURE_POINTS = 320, 120, 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +188,20 @@ class RankDistribution:
     def __repr__(self) -> str:
         median = self.quantile(0.5)
         return f"RankDistribution(items={self.items}, bins={len(self.grid)}, median rank={median})"
+
+    def _repr_html_(self) -> str:
+        """Return a small picture of P(R <= rank) over the logarithm of the rank."""
+        ranks = np.unique(np.geomspace(1, self.items, _PICTURE_POINTS).round())
+        across = _PICTURE_WIDTH * np.log(ranks) / np.log(self.items)
+        down = _PICTURE_HEIGHT * (1.0 - np.clip(self.cdf(ranks), 0.0, 1.0))
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
+        caption = f"P(R ≤ rank), ranks 1 to {self.items:,}, median {self.quantile(0.5):,}"
+        return (
+            f'<figure><svg viewBox="-2 -2 {_PICTURE_WIDTH + 4} {_PICTURE_HEIGHT + 4}" '
+            f'width="{_PICTURE_WIDTH}" role="img" aria-label="{caption}">'
+            f'<polyline points="{points}" fill="none" stroke="#12938b" stroke-width="2"/>'
+            f"</svg><figcaption>{caption}</figcaption></figure>"
+        )
 
 
 def bin_weights(metric: Metric, grid: RankGrid, items: int | None = None) -> FloatArray:

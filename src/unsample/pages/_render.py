@@ -54,7 +54,7 @@ def printable(text: str) -> str:
     return _UNSHOWABLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-def one_line(text: object) -> str:
+def _one_line(text: object) -> str:
     """Return printable text on one line."""
     return printable(str(text)).replace("\n", "\\n").replace("\t", "\\t")
 
@@ -66,9 +66,9 @@ def as_text(result: object, *, warnings: bool = True) -> str:
         filter(
             None,
             [
-                "\n".join(map(one_line, shown.title)),
-                "\n".join(map(one_line, shown.verdicts)),
-                *(aligned(table.columns, table.rows) for table in shown.tables),
+                "\n".join(map(_one_line, shown.title)),
+                "\n".join(map(_one_line, shown.verdicts)),
+                *(_aligned(table.columns, table.rows) for table in shown.tables),
                 *map(printable, shown.notes),
                 *(f"warning: {printable(text)}" for text in shown.warnings if warnings),
             ],
@@ -76,9 +76,9 @@ def as_text(result: object, *, warnings: bool = True) -> str:
     )
 
 
-def aligned(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+def _aligned(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """Return a table with a rule below its header and every column as wide as it must be."""
-    whole = [[one_line(cell) for cell in row] for row in (header, *rows)]
+    whole = [[_one_line(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -123,7 +123,7 @@ def as_latex(result: object) -> str:
     shown = sheet(result)
     lines = [line for note in shown.notes for line in note.splitlines()]
     lines = [*shown.verdicts, *lines, *(f"Warning: {text}" for text in shown.warnings)]
-    text = latex_escaped(" ".join(line.rstrip(".") + "." for line in lines))
+    text = _latex_escaped(" ".join(line.rstrip(".") + "." for line in lines))
     below = [rf"\par\smallskip\footnotesize {text}"] if lines else []
     blocks = []
     for place, table in enumerate(shown.tables):
@@ -137,12 +137,12 @@ def _latex_table(table: Table, caption: str, below: list[str]) -> list[str]:
     return [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{latex_escaped(caption)}}}",
+        rf"\caption{{{_latex_escaped(caption)}}}",
         rf"\begin{{tabular}}{{{''.join(table.align)}}}",
         r"\toprule",
-        latex_row(table.columns),
+        _latex_row(table.columns),
         r"\midrule",
-        *map(latex_row, table.rows),
+        *map(_latex_row, table.rows),
         r"\bottomrule",
         r"\end{tabular}",
         *below,
@@ -150,12 +150,12 @@ def _latex_table(table: Table, caption: str, below: list[str]) -> list[str]:
     ]
 
 
-def latex_row(cells: Iterable[Cell]) -> str:
+def _latex_row(cells: Iterable[Cell]) -> str:
     """Return the cells as a row of a LaTeX table."""
-    return " & ".join(_cells(cells, latex_escaped, r"\textbf{%s}")) + r" \\"
+    return " & ".join(_cells(cells, _latex_escaped, r"\textbf{%s}")) + r" \\"
 
 
-def latex_escaped(text: str) -> str:
+def _latex_escaped(text: str) -> str:
     """Return text that LaTeX sets as it is, on one line."""
     plain = " ".join(printable(text).split())
     # A hyphen before a number is a minus.
@@ -166,25 +166,25 @@ def as_markdown(result: object) -> str:
     """Return a result as Markdown, with the pipe tables that code hosts show."""
     shown = sheet(result)
     blocks = [
-        *(f"**{markdown_escaped(text)}**" for text in shown.title),
-        *map(markdown_escaped, shown.verdicts),
-        *(markdown_table(table) for table in shown.tables),
-        *("  \n".join(map(markdown_escaped, text.splitlines())) for text in shown.notes),
-        *(f"**Warning:** {markdown_escaped(text)}" for text in shown.warnings),
+        *(f"**{_markdown_escaped(text)}**" for text in shown.title),
+        *map(_markdown_escaped, shown.verdicts),
+        *(_markdown_table(table) for table in shown.tables),
+        *("  \n".join(map(_markdown_escaped, text.splitlines())) for text in shown.notes),
+        *(f"**Warning:** {_markdown_escaped(text)}" for text in shown.warnings),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def markdown_table(table: Table) -> str:
+def _markdown_table(table: Table) -> str:
     """Return a pipe table, below its caption where it has one."""
     rule = ["---:" if side == "r" else "---" for side in table.align]
-    rows = [_cells(row, markdown_escaped, "**%s**") for row in (table.columns, *table.rows)]
+    rows = [_cells(row, _markdown_escaped, "**%s**") for row in (table.columns, *table.rows)]
     lines = [f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:])]
-    caption = [f"### {markdown_escaped(table.caption)}", ""] if table.caption else []
+    caption = [f"### {_markdown_escaped(table.caption)}", ""] if table.caption else []
     return "\n".join([*caption, *lines])
 
 
-def markdown_escaped(text: str) -> str:
+def _markdown_escaped(text: str) -> str:
     """Return text that Markdown shows as it is, on one line."""
     plain = " ".join(printable(text).split())
     marked = _MARKDOWN.sub(r"\\\1", plain.replace("&", "&amp;"))
