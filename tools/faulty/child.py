@@ -132,6 +132,7 @@ def _watch(kill_at: int | None, torn: bool, report: str | None) -> None:
 
 def _evaluate(path: Path) -> None:
     import numpy as np
+
     from unsample.answers import evaluate
     from unsample.designs import _run
 
