@@ -243,7 +243,7 @@ def test_a_damaged_checkpoint_says_what_to_do_or_changes_nothing(tmp_path):
             (np.arange(60), np.arange(60)),
             items=60,
             design="fixed",
-            budget=20,
+            budget=60 * 21,
             metrics="Recall@5",
             resamples=0,
             checkpoint=path,

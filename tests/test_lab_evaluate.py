@@ -88,7 +88,7 @@ def test_exact_designs_need_no_estimate_and_notes_on_the_data_are_warnings(desig
     assert result["HR@5"].value == pytest.approx((ranks <= 5).mean())
     assert not result.truth
     assert "42 %" in result.warnings[-1]
-    assert result.scored <= result.items.sum() + 16
+    assert result.scored <= result.catalogues.sum() + 16
 
 
 def test_a_budget_is_kept():
@@ -133,7 +133,7 @@ def test_training_ranking_and_sampling_fit_together(monkeypatch, candidates, rec
         "synthetic", recommender, candidates=candidates, design="exact", metrics="AUC", resamples=0
     )
     assert exact["AUC"].value == pytest.approx(result.truth["AUC"], abs=5e-3)  # ties by chance
-    assert (exact.items < 200).all() == (candidates == "unseen")
+    assert (exact.catalogues < 200).all() == (candidates == "unseen")
 
 
 def test_a_checkpoint_is_continued(monkeypatch, tmp_path):

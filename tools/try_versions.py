@@ -48,9 +48,9 @@ TOOLS = ("uv", "hatchling", "twine")
 LEFT_OUT = (
     "--ignore=tests/test_docs.py",
     "--ignore=tests/test_mutate.py",
-    "--ignore=tests/test_recommenders.py",
+    "--ignore=tests/test_lab_recommenders.py",
     (
-        "--deselect=tests/test_evaluation.py"
+        "--deselect=tests/test_lab_evaluate.py"
         "::test_validation_chooses_the_epochs_and_then_all_pairs_are_learnt"
     ),
 )
