@@ -14,27 +14,23 @@ from unsample.estimators import (
     MLE,
     REGISTRY,
     WMLE,
-    Evaluation,
-    MetricEstimator,
+    Certificate,
+    Fit,
     Naive,
     Observed,
     RecallMap,
+    Status,
 )
-from unsample.estimators._bases import BASES, base_measure
-from unsample.estimators._solvers import Certificate, Status
-from unsample.estimators.beta import (
-    _best_along,
-    _family_slopes,
-    _family_value,
-    fit_beta,
-    fit_power_law,
-)
-from unsample.evidence import RankCounts
+from unsample.estimators.likelihood import BASES, base_measure, fit_law
+from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import Law, RankGrid
 from unsample.metrics import Precision, Recall, parse_all
 
 NAMES = ("Recall", "NDCG", "AP")
 CUTOFFS = (1, 5, 14, 40)
+#: Methods that are linear in the histogram cannot promise that Recall@K grows with K.
+UNORDERED = {"cls", "bv", "mn"}
+LINEAR = ("bv", "bv(prior=mle)", "bv(prior=mes)", "mn", "mn(prior=mes)")
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["binomial", "hypergeometric"])
@@ -125,10 +121,10 @@ def test_bv_and_mn_with_a_learned_prior(setting):
     by_mle = reference.em(likelihood, shares, 100)
     by_mes = reference.mes(likelihood, shares, 0.01, 1.0)
     cases = {
-        "bv_mle": lambda w: reference.bv(likelihood, shares, w, 0.01, by_mle),
-        "bv_mes(eta=0.01)": lambda w: reference.bv(likelihood, shares, w, 0.01, by_mes),
-        "mn_mle": lambda w: reference.mn(likelihood, shares, w, users, by_mle),
-        "mn_mes(eta=0.01)": lambda w: reference.mn(likelihood, shares, w, users, by_mes),
+        "bv(prior=mle)": lambda w: reference.bv(likelihood, shares, w, 0.01, by_mle),
+        "bv(prior=mes, eta=0.01)": lambda w: reference.bv(likelihood, shares, w, 0.01, by_mes),
+        "mn": lambda w: reference.mn(likelihood, shares, w, users, by_mle),
+        "mn(prior=mes, eta=0.01)": lambda w: reference.mn(likelihood, shares, w, users, by_mes),
     }
     for method, expected in cases.items():
         _same(_values(method, setting), expected, 5e-3)
@@ -155,133 +151,79 @@ def test_beta(setting):
     _same(_values("beta", setting), lambda w: pi @ w, 1e-3)
 
 
-@pytest.mark.parametrize("fit", [fit_beta, fit_power_law])
-def test_parametric_laws_are_fitted_to_the_last_digit(setting, fit):
+@pytest.mark.parametrize("from_end", [True, False], ids=["beta", "power"])
+def test_parametric_laws_are_fitted_to_the_last_digit(setting, from_end):
     """At the maximum, ranks given the data and ranks under the law have the same mean logarithm."""
     design, histogram, likelihood = setting
     counts = RankCounts.from_histogram(histogram, design)
     unlike = np.stack([counts.weight[::-1], counts.weight**2, counts.weight**0.2])
     dense = Observed.prepare(counts, resampled=unlike, grid=RankGrid.dense(400))
-    solution = fit(dense)
+    solution = fit_law(dense, from_end=from_end)
     place = (np.arange(1, 401) - 0.5) / 400
-    statistics = [np.log(place)] + ([np.log(1 - place)] if fit is fit_beta else [])
+    statistics = [np.log(place)] + ([np.log(1 - place)] if from_end else [])
     for weights, shares in zip(solution.weights, dense.shares, strict=True):
         cells = likelihood.T[dense.counts.low - 1]
         posterior = weights * ((shares / (cells @ weights)) @ cells)
         for statistic in statistics:
-            assert posterior @ statistic == pytest.approx(weights @ statistic, abs=1e-8)
+            assert posterior @ statistic == pytest.approx(weights @ statistic, abs=1e-7)
         # The law is exponential in its statistics.
         design_matrix = np.column_stack([np.ones(400), *statistics])
         coefficients = np.linalg.lstsq(design_matrix, np.log(weights), rcond=None)[0]
         assert design_matrix @ coefficients == pytest.approx(np.log(weights), abs=1e-8)
-    assert (solution.residual <= 1e-7).all()
+    assert set(solution.status) == {Status.OPTIMAL}
     # Newton's method that is right needs few steps.
     assert solution.iterations.max() <= 15
-    assert set(solution.status) == {Status.OPTIMAL}
 
 
-@pytest.mark.parametrize("fit", [fit_beta, fit_power_law])
-def test_laws_stay_where_they_fit_and_go_on_until_every_statistic_does(fit):
-    """Without replacement uniform ranks are sampled as uniform ranks: the fit starts there."""
-    design = Law(400, 30, replacement=False)
-    likelihood = reference.matrix(design)
-    place = (np.arange(1, 401) - 0.5) / 400
-    statistics = [np.log(place)] + ([np.log(1 - place)] if fit is fit_beta else [])
-    # Histograms on which one statistic is the same as on the uniform one, and the others are not.
-    means = [statistic @ likelihood / likelihood.sum(axis=0) for statistic in statistics]
-    unlike = [np.random.default_rng(2).normal(size=31)]
-    for mean in means if len(means) > 1 else ():
-        plane = np.linalg.qr(np.column_stack([np.ones(31), mean]))[0]
-        unlike.append(unlike[0] - plane @ (plane.T @ unlike[0]))
-    counts = RankCounts.from_histogram(np.ones(31, dtype=int), design)
-    resampled = np.stack([1 + 0.5 * bump / np.abs(bump).max() for bump in unlike])
-    dense = Observed.prepare(counts, resampled=resampled, grid=RankGrid.dense(400))
-    solution = fit(dense)
-    for weights, shares, value in zip(
-        solution.weights, dense.shares, solution.objective, strict=True
-    ):
-        mixture = weights @ likelihood
-        posterior = weights * (likelihood @ (shares / mixture))
-        for statistic in statistics:
-            assert posterior @ statistic == pytest.approx(weights @ statistic, abs=1e-8)
-        assert value == pytest.approx(shares @ np.log(mixture))
-    assert solution.weights[0] == pytest.approx(np.full(400, 1 / 400))
-    assert solution.objective[0] == pytest.approx(-np.log(31))
-    assert solution.iterations[0] == 0
-    assert (solution.iterations[1:] > 0).all()
-    assert (solution.gap == 0).all()
-    # No law of the batch waits for another.
-    for row, weights in enumerate(resampled, start=1):
-        alone = fit(Observed(dense.counts, weights[None] / weights.sum(), dense.grid))
-        assert alone.iterations[0] == solution.iterations[row]
+@pytest.mark.parametrize("rank", [1, 2, 15, 30, 31])
+def test_a_law_of_ranks_that_are_all_alike_lies_at_that_rank(rank):
+    """What explains them best is a law on one rank, which no finite parameters give."""
+    counts = RankCounts.from_ranks([rank] * 300, items=400, sampled=30)
+    observed = Observed.prepare(counts, resampled=counts.weight[None] / 7)
+    found = estimators.parse("beta").evaluate(observed, parse_all(["AUC"]))
+    assert found.failures == 0
+    assert found.values[:, 0] == pytest.approx(1 - (rank - 1) / 30, abs=2e-3)
 
 
-def test_a_law_that_was_cut_short_is_not_called_fitted(setting, monkeypatch):
-    design, histogram, _ = setting
-    observed = Observed.prepare(RankCounts.from_histogram(histogram, design))
-    assert fit_power_law(observed).failures == 0
-    monkeypatch.setattr("unsample.estimators.beta._MAX_ITERATIONS", 3)
-    short = fit_power_law(observed)
-    assert 1e-7 < short.residual[0] < 1
-    assert short.failures == 1
-    assert not short.certificate().usable
-
-
-@pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4, 5], [0, 2, 5], [1], [5]])
-def test_a_line_search_halves_doubles_or_stays_row_by_row(rows):
-    """Peaks on the way of each row, or behind its start; the last row has one on either side."""
-    peaks = np.array([1.0, 0.3, 5.0, 100.0, -3.0, 1.0])[rows]
-
-    def evaluate(at):
-        place = np.where(np.array(rows) == 5, np.abs(at[:, 0]), at[:, 0])
-        return 10.0 * at, -((place - peaks) ** 2) - 1.0
-
-    start, move = np.zeros((len(rows), 1)), np.ones((len(rows), 1))
-    parameters, weights, values = _best_along(evaluate, start, move, evaluate(start)[1])
-    assert (parameters[:, 0] == np.array([1.0, 0.5, 4.0, 128.0, 0.0, 1.0])[rows]).all()
-    expected = evaluate(parameters)
-    assert weights.tolist() == expected[0].tolist()
-    assert values.tolist() == expected[1].tolist()
-
-
-def test_newton_steps_use_the_curvature_where_it_leads_upwards(setting):
-    """Otherwise the covariance of the statistics, which does so everywhere."""
+def test_bases_against_references(setting):
     _, histogram, likelihood = setting
-    place = (np.arange(1, 401) - 0.5) / 400
-    statistics = np.log(np.stack([place, 1 - place]))
-    shares = np.stack([histogram, histogram[::-1], histogram.max() - histogram]).astype(float)
-    shares /= shares.sum(axis=1, keepdims=True)
+    shares = histogram / histogram.sum()
+    starts = {
+        "uniform": np.full(400, 1 / 400),
+        "reciprocal": 1 / np.arange(1, 401),
+        "power": reference.power_law(likelihood, shares),
+        "beta": reference.beta(likelihood, shares),
+    }
+    for base, start in starts.items():
+        pi = start / start.sum()
+        for _ in range(20):
+            pi = pi * (likelihood @ (shares / (pi @ likelihood)))
+        _same(_values(f"mle(iterations=20, base={base})", setting), lambda w, pi=pi: pi @ w, 2e-3)
 
-    def value(at):
-        return _family_value(likelihood.T, shares, statistics, np.zeros(400), at)
 
-    def slopes(at):
-        return _family_slopes(likelihood.T, shares, statistics, value(at)[0])
+def test_a_strong_entropy_returns_the_base(counts):
+    distribution = estimators.parse("mes(eta=1e6, base=reciprocal)").fit(counts, cutoffs=[10])
+    harmonic = (1 / np.arange(1, 401)).cumsum()
+    assert distribution.cdf(10) == pytest.approx(harmonic[9] / harmonic[-1], rel=1e-4)
 
-    kinds = set()
-    for at in np.random.default_rng(0).uniform(-1, 3, size=(12, 3, 2)):
-        gradient, information = slopes(at)
-        steps = 1e-4 * np.eye(2)
-        differences = [(value(at + h)[1] - value(at - h)[1]) / 2e-4 for h in steps]
-        assert gradient == pytest.approx(np.stack(differences, axis=1), abs=1e-6)
-        curvature = np.stack(
-            [(slopes(at - h)[0] - slopes(at + h)[0]) / 2e-4 for h in steps], axis=1
-        )
-        for row, mass in enumerate(value(at)[0]):
-            upwards = np.linalg.eigvalsh(curvature[row]) > 1e-5
-            kinds.add(tuple(upwards.tolist()))
-            covariance = np.cov(statistics, aweights=mass, ddof=0)
-            expected = curvature[row] if upwards.all() else covariance
-            assert information[row] == pytest.approx(expected, abs=1e-5)
-    assert kinds == {(True, True), (False, True)}
+
+def test_the_base_decides_where_the_sample_is_blind():
+    """With 10 sampled of 10,000, ranks 1 and 3 look alike: their ratio is the base's."""
+    counts = RankCounts.from_histogram([900, 400, 200, 100, 90, 80, 70, 60, 50, 40, 10],
+                                       Law(10_000, 10))  # fmt: skip
+    flat, steep = (
+        estimators.parse(f"mle(base={base})").fit(counts) for base in ("uniform", "reciprocal")
+    )
+    assert flat.pmf(1) / flat.pmf(3) == pytest.approx(1.0, rel=0.05)
+    assert steep.pmf(1) / steep.pmf(3) == pytest.approx(3.0, rel=0.05)
 
 
 def test_what_is_called_a_distribution_sums_to_one(counts):
     observed = Observed.prepare(counts, resampled=counts.resample(2, rng=0))
     for name in BASES:
         assert base_measure(name, observed).sum(axis=1) == pytest.approx(1.0), name
-    for name in ("bv", "bv_mle", "bv_mes", "mn_mle", "mn_mes"):
-        assert estimators.parse(name).prior(observed).sum(axis=1) == pytest.approx(1.0), name
+    for name in LINEAR:
+        assert estimators.parse(name).prior_mass(observed).sum(axis=1) == pytest.approx(1.0), name
 
 
 def test_defaults_are_those_that_the_docstrings_give():
@@ -290,11 +232,10 @@ def test_defaults_are_those_that_the_docstrings_give():
         "wmle": {"iterations": 100, "weight": "tables", "c": 10.0},
         "mes": {"eta": 0.001, "scaling": "printed", "base": "uniform"},
         "map": {"strength": 0.05},
-        "bv": {"gamma": 0.1},
-        "bv_mle": {"gamma": 0.01, "iterations": 100},
-        "bv_mes": {"gamma": 0.01, "eta": 0.001},
-        "mn_mle": {"iterations": 100},
-        "mn_mes": {"eta": 0.001},
+        "bv": {"gamma": 0.1, "prior": "uniform", "iterations": 100, "eta": 0.001},
+        "bv(prior=mle)": {"gamma": 0.01, "prior": "mle", "iterations": 100, "eta": 0.001},
+        "bv(prior=mes)": {"gamma": 0.01, "prior": "mes", "iterations": 100, "eta": 0.001},
+        "mn": {"prior": "mle", "iterations": 100, "eta": 0.001},
         "recall_map": {"kind": "beta", "a": 0.5},
         "cls": {"constraint": "monotone"},
     }
@@ -309,25 +250,38 @@ def test_defaults_are_those_that_the_docstrings_give():
         "map(strength=0.01)",
         "mes(eta=0.5)",
         "bv(gamma=1)",
-        "bv_mle(gamma=0.5)",
-        "bv_mes(gamma=0.5)",
-        "bv_mes(eta=0.5)",
-        "mn_mes(eta=0.5)",
+        "bv(prior=mle, gamma=0.5)",
+        "bv(prior=mes, eta=0.5)",
+        "mn(prior=mes, eta=0.5)",
         "recall_map(a=0.4)",
     ],
 )
 def test_small_parameters_are_allowed_and_none_is_not(method):
     assert estimators.parse(str(estimators.parse(method))) == estimators.parse(method)
-    name, _, parameter = method.partition("(")
+    text, _, _ = method.rpartition("=")
     with pytest.raises(MethodError, match="must be"):
-        estimators.parse(f"{name}({parameter.partition('=')[0]}=0)")
+        estimators.parse(f"{text}=0)")
 
 
-@pytest.mark.parametrize("name", ["mle", "wmle", "bv_mle", "mn_mle"])
-def test_one_iteration_is_allowed_and_none_is_not(name):
-    assert estimators.parse(f"{name}(iterations=1)").iterations == 1
+@pytest.mark.parametrize("text", ["mle(", "wmle(", "bv(prior=mle, ", "mn("])
+def test_one_iteration_is_allowed_and_none_is_not(text):
+    assert estimators.parse(f"{text}iterations=1)").iterations == 1
     with pytest.raises(MethodError, match="iterations must be an integer of at least 1"):
-        estimators.parse(f"{name}(iterations=0)")
+        estimators.parse(f"{text}iterations=0)")
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ("bv_mle", "bv(prior=mle)"),
+        ("BV_MES(gamma=0.5)", "bv(gamma=0.5, prior=mes)"),
+        ("mn_mle(iterations=20)", "mn(iterations=20)"),
+        ("mn_mes(eta=0.01)", "mn(prior=mes, eta=0.01)"),
+    ],
+)
+def test_former_names_are_understood(former, now):
+    assert str(estimators.parse(former)) == now
+    assert estimators.parse(former) == estimators.parse(now)
 
 
 def test_map_tends_to_the_converged_mle(setting):
@@ -405,7 +359,7 @@ def test_ranges_of_ranks_are_enough_where_the_formula_allows(setting):
     counts = RankCounts.from_ranges(first, last, np.add.reduceat(histogram, first - 1), design)
     metrics = parse_all(["Recall@40"])
     observed = Observed.prepare(counts, cutoffs=[40])
-    for method in ("mle", "wmle", "mes", "bv", "cls", "beta", "map", "mn_mle"):
+    for method in ("mle", "wmle", "mes", "bv", "cls", "beta", "map", "mn"):
         value = estimators.parse(method).evaluate(observed, metrics).values[0, 0]
         assert value == pytest.approx(_values(method, setting)["Recall", 40], rel=0.1)
     with pytest.raises(DesignError, match="naive"):
@@ -414,6 +368,28 @@ def test_ranges_of_ranks_are_enough_where_the_formula_allows(setting):
     assert naive.values[0, 0] == pytest.approx(histogram[:5].sum() / histogram.sum())
     with pytest.raises(DesignError, match="single sampled ranks"):
         estimators.parse("rank").evaluate(observed, metrics)
+
+
+@pytest.mark.parametrize("design", [Law(100, 9), Law(10, 9, replacement=False)])
+@pytest.mark.parametrize("name", ["rank", "recall_map"])
+def test_methods_that_need_single_ranks_refuse_ranges(name, design):
+    counts = RankCounts.from_ranges([1, 2, 4], [1, 3, 10], [5, 5, 5], design)
+    with pytest.raises(DesignError, match=r"needs single sampled ranks, got the range 2\.\.3"):
+        estimators.parse(name).evaluate(Observed.prepare(counts), [Recall @ 7])
+
+
+@pytest.mark.parametrize("method", ["mes", "mes(base=power)", "mle(base=beta)", "bv", "beta"])
+def test_units_of_the_base_measure_do_not_matter(method, counts):
+    """The objective names the entropy relative to the counting measure of ranks."""
+    found = estimators.parse(method).evaluate(Observed.prepare(counts), [Recall @ 40])
+    assert np.isfinite(found.certificate.objective)
+    if method == "mes":
+        pi = found.distribution.dense()
+        entropy = -np.sum(pi * np.log(pi))
+        r = np.arange(1, 32)
+        shares = np.bincount(counts.low, counts.weight, minlength=32)[1:] / counts.weight.sum()
+        distance = shares @ (Law(400, 30).pmf(r[:, None], np.arange(1, 401)) @ pi - shares) ** 2
+        assert found.certificate.objective == pytest.approx(distance - 0.001 * entropy, rel=1e-4)
 
 
 def test_overlapping_ranges_are_refused_where_a_partition_is_needed():
@@ -429,10 +405,9 @@ def test_many_catalogue_sizes_are_grouped_without_harm(full_ranks):
     items = 4000 + rng.integers(0, 400, size=3000)
     ranks = 1 + rng.binomial(99, (full_ranks * 9 - 1) / (items - 1))
     counts = RankCounts.from_ranks(ranks, items=items, sampled=99)
-    observed = Observed.prepare(counts, cutoffs=[100])
+    observed = Observed.prepare(group_catalogues(counts), cutoffs=[100])
     assert len(observed.designs) < 10 < len(list(counts.by_design()))
-    assert observed.shares.sum() == pytest.approx(1.0)
-    ungrouped = Observed(counts, counts.weight[None] / counts.weight.sum(), observed.grid)
+    ungrouped = Observed.prepare(counts, grid=observed.grid)
     metrics = parse_all(["Recall@100", "NDCG@100", "AUC"])
     grouped, apart = (MLE().evaluate(o, metrics).values for o in (observed, ungrouped))
     assert np.allclose(grouped, apart, rtol=2e-3)
@@ -445,6 +420,13 @@ def test_many_catalogue_sizes_are_grouped_without_harm(full_ranks):
         ("bv(gama=0.1)", "keys among: gamma"),
         ("bv(gamma=0)", "gamma must be"),
         ("bv(gamma=2)", "gamma must be"),
+        ("bv(prior=map)", "prior must be one of uniform, mle, mes"),
+        ("mn(prior=uniform)", "prior must be one of mle, mes"),
+        ("bv(iterations=5)", "iterations must be left out with prior=uniform"),
+        ("mn(eta=0.1)", "a parameter of prior=mes"),
+        ("mle(base=flat)", "base must be one of"),
+        ("mes(base=zipf)", "base must be one of"),
+        ("smooth(looseness=1)", "keys among: none"),
         ("mle(iterations=0)", "iterations must be"),
         ("mle(iterations=many)", "iterations must be"),
         ("mes(eta=-1)", "eta must be"),
@@ -484,20 +466,7 @@ def test_every_kind_of_estimator_refuses_what_it_does_not_support(kind, counts):
 
 
 def _certificate(gap: float, status: Status = Status.OPTIMAL) -> Certificate:
-    return Certificate(status, 0.5, gap, 0.0, 3)
-
-
-@dataclass(frozen=True)
-class _Solver(MetricEstimator):
-    """A certificate for each design, in their order."""
-
-    certificates: tuple[Certificate, ...]
-    name = "solver"
-
-    def correct(self, cells, metrics):
-        sizes = [100, 200, 300]
-        certificate = self.certificates[sizes.index(cells.design.items)]
-        return np.zeros((len(cells.low), len(metrics))), certificate
+    return Certificate(status, 0.5, gap, 3)
 
 
 @pytest.mark.parametrize(
@@ -510,11 +479,9 @@ class _Solver(MetricEstimator):
 def test_of_several_problems_the_worst_is_certified(certificates, worst, failures, monkeypatch):
     counts = RankCounts.from_ranks([1, 2, 3], items=[100, 200, 300], sampled=9)
     observed = Observed.prepare(counts)
-    evaluation = _Solver(tuple(certificates)).evaluate(observed, [Recall @ 10])
-    assert (evaluation.certificate, evaluation.failures) == (certificates[worst], failures)
     given = iter(certificates)
     monkeypatch.setattr(
-        "unsample.estimators.cls.monotone_least_squares",
+        "unsample.estimators.squares.monotone_least_squares",
         lambda matrix, *_, **__: (np.zeros(matrix.shape[1]), next(given)),
     )
     evaluation = CLS().evaluate(observed, parse_all(["Recall@1", "Recall@5", "Recall@9"]))
@@ -523,9 +490,9 @@ def test_of_several_problems_the_worst_is_certified(certificates, worst, failure
 
 def test_only_what_rounding_cannot_explain_is_called_clipped():
     values, before = np.array([[1.0, 1.0, 0.0, 0.4]]), np.array([[1.01, 1 + 1e-9, -0.2, 0.4]])
-    evaluation = Evaluation(values, _certificate(0), 0, unclipped=before)
+    evaluation = Fit(values, _certificate(0), 0, unclipped=before)
     assert evaluation.clipped == (True, False, True, False)
-    assert Evaluation(values, _certificate(0), 0).clipped == (False,) * 4
+    assert Fit(values, _certificate(0), 0).clipped == (False,) * 4
 
 
 @pytest.mark.parametrize("method", ["cls", "bv", "bv(gamma=0.01)"])
@@ -548,15 +515,15 @@ def test_where_no_metric_is_asked_for_none_is_given(counts):
     assert evaluation.distribution is not None
 
 
-@pytest.mark.parametrize("name", [name for name in REGISTRY if not name.startswith("mn_")])
+@pytest.mark.parametrize("name", [name for name in REGISTRY if name != "mn"])
 def test_recall_falls_with_k_where_a_method_does_not_promise_order(name):
-    """Two targets are far from what any P(R) expects; only mn_mle and mn_mes bear it by luck."""
+    """Two targets are far from what any P(R) expects; only mn bears it by luck."""
     cutoffs = (1, 2, 5, 8, 20, 40, 80, 120, 150, 200, 250, 300, 400)
     counts = RankCounts.from_ranks([9, 16], items=400, sampled=30)
     method = estimators.parse(name)
     observed = Observed.prepare(counts, cutoffs=cutoffs)
     values = method.evaluate(observed, [Recall @ k for k in cutoffs]).values[0]
-    assert method.monotone == (np.diff(values) >= -1e-9).all()
+    assert (name in UNORDERED) == (np.diff(values) < -1e-9).any()
 
 
 def test_sampled_ranks_that_no_rank_can_give_do_no_harm_to_systems():
@@ -573,3 +540,71 @@ def test_systems_too_large_are_refused():
     with pytest.raises(DesignError, match="at most 5000"):
         estimators.parse("bv").evaluate(Observed.prepare(counts), parse_all(["Recall@100"]))
     assert MLE().evaluate(Observed.prepare(counts), parse_all(["Recall@100"])).values[0, 0] > 0
+
+
+# -- means and spreads over repeats ----------------------------------------------------------
+#
+# The setting is that of the paper's tables: N = 3,706, n = 100, 6,040 users, 100 repeats, ranks
+# with Recall@10 of about 0.06.
+
+REPEATS = 100
+TOP = parse_all(["Recall@10", "NDCG@10", "AP@10"])
+
+
+@pytest.fixture(scope="module")
+def repeats():
+    rng = np.random.default_rng(17)
+    design = Law(3706, 99)
+    ranks = np.ceil(3706 * rng.beta(0.55, 2.2, size=6040)).astype(int).clip(1, 3706)
+    drawn = design.draw(ranks, rng=rng, size=(REPEATS,))
+    histograms = np.stack([np.bincount(row - 1, minlength=100) for row in drawn])
+    return design, histograms, reference.matrix(design)
+
+
+def _dense_em(shares, likelihood):
+    pi = np.full((len(shares), len(likelihood)), 1 / len(likelihood))
+    for _ in range(100):
+        pi *= (shares / (pi @ likelihood)) @ likelihood.T
+    return pi
+
+
+def _dense_bv(gamma, likelihood, weights):
+    a = likelihood / np.sqrt(3706)
+    c = likelihood.mean(axis=0)
+    system = (1 - gamma) * a.T @ a + gamma * np.diag(c)
+    return np.linalg.solve(system, a.T @ weights / np.sqrt(3706))
+
+
+def _dense_cls(likelihood, weights):
+    steps = np.stack(
+        [optimize.nnls(np.cumsum(likelihood, axis=1), w, maxiter=5000)[0] for w in weights.T]
+    )
+    return np.cumsum(steps[:, ::-1], axis=1)[:, ::-1].T
+
+
+def _expected(method, shares, likelihood):
+    weights = np.stack([reference.metric_weights(m.family.name, m.k, 3706) for m in TOP], axis=1)
+    match method:
+        case "mle":
+            return _dense_em(shares, likelihood) @ weights
+        case "wmle":
+            weighted = shares * reference.wmle_weights("tables", 100, 10.0)
+            return _dense_em(weighted / weighted.sum(axis=1, keepdims=True), likelihood) @ weights
+        case "bv" | "bv(gamma=0.01)":
+            gamma = 0.1 if method == "bv" else 0.01
+            return shares @ _dense_bv(gamma, likelihood, weights)
+        case "cls":
+            return shares @ _dense_cls(likelihood, weights)
+    raise AssertionError(method)
+
+
+@pytest.mark.parametrize("method", ["cls", "bv", "bv(gamma=0.01)", "mle", "wmle"])
+def test_means_and_spreads_agree_with_a_dense_reference(method, repeats):
+    design, histograms, likelihood = repeats
+    counts = RankCounts.from_histogram(histograms.sum(axis=0), design)
+    drawn = histograms[:, counts.low - 1].astype(float)
+    observed = Observed.prepare(counts, resampled=drawn, cutoffs=[10])
+    got = estimators.parse(method).evaluate(observed, TOP).values[1:]
+    expected = _expected(method, histograms / 6040, likelihood)
+    assert np.allclose(got.mean(axis=0), expected.mean(axis=0), rtol=1e-3)
+    assert np.allclose(got.std(axis=0), expected.std(axis=0), rtol=5e-3)

@@ -81,7 +81,7 @@ def test_pilots_of_every_kind_agree():
     assert values[2] == pytest.approx(exact, rel=0.05)
 
 
-# -- what is planned is what is done ----------------------------------------------------------------
+# -- what is planned is what is done --------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -15,7 +15,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unsample.answers import compare
 
 import unsample.tables
 from tests.doors import (
@@ -31,6 +30,7 @@ from tests.doors import (
     run_documented,
     scored_rows,
 )
+from unsample.answers import compare
 from unsample.designs import ranks_against
 from unsample.errors import (
     DesignError,
