@@ -78,7 +78,7 @@ def plot_distribution(
 
 def plot_estimates(result: Estimates, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Plot every estimate with its interval and its bounds, one below the other."""
-    chart = estimates_chart(result, level)
+    chart = estimates_chart({"": result}, level)
     axes = _draw_intervals(chart, chart.views[0], ax)
     axes.set_xlabel(f"{chart.x_label}; thick: {100 * level:g} % interval, thin: bounds")
     axes.set_xlim(left=0)
