@@ -70,9 +70,12 @@ def plot_distribution(
     """Plot the learned P(R) as its cumulative distribution, with its interval and bounds."""
     if not result.distributions:
         raise InputError(f"none of {', '.join(result.methods)} gives P(R); try mle or smooth")
-    chart = Curves.of({"": result}, level).cumulative()
+    chart = Curves.of({"": result}, level).metrics(_metrics.Recall)
+    (view,) = chart.views
+    learned = replace(view, series=tuple(curve for curve in view.series if not curve.marked))
+    chart = replace(chart, views=(learned,))
     axes = _draw_lines(_with_exact(chart, result, _metrics.Recall, full_ranks), ax)
-    axes.set(ylabel="share of targets at R or better", ylim=(0, 1))
+    axes.set(xlabel="rank R", ylabel="share of targets at R or better", ylim=(0, 1))
     return axes
 
 
