@@ -62,6 +62,21 @@ _FORMS: dict[str, Any] = {
 
 def console_verb(verb: Callable[..., object]) -> Callable[..., None]:
     """Return the verb with ``--quiet`` and ``--verbose`` behind its own options."""
+    return _with_options(verb, verb, _SPEECH)
+
+
+def result_verb(verb: Callable[..., Any]) -> Callable[..., None]:
+    """Return a verb that prints the result of this one, in the form that is asked for."""
+    return _with_options(verb, functools.partial(_show, verb), _FORMS | _SPEECH)
+
+
+def _with_options(
+    verb: Callable[..., object], call: Callable[..., object], added: Mapping[str, Any]
+) -> Callable[..., None]:
+    """Return the call as a verb with more options, ``quiet`` and ``verbose`` among them.
+
+    Here alone are keyword arguments passed through: typer reads the signature, which is complete.
+    """
 
     @functools.wraps(verb)
     def spoken(*, quiet: bool, verbose: bool, **options: object) -> None:
@@ -71,7 +86,7 @@ def console_verb(verb: Callable[..., object]) -> Callable[..., None]:
         started = time.perf_counter()
         log.debug("unsample %s, Python %s", __version__, platform.python_version())
         try:
-            verb(**options)
+            call(**options)
         except KeyboardInterrupt:
             raise Stopped(130, "interrupted") from None
         except UnsampleError:
@@ -81,72 +96,58 @@ def console_verb(verb: Callable[..., object]) -> Callable[..., None]:
             raise FileError(f"cannot {what}: {problem.strerror or problem}") from problem
         log.debug("took %.2f s, %s at most", time.perf_counter() - started, _peak_memory())
 
-    return _with_options(spoken, verb, _SPEECH)
-
-
-def result_verb(verb: Callable[..., Any]) -> Callable[..., None]:
-    """Return a verb that prints the result of this one, in the form that is asked for."""
-
-    def shown(
-        *, html: Path | None, as_json: bool, latex: bool, markdown: bool, **options: object
-    ) -> None:
-        if as_json + latex + markdown > 1:
-            raise InputError("json, latex and markdown must not be given together; choose one")
-        if html is not None:
-            templates()  # without which the work would be in vain
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UnsampleWarning)
-            result = verb(**options)
-        # A page that cannot be written is an error only when the result has been printed: it may
-        # have taken hours.
-        problem = None
-        if html is not None:
-            try:
-                write_html(result, html)
-            except FileError as failure:
-                problem = failure
-        if as_json:
-            say(result.to_json())
-        elif latex or markdown:
-            say((as_latex if latex else as_markdown)(result).rstrip("\n"))
-        else:
-            say(as_text(result, warnings=False))
-        # Those of the result stand in every form but text.
-        shown_already = result.warnings if as_json or latex or markdown else ()
-        texts = (*result.warnings, *(str(warning.message) for warning in caught))
-        for text in dict.fromkeys(texts):
-            if text not in shown_already:
-                log.warning("%s", text)
-        if problem is not None:
-            raise problem
-
-    return console_verb(_with_options(functools.wraps(verb)(shown), verb, _FORMS))
-
-
-def _with_options(
-    call: Callable[..., None], verb: Callable[..., object], added: Mapping[str, Any]
-) -> Callable[..., None]:
-    """Return the call with the options of a verb and some more.
-
-    Here alone are keyword arguments passed through: typer reads the signature, which is complete.
-    """
-    hints = get_type_hints(verb, include_extras=True)
-    own = [
-        parameter.replace(annotation=hints[name])
-        for name, parameter in inspect.signature(verb).parameters.items()
-    ]
+    hints = get_type_hints(verb, include_extras=True) | dict(added)
+    own = inspect.signature(verb).parameters.values()
     more = [
         inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None if name == "html" else False,
-            annotation=kind,
+            name, inspect.Parameter.KEYWORD_ONLY, default=None if name == "html" else False
         )
-        for name, kind in added.items()
+        for name in added
     ]
-    call.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
-    call.__annotations__ = hints | dict(added)
-    return call
+    parameters = [part.replace(annotation=hints[part.name]) for part in (*own, *more)]
+    spoken.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spoken.__annotations__ = hints
+    return spoken
+
+
+def _show(
+    verb: Callable[..., Any],
+    *,
+    html: Path | None,
+    as_json: bool,
+    latex: bool,
+    markdown: bool,
+    **options: object,
+) -> None:
+    """Run a verb, print its result, write its page, and say its warnings."""
+    if as_json + latex + markdown > 1:
+        raise InputError("json, latex and markdown must not be given together; choose one")
+    if html is not None:
+        templates()  # without which the work would be in vain
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnsampleWarning)
+        result = verb(**options)
+    # A page that cannot be written is an error only when the result has been printed: it may
+    # have taken hours.
+    problem = None
+    if html is not None:
+        try:
+            write_html(result, html)
+        except FileError as failure:
+            problem = failure
+    if as_json:
+        say(result.to_json())
+    elif latex or markdown:
+        say((as_latex if latex else as_markdown)(result).rstrip("\n"))
+    else:
+        say(as_text(result, warnings=False))
+    # Those of the result stand in every form but text.
+    shown_already = result.warnings if as_json or latex or markdown else ()
+    for text in dict.fromkeys((*result.warnings, *(str(held.message) for held in caught))):
+        if text not in shown_already:
+            log.warning("%s", text)
+    if problem is not None:
+        raise problem
 
 
 def run(build: Callable[[], Callable[[], object]]) -> None:
