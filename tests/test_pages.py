@@ -257,6 +257,24 @@ def test_the_learned_distribution_is_one(kind):
         assert np.cumsum(widths * shares["y"]) == pytest.approx(np.array(recall["y"]), abs=1e-5)
 
 
+def test_numbers_stand_below_their_names_where_curves_have_different_methods():
+    """Recall was not asked for, so that naive, which knows no P(R), has nothing to say about it."""
+    result = unsample.estimate(
+        pages.sampled_ranks(),
+        items=pages.ITEMS,
+        sampled=pages.SAMPLED,
+        metrics="NDCG@50",
+        method=["naive", "mle"],
+        resamples=0,
+    )
+    head, *rows = Reader(report.as_html(result)).tables["metrics-at-k-numbers"]
+    assert all(len(row) == len(head) for row in rows)
+    naive = [name for name, _ in head].index("naive")
+    shown = {(row[0][0], row[1][0]): row[naive][0] for row in rows}
+    assert shown["NDCG", "K = 50"] == f"{result['NDCG@50'].value:.4f}"
+    assert {text for (view, _), text in shown.items() if view == "Recall"} == {"\N{EN DASH}"}
+
+
 def test_a_range_from_the_first_rank_is_recall():
     known = AtManyK(pages.result("estimate"), np.array([7, 60, pages.ITEMS]))
     recall, share = known.curve(Recall), known.mean_probability()

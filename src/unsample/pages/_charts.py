@@ -89,14 +89,16 @@ class LineChart:
         """Return every number of the chart, for readers without script or sight."""
         several = len(self.views) > 1
         head = ("view", self.x_label) if several else (self.x_label,)
-        names = [name for name, _ in _columns(self.views[0])]
+        held = [dict(_columns(view)) for view in self.views]
+        names = list(dict.fromkeys(name for columns in held for name in columns))
         rows = []
-        for view in self.views:
-            values = [held for _, held in _columns(view)]
+        for view, columns in zip(self.views, held, strict=True):
+            absent = np.full(len(view.labels), np.nan)
             for place, label in enumerate(view.labels):
                 at: tuple[Cell, ...] = (Number(label, view.x[place]),)
                 before = (view.name, *at) if several else at
-                rows.append((*before, *(number(float(held[place])) for held in values)))
+                values = (columns.get(name, absent)[place] for name in names)
+                rows.append((*before, *(number(float(value)) for value in values)))
         return Table((*head, *names), tuple(rows), self.title, f"{self.identity}-numbers")
 
 
