@@ -230,22 +230,6 @@ def test_curves_pass_through_the_estimates_and_their_limits():
             assert bands[role]["high"][place] == pytest.approx(high, abs=0.02)
 
 
-@pytest.mark.parametrize("kind", ["estimate", "published", "compare"])
-def test_intervals_lie_within_bounds(kind):
-    for drawn in Reader(pages.page(kind)).charts:
-        for view in drawn["views"]:
-            bands = view.get("bands", [])
-            for one in (band for band in bands if band["role"] == "interval"):
-                around = [
-                    band
-                    for band in bands
-                    if band["role"] == "bounds" and band["style"] == one["style"]
-                ]
-                for band in around:
-                    assert np.all(np.array(band["low"]) <= np.array(one["low"]) + 1e-5)
-                    assert np.all(np.array(band["high"]) >= np.array(one["high"]) - 1e-5)
-
-
 @pytest.mark.parametrize("kind", ["estimate", "exact", "groups"])
 def test_the_learned_distribution_is_one(kind):
     views = {view["name"]: view for view in chart(kind, "Metric@K at every K")["views"]}

@@ -146,15 +146,17 @@ class Curves:
         return cls(held, ks)
 
     def charts(self) -> tuple[LineChart, ...]:
-        """Return metrics@K, Recall (which is the sum of P(R)) among them, and P(R) if known."""
-        if not any(held.result.distributions or held.certainty for held in self.held.values()):
+        """Return metrics@K and P(R), as far as they are known; Recall is the sum of P(R)."""
+        results = [held.result for held in self.held.values()]
+        learned = any(result.distributions for result in results)
+        if not learned and all(result.certainty is None for result in results):
             return ()
-        metrics = [metric for held in self.held.values() for metric in held.result.metrics]
+        metrics = [metric for result in results for metric in result.metrics]
         families = dict.fromkeys(metric.family for metric in metrics if metric.k is not None)
-        at_k = self.metrics(*dict.fromkeys((*families, Recall)))
-        if not any(held.result.distributions for held in self.held.values()):
-            return (at_k,)
-        return at_k, self.probabilities()
+        if learned or not families:
+            families[Recall] = None
+        at_k = self.metrics(*families)
+        return (at_k, self.probabilities()) if learned else (at_k,)
 
     def metrics(self, *families: MetricFamily) -> LineChart:
         """Return the chart of metrics@K, a view for each family."""
