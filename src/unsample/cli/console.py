@@ -33,8 +33,6 @@ from unsample.errors import FileError, InputError, OutputError, UnsampleError, U
 from unsample.pages import as_latex, as_markdown, as_text, printable, templates, write_html
 
 log = logging.getLogger("unsample.cli")
-
-
 _SPEECH: dict[str, Any] = {
     "quiet": Annotated[
         bool, typer.Option("--quiet", "-q", help="Leave out warnings and progress; errors remain.")
