@@ -194,10 +194,10 @@ def is_sound(entry: Estimate) -> bool:
 
 def health(entry: Estimate) -> str:
     """Return in words whether the value may be relied on."""
+    text = "resolved" if entry.resolved else "NOT RESOLVED"
     if not entry.credible:
-        return "OUTSIDE its interval"
-    known = "resolved" if entry.resolved else "NOT RESOLVED"
-    return f"{known}, clipped" if entry.clipped else known
+        text = "OUTSIDE its interval"
+    return f"{text}, clipped" if entry.clipped else text
 
 
 def _limits_explained(result: Estimates) -> str:
