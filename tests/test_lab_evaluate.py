@@ -200,7 +200,8 @@ EASE = ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled", 
 def test_evaluate_prints_a_table_or_json(verb):
     code, out = verb(*EASE, "-m", "HR@10")
     assert code == 0
-    assert out.startswith("fixed design: 604,016 scores")
+    heading = "ease on ml-1m (bundled ranks), candidates: unseen\nfixed design: 604,016 scores"
+    assert out.startswith(heading)
     code, out = verb(
         *EASE, "--json", "-m", "HR@5", "--method", "bv", "--candidates", "all", "--rng", 3
     )

@@ -31,7 +31,7 @@ CALLS = {
         (*BUNDLED, "--design", design, "--resamples", "0", "-m", "Recall@10")
         for design in ("fixed", "adaptive", "certified", "exact")
     ],
-    "plan": [("plan", "--items", "500", "--users", "1000", "--repeats", "5")],
+    "plan": [("plan", "--items", "300", "--users", "400", "--repeats", "3")],
     "reproduce": [
         (
             *("reproduce", "--dataset", "ml-1m", "--recommender", "ease", "--recommender", "als"),
@@ -43,6 +43,8 @@ CALLS = {
     "datasets-fetch": [("datasets", "fetch", "citeulike-a")],
     "doctor": [("doctor", "--quick")],
 }
+#: Verbs that write a page, too.
+PAGES = ("estimate", "estimate-by", "published", "compare", "evaluate", "plan")
 
 
 @pytest.fixture
@@ -87,9 +89,15 @@ def test_every_verb_that_prints_json_has_a_schema():
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), [(name, call) for name, calls in CALLS.items() for call in calls]
+    ("name", "place"),
+    [(name, place) for name, calls in CALLS.items() for place in range(len(calls))],
 )
-def test_output_is_what_the_schema_says(run, folder, name, arguments, monkeypatch):
+def test_output_is_what_the_schema_says(run, folder, name, place, monkeypatch):
+    arguments = CALLS[name][place]
+    with_page = place == 0 and name in PAGES
+    if with_page:
+        pytest.importorskip("jinja2")
+        arguments += ("--html", "page.html")
     if name == "datasets-fetch":
         pytest.importorskip("pooch")
         monkeypatch.setattr(
@@ -99,6 +107,8 @@ def test_output_is_what_the_schema_says(run, folder, name, arguments, monkeypatc
     code, out, err = run(*arguments, "--json", "--quiet")
     assert (code, err) == (0, "")
     _validator(name).validate(json.loads(out))
+    if with_page:
+        assert 'class="interactive"' in (folder / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_schema_refuses_what_is_not_its_own(run, folder):

@@ -11,13 +11,14 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from unsample import __version__
+from unsample import __version__, answers
 from unsample.cli.console import progress_bar, say
 from unsample.cli.options import AsJson
 from unsample.pages import Sheet, Table, as_text
@@ -83,87 +84,75 @@ def examine(*, quick: bool = False) -> Iterator[Finding]:
     yield Finding("system", "unsample", OK, __version__)
     yield Finding("system", "python", OK, f"{platform.python_version()} at {sys.executable}")
     yield Finding("system", "platform", OK, f"{platform.platform()}, {os.cpu_count()} cores")
-    yield _self_check()
-    for line in _requirements():
-        yield from _library(line, quick=quick)
-    for name in _ENGINES:
-        yield _engine(name)
-    yield _gpu(quick=quick)
-
-
-def _self_check() -> Finding:
-    """Estimate from a full sample, which must give the exact metric to the last digits."""
-    from unsample import answers
-
-    truth = 0.75
+    yield _finding("system", "estimate", _self_check)
     try:
-        result = answers.estimate(
-            [1, 2, 3, 40], items=50, sampled=49, replacement=False, metrics="Recall@10"
-        )
-        value = result["Recall@10"].value
-    except Exception as problem:  # noqa: BLE001 - whatever is wrong is the finding
-        return Finding("system", "estimate", BROKEN, _in_a_line(problem))
-    if abs(value - truth) > 1e-9:
-        return Finding("system", "estimate", BROKEN, f"gave {value} where {truth} is exact")
-    return Finding("system", "estimate", OK, "a known answer comes out exactly")
-
-
-def _requirements() -> list[str]:
-    """Return what the installed package asks for, its own needs first."""
-    try:
-        return importlib.metadata.requires("unsample") or []
+        requirements = importlib.metadata.requires("unsample") or []
     except importlib.metadata.PackageNotFoundError:  # run from its sources
-        return ["numpy", "scipy", "narwhals", "typer"]
+        requirements = ["numpy", "scipy", "narwhals", "typer"]
+    for match in map(_REQUIREMENT.fullmatch, requirements):
+        if match and match["name"] != "unsample" and match["extra"] not in _DEVELOPMENT:
+            area = f"extra {match['extra']}" if match["extra"] else "core"
+            yield _finding(area, match["name"], partial(_library, match, quick))
+    for name in _ENGINES:
+        yield _finding("engine", name, partial(_engine, name))
+    yield _finding("gpu", "cuda", partial(_gpu, quick))
 
 
-def _library(line: str, *, quick: bool) -> Iterator[Finding]:
+def _finding(area: str, name: str, look: Callable[[], tuple[str, str]]) -> Finding:
+    """Return the state and the details that ``look`` finds; what it raises is the finding."""
+    try:
+        state, detail = look()
+    except Exception as problem:  # noqa: BLE001 - whatever is wrong is the finding
+        words = f"{type(problem).__name__}: {problem}".split()
+        state, detail = BROKEN, " ".join(words)[:120]
+    return Finding(area, name, state, detail)
+
+
+def _self_check() -> tuple[str, str]:
+    """Estimate from a full sample, which must give the exact metric to the last digits."""
+    truth = 0.75
+    result = answers.estimate(
+        [1, 2, 3, 40], items=50, sampled=49, replacement=False, metrics="Recall@10"
+    )
+    value = result["Recall@10"].value
+    if abs(value - truth) > 1e-9:
+        return BROKEN, f"gave {value} where {truth} is exact"
+    return OK, "a known answer comes out exactly"
+
+
+def _library(wanted: re.Match[str], quick: bool) -> tuple[str, str]:
     """Look at a library that the package, or an extra of it, asks for."""
-    match = _REQUIREMENT.fullmatch(line.strip())
-    if match is None or match["name"] == "unsample" or match["extra"] in _DEVELOPMENT:
-        return
-    name, extra, least = match["name"], match["extra"], match["least"] or ""
-    area = f"extra {extra}" if extra else "core"
+    name, extra, least = wanted["name"], wanted["extra"], wanted["least"] or ""
     try:
         version = importlib.metadata.version(name)
-        if not quick:
-            importlib.import_module(_module_of(name))
     except importlib.metadata.PackageNotFoundError:
-        if extra:
-            yield Finding(area, name, ABSENT, f"pip install 'unsample[{extra}]'")
-        else:
-            yield Finding(area, name, BROKEN, "not installed")
-    except Exception as problem:  # noqa: BLE001 - whatever is wrong is the finding
-        yield Finding(area, name, BROKEN, f"import fails: {_in_a_line(problem)}")
-    else:
-        if _as_numbers(version) < _as_numbers(least):
-            yield Finding(area, name, BROKEN, f"{version}, but at least {least} is needed")
-        else:
-            yield Finding(area, name, OK, version)
+        return (ABSENT, f"pip install 'unsample[{extra}]'") if extra else (BROKEN, "not installed")
+    if not quick:
+        importlib.import_module(_module_of(name))
+    if _as_numbers(version) < _as_numbers(least):
+        return BROKEN, f"{version}, but at least {least} is needed"
+    return OK, version
 
 
-def _engine(name: str) -> Finding:
+def _engine(name: str) -> tuple[str, str]:
     """Look at what reads files and frames, Spark with the Java that it needs."""
     if importlib.util.find_spec("pyspark" if name == "spark" else name) is None:
-        return Finding("engine", name, ABSENT, "not installed")
+        return ABSENT, "not installed"
     if name == "spark" and shutil.which("java") is None:
-        return Finding("engine", name, ABSENT, "pyspark is there, Java is not")
-    return Finding("engine", name, OK, "reads files and frames")
+        return ABSENT, "pyspark is there, Java is not"
+    return OK, "reads files and frames"
 
 
-def _gpu(*, quick: bool) -> Finding:
+def _gpu(quick: bool) -> tuple[str, str]:
     if importlib.util.find_spec("torch") is None:
-        return Finding("gpu", "cuda", ABSENT, "needs torch: pip install 'unsample[neural]'")
+        return ABSENT, "needs torch: pip install 'unsample[neural]'"
     if quick:
-        return Finding("gpu", "cuda", ABSENT, "not looked at (--quick)")
-    try:
-        torch = importlib.import_module("torch")
-        if not torch.cuda.is_available():
-            return Finding("gpu", "cuda", ABSENT, "torch sees none; full rankings run on the CPU")
-        memory = torch.cuda.get_device_properties(0).total_memory / 2**30
-        detail = f"{torch.cuda.get_device_name(0)}, {memory:.0f} GiB"
-    except Exception as problem:  # noqa: BLE001 - whatever is wrong is the finding
-        return Finding("gpu", "cuda", BROKEN, _in_a_line(problem))
-    return Finding("gpu", "cuda", OK, detail)
+        return ABSENT, "not looked at (--quick)"
+    torch = importlib.import_module("torch")
+    if not torch.cuda.is_available():
+        return ABSENT, "torch sees none; full rankings run on the CPU"
+    memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+    return OK, f"{torch.cuda.get_device_name(0)}, {memory:.0f} GiB"
 
 
 def _module_of(distribution: str) -> str:
@@ -174,10 +163,6 @@ def _module_of(distribution: str) -> str:
     public = [name for name in modules if not name.startswith("_")]
     # Of several modules the one that is called like the distribution.
     return min(public, key=lambda name: _normal(name) != wanted, default=wanted.replace("-", "_"))
-
-
-def _in_a_line(problem: Exception) -> str:
-    return " ".join(f"{type(problem).__name__}: {problem}".split())[:120]
 
 
 def _normal(name: str) -> str:

@@ -10,7 +10,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -21,22 +21,15 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 class Stopped(BaseException):
-    """The command was asked to end; no Exception, so that nobody on the way up keeps it."""
+    """The command was asked to end; no Exception, so that nobody on the way up keeps it.
+
+    Without a reason nobody reads the output any more (`unsample ... | head`).
+    """
 
     def __init__(self, exit_code: int, reason: str = "") -> None:
         super().__init__(exit_code, reason)
         self.exit_code = exit_code
         self.reason = reason
-
-
-def interrupted() -> Stopped:
-    """Return how Ctrl-C ends the command."""
-    return Stopped(128 + signal.SIGINT, _ENDINGS["SIGINT"])
-
-
-def reader_gone() -> Stopped:
-    """Return how the command ends when nobody reads its output (`unsample ... | head`)."""
-    return Stopped(141)
 
 
 def start(build: Callable[[], Callable[[], object]]) -> None:
@@ -69,25 +62,21 @@ def silence_output() -> None:
 def _stopped_by_signals() -> Iterator[None]:
     """Raise `Stopped` for a first signal; a second one ends the process at once."""
     before: dict[signal.Signals, Any] = {}
-    for name, reason in _ENDINGS.items():
-        number = getattr(signal, name, None)
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for every in before:
+            signal.signal(every, signal.SIG_DFL)
+        raise Stopped(128 + number, _ENDINGS[signal.Signals(number).name])
+
+    for number in signal.Signals:
         # One that is ignored (nohup) stays so.
-        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
-            before[number] = signal.signal(number, _stopper(reason, before))
+        if number.name in _ENDINGS and signal.getsignal(number) != signal.SIG_IGN:
+            before[number] = signal.signal(number, stop)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _stopper(reason: str, handled: Iterable[signal.Signals]) -> Callable[..., None]:
-    def stop(number: int, _: FrameType | None) -> None:
-        for every in handled:
-            signal.signal(every, signal.SIG_DFL)
-        raise Stopped(128 + number, reason)
-
-    return stop
 
 
 def _open_closed_streams() -> None:

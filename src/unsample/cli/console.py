@@ -27,21 +27,12 @@ import typer
 
 from unsample import __version__
 from unsample._progress import Progress, terminal_progress
-from unsample.cli._start import interrupted, reader_gone, silence_output
+from unsample.cli._start import Stopped, silence_output
 from unsample.cli.options import AsJson, checked_place
 from unsample.errors import FileError, InputError, OutputError, UnsampleError, UnsampleWarning
 from unsample.pages import as_latex, as_markdown, as_text, printable, templates, write_html
 
 log = logging.getLogger("unsample.cli")
-
-
-def _checked_page(out: Path | None) -> Path | None:
-    """Return the name of a page to write, if pages can be made and this one can be written."""
-    if out is not None:
-        templates()
-    return checked_place(out)
-
-
 _SPEECH: dict[str, Any] = {
     "quiet": Annotated[
         bool, typer.Option("--quiet", "-q", help="Leave out warnings and progress; errors remain.")
@@ -56,7 +47,7 @@ _FORMS: dict[str, Any] = {
         Path | None,
         typer.Option(
             metavar="OUT",
-            callback=_checked_page,
+            callback=checked_place,
             readable=False,
             help="Write the result as one interactive page, too.",
         ),
@@ -69,6 +60,21 @@ _FORMS: dict[str, Any] = {
 
 def console_verb(verb: Callable[..., object]) -> Callable[..., None]:
     """Return the verb with ``--quiet`` and ``--verbose`` behind its own options."""
+    return _with_options(verb, verb, _SPEECH)
+
+
+def result_verb(verb: Callable[..., Any]) -> Callable[..., None]:
+    """Return a verb that prints the result of this one, in the form that is asked for."""
+    return _with_options(verb, functools.partial(_show, verb), _FORMS | _SPEECH)
+
+
+def _with_options(
+    verb: Callable[..., object], call: Callable[..., object], added: Mapping[str, Any]
+) -> Callable[..., None]:
+    """Return the call as a verb with more options, ``quiet`` and ``verbose`` among them.
+
+    Here alone are keyword arguments passed through: typer reads the signature, which is complete.
+    """
 
     @functools.wraps(verb)
     def spoken(*, quiet: bool, verbose: bool, **options: object) -> None:
@@ -77,76 +83,69 @@ def console_verb(verb: Callable[..., object]) -> Callable[..., None]:
         log.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
         started = time.perf_counter()
         log.debug("unsample %s, Python %s", __version__, platform.python_version())
-        with _strays_caught():
-            verb(**options)
+        try:
+            call(**options)
+        except KeyboardInterrupt:
+            raise Stopped(130, "interrupted") from None
+        except UnsampleError:
+            raise
+        except OSError as problem:
+            what = "continue" if problem.filename is None else f"use {problem.filename!r}"
+            raise FileError(f"cannot {what}: {problem.strerror or problem}") from problem
         log.debug("took %.2f s, %s at most", time.perf_counter() - started, _peak_memory())
 
-    return _with_options(spoken, verb, _SPEECH)
-
-
-def result_verb(verb: Callable[..., Any]) -> Callable[..., None]:
-    """Return a verb that prints the result of this one, in the form that is asked for."""
-
-    def shown(
-        *, html: Path | None, as_json: bool, latex: bool, markdown: bool, **options: object
-    ) -> None:
-        if as_json + latex + markdown > 1:
-            raise InputError("json, latex and markdown must not be given together; choose one")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UnsampleWarning)
-            result = verb(**options)
-        # A page that cannot be written is an error only when the result has been printed: it may
-        # have taken hours.
-        problem = None if html is None else _write_page(result, html)
-        if as_json:
-            say(result.to_json())
-        elif latex or markdown:
-            say((as_latex if latex else as_markdown)(result).rstrip("\n"))
-        else:
-            say(as_text(result, warnings=False))
-        # Those of the result stand in every form but text.
-        shown_already = result.warnings if as_json or latex or markdown else ()
-        for text in (*result.warnings, *(str(warning.message) for warning in caught)):
-            if text not in shown_already:
-                log.warning("%s", text)
-        if problem is not None:
-            raise problem
-
-    return console_verb(_with_options(functools.wraps(verb)(shown), verb, _FORMS))
-
-
-def _with_options(
-    call: Callable[..., None], verb: Callable[..., object], added: Mapping[str, Any]
-) -> Callable[..., None]:
-    """Return the call with the options of a verb and some more.
-
-    Here alone are keyword arguments passed through: typer reads the signature, which is complete.
-    """
-    hints = get_type_hints(verb, include_extras=True)
-    own = [
-        parameter.replace(annotation=hints[name])
-        for name, parameter in inspect.signature(verb).parameters.items()
-    ]
+    hints = get_type_hints(verb, include_extras=True) | dict(added)
+    own = inspect.signature(verb).parameters.values()
     more = [
         inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None if name == "html" else False,
-            annotation=kind,
+            name, inspect.Parameter.KEYWORD_ONLY, default=None if name == "html" else False
         )
-        for name, kind in added.items()
+        for name in added
     ]
-    call.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
-    call.__annotations__ = hints | dict(added)
-    return call
+    parameters = [part.replace(annotation=hints[part.name]) for part in (*own, *more)]
+    spoken.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spoken.__annotations__ = hints
+    return spoken
 
 
-def _write_page(result: object, out: Path) -> FileError | None:
-    try:
-        write_html(result, out)
-    except FileError as problem:
-        return problem
-    return None
+def _show(
+    verb: Callable[..., Any],
+    *,
+    html: Path | None,
+    as_json: bool,
+    latex: bool,
+    markdown: bool,
+    **options: object,
+) -> None:
+    """Run a verb, print its result, write its page, and say its warnings."""
+    if as_json + latex + markdown > 1:
+        raise InputError("json, latex and markdown must not be given together; choose one")
+    if html is not None:
+        templates()  # without which the work would be in vain
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnsampleWarning)
+        result = verb(**options)
+    # A page that cannot be written is an error only when the result has been printed: it may
+    # have taken hours.
+    problem = None
+    if html is not None:
+        try:
+            write_html(result, html)
+        except FileError as failure:
+            problem = failure
+    if as_json:
+        say(result.to_json())
+    elif latex or markdown:
+        say((as_latex if latex else as_markdown)(result).rstrip("\n"))
+    else:
+        say(as_text(result, warnings=False))
+    # Those of the result stand in every form but text.
+    shown_already = result.warnings if as_json or latex or markdown else ()
+    for text in dict.fromkeys((*result.warnings, *(str(held.message) for held in caught))):
+        if text not in shown_already:
+            log.warning("%s", text)
+    if problem is not None:
+        raise problem
 
 
 def run(build: Callable[[], Callable[[], object]]) -> None:
@@ -171,7 +170,7 @@ def say(text: str = "", *, bold: bool = False) -> None:
     try:
         typer.secho(printable(text), bold=bold)
     except BrokenPipeError:
-        raise reader_gone() from None
+        raise Stopped(141) from None
     except OSError as problem:
         raise OutputError(
             f"cannot write to standard output: {problem.strerror}; the result is not complete"
@@ -189,23 +188,18 @@ def colours() -> bool | None:
 
 
 class _Speaker(logging.Handler):
-    """Writes to standard error: details dim, warnings once each, folded on a terminal only."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._written: set[str] = set()
+    """Writes to standard error: details dim, warnings folded on a terminal only."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
         text = record.getMessage()
         if record.levelno < logging.WARNING:
             _murmur(text, dim=True)
-        elif text not in self._written:
-            self._written.add(text)
-            line = f"warning: {text}"
-            if sys.stderr.isatty():
-                line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
-            _murmur(f"\n{line}", colour=typer.colors.YELLOW)
+            return
+        line = f"warning: {text}"
+        if sys.stderr.isatty():
+            line = textwrap.fill(line, width=shutil.get_terminal_size().columns)
+        _murmur(f"\n{line}", colour=typer.colors.YELLOW)
 
 
 def _murmur(text: str, *, colour: str | None = None, dim: bool | None = None) -> None:
@@ -230,20 +224,6 @@ def _listening() -> Iterator[None]:
         log.removeHandler(speaker)
         log.setLevel(level)
         log.propagate = propagate
-
-
-@contextmanager
-def _strays_caught() -> Iterator[None]:
-    """Keep from typer what it would hide, and from people what they cannot read."""
-    try:
-        yield
-    except UnsampleError:
-        raise
-    except KeyboardInterrupt:
-        raise interrupted() from None
-    except OSError as problem:
-        what = "continue" if problem.filename is None else f"use {problem.filename!r}"
-        raise FileError(f"cannot {what}: {problem.strerror or problem}") from problem
 
 
 def _peak_memory() -> str:

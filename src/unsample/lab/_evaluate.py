@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +21,44 @@ from unsample.estimators import Estimator
 from unsample.lab.datasets import CANDIDATES, BundledRanks, Split, load_ranks, standard_split
 from unsample.lab.recommenders import Recommender, create
 from unsample.metrics import Metric
+from unsample.pages import Page, Sheet, page, sheet
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 #: What the fixed design shows beside the exact metrics, unless methods are named.
 _METHODS = ("naive", "auto")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LabEvaluation(Evaluation):
+    """An evaluation that names its data set and its recommender."""
+
+    dataset: str
+    recommender: str
+    bundled: bool
+
+    @property
+    def heading(self) -> str:
+        """Return what was evaluated, in a line."""
+        source = "bundled ranks" if self.bundled else "trained here"
+        return f"{self.recommender} on {self.dataset} ({source}), candidates: {self.candidates}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        return {"dataset": self.dataset, "recommender": self.recommender} | super().to_dict()
+
+
+@sheet.register
+def _(result: LabEvaluation) -> Sheet:
+    whole = sheet.dispatch(Evaluation)(result)
+    return replace(whole, title=(result.heading, *whole.title))
+
+
+@page.register
+def _(result: LabEvaluation) -> Page:
+    whole = page.dispatch(Evaluation)(result)
+    return replace(whole, subtitle=f"{result.heading}; {whole.subtitle}")
 
 
 def evaluate(
@@ -43,7 +75,7 @@ def evaluate(
     rng: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> Evaluation:
+) -> LabEvaluation:
     """Evaluate a recommender on a data set by a design, beside the exact metrics where known.
 
     Parameters
@@ -77,7 +109,8 @@ def evaluate(
             )
         known = load_ranks(dataset, recommender, candidates=candidates)
         result = _simulated(known, chosen, budget, method, wanted)
-        return _completed(result, known.ranks, known.items, known.note)
+        result = _completed(result, known.ranks, known.items, known.note)
+        return _named(result, dataset, recommender, candidates, bundled=True)
     model, split, exclude = _trained(dataset, recommender, candidates, progress)
     targets = (split.target_user, split.target_item)
     with warnings.catch_warnings():
@@ -94,10 +127,12 @@ def evaluate(
             progress=progress,
             **wanted,
         )
-    if not isinstance(chosen, Fixed):
-        return replace(result, notes=_notes(result, split.note))
-    full = exact_ranks(model, targets, items=split.train.items, exclude=exclude)
-    return _completed(result, full.ranks, full.items, split.note)
+    if isinstance(chosen, Fixed):
+        full = exact_ranks(model, targets, items=split.train.items, exclude=exclude)
+        result = _completed(result, full.ranks, full.items, split.note)
+    else:
+        result = replace(result, notes=_notes(result, split.note))
+    return _named(result, dataset, recommender, candidates, bundled=False)
 
 
 def rank_trained(
@@ -140,7 +175,7 @@ def _simulated(
         )
     nobody = np.full(len(known), -1)  # shipped ranks do not tell whose they are
     return Evaluation(
-        **{part.name: getattr(estimates, part.name) for part in fields(estimates)},
+        **_parts(estimates),
         design=found.design,
         users=nobody,
         targets=nobody,
@@ -160,6 +195,17 @@ def _completed(result: Evaluation, ranks: npt.ArrayLike, items: IntArray, note: 
     full = answers.exact(ranks, items=items, metrics=result.metrics, resamples=0)
     truth = {name: estimate.value for name, estimate in full.items()}
     return replace(result, truth=truth, notes=_notes(result, note))
+
+
+def _named(
+    result: Evaluation, dataset: str, recommender: str, candidates: str, *, bundled: bool
+) -> LabEvaluation:
+    parts = _parts(result) | {"candidates": candidates}
+    return LabEvaluation(**parts, dataset=dataset, recommender=recommender, bundled=bundled)
+
+
+def _parts(result: Estimates) -> dict[str, Any]:
+    return {part.name: getattr(result, part.name) for part in fields(result)}
 
 
 def _notes(result: Estimates, note: str) -> tuple[UnsampleWarning, ...]:

@@ -5,8 +5,7 @@
 each takes ``ax`` and returns the axes.
 """
 
-from unsample.pages._html import as_html, templates, write_html
-from unsample.pages._pages import Page, page
+from unsample.pages._html import Page, as_html, page, templates, write_html
 from unsample.pages._plots import (
     plot_comparison,
     plot_distribution,

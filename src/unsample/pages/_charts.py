@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
-from unsample.pages._sheet import MINUS, Cell, Number, Table, number
+from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_sound, number
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.
 _STYLES = (4, 6, 5, 2, 3, 1, 0)
 #: Smaller relative errors are none, and leave a logarithmic axis.
 _LEAST_ERROR = 1e-4
-
-
 Role: TypeAlias = Literal["interval", "bounds"]
 
 
@@ -91,14 +89,16 @@ class LineChart:
         """Return every number of the chart, for readers without script or sight."""
         several = len(self.views) > 1
         head = ("view", self.x_label) if several else (self.x_label,)
-        names = [name for name, _ in _columns(self.views[0])]
+        held = [dict(_columns(view)) for view in self.views]
+        names = list(dict.fromkeys(name for columns in held for name in columns))
         rows = []
-        for view in self.views:
-            values = [held for _, held in _columns(view)]
+        for view, columns in zip(self.views, held, strict=True):
+            absent = np.full(len(view.labels), np.nan)
             for place, label in enumerate(view.labels):
                 at: tuple[Cell, ...] = (Number(label, view.x[place]),)
                 before = (view.name, *at) if several else at
-                rows.append((*before, *(number(float(held[place])) for held in values)))
+                values = (columns.get(name, absent)[place] for name in names)
+                rows.append((*before, *(number(float(value)) for value in values)))
         return Table((*head, *names), tuple(rows), self.title, f"{self.identity}-numbers")
 
 
@@ -176,68 +176,55 @@ def _columns(view: LineView) -> Iterable[tuple[str, FloatArray]]:
 # --- charts of results -------------------------------------------------------------------------
 
 
-def estimates_chart(result: Estimates, level: float = DEFAULT_LEVEL) -> IntervalChart:
-    """Return every estimate with its interval, its bounds, and the truth where it is known."""
-    label = "{0.metric}, {0.method}" if len(result.methods) > 1 else "{0.metric}"
-    rows = tuple(_row(label.format(entry), entry, level, result.truth) for entry in result.entries)
-    chart = _limits_chart((IntervalView("all", rows),))
-    if result.truth:
-        caption = "Thick: the interval. Thin: the bounds. Diamond: the exact value of full ranks."
-        return replace(chart, caption=caption)
-    if result.certainty is None:
-        caption = "Each line says how far the value would move with other users like these."
-        return replace(chart, title="Values with intervals", caption=caption, sure="exact")
-    return chart
-
-
-def groups_chart(
+def estimates_chart(
     results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL, *, highest_first: bool = False
 ) -> IntervalChart:
-    """Return the estimates of several groups or models, a view for each metric."""
+    """Return estimates with intervals, bounds and known truths; of groups, a view a metric."""
+    alone = list(results) == [""]
     rows: dict[str, list[IntervalRow]] = {}
-    for name, held in results.items():
-        for entry in held.entries:
-            label = f"{name}, {entry.method}" if len(held.methods) > 1 else name
-            rows.setdefault(entry.metric.name, []).append(_row(label, entry, level, held.truth))
+    for name, result in results.items():
+        for entry in result.entries:
+            metric = entry.metric.name
+            label = metric if alone else name
+            label = f"{label}, {entry.method}" if len(result.methods) > 1 else label
+            row = _row(label, entry, level, result.truth.get(metric, math.nan))
+            rows.setdefault("all" if alone else metric, []).append(row)
     if highest_first:
         for found in rows.values():
             found.sort(key=lambda row: -row.value)
-    return _limits_chart(tuple(IntervalView(name, tuple(found)) for name, found in rows.items()))
-
-
-def _limits_chart(views: tuple[IntervalView, ...]) -> IntervalChart:
+    title, sure = "Estimates with intervals and bounds", "resolved"
+    caption = "Thick: the interval. Thin: the bounds, which hold whatever P(R) is."
+    if any(result.truth for result in results.values()):
+        caption = "Thick: the interval. Thin: the bounds. Diamond: the exact value of full ranks."
+    elif all(result.certainty is None for result in results.values()):
+        title, sure = "Values with intervals", "exact"
+        caption = "Each line says how far the value would move with other users like these."
     return IntervalChart(
         identity="intervals",
-        title="Estimates with intervals and bounds",
-        caption="Thick: the interval. Thin: the bounds, which hold whatever P(R) is.",
+        title=title,
+        caption=caption,
         x_label="metric on the full catalogue",
-        views=views,
+        views=_views(rows),
+        sure=sure,
     )
 
 
-def _row(label: str, entry: Estimate, level: float, truth: Mapping[str, float]) -> IntervalRow:
-    doubts = {
-        "not resolved by the sample": not entry.resolved,
-        "value outside its interval": not entry.credible,
-        "value clipped into the metric's range": entry.clipped,
-    }
-    return IntervalRow(
-        label,
-        entry.value,
-        entry.interval(level),
-        entry.bounds(level) if entry.certainty is not None else _NONE,
-        truth.get(entry.metric.name, math.nan),
-        "; ".join(text for text, holds in doubts.items() if holds),
-        "unsure" if any(doubts.values()) else "sure",
-    )
+def _row(label: str, entry: Estimate, level: float, truth: float) -> IntervalRow:
+    bounds = _NONE if entry.certainty is None else entry.bounds(level)
+    note, mark = ("", "sure") if is_sound(entry) else (health(entry), "unsure")
+    return IntervalRow(label, entry.value, entry.interval(level), bounds, truth, note, mark)
+
+
+def _views(rows: Mapping[str, list[IntervalRow]]) -> tuple[IntervalView, ...]:
+    return tuple(IntervalView(name, tuple(found)) for name, found in rows.items())
 
 
 def differences_chart(result: Comparison) -> IntervalChart:
     """Return the differences of models with their intervals, a view for each metric."""
     rows: dict[str, list[IntervalRow]] = {}
     for held in result.excerpt().differences:
-        name, health = f"{held.a} {MINUS} {held.b}", "sure" if held.winner else "unsure"
-        row = IntervalRow(name, held.value, (held.low, held.high), note=str(held), health=health)
+        name, mark = f"{held.a} {MINUS} {held.b}", "sure" if held.winner else "unsure"
+        row = IntervalRow(name, held.value, (held.low, held.high), note=str(held), health=mark)
         rows.setdefault(held.metric, []).append(row)
     return IntervalChart(
         identity="differences",
@@ -247,7 +234,7 @@ def differences_chart(result: Comparison) -> IntervalChart:
             "bias of sampling included. A line that crosses zero leaves open which model is better."
         ),
         x_label="difference on the full catalogue",
-        views=tuple(IntervalView(name, tuple(found)) for name, found in rows.items()),
+        views=_views(rows),
         zero=True,
         sure="told apart",
         unsure="cannot be told apart",

@@ -48,16 +48,13 @@ class AtManyK:
 
     result: Estimates
     ks: IntArray
-    level: float
-    certainty: Certainty | None
-    bounds: bool
+    level: float = DEFAULT_LEVEL
+    bounds: bool = True
 
-    @classmethod
-    def of(
-        cls, result: Estimates, ks: IntArray, level: float = DEFAULT_LEVEL, *, bounds: bool = True
-    ) -> AtManyK:
-        """Prepare the result for metrics at these K."""
-        return cls(result, ks, check_level(level), result.certainty_at(ks.tolist()), bounds)
+    @cached_property
+    def certainty(self) -> Certainty | None:
+        """Return what the data say about metrics at these K; None for full ranks."""
+        return self.result.certainty_at(self.ks.tolist())
 
     def curve(self, family: MetricFamily) -> Curve:
         """Return the metric@K at each K."""
@@ -141,24 +138,25 @@ class Curves:
         asked = [metric.k for result in results.values() for metric in result.metrics if metric.k]
         points = _POINTS if len(results) == 1 else _POINTS_OF_SEVERAL
         ks = ladder(int(end), also=asked, points=points)
-        return cls(
-            {
-                name: AtManyK.of(result, ks[ks <= items[name]], level, bounds=len(results) == 1)
-                for name, result in results.items()
-            },
-            ks,
-        )
+        check_level(level)
+        held = {
+            name: AtManyK(result, ks[ks <= items[name]], level, len(results) == 1)
+            for name, result in results.items()
+        }
+        return cls(held, ks)
 
     def charts(self) -> tuple[LineChart, ...]:
-        """Return metrics@K, the cumulative distribution, and P(R), where there is one."""
-        if not any(held.result.distributions or held.certainty for held in self.held.values()):
+        """Return metrics@K and P(R), as far as they are known; Recall is the sum of P(R)."""
+        results = [held.result for held in self.held.values()]
+        learned = any(result.distributions for result in results)
+        if not learned and all(result.certainty is None for result in results):
             return ()
-        metrics = [metric for held in self.held.values() for metric in held.result.metrics]
+        metrics = [metric for result in results for metric in result.metrics]
         families = dict.fromkeys(metric.family for metric in metrics if metric.k is not None)
-        at_k = self.metrics(*(families or (Recall,)))
-        if not any(held.result.distributions for held in self.held.values()):
-            return (at_k,)
-        return at_k, self.cumulative(), self.probabilities()
+        if learned or not families:
+            families[Recall] = None
+        at_k = self.metrics(*families)
+        return (at_k, self.probabilities()) if learned else (at_k,)
 
     def metrics(self, *families: MetricFamily) -> LineChart:
         """Return the chart of metrics@K, a view for each family."""
@@ -168,25 +166,6 @@ class Curves:
             caption=self._explained(),
             x_label="K",
             views=tuple(map(self._at_every_k, families)),
-            shown=self._shown,
-        )
-
-    def cumulative(self) -> LineChart:
-        """Return the chart of the cumulative distribution."""
-        view = self._at_every_k(Recall)
-        view = replace(
-            view,
-            name="all ranks",
-            y_label="share of targets",
-            labels=tuple(f"R \N{LESS-THAN OR EQUAL TO} {k:,}" for k in self.ks),
-            series=tuple(series for series in view.series if not series.marked),
-        )
-        return LineChart(
-            identity="cumulative",
-            title="Share of targets at rank R or better",
-            caption="The cumulative distribution of P(R), which is Recall@R.",
-            x_label="rank R",
-            views=(view,),
             shown=self._shown,
         )
 
@@ -214,18 +193,11 @@ class Curves:
         )
 
     def _at_every_k(self, family: MetricFamily) -> LineView:
-        # The metrics@K and the cumulative distribution share the view of Recall.
-        if family not in self._views:
-            curves = {name: held.curve(family) for name, held in self.held.items()}
-            places, labels = tuple(self.ks.tolist()), tuple(f"K = {k:,}" for k in self.ks)
-            view = self._view(family.name, f"{family.name}@K", places, labels, curves)
-            points = self._asked(family, first=len(view.series))
-            self._views[family] = replace(view, series=(*view.series, *points))
-        return self._views[family]
-
-    @cached_property
-    def _views(self) -> dict[MetricFamily, LineView]:
-        return {}
+        curves = {name: held.curve(family) for name, held in self.held.items()}
+        places, labels = tuple(self.ks.tolist()), tuple(f"K = {k:,}" for k in self.ks)
+        view = self._view(family.name, f"{family.name}@K", places, labels, curves)
+        points = self._asked(family, first=len(view.series))
+        return replace(view, series=(*view.series, *points))
 
     def _view(
         self,

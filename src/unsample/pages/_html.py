@@ -1,22 +1,83 @@
-"""Any result as one self-contained page: style, script and numbers inside, nothing fetched."""
+"""The interactive page of each kind of result: style, script and numbers in one file.
+
+`page` says which words, charts and tables a result shows, by its type; other rooms register their
+own types with ``page.register``.
+"""
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import math
 import os
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from unsample import __version__
 from unsample._checks import import_extra
 from unsample._files import write_atomically
-from unsample.answers import Estimates
+from unsample.answers import (
+    DEFAULT_LEVEL,
+    Comparison,
+    Estimate,
+    Estimates,
+    Evaluation,
+    Plan,
+    Published,
+)
 from unsample.confidence import blind_rank
-from unsample.pages._charts import spec
-from unsample.pages._pages import page
+from unsample.errors import InputError
+from unsample.pages._charts import Chart, differences_chart, estimates_chart, plan_chart, spec
+from unsample.pages._curves import Curves
+from unsample.pages._sheet import (
+    Table,
+    check_groups,
+    estimates_table,
+    heading,
+    health,
+    is_sound,
+    not_a_result,
+    number,
+    sheet,
+)
+
+#: More cards than this are a table in disguise.
+_MOST_CARDS = 8
+#: Models whose curves are drawn.
+_MOST_CURVES = 12
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section: charts, then tables."""
+
+    identity: str
+    title: str
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything a page shows; warnings come before any number."""
+
+    verb: str
+    title: str
+    subtitle: str
+    parts: tuple[Part, ...]
+    #: Names and values of what went in.
+    settings: tuple[tuple[str, str], ...]
+    #: What the words at the end of the page speak of, and which of them (``words.html``).
+    about: Estimates | Plan
+    words: Literal["estimates", "comparison", "plan"] = "estimates"
+    level: float = DEFAULT_LEVEL
+    warnings: tuple[str, ...] = ()
+    headline: tuple[str, ...] = ()
+    #: Estimates that are shown at a glance.
+    cards: tuple[Estimate, ...] = ()
 
 
 def templates() -> Any:
@@ -46,6 +107,9 @@ def as_html(result: object, *, title: str | None = None) -> str:
     html: str = found.get_template("result.html").render(
         page=shown,
         smallest_resolved=_smallest_resolved(shown.about),
+        number=number,
+        health=health,
+        is_sound=is_sound,
         spec=spec,
         style=style,
         script=script,
@@ -76,3 +140,173 @@ def _hash(text: str) -> str:
     """Return what a content security policy knows a text by, so that no other text runs."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+# --- pages of results --------------------------------------------------------------------------
+
+
+@functools.singledispatch
+def page(result: object) -> Page:
+    """Return what the interactive page of a result shows; it takes what `sheet` takes."""
+    raise InputError(not_a_result(result))
+
+
+@page.register
+def _(result: Estimates) -> Page:
+    names = [metric.name for metric in result.metrics]
+    listed = ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and more"
+    verb, kind = ("exact", "Exact") if result.certainty is None else ("estimate", "Full-catalogue")
+    return Page(
+        verb=verb,
+        title=f"{kind} {listed}",
+        subtitle=heading(result),
+        warnings=result.warnings,
+        cards=result.entries if len(result.entries) <= _MOST_CARDS else (),
+        parts=_estimates_parts({"": result}, "All values; an interval is that of 95 %"),
+        about=result,
+        settings=_settings(result),
+    )
+
+
+@page.register
+def _(result: Mapping) -> Page:  # type: ignore[type-arg]
+    groups = check_groups(result)
+    said = sheet(groups)
+    return Page(
+        verb="estimate",
+        title=f"Full-catalogue metrics of {len(groups):,} groups",
+        subtitle="; ".join(said.title),
+        warnings=said.warnings,
+        parts=_estimates_parts(groups, "All estimates"),
+        about=next(iter(groups.values())),
+        settings=tuple(
+            (f"{name}: {label}", text)
+            for name, held in groups.items()
+            for label, text in _settings(held)
+        ),
+    )
+
+
+@page.register
+def _(result: Published) -> Page:
+    whole = page.dispatch(Estimates)(result)
+    columns = {
+        "metric": lambda row: row.name,
+        "printed": lambda row: number(row.value),
+        "low": lambda row: number(row.low),
+        "high": lambda row: number(row.high),
+    }
+    caption = "The numbers as printed, and the range that rounding leaves them"
+    printed = Table.of(result.numbers, columns, caption, "numbers")
+    return replace(
+        whole,
+        verb="published",
+        title=f"From printed numbers to {whole.title.partition(' ')[2]} on the full catalogue",
+        parts=(*whole.parts, Part("printed", "Printed numbers", tables=(printed,))),
+    )
+
+
+@page.register
+def _(result: Evaluation) -> Page:
+    whole = page.dispatch(Estimates)(result)
+    return replace(
+        whole,
+        verb="evaluate",
+        headline=(f"{result.cost[:1].upper()}{result.cost[1:]}.",),
+        settings=(("Design", str(result.design)), ("Seed", str(result.rng)), *whole.settings),
+    )
+
+
+@page.register
+def _(result: Comparison) -> Page:
+    said, shown = sheet(result), result.excerpt()
+    first = next(iter(result.estimates.values()))
+    alone = "Thick: the interval. Thin: the bounds."
+    if result.paired:
+        alone += (
+            " Intervals that overlap may still belong to models that are told apart, for "
+            "differences are taken user by user."
+        )
+    models = estimates_chart(shown.estimates, result.level, highest_first=True)
+    models = replace(models, title="Each model by itself", caption=alone)
+    # More curves no eye can follow, and each needs linear programs at every K.
+    highest = dict.fromkeys(row.model for row in shown.standings)
+    curves = {name: shown.estimates[name] for name in list(highest)[:_MOST_CURVES]}
+    settings = {
+        "Models": f"{len(result.models):,}; in tables and charts: {', '.join(shown.models)}",
+        "Compared": "user by user" if result.paired else "unpaired",
+        "Pairs": result.against,
+        "Curves": ", ".join(curves),
+        "Level": f"{100 * result.level:g} %",
+        "Correction for many pairs": result.correction,
+    }
+    standings, differences = said.tables
+    return Page(
+        verb="compare",
+        title=f"Which of {len(result.models)} models is truly better?",
+        subtitle=said.title[0].partition(", ")[2],
+        warnings=result.warnings,
+        headline=said.verdicts,
+        parts=(
+            Part("verdicts", "Differences", (differences_chart(result),), (differences,)),
+            Part("standings", "Models", (models,), (standings,)),
+            *_curve_parts(curves, result.level),
+        ),
+        about=first,
+        words="comparison",
+        level=result.level,
+        settings=(*settings.items(), *_settings(first)),
+    )
+
+
+@page.register
+def _(result: Plan) -> Page:
+    said = sheet(result)
+    return Page(
+        verb="plan",
+        title=f"How to evaluate {result.metric} on {result.items:,} items",
+        subtitle="; ".join(said.title),
+        warnings=said.warnings,
+        headline=(result.recommendation,),
+        parts=(
+            Part("designs", "Designs at the same cost", tables=said.tables),
+            Part("costs", "Error against cost", charts=(plan_chart(result),)),
+        ),
+        about=result,
+        words="plan",
+        settings=(
+            ("Items", f"{result.items:,}"),
+            ("Users", f"{result.users:,}"),
+            ("Metric", result.metric.name),
+            ("Error sought", f"{100 * result.precision:.4g} %"),
+            ("Budget", f"{result.budget:,.0f} scores"),
+        ),
+    )
+
+
+def _settings(result: Estimates) -> tuple[tuple[str, str], ...]:
+    """Return what went in, and how the solvers ended."""
+    solvers = {entry.method: str(entry.certificate) for entry in result.entries}
+    return (
+        ("Ranks", heading(result)),
+        ("Candidates", result.candidates or "not stated"),
+        *((f"Solver of {method}", text) for method, text in solvers.items()),
+    )
+
+
+def _estimates_parts(results: Mapping[str, Estimates], caption: str) -> tuple[Part, ...]:
+    table = estimates_table(results, caption, standard_errors=True)
+    first = Part("results", "Results", (estimates_chart(results),), (table,))
+    return (first, *_curve_parts(results))
+
+
+def _curve_parts(
+    results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL
+) -> tuple[Part, ...]:
+    """Return the parts with metrics at every K and with P(R), where these are known."""
+    charts = Curves.of(results, level).charts()
+    parts = (
+        Part("curves", "At every K", charts[:1]),
+        Part("ranks", "Where the targets stand", charts[1:]),
+    )
+    return tuple(part for part in parts if part.charts)

@@ -70,15 +70,18 @@ def plot_distribution(
     """Plot the learned P(R) as its cumulative distribution, with its interval and bounds."""
     if not result.distributions:
         raise InputError(f"none of {', '.join(result.methods)} gives P(R); try mle or smooth")
-    chart = Curves.of({"": result}, level).cumulative()
+    chart = Curves.of({"": result}, level).metrics(_metrics.Recall)
+    (view,) = chart.views
+    learned = replace(view, series=tuple(curve for curve in view.series if not curve.marked))
+    chart = replace(chart, views=(learned,))
     axes = _draw_lines(_with_exact(chart, result, _metrics.Recall, full_ranks), ax)
-    axes.set(ylabel="share of targets at R or better", ylim=(0, 1))
+    axes.set(xlabel="rank R", ylabel="share of targets at R or better", ylim=(0, 1))
     return axes
 
 
 def plot_estimates(result: Estimates, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Plot every estimate with its interval and its bounds, one below the other."""
-    chart = estimates_chart(result, level)
+    chart = estimates_chart({"": result}, level)
     axes = _draw_intervals(chart, chart.views[0], ax)
     axes.set_xlabel(f"{chart.x_label}; thick: {100 * level:g} % interval, thin: bounds")
     axes.set_xlim(left=0)

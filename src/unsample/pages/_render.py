@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from unsample.pages._sheet import Cell, Number, Table, sheet
 
@@ -68,7 +68,7 @@ def as_text(result: object, *, warnings: bool = True) -> str:
             [
                 "\n".join(map(_one_line, shown.title)),
                 "\n".join(map(_one_line, shown.verdicts)),
-                *(_aligned(table.columns, table.rows) for table in shown.tables),
+                *map(_aligned, shown.tables),
                 *map(printable, shown.notes),
                 *(f"warning: {printable(text)}" for text in shown.warnings if warnings),
             ],
@@ -76,9 +76,9 @@ def as_text(result: object, *, warnings: bool = True) -> str:
     )
 
 
-def _aligned(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+def _aligned(table: Table) -> str:
     """Return a table with a rule below its header and every column as wide as it must be."""
-    whole = [[_one_line(cell) for cell in row] for row in (header, *rows)]
+    whole = [[_one_line(cell) for cell in row] for row in (table.columns, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -128,26 +128,22 @@ def as_latex(result: object) -> str:
     blocks = []
     for place, table in enumerate(shown.tables):
         caption = ". ".join([*filter(None, [table.caption]), *shown.title])
-        last = place == len(shown.tables) - 1
-        blocks.append("\n".join(_latex_table(table, caption, below if last else [])))
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_latex_escaped(caption)}}}",
+            rf"\begin{{tabular}}{{{''.join(table.align)}}}",
+            r"\toprule",
+            _latex_row(table.columns),
+            r"\midrule",
+            *map(_latex_row, table.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            *(below if place == len(shown.tables) - 1 else []),
+            r"\end{table}",
+        ]
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"
-
-
-def _latex_table(table: Table, caption: str, below: list[str]) -> list[str]:
-    return [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_latex_escaped(caption)}}}",
-        rf"\begin{{tabular}}{{{''.join(table.align)}}}",
-        r"\toprule",
-        _latex_row(table.columns),
-        r"\midrule",
-        *map(_latex_row, table.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-        *below,
-        r"\end{table}",
-    ]
 
 
 def _latex_row(cells: Iterable[Cell]) -> str:
@@ -168,7 +164,7 @@ def as_markdown(result: object) -> str:
     blocks = [
         *(f"**{_markdown_escaped(text)}**" for text in shown.title),
         *map(_markdown_escaped, shown.verdicts),
-        *(_markdown_table(table) for table in shown.tables),
+        *map(_markdown_table, shown.tables),
         *("  \n".join(map(_markdown_escaped, text.splitlines())) for text in shown.notes),
         *(f"**Warning:** {_markdown_escaped(text)}" for text in shown.warnings),
     ]

@@ -102,12 +102,7 @@ def _(result: Sheet) -> Sheet:
 
 @sheet.register
 def _(result: Estimates) -> Sheet:
-    return Sheet(
-        title=(heading(result),),
-        tables=(estimates_table({"": result}),),
-        notes=(_limits_explained(result),),
-        warnings=result.warnings,
-    )
+    return _groups_sheet({"": result})
 
 
 @sheet.register
@@ -123,9 +118,12 @@ def _(result: Evaluation) -> Sheet:
 
 @sheet.register
 def _(result: Mapping) -> Sheet:  # type: ignore[type-arg]
-    groups = check_groups(result)
+    return _groups_sheet(check_groups(result))
+
+
+def _groups_sheet(groups: Mapping[str, Estimates]) -> Sheet:
     return Sheet(
-        title=tuple(f"{name}: {heading(held)}" for name, held in groups.items()),
+        title=tuple(f"{name and f'{name}: '}{heading(held)}" for name, held in groups.items()),
         tables=(estimates_table(groups),),
         notes=(_limits_explained(next(iter(groups.values()))),),
         warnings=tuple(dict.fromkeys(text for held in groups.values() for text in held.warnings)),
@@ -149,7 +147,7 @@ def estimates_table(
         "method": lambda row: row.entry.method,
         "exact": lambda row: number(row.truth),
         "estimate": lambda row: number(row.entry.value),
-        "off by": lambda row: _percent(_relative_error(row.entry.value, row.truth), "+"),
+        "off by": lambda row: _percent(row.off_by, "+"),
         "95 % interval": lambda row: _range(*row.entry.interval()),
         "bounds": lambda row: _range(*row.entry.bounds()),
         "standard error": lambda row: number(row.entry.standard_error),
@@ -174,9 +172,9 @@ class _Row(NamedTuple):
     entry: Estimate
     truth: float
 
-
-def _relative_error(value: float, truth: float) -> float:
-    return value / truth - 1.0 if truth > 0.0 else math.nan
+    @property
+    def off_by(self) -> float:
+        return self.entry.value / self.truth - 1.0 if self.truth > 0.0 else math.nan
 
 
 def heading(result: Estimates) -> str:
@@ -189,12 +187,17 @@ def heading(result: Estimates) -> str:
     return f"{counts.total:,} targets, {sampled} of {items} items sampled {how} replacement"
 
 
+def is_sound(entry: Estimate) -> bool:
+    """Return whether nothing speaks against the value."""
+    return entry.resolved and entry.credible and not entry.clipped
+
+
 def health(entry: Estimate) -> str:
     """Return in words whether the value may be relied on."""
+    text = "resolved" if entry.resolved else "NOT RESOLVED"
     if not entry.credible:
-        return "OUTSIDE its interval"
-    known = "resolved" if entry.resolved else "NOT RESOLVED"
-    return f"{known}, clipped" if entry.clipped else known
+        text = "OUTSIDE its interval"
+    return f"{text}, clipped" if entry.clipped else text
 
 
 def _limits_explained(result: Estimates) -> str:
@@ -219,7 +222,7 @@ def _(result: Comparison) -> Sheet:
     standings: Columns[Any] = {
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
-        "estimate": lambda row: number(row.value, best=_is_best(shown, row)),
+        "estimate": lambda row: number(row.value, best=row.value == highest[row.metric]),
         interval: lambda row: _range(row.low, row.high),
         "place": lambda row: Number(str(row.place), row.place),
         "best": lambda row: _chances(row.least, row.most),
@@ -232,13 +235,23 @@ def _(result: Comparison) -> Sheet:
         "interval": lambda row: _range(row.low, row.high, "+"),
         "a better": lambda row: _chances(row.least, row.most),
         "if alike": lambda row: _chances(row.if_alike, row.if_alike),
-        "p": lambda row: Number(_p_value(row.p_value), row.p_value),
+        "p": lambda row: Number(
+            "<0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}", row.p_value
+        ),
         "winner": lambda row: row.winner or "cannot tell",
     }
     left_out = (
         f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
         "hold all of them"
     )
+    explained = (
+        "best, a better: the chance, from the least to the most that agree with the data\n"
+        "if alike:       the chance if sampling misleads about all models alike"
+    )
+    highest = {
+        metric.name: max(row.value for row in shown.standings if row.metric == metric.name)
+        for metric in result.metrics
+    }
     ranks = heading(next(iter(result.estimates.values())))
     how = "user by user" if result.paired else "unpaired"
     return Sheet(
@@ -248,29 +261,14 @@ def _(result: Comparison) -> Sheet:
             Table.of(shown.standings, standings, "Models", "standing-table"),
             Table.of(shown.differences, differences, "Differences", "difference-table"),
         ),
-        notes=(left_out, _COMPARISON_EXPLAINED)[shown is result :],
+        notes=(left_out, explained)[shown is result :],
         warnings=result.warnings,
     )
-
-
-_COMPARISON_EXPLAINED = (
-    "best, a better: the chance, from the least to the most that agree with the data\n"
-    "if alike:       the chance if sampling misleads about all models alike"
-)
 
 
 def _chances(least: float, most: float) -> Number:
     low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
     return Number(f"{low} %" if low == high else f"{low} to {high} %", least)
-
-
-def _p_value(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _is_best(result: Comparison, row: Any) -> bool:
-    same = [held.value for held in result.standings if held.metric == row.metric]
-    return bool(row.value == max(same))
 
 
 # --- plans -------------------------------------------------------------------------------------
