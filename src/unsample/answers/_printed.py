@@ -29,8 +29,6 @@ _FINEST_CLASH = 1e-6
 _TIE = 1e-4
 #: What scipy calls a linear program that is solved, and one that has no solution.
 _OPTIMAL, _INFEASIBLE = 0, 2
-#: Steps in which ranks are picked where not every rank is needed.
-_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -176,19 +174,6 @@ class Paper:
         item falls into the top K. Numbers that see no rank above the tenth need ten of them.
         """
         return self.first_cut * self.law.blind_rank - 1e-9
-
-    def nudged_means(self) -> FloatArray:
-        """Return the means with one target more, one row for each of some groups in turn.
-
-        They lie on both sides of every K, and further ones in growing steps.
-        """
-        groups = len(self.low)
-        steps = np.geomspace(1, groups, min(groups, _STEPS)).astype(np.int64)
-        ends = [number.metric.cutoff(self.law.n) for number in self.numbers]
-        wanted = np.concatenate([steps, ends, np.add(ends, 1)])
-        chosen = np.unique(wanted[wanted <= groups]) - 1
-        nudged = (self.means * self.users + self.features.T[chosen]) / (self.users + 1.0)
-        return np.asarray(nudged)
 
     @cached_property
     def counts(self) -> RankCounts:

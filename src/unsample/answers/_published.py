@@ -141,9 +141,9 @@ def published(
     paper = Paper(law, users, printed)
     paper.check_consistent()
     cutoffs = question.cutoffs(law.items)
-    observed, nudges = _observed(paper, question)
+    observed = _observed(paper, question)
     fit = estimator.evaluate(observed, question.metrics)
-    values = _values_when_nudged(paper, fit.smooth_values, nudges, observed)
+    errors = sampling_errors(fit.smooth_values, observed)
     certainty = paper.certainty(observed.shares[0], cutoffs, question.shape)
     named = _refuted(paper, certainty, cutoffs)
     result = question.answer(
@@ -151,7 +151,7 @@ def published(
         paper.counts,
         {str(estimator): fit},
         certainty,
-        {str(estimator): Variation(values[:0], tuple(sampling_errors(values, observed)))},
+        {str(estimator): Variation(fit.values[:0], tuple(errors))},
         unresolved=[m.name for m in question.metrics if m.cutoff(law.items) < paper.smallest_k],
         why=_why_unresolved(paper),
         data=named,
@@ -190,41 +190,24 @@ def _refuted(paper: Paper, certainty: Certainty, cutoffs: list[int]) -> str:
 # -- the histogram behind the numbers -------------------------------------------------------------
 
 
-def _observed(paper: Paper, question: Question) -> tuple[Observed, FloatArray]:
-    """Return the histogram behind the numbers, and those with one target more at some ranks.
-
-    Beside them stand the changes of the means that such a target makes.
-    """
+def _observed(paper: Paper, question: Question) -> Observed:
+    """Return the histogram behind the numbers, then those with one target more, as in `nudged`."""
     prepared = Observed.prepare(
         paper.refined_counts(np.ones(len(paper.low))),
         cutoffs=question.cutoffs(paper.law.items),
         candidates=question.usual_candidates,
     )
-    nudged_means = paper.nudged_means()
-    histograms, _ = fit_to_means(
-        prepared.likelihood,
-        paper.features,
-        np.concatenate([paper.means[None], nudged_means]),
-        np.maximum(paper.half_units / math.sqrt(3.0), _SHARPEST),
-        start=prepared.widths,
-    )
-    counts = paper.refined_counts(histograms[0])
-    return replace(prepared, counts=counts, shares=histograms), nudged_means - paper.means
+    features = paper.features
+    spread = np.maximum(paper.half_units / math.sqrt(3.0), _SHARPEST)
 
+    def fitted(means: FloatArray) -> FloatArray:
+        return fit_to_means(prepared.likelihood, features, means, spread, start=prepared.widths)[0]
 
-def _values_when_nudged(
-    paper: Paper, values: FloatArray, nudges: FloatArray, observed: Observed
-) -> FloatArray:
-    """Return the values as fitted, then those for the weights of `nudged`.
-
-    They depend on the histogram through the means alone, and on a small change of these all but
-    linearly: what one target more does at some ranks tells the rest.
-    """
-    counts = observed.counts
-    slope = np.linalg.lstsq(nudges, values[1:] - values[0], rcond=1e-9)[0]
+    (histogram,) = fitted(paper.means[None])
+    counts = paper.refined_counts(histogram)
     weights = np.concatenate([counts.weight[None], nudged(counts)])
-    means = weights / weights.sum(axis=1, keepdims=True) @ paper.features.T
-    return np.asarray(values[0] + (means - means[0]) @ slope)
+    means = weights / weights.sum(axis=1, keepdims=True) @ features.T
+    return replace(prepared, counts=counts, shares=fitted(paper.means + means - means[0]))
 
 
 def fit_to_means(
