@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -164,6 +164,14 @@ def estimate_counts(
         why=_why_unresolved(counts),
         data="the data",
         misfit="fits these sampled ranks: items, sampled,",
+        notes=[
+            ConvergenceWarning(
+                f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
+                "values, and use another method, for instance auto"
+            )
+            for name, fit in fits.items()
+            if not fit.certificate.usable
+        ],
     )
 
 
@@ -259,6 +267,7 @@ class Question:
         why: str,
         data: str,
         misfit: str,
+        notes: Iterable[UnsampleWarning] = (),
         **more: Any,
     ) -> _Kind:
         """Put what was found together, with notes on what there is to know before relying on it.
@@ -281,13 +290,25 @@ class Question:
             for name, fit in fits.items()
             for place, metric in enumerate(self.metrics)
         ]
-        notes: list[UnsampleWarning] = []
+        known: list[UnsampleWarning] = []
         if unresolved:
             names = f"{', '.join(unresolved)} {'is' if len(unresolved) == 1 else 'are'}"
-            notes.append(UnresolvedWarning(f"{names} not resolved: {why}"))
-        notes += [BiasedMethodWarning(each.caution) for each in self.methods if each.caution]
+            known.append(UnresolvedWarning(f"{names} not resolved: {why}"))
+        known += [BiasedMethodWarning(each.caution) for each in self.methods if each.caution]
+        known += notes
         for name, fit in fits.items():
-            notes += self._fit_notes(name, fit)
+            moved = [
+                f"{metric.name} = {fit.smooth_values[0, place]:.6g}"
+                for place, metric in enumerate(self.metrics)
+                if fit.clipped[place]
+            ]
+            if moved:
+                text = (
+                    f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped "
+                    "into it: the method is linear in the counts and too noisy for these data; use "
+                    "auto or mle"
+                )
+                known.append(ClippedWarning(text))
         if certainty is not None and not certainty.fits():
             text = (
                 f"no distribution of global ranks {misfit} or how items were drawn or ties broken "
@@ -298,38 +319,17 @@ class Question:
                     f"{data} refute the assumption {certainty.shape}; the intervals are the bounds "
                     "that assume nothing"
                 )
-            notes.append(RefutedWarning(text))
+            known.append(RefutedWarning(text))
         learned = {name: fit.distribution for name, fit in fits.items()}
         return kind(
             entries=tuple(entries),
             counts=counts,
             distributions={name: mass for name, mass in learned.items() if mass is not None},
-            notes=tuple(notes),
+            notes=tuple(known),
             candidates=self.candidates,
             explanations={name: fit.explanation for name, fit in fits.items() if fit.explanation},
             **more,
         )
-
-    def _fit_notes(self, name: str, fit: Fit) -> Iterator[UnsampleWarning]:
-        """Say where a fit did not converge, and which values left the range of their metric."""
-        if not fit.certificate.usable:
-            yield ConvergenceWarning(
-                f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
-                "values, and use another method, for instance auto"
-            )
-        moved = [
-            f"{metric.name} = {value:.6g}"
-            for metric, value, clipped in zip(
-                self.metrics, fit.smooth_values[0], fit.clipped, strict=True
-            )
-            if clipped
-        ]
-        if moved:
-            yield ClippedWarning(
-                f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped into "
-                "it: the method is linear in the counts and too noisy for these data; use auto or "
-                "mle"
-            )
 
 
 class Refits(dict[str, Variation]):
