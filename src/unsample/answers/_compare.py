@@ -251,10 +251,8 @@ def _why_unmatched(models: list[Model]) -> str:
     first = models[0]
     for model in models[1:]:
         if len(model.ranks) != len(first.ranks):
-            return (
-                f"{len(first.ranks):,} targets of {first.name} and {len(model.ranks):,} of "
-                f"{model.name}"
-            )
+            sizes = f"{len(first.ranks):,}", f"{len(model.ranks):,}"
+            return f"{sizes[0]} targets of {first.name} and {sizes[1]} of {model.name}"
         if (model.users is None) != (first.users is None):
             return f"users for only one of {first.name} and {model.name}"
         if first.key is None or model.key is None:

@@ -344,17 +344,16 @@ class Refits(dict[str, Variation]):
     ) -> None:
         super().__init__()
         # Not all that was prepared: its matrices are large.
-        counts, self._grid = observed.counts, observed.grid
-        self._counts = counts
+        self._counts, self._grid = observed.counts, observed.grid
         self._question, self._delta, self._rng = question, errors == "delta", rng
         # One target, or ranks that are all alike, resample only to themselves: an interval of
         # width zero would be a lie.
-        alike = counts.effective < 2 or np.count_nonzero(counts.weight) < 2
+        alike = self._counts.effective < 2 or np.count_nonzero(self._counts.weight) < 2
         self._resamples = 0 if alike or self._delta else resamples
         as_rng(rng)
         # A generator may have gone on by the time it is asked.
         later = isinstance(rng, int | np.integer) or not self._resamples
-        self._drawn = None if later else counts.resample(resamples, rng=rng)
+        self._drawn = None if later else self._counts.resample(resamples, rng=rng)
 
     def __missing__(self, method: str) -> Variation:
         metrics, methods = self._question.metrics, self._question.methods
