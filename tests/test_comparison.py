@@ -68,11 +68,11 @@ def test_differences_turn_around_with_their_models(result):
 
 def test_chances_are_chances(result):
     for metric in METRICS:
-        rows = [one for one in result.standings if one.metric == metric]
-        assert sum(one.if_alike for one in rows) == pytest.approx(1.0)
-        assert all(0 <= one.least <= one.most <= 1 for one in rows)
-        assert [one.value for one in rows] == sorted((one.value for one in rows), reverse=True)
-        assert {one.model: one.place for one in rows} == {"first": 1, "near": 1, "behind": 2}
+        rows = [row for row in result.standings if row.metric == metric]
+        assert sum(row.if_alike for row in rows) == pytest.approx(1.0)
+        assert all(0 <= row.least <= row.most <= 1 for row in rows)
+        assert [row.value for row in rows] == sorted((row.value for row in rows), reverse=True)
+        assert {row.model: row.place for row in rows} == {"first": 1, "near": 1, "behind": 2}
 
 
 def test_the_same_model_twice_cannot_be_told_apart(ranks):
@@ -102,33 +102,32 @@ def test_pairing_narrows_and_follows_users_whatever_their_order(ranks):
     assert again.high == pytest.approx(paired.high)
 
 
-def test_counts_are_compared_unpaired_and_say_so(ranks):
-    counts = {
-        name: RankCounts.from_ranks(given, items=ITEMS, sampled=SAMPLED)
-        for name, given in ranks.items()
-    }
+def test_what_cannot_be_matched_is_compared_unpaired_and_says_so(ranks):
+    design = {"items": ITEMS, "sampled": SAMPLED}
+    counts = {name: RankCounts.from_ranks(given, **design) for name, given in ranks.items()}
     result = unsample.compare(counts, metrics="Recall@40")
     assert not result.paired
     assert any("unpaired" in text for text in result.warnings)
     assert result.difference("first", "behind", "Recall@40").winner == "first"
+    models = {"a": ranks["first"], "b": ranks["behind"][:-1]}
+    result = unsample.compare(models, **design, metrics="Recall@40")
+    assert not result.paired
+    assert any("do not match" in text for text in result.warnings)
+    assert not math.isnan(result.differences[0].low)
 
 
-@pytest.mark.parametrize("correction", CORRECTIONS)
-def test_corrections_match_their_definitions(ranks, correction):
-    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@40"}
-    raw = unsample.compare(ranks, **options, correction="none").differences
-    found = unsample.compare(ranks, **options, correction=correction).differences
-    p = np.array([one.p_value for one in raw])
+def test_corrections_match_their_definitions(ranks):
+    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@40", "rng": 7}
+    found = {name: unsample.compare(ranks, **options, correction=name) for name in CORRECTIONS}
+    p = np.array([pair.p_value for pair in found["none"].differences])
     order = np.argsort(p)
-    expected = np.empty(3)
-    for position, place in enumerate(order):
-        earlier = [(3 - at) * p[order[at]] for at in range(position + 1)]
-        expected[place] = {
-            "holm": min(1.0, max(earlier)),
-            "bonferroni": min(1.0, 3 * p[place]),
-            "none": p[place],
-        }[correction]
-    assert [one.p_value for one in found] == pytest.approx(expected)
+    holm = np.empty(3)
+    holm[order] = np.maximum.accumulate([3, 2, 1] * p[order])
+    for name, expected in {"holm": holm, "bonferroni": 3 * p, "none": p}.items():
+        values = [pair.p_value for pair in found[name].differences]
+        assert values == pytest.approx(np.minimum(expected, 1.0))
+    # The same seed gives the same chances.
+    assert found["holm"].standings == found["bonferroni"].standings
 
 
 def test_verdicts_read_as_sentences(result, ranks):
@@ -142,10 +141,8 @@ def test_verdicts_read_as_sentences(result, ranks):
     assert "cannot be told apart" in str(result.difference("first", "near", "HR@40"))
 
 
-def test_the_same_seed_gives_the_same_chances(ranks):
-    options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@40"}
-    one, two = (unsample.compare(ranks, **options, rng=7) for _ in range(2))
-    assert one.standings == two.standings
+def _counts_among(items):
+    return RankCounts.from_ranks([1, 2], items=items, sampled=9)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +157,7 @@ def test_the_same_seed_gives_the_same_chances(ranks):
         ({"users": {"a": [1, 2], "b": [1, 3]}, "paired": True}, InputError, "such as 2"),
         ({"models": {"a": [1, 2], "b": [1]}, "paired": True}, InputError, "2 targets of a and 1"),
         ({"models": {"a": [1, 2], "b": [1, 99]}}, InputError, "99"),
+        ({"models": {"a": _counts_among(100), "b": _counts_among(200)}}, DesignError, "one catal"),
     ],
 )
 def test_bad_input_is_named(change, error, message):
@@ -167,23 +165,6 @@ def test_bad_input_is_named(change, error, message):
     models = options.pop("models")
     with pytest.raises(error, match=message):
         unsample.compare(models, **options)
-
-
-def test_models_of_different_catalogues_are_refused():
-    models = {
-        "a": RankCounts.from_ranks([1, 2], items=100, sampled=9),
-        "b": RankCounts.from_ranks([1, 2], items=200, sampled=9),
-    }
-    with pytest.raises(DesignError, match="one catalogue"):
-        unsample.compare(models)
-
-
-def test_users_that_do_not_match_are_compared_unpaired_with_a_warning(ranks):
-    models = {"a": ranks["first"], "b": ranks["behind"][:-1]}
-    result = unsample.compare(models, items=ITEMS, sampled=SAMPLED, metrics="Recall@40")
-    assert not result.paired
-    assert any("do not match" in text for text in result.warnings)
-    assert not math.isnan(result.differences[0].low)
 
 
 # Every target of the good model comes first, which no shape allows for.
@@ -216,11 +197,7 @@ def test_a_handful_of_users_proves_little():
     forty = unsample.compare({"A": [1] * 40, "B": [100] * 40}, **options).differences[0]
     assert forty.winner == "A"
     assert 0 < forty.low < forty.value
-
-
-@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
-def test_ranks_that_are_all_alike_are_no_proof_without_chance():
-    options = {"items": 1000, "sampled": 99, "metrics": "Recall@100"}
+    # Ranks that are all alike are no proof that there is no chance in them.
     alike = unsample.compare({"A": [1] * 60, "B": [2] * 60}, **options).differences[0]
     assert alike.high - alike.low > 0.02
 
@@ -229,28 +206,23 @@ def _beats(winner, loser):
     return Difference("Recall@1", winner, loser, 1, 1, 1, 1, 1, 1, 0.0, winner)
 
 
-@pytest.fixture(scope="module")
-def shuffled(ranks):
-    """Return the ranks of two models as Series with the same labels in another order."""
+def test_labels_of_an_index_pair_ranks_and_unlike_ones_do_not(ranks):
     pandas = pytest.importorskip("pandas")
-    first = pandas.Series(ranks["first"], index=[f"u{user}" for user in range(USERS)])
-    second = pandas.Series(ranks["behind"], index=first.index)
-    return {"first": first, "behind": second.sample(frac=1.0, random_state=0)}
-
-
-def test_labels_of_an_index_pair_ranks_and_unlike_ones_do_not(ranks, shuffled):
     options = {"items": ITEMS, "sampled": SAMPLED, "metrics": "Recall@100"}
     in_order = {name: ranks[name] for name in ("first", "behind")}
+    labels = [f"u{user}" for user in range(USERS)]
+    first, behind = (pandas.Series(given, index=labels) for given in in_order.values())
+    behind = behind.sample(frac=1.0, random_state=0)
     expected = unsample.compare(in_order, **options)
-    found = unsample.compare(shuffled, **options)
+    found = unsample.compare({"first": first, "behind": behind}, **options)
     assert found.paired
     assert found.differences[0].low == pytest.approx(expected.differences[0].low)
-    unlike = shuffled | {"behind": shuffled["behind"].rename(lambda label: f"{label}!")}
+    unlike = {"first": first, "behind": behind.rename(lambda label: f"{label}!")}
     result = unsample.compare(unlike, **options)
     assert not result.paired
     assert "labels in the index of first that behind does not have" in result.warnings[-1]
     # Without an index on both sides there is only the position.
-    assert unsample.compare(shuffled | {"behind": ranks["behind"]}, **options).paired
+    assert unsample.compare({"first": first, "behind": ranks["behind"]}, **options).paired
 
 
 def test_frames_are_compared_by_the_column_of_the_model(ranks):
@@ -282,12 +254,9 @@ def test_estimates_and_unknown_metrics_are_refused_by_name(ranks, result):
         result.winner("AUC")
 
 
-def test_places_follow_the_longest_chain_of_defeats():
+def test_places_follow_the_longest_chain_of_defeats_and_circles_have_an_end():
     line = [_beats("a", "b"), _beats("b", "c"), _beats("a", "c")]
     assert _places("abcd", line) == {"a": 1, "b": 2, "c": 3, "d": 1}
-
-
-def test_circles_of_verdicts_have_an_end():
     circle = [_beats("a", "b"), _beats("b", "c"), _beats("c", "a")]
     assert _places("abc", circle) == {"a": 2, "b": 2, "c": 2}
     beaten = [_beats("d", "a"), *circle, _beats("c", "e")]

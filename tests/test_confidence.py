@@ -320,9 +320,9 @@ def test_adaptive_intervals_cover_and_are_narrower_at_the_same_cost():
     assert np.mean(widths["adaptive"]) < 0.95 * np.mean(widths["fixed"])
 
 
-def test_stop_is_checked(counts):
+def test_stop_is_checked():
     with pytest.raises(InputError, match="stop must be"):
-        unsample.estimate(counts, stop=0)
+        RankCounts.from_ranks([1, 2], items=50, sampled=9, stop=0)
 
 
 @pytest.mark.parametrize("ranks", [[50] * 500, [1] * 300 + [100] * 300, [7] * 60 + [93] * 900])

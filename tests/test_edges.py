@@ -114,25 +114,12 @@ EDGES = {
 }
 #: Edges that every change is tried on; `make test-all` tries all of them.
 QUICK = {
-    "n = 2",
-    "n = 2 = N",
-    "n = N without",
-    "n = 10 N",
-    "N = 10^9 without replacement",
-    "one user at the top",
-    "10^9 users",
-    "10^7 users that a P(R) fits by a hair",
-    "10^17 users that no P(R) fits",
-    "all first",
-    "all last",
-    "unlikely ranks",
-    "weights over 12 orders",
-    "weights that are mostly zero",
-    "catalogues from 11 to 10^9",
-}
+    "n = 2", "n = 2 = N", "n = N without", "n = 10 N", "N = 10^9 without replacement",
+    "one user at the top", "10^9 users", "10^7 users that a P(R) fits by a hair",
+    "10^17 users that no P(R) fits", "all first", "all last", "unlikely ranks",
+    "weights over 12 orders", "weights that are mostly zero", "catalogues from 11 to 10^9",
+}  # fmt: skip
 MARKED = [edge if edge in QUICK else pytest.param(edge, marks=pytest.mark.slow) for edge in EDGES]
-#: Warnings that a user can act on; their text says how.
-ACTIONABLE = (UnsampleWarning,)
 
 
 def _check(entry: Estimate, items: int) -> None:
@@ -186,7 +173,7 @@ def test_estimates_at_the_edge_have_sane_limits_and_print(edge, errors):
         assert math.isnan(sampling[0]) or sampling[0] <= sampling[1]
     assert "nan" not in str(result)
     assert json.loads(result.to_json())["users"] == counts.total
-    strange = [note for note in caught if not issubclass(note.category, ACTIONABLE)]
+    strange = [note for note in caught if not issubclass(note.category, UnsampleWarning)]
     assert not strange, [str(note.message) for note in strange]
     assert not [note for note in caught if issubclass(note.category, ConvergenceWarning)]
 
@@ -230,12 +217,7 @@ def test_resamples_are_clipped_and_derivatives_are_not():
 def test_printed_numbers_are_clipped_too():
     with pytest.warns(ClippedWarning):
         result = unsample.published(
-            {"HR@1": 1.0},
-            items=3706,
-            sampled=99,
-            users=100,
-            metrics=["Recall@10", "Recall@50"],
-            method="bv",
+            {"HR@1": 1.0}, items=3706, sampled=99, users=100, metrics="Recall@50", method="bv"
         )
     assert all(0 <= entry.value <= 1 for entry in result.entries)
     assert any(entry.clipped for entry in result.entries)
@@ -259,7 +241,7 @@ def test_ranks_that_no_global_rank_can_give_are_refused_by_name():
         unsample.estimate(counts, method="mle", resamples=0)
 
 
-@pytest.mark.parametrize("weight", [1e-310, 1e-160, 1e155, 1e300])
+@pytest.mark.parametrize("weight", [1e-310, 1e300])
 def test_weights_whose_squares_leave_the_floats_are_refused(weight):
     with pytest.raises(InputError, match="between 1e-100 and 1e"):
         RankCounts.from_ranks([1, 2], items=50, sampled=9, weights=[weight, weight])
@@ -340,10 +322,8 @@ def test_a_program_that_no_solver_decides_is_judged_by_its_least_violation(
     ("ranks_a", "ranks_b"),
     [
         ([1], [2]),
-        ([1], [1]),
         ([1] * 60, [1] * 60),
         ([1] * 60, [100] * 60),
-        ([100] * 60, [100] * 60),
         ([1, 100] * 30, [100, 1] * 30),
     ],
 )
@@ -356,14 +336,14 @@ def test_comparisons_at_the_edge_are_finite_and_in_order(ranks_a, ranks_b):
         metrics=["Recall@10", "NDCG@100"],
         method="mle",
     )
-    for one in result.differences:
-        assert -1 <= one.low <= one.high <= 1
-        assert one.low - 1e-9 <= one.value <= one.high + 1e-9
-        assert 0 <= one.least <= one.most <= 1
-        assert 0 <= one.p_value <= 1
+    for pair in result.differences:
+        assert -1 <= pair.low <= pair.high <= 1
+        assert pair.low - 1e-9 <= pair.value <= pair.high + 1e-9
+        assert 0 <= pair.least <= pair.most <= 1
+        assert 0 <= pair.p_value <= 1
         if ranks_a == ranks_b:
-            assert one.value == 0
-            assert one.winner is None
+            assert pair.value == 0
+            assert pair.winner is None
     assert "nan" not in str(result)
     json.dumps(result.to_dict(), allow_nan=False)
 
@@ -451,18 +431,19 @@ import json, sys, warnings
 import numpy as np
 import unsample
 from unsample.estimators import REGISTRY
+from unsample.law import Law
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 full = np.ceil(3000 * rng.beta(0.5, 2.0, size=900)).astype(int)
-ranks = unsample.Law(3000, 199).draw(full, rng=1)
-other = unsample.Law(3000, 199).draw(np.minimum(full + 40, 3000), rng=2)
+ranks = Law(3000, 199).draw(full, rng=1)
+other = Law(3000, 199).draw(np.minimum(full + 40, 3000), rng=2)
 where = {"items": 3000, "sampled": 199}
 recalls = ["Recall@10", "Recall@100"]
 found = unsample.estimate(ranks, **where, metrics=recalls, method=list(REGISTRY), resamples=8)
 delta = unsample.estimate(ranks, **where, metrics=recalls, method=["mle", "bv"], errors="delta")
 duel = unsample.compare({"A": ranks, "B": other}, **where, metrics=recalls, method="mle")
 paper = unsample.published({"HR@1": 0.2, "HR@10": 0.5}, users=900, **where, metrics=recalls)
-planned = unsample.plan(items=3000, users=300, k=10, repeats=4)
+planned = unsample.plan(items=3000, users=300, metrics="NDCG@10", repeats=4)
 left, right = rng.normal(size=(2, 400, 32)).astype(np.float32)
 targets = np.arange(400), np.arange(400)
 known = [

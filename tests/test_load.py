@@ -295,7 +295,7 @@ def test_holm_over_a_part_of_a_family_never_beats_holm_over_the_whole():
         p = rng.random(12) ** 4
         whole = [_difference(place, value) for place, value in enumerate(p)]
         chosen = sorted(rng.choice(12, size=5, replace=False))
-        all_of_them = corrected(whole, "holm", 0.95)
+        all_of_them = corrected(whole, "holm", 0.95, family=12)
         part = corrected([whole[place] for place in chosen], "holm", 0.95, family=12)
         bonferroni = corrected([whole[place] for place in chosen], "bonferroni", 0.95, family=12)
         for place, one, strict in zip(chosen, part, bonferroni, strict=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
 from unsample.answers._comparison import ALL, BEST, Comparison, listed_briefly
-from unsample.answers._duels import CORRECTIONS, Duels, Model, Rows, corrected
+from unsample.answers._duels import CORRECTIONS, Duels, Model, corrected
 from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
 from unsample.answers._evaluate import Evaluation
 from unsample.answers._result import DEFAULT_LEVEL, Estimates, find_metric
@@ -111,15 +111,14 @@ def compare(
         loaded = _in_one_order(loaded)
     estimates: dict[str, Estimates] = {}
     for model in loaded:
-        found = model.estimates
-        if found is None:
-            found = estimate_counts(
-                model.counts, metrics=wanted, method=method, candidates=candidates, errors="delta"
-            )
-            notes.extend(found.warnings)
-        else:
-            _check_evaluated(model, found, wanted)
-        estimates[model.name] = found
+        if model.evaluation is not None:
+            _check_evaluated(model, model.evaluation, wanted)
+            estimates[model.name] = model.evaluation
+            continue
+        estimates[model.name] = estimate_counts(
+            model.counts, metrics=wanted, method=method, candidates=candidates, errors="delta"
+        )
+        notes += estimates[model.name].warnings
     if unmatched and paired is None:
         notes.append(
             f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
@@ -190,14 +189,12 @@ class _Given:
         """Bring what is given for a model into one form."""
         if isinstance(given, RankCounts):
             return Model(name, given)
-        if isinstance(given, Evaluation):
-            return Model(name, given.counts, _rows(given), given)
+        if is_frame(given):
+            given = self.read(given)[""]
+        if isinstance(given, Targets | Evaluation):
+            return Model.of(name, given)
         if isinstance(given, Estimates):
             raise InputError(f"{name} must be ranks or an evaluation, got estimates; give counts")
-        if is_frame(given):
-            return self.model(name, self.read(given)[""])
-        if isinstance(given, Targets):
-            return Model(name, given.counts, _rows(given))
         if self.items is None or self.sampled is None:
             raise DesignError("items and sampled must be given with ranks, got None")
         users = self.users
@@ -207,28 +204,15 @@ class _Given:
             users = users[name]
         ranks = as_integer_array(f"ranks of {name}", given).astype(np.int64)
         found = Targets(ranks, self.items, self.sampled, self.weights, users, self.replacement)
-        return Model(name, found.counts, replace(_rows(found), labels=_labels(given)))
+        # Ranks that have an index, as a pandas Series has, are matched by its labels.
+        index = getattr(given, "index", None)
+        labels = None if index is None or callable(index) else np.asarray(index)
+        return Model.of(name, found, labels)
 
     def read(self, table: Any, by: str | None = None) -> dict[str, Any]:
         """Read the targets of one model, or of all of them, from a table."""
         design: dict[str, Any] = {"items": self.items, "sampled": self.sampled}
         return read_targets(table, by=by, **design, replacement=self.replacement)
-
-
-def _labels(ranks: Any) -> npt.NDArray[Any] | None:
-    """Return the labels of ranks that have an index, as a pandas Series has."""
-    index = getattr(ranks, "index", None)
-    return None if index is None or callable(index) else np.asarray(index)
-
-
-def _rows(given: Targets | Evaluation) -> Rows:
-    size = len(given.ranks)
-    return Rows(
-        np.asarray(given.ranks, dtype=np.int64),
-        np.broadcast_to(np.asarray(given.sampled, dtype=np.int64), (size,)),
-        np.ones(size) if given.weights is None else np.asarray(given.weights, dtype=np.float64),
-        None if given.users is None else np.asarray(given.users),
-    )
 
 
 def _check_evaluated(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:
@@ -239,7 +223,7 @@ def _check_evaluated(model: Model, found: Estimates, metrics: tuple[Metric, ...]
             f"metrics must be ones that {model.name} was evaluated for ({', '.join(found)}), got "
             f"{', '.join(missing)}; evaluate it for these too"
         )
-    varies = found.certainty is not None and np.ptp(model.targets.ranks) > 0
+    varies = found.certainty is not None and np.ptp(model.ranks) > 0
     if varies and any(math.isnan(entry.standard_error) for entry in found.entries):
         raise InputError(
             f"{model.name} must have been evaluated with resamples > 0 to be compared, got an "
@@ -260,37 +244,31 @@ def _check_same_catalogue(models: list[Model]) -> None:
 def _why_unmatched(models: list[Model]) -> str:
     """Return why targets cannot be paired, or nothing where they can."""
     for model in models:
-        if model.rows is None:
+        if not len(model.ranks):
             return f"RankCounts for {model.name}, which do not know users"
         if model.counts.stop is not None:
             return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
     first = models[0]
     for model in models[1:]:
-        rows, others = first.targets, model.targets
-        if len(others.ranks) != len(rows.ranks):
-            sizes = f"{len(rows.ranks):,}", f"{len(others.ranks):,}"
+        if len(model.ranks) != len(first.ranks):
+            sizes = f"{len(first.ranks):,}", f"{len(model.ranks):,}"
             return f"{sizes[0]} targets of {first.name} and {sizes[1]} of {model.name}"
-        if (others.users is None) != (rows.users is None):
+        if (model.users is None) != (first.users is None):
             return f"users for only one of {first.name} and {model.name}"
-        key, other_key = rows.key, others.key
-        if key is None or other_key is None:
+        if first.key is None or model.key is None:
             continue
-        missing = np.setdiff1d(key, other_key)
-        if len(missing) or not np.array_equal(np.sort(key), np.sort(other_key)):
+        missing = np.setdiff1d(first.key, model.key)
+        if len(missing) or not np.array_equal(np.sort(first.key), np.sort(model.key)):
             example = f", such as {missing[0]}" if len(missing) else ""
-            kind = "users" if rows.users is not None else "labels in the index"
+            kind = "users" if first.users is not None else "labels in the index"
             return f"{kind} of {first.name} that {model.name} does not have{example}"
     return ""
 
 
 def _in_one_order(models: list[Model]) -> list[Model]:
     """Return the models with their targets in the order of their users, or else of their labels."""
-    if any(model.targets.key is None for model in models):
+    if any(model.key is None for model in models):
         return models
-    rows = [model.targets.sorted() for model in models]
     # All have the same users: one array of them is enough for any number of models.
-    users = rows[0].users
-    return [
-        replace(model, rows=replace(targets, users=users))
-        for model, targets in zip(models, rows, strict=True)
-    ]
+    users = None if models[0].users is None else np.sort(models[0].users)
+    return [model.sorted(users) for model in models]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from unsample.answers._result import Estimates, Result, find_metric
 from unsample.metrics import Metric
@@ -81,6 +82,9 @@ class Standing:
     place: int
 
 
+_Row = TypeVar("_Row", Difference, Standing)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     """Models side by side: their standings, all differences, and the verdicts in words."""
@@ -136,9 +140,8 @@ class Comparison(Result):
         """Return what the metric was called where it was asked for."""
         found = find_metric(metric, self.metrics)
         if found is None:
-            raise KeyError(
-                f"no comparison on {metric}; there are {', '.join(map(str, self.metrics))}"
-            )
+            there = ", ".join(map(str, self.metrics))
+            raise KeyError(f"no comparison on {metric}; there are {there}")
         return found.name
 
     def excerpt(self) -> Comparison:
@@ -149,44 +152,36 @@ class Comparison(Result):
         """
         if len(self.models) <= _MOST_ROWS:
             return self
-        standings: list[Standing] = []
-        differences: list[Difference] = []
-        for metric in self.metrics:
-            rows = [row for row in self.standings if row.metric == metric.name]
-            height = {row.model: place for place, row in enumerate(rows)}
-            pairs = [pair for pair in self.differences if pair.metric == metric.name]
-            order = sorted(
-                range(len(pairs)), key=[height[p.a] + height[p.b] for p in pairs].__getitem__
-            )
-            standings += rows[:_MOST_ROWS]
-            differences += [pairs[place] for place in order[:_MOST_ROWS]]
-        shown = {row.model: self.estimates[row.model] for row in standings}
-        return replace(
-            self, estimates=shown, standings=tuple(standings), differences=tuple(differences)
+        height = {(row.metric, row.model): place for place, row in enumerate(self.standings)}
+        pairs = sorted(
+            self.differences,
+            key=lambda pair: height[pair.metric, pair.a] + height[pair.metric, pair.b],
         )
+        rows = _first_rows(self.standings)
+        shown = {row.model: self.estimates[row.model] for row in rows}
+        return replace(self, estimates=shown, standings=rows, differences=_first_rows(pairs))
 
     def sentences(self) -> tuple[str, ...]:
         """Return the verdict on each metric as a person would write it in a paper."""
         return tuple(self._sentence(metric.name) for metric in self.metrics)
 
     def _sentence(self, metric: str) -> str:
-        if self.against not in {ALL, BEST}:
-            return self._sentence_about(self.against, metric)
-        rows = [row for row in self.standings if row.metric == metric]
-        best = self.winner(metric)
         share = f"{self.level:.0%}"
+        sure = share if self.correction == "none" else f"{share}, {self.correction.title()}"
+        if self.against not in {ALL, BEST}:
+            return self._sentence_about(self.against, metric, sure)
+        leader, *others = (row for row in self.standings if row.metric == metric)
+        best = self.winner(metric)
         if best is not None:
-            others = [row.model for row in rows if row.model != best]
-            pairs = (self.difference(best, other, metric) for other in others)
+            beaten = [row.model for row in (leader, *others) if row.model != best]
+            pairs = (self.difference(best, other, metric) for other in beaten)
             closest = min(pairs, key=lambda pair: pair.low)
             return (
-                f"{best} has the highest full-catalogue {metric} ({self._corrected_by()}): it "
-                f"beats {listed_briefly(others)}, by at least {closest.low:.4f} ({share} interval "
-                "of the smallest difference, to "
-                f"{closest.b}: [{closest.low:.4f}, {closest.high:.4f}])."
+                f"{best} has the highest full-catalogue {metric} ({sure}): it beats "
+                f"{listed_briefly(beaten)}, by at least {closest.low:.4f} ({share} interval of the "
+                f"smallest difference, to {closest.b}: [{closest.low:.4f}, {closest.high:.4f}])."
             )
-        leader = rows[0]
-        rivals = [row.model for row in rows[1:] if row.place == 1]
+        rivals = [row.model for row in others if row.place == 1]
         if leader.place > 1 or not rivals:
             return f"No model can be called the best on {metric}."
         return (
@@ -196,27 +191,23 @@ class Comparison(Result):
             "sampling misleads about all models alike."
         )
 
-    def _sentence_about(self, baseline: str, metric: str) -> str:
+    def _sentence_about(self, baseline: str, metric: str, sure: str) -> str:
         """Return how the models stand to the one that all were compared with."""
         pairs = [pair for pair in self.differences if pair.metric == metric]
         better = [pair for pair in pairs if pair.winner == pair.b]
         worse = sum(pair.winner == pair.a for pair in pairs)
         text = (
             f"Of {len(pairs):,} models, {len(better):,} have a higher full-catalogue {metric} than "
-            f"{baseline} and {worse:,} a lower one ({self._corrected_by()}); "
+            f"{baseline} and {worse:,} a lower one ({sure}); "
             f"{len(pairs) - len(better) - worse:,} cannot be told apart from it."
         )
         if not better:
             return text
-        ahead = min(better, key=lambda pair: pair.value)
+        ahead = min(better, key=lambda pair: pair.value).reversed()
         return (
-            f"{text} The highest estimate of those that beat it is that of {ahead.b}: "
-            f"{-ahead.value:.4f} above, [{-ahead.high:.4f}, {-ahead.low:.4f}]."
+            f"{text} The highest estimate of those that beat it is that of {ahead.a}: "
+            f"{ahead.value:.4f} above, [{ahead.low:.4f}, {ahead.high:.4f}]."
         )
-
-    def _corrected_by(self) -> str:
-        share = f"{self.level:.0%}"
-        return share if self.correction == "none" else f"{share}, {self.correction.title()}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each difference."""
@@ -235,6 +226,12 @@ class Comparison(Result):
             "sentences": list(self.sentences()),
             "warnings": list(self.warnings),
         }
+
+
+def _first_rows(rows: Iterable[_Row]) -> tuple[_Row, ...]:
+    """Return as many rows of each metric as are shown."""
+    groups = itertools.groupby(rows, key=lambda row: row.metric)
+    return tuple(row for _, group in groups for row in itertools.islice(group, _MOST_ROWS))
 
 
 def listed_briefly(names: Sequence[str]) -> str:

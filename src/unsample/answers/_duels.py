@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._comparison import ALL, BEST, Difference, Standing
+from unsample.answers._evaluate import Evaluation
 from unsample.answers._result import Estimate, Estimates
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, Targets
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
@@ -33,52 +34,61 @@ _SAME_DRAW = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """The targets of a model one by one."""
+class Model:
+    """What is known of one model: counts for its estimates, targets for pairing where given."""
 
-    ranks: IntArray
-    sampled: IntArray
-    weights: FloatArray
+    name: str
+    counts: RankCounts
+    #: Its targets one by one; none where only their counts are known.
+    ranks: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    sampled: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    weights: FloatArray = field(default_factory=lambda: np.empty(0))
     #: Whose target it is; None where each has a user of its own.
     users: npt.NDArray[Any] | None = None
     #: What to match targets by where users are not given; None to match them by position.
     labels: npt.NDArray[Any] | None = None
+    #: Made already, where the model comes from an evaluation.
+    evaluation: Evaluation | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, given: Targets | Evaluation, labels: npt.NDArray[Any] | None = None
+    ) -> Model:
+        """Return a model of which the targets are known."""
+        size = len(given.ranks)
+        return cls(
+            name,
+            given.counts,
+            np.asarray(given.ranks, dtype=np.int64),
+            np.broadcast_to(np.asarray(given.sampled, dtype=np.int64), (size,)),
+            np.ones(size) if given.weights is None else np.asarray(given.weights, dtype=np.float64),
+            None if given.users is None else np.asarray(given.users),
+            labels,
+            given if isinstance(given, Evaluation) else None,
+        )
 
     @property
     def key(self) -> npt.NDArray[Any] | None:
         """Return what tells which targets of two models belong together."""
         return self.labels if self.users is None else self.users
 
-    def sorted(self) -> Rows:
-        """Return the targets in the order of their keys."""
+    def sorted(self, users: npt.NDArray[Any] | None) -> Model:
+        """Return the model with its targets in the order of their keys, those of ``users``."""
         order = np.argsort(self.key, kind="stable")  # type: ignore[arg-type]
-        users = None if self.users is None else self.users[order]
-        return Rows(self.ranks[order], self.sampled[order], self.weights[order], users)
+        ranks, sampled, weights = self.ranks[order], self.sampled[order], self.weights[order]
+        return Model(self.name, self.counts, ranks, sampled, weights, users, None, self.evaluation)
 
-    @property
+    @cached_property
     def user_numbers(self) -> IntArray | None:
         """Return a number for the user of each target, or None where each has its own."""
         if self.users is None:
             return None
-        _, where = np.unique(self.users, return_inverse=True)
-        return np.asarray(where.reshape(-1), dtype=np.int64)
+        return np.unique(self.users, return_inverse=True)[1].reshape(-1)
 
-
-@dataclass(frozen=True, eq=False)
-class Model:
-    """What is known of one model: counts for its estimates, targets for pairing where given."""
-
-    name: str
-    counts: RankCounts
-    rows: Rows | None = None
-    #: Made already, where the model comes from an evaluation.
-    estimates: Estimates | None = None
-
-    @property
-    def targets(self) -> Rows:
-        """Return the targets of a model that has them."""
-        assert self.rows is not None
-        return self.rows
+    def gains(self, metric: Metric) -> FloatArray:
+        """Return what the metric gives each target for its rank."""
+        items = self.counts.largest_catalogue
+        return np.asarray(metric.weights(self.ranks, items), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +136,7 @@ class Duels:
     estimates: Mapping[str, Estimates]
     paired: bool
     level: float
-    against: str = ALL
+    against: str
 
     @property
     def family(self) -> int:
@@ -221,50 +231,42 @@ class Duels:
 
     def _entrant(self, metric: Metric, model: Model) -> _Entrant:
         entry = self.estimates[model.name][metric]
-        direction = _direction(_influence(metric, entry, model)) if self.paired else None
-        return _Entrant(model, entry.value, self._error(metric, entry, model), direction)
+        known = entry.certainty is None and len(model.ranks) > 0
+        influence = _influence(metric, entry, model) if self.paired or known else np.empty(0)
+        direction = _direction(influence) if self.paired else None
+        # Of known ranks, the error is that of their mean.
+        error = self._error_of_mean(influence, model) if known else entry.standard_error
+        return _Entrant(model, entry.value, 0.0 if math.isnan(error) else error, direction)
 
     def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
         entrant = self._entrant(metric, model)
         certainty = self.estimates[model.name].certainty
-        if certainty is not None and certainty.few:
-            return entrant
-        low, high = (self._side(metric, entrant, side) for side in (-1, 1))
-        return replace(entrant, sides=(low, high))
-
-    def _side(self, metric: Metric, entrant: _Entrant, side: int) -> _Side:
-        model, scores = entrant.model, None
-        certainty = self.estimates[model.name].certainty
         if certainty is None:
             # Of known ranks, least and greatest are the value itself.
-            if self.paired:
-                items = model.counts.largest_catalogue
-                scores = np.asarray(metric.weights(model.targets.ranks, items), dtype=np.float64)
-            return _Side(entrant.value, entrant.error, scores)
-        bound = certainty.affine_bound(metric, side, self.level)
-        if self.paired:
-            scores = bound.of_ranks(model.targets.ranks, model.targets.sampled)
-        return _Side(bound.expected, bound.standard_error(), scores)
-
-    def _error(self, metric: Metric, entry: Estimate, model: Model) -> float:
-        """Return the standard error of an estimate; of known ranks, that of their mean."""
-        if entry.certainty is None and model.rows is not None:
-            return self._error_of_mean(_influence(metric, entry, model), model)
-        return 0.0 if math.isnan(entry.standard_error) else entry.standard_error
+            scores = model.gains(metric) if self.paired else None
+            side = _Side(entrant.value, entrant.error, scores)
+            return replace(entrant, sides=(side, side))
+        if certainty.few:
+            return entrant
+        low, high = (
+            _Side(
+                bound.expected,
+                bound.standard_error(),
+                bound.of_ranks(model.ranks, model.sampled) if self.paired else None,
+            )
+            for bound in (certainty.affine_bound(metric, side, self.level) for side in (-1, 1))
+        )
+        return replace(entrant, sides=(low, high))
 
     def _error_of_mean(self, scores: FloatArray, model: Model) -> float:
         """Return the standard error of a weighted mean over targets, users being independent."""
-        weights, total = model.targets.weights, model.targets.weights.sum()
+        weights, total = model.weights, model.weights.sum()
         deviations = weights * (scores - (weights @ scores) / total)
-        users = self._users if self.paired else model.targets.user_numbers
+        # Where targets are paired, all models have the same users.
+        users = (self.models[0] if self.paired else model).user_numbers
         if users is not None:
             deviations = np.bincount(users, deviations)
         return float(np.sqrt((deviations**2).sum()) / total)
-
-    @cached_property
-    def _users(self) -> IntArray | None:
-        """Return the user of each target, the same for all models where targets are paired."""
-        return self.models[0].targets.user_numbers
 
     # -- all models -------------------------------------------------------------------------
 
@@ -309,16 +311,15 @@ class Duels:
             if leader.value - entrant.value <= _HOPELESS * leader.spread(entrant)
             or entrant.model is leader.model
         ]
-        wins = _count_wins(hopeful, rng)
-        return {each.model.name: won / _DRAWS for each, won in zip(hopeful, wins, strict=True)}
+        chances = (_count_wins(hopeful, rng) / _DRAWS).tolist()
+        return dict(zip((each.model.name for each in hopeful), chances, strict=True))
 
 
 def _influence(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
     """Return what each target adds to the estimate, up to a scale."""
-    rows = model.targets
-    if entry.error is not None:
-        return entry.error.of_ranks(rows.ranks, rows.sampled)
-    return np.asarray(metric.weights(rows.ranks, model.counts.largest_catalogue), dtype=np.float64)
+    if entry.error is None:
+        return model.gains(metric)
+    return entry.error.of_ranks(model.ranks, model.sampled)
 
 
 def _direction(influence: FloatArray) -> FloatArray:
@@ -327,7 +328,7 @@ def _direction(influence: FloatArray) -> FloatArray:
     return np.asarray(centred / length if length > 0 else np.zeros_like(centred))
 
 
-def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> list[float]:
+def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> FloatArray:
     """Draw all estimates anew, with their errors and correlations, and count who comes first.
 
     Those that come first together share the win.
@@ -341,7 +342,7 @@ def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> list[floa
         drawn = values + scale * (noise @ root.T)
         first = drawn >= drawn.max(axis=1, keepdims=True) - _SAME_DRAW * scale.max()
         wins += (first / first.sum(axis=1, keepdims=True)).sum(axis=0)
-    return [float(won) for won in wins]
+    return wins
 
 
 def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
@@ -362,21 +363,20 @@ def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
 
 
 def corrected(
-    differences: list[Difference], correction: str, level: float, family: int | None = None
+    differences: list[Difference], correction: str, level: float, family: int
 ) -> list[Difference]:
     """Return the differences with corrected p-values and the verdicts that follow from them.
 
-    ``family`` is the number of pairs that might have been looked at; by default those given. Holm's
-    steps hold for a part of a family too: when the first true hypothesis is rejected, those before
-    it were false, so at most the rest of the family can be true.
+    ``family`` is the number of pairs that might have been looked at. Holm's steps hold for a part
+    of a family too: when the first true hypothesis is rejected, those before it were false, so at
+    most the rest of the family can be true.
     """
-    count = len(differences) if family is None else family
     order = sorted(range(len(differences)), key=lambda place: differences[place].p_value)
     found = list(differences)
     largest = 0.0
     for position, place in enumerate(order):
         pair = differences[place]
-        factor = {"holm": count - position, "bonferroni": count, "none": 1}[correction]
+        factor = {"holm": family - position, "bonferroni": family, "none": 1}[correction]
         p_value = min(1.0, factor * pair.p_value)
         if correction == "holm":
             # Holm's values never fall along the order.

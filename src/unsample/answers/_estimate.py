@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, Seed, as_rng, check_choice, check_integer
+from unsample._checks import Seed, as_rng, check_choice, check_integer
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import (
     Certainty,
@@ -43,10 +43,6 @@ from unsample.tables import is_frame, read_counts
 
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
-#: How the sampling error of a method's value is found.
-ERRORS = ("bootstrap", "delta")
-#: What methods that depend on it assume where ``candidates`` is not given.
-_USUAL_CANDIDATES = "unseen"
 #: Ranks that stand alone in the distribution of exact ranks; beyond them bins are as fine as ever.
 _MOST_SINGLE_RANKS = 20_000
 
@@ -119,7 +115,7 @@ def estimate(
     """
     check_sampler(sampler)
     result = estimate_counts(
-        _as_counts(ranks, items, sampled, weights, users, replacement),
+        _as_counts(ranks, replacement, items=items, sampled=sampled, weights=weights, users=users),
         metrics=metrics,
         method=method,
         candidates=candidates,
@@ -150,7 +146,7 @@ def estimate_counts(
     leave them changed for each other. Callers that print warnings themselves need none.
     """
     question = Question.parse(metrics, method, candidates, shape)
-    check_choice("errors", errors, ERRORS)
+    check_choice("errors", errors, ("bootstrap", "delta"))
     resamples = check_integer("resamples", resamples, minimum=0)
     cutoffs = question.cutoffs(counts.largest_catalogue)
     grouped = group_catalogues(counts)
@@ -158,21 +154,24 @@ def estimate_counts(
     known = bool(counts.known.all())
     certainty = None if known else Certainty.of(grouped, cutoffs, question.shape)
     fits = {str(each): each.evaluate(observed, question.metrics) for each in question.methods}
-    hidden = [metric.name for metric in question.metrics if not is_resolved(metric, counts)]
     return question.answer(
         Estimates,
         counts,
         fits,
         certainty,
         Refits(observed, question, errors, resamples, rng),
-        hidden,
-        (
-            *resolution_notes(hidden, _why_unresolved(counts)),
-            *(BiasedMethodWarning(each.caution) for each in question.methods if each.caution),
-            *_convergence_notes(fits),
-            *clipping_notes(fits, question.metrics),
-            *refutation_notes(certainty, "the data", "fits these sampled ranks: items, sampled,"),
-        ),
+        unresolved=[each.name for each in question.metrics if not is_resolved(each, counts)],
+        why=_why_unresolved(counts),
+        data="the data",
+        misfit="fits these sampled ranks: items, sampled,",
+        notes=[
+            ConvergenceWarning(
+                f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
+                "values, and use another method, for instance auto"
+            )
+            for name, fit in fits.items()
+            if not fit.certificate.usable
+        ],
     )
 
 
@@ -249,8 +248,8 @@ class Question:
 
     @property
     def usual_candidates(self) -> str:
-        """Return what methods take the candidates to be: the usual ones where not given."""
-        return self.candidates or _USUAL_CANDIDATES
+        """Return what methods that depend on the candidates take them to be."""
+        return self.candidates or "unseen"
 
     def cutoffs(self, items: int) -> list[int]:
         """Return the last rank that counts for each metric."""
@@ -263,11 +262,19 @@ class Question:
         fits: Mapping[str, Fit],
         certainty: Certainty | None,
         variation: Mapping[str, Variation],
-        unresolved: Collection[str] = (),
-        notes: tuple[UnsampleWarning, ...] = (),
+        *,
+        unresolved: Collection[str],
+        why: str,
+        data: str,
+        misfit: str,
+        notes: Iterable[UnsampleWarning] = (),
         **more: Any,
     ) -> _Kind:
-        """Put what was found together."""
+        """Put what was found together, with notes on what there is to know before relying on it.
+
+        ``why`` says why metrics are not resolved, ``data`` what refutes the shape where it is
+        refuted, and ``misfit`` what no P(R) does where none fits.
+        """
         entries = [
             Estimate(
                 metric,
@@ -283,12 +290,42 @@ class Question:
             for name, fit in fits.items()
             for place, metric in enumerate(self.metrics)
         ]
+        known: list[UnsampleWarning] = []
+        if unresolved:
+            names = f"{', '.join(unresolved)} {'is' if len(unresolved) == 1 else 'are'}"
+            known.append(UnresolvedWarning(f"{names} not resolved: {why}"))
+        known += [BiasedMethodWarning(each.caution) for each in self.methods if each.caution]
+        known += notes
+        for name, fit in fits.items():
+            moved = [
+                f"{metric.name} = {fit.smooth_values[0, place]:.6g}"
+                for place, metric in enumerate(self.metrics)
+                if fit.clipped[place]
+            ]
+            if moved:
+                text = (
+                    f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped "
+                    "into it: the method is linear in the counts and too noisy for these data; use "
+                    "auto or mle"
+                )
+                known.append(ClippedWarning(text))
+        if certainty is not None and not certainty.fits():
+            text = (
+                f"no distribution of global ranks {misfit} or how items were drawn or ties broken "
+                "is not as stated, and no estimate can be trusted"
+            )
+            if certainty.shape_in_use() is not None:
+                text = (
+                    f"{data} refute the assumption {certainty.shape}; the intervals are the bounds "
+                    "that assume nothing"
+                )
+            known.append(RefutedWarning(text))
         learned = {name: fit.distribution for name, fit in fits.items()}
         return kind(
             entries=tuple(entries),
             counts=counts,
             distributions={name: mass for name, mass in learned.items() if mass is not None},
-            notes=notes,
+            notes=tuple(known),
             candidates=self.candidates,
             explanations={name: fit.explanation for name, fit in fits.items() if fit.explanation},
             **more,
@@ -306,25 +343,28 @@ class Refits(dict[str, Variation]):
         self, observed: Observed, question: Question, errors: str, resamples: int, rng: Seed
     ) -> None:
         super().__init__()
-        self._question, self._counts, self._grid = question, observed.counts, observed.grid
-        self._delta = errors == "delta"
+        # Not all that was prepared: its matrices are large.
+        self._counts, self._grid = observed.counts, observed.grid
+        self._question, self._delta, self._rng = question, errors == "delta", rng
         # One target, or ranks that are all alike, resample only to themselves: an interval of
         # width zero would be a lie.
         alike = self._counts.effective < 2 or np.count_nonzero(self._counts.weight) < 2
         self._resamples = 0 if alike or self._delta else resamples
-        self._source: Seed | FloatArray = rng
         as_rng(rng)
-        if self._resamples and not isinstance(rng, int | np.integer):
-            # A generator may have gone on by the time it is asked.
-            self._source = self._counts.resample(resamples, rng=rng)
+        # A generator may have gone on by the time it is asked.
+        later = isinstance(rng, int | np.integer) or not self._resamples
+        self._drawn = None if later else self._counts.resample(resamples, rng=rng)
 
     def __missing__(self, method: str) -> Variation:
         metrics, methods = self._question.metrics, self._question.methods
         if not self._delta and self._resamples == 0:
             return Variation(np.empty((0, len(metrics))))
+        rows = nudged(self._counts) if self._delta else self._drawn
+        if rows is None:
+            rows = self._counts.resample(self._resamples, rng=self._rng)
         batch = Observed.prepare(
             self._counts,
-            resampled=self._rows(),
+            resampled=rows,
             grid=self._grid,
             candidates=self._question.usual_candidates,
         )
@@ -337,51 +377,25 @@ class Refits(dict[str, Variation]):
                 warnings.warn(text, ConvergenceWarning, stacklevel=2)
         return self[method]
 
-    def _rows(self) -> FloatArray:
-        if self._delta:
-            return nudged(self._counts)
-        if isinstance(self._source, np.ndarray):
-            return self._source
-        return self._counts.resample(self._resamples, rng=self._source)
 
-
-def _as_counts(
-    ranks: npt.ArrayLike | RankCounts | Targets,
-    items: npt.ArrayLike | None,
-    sampled: npt.ArrayLike | None,
-    weights: npt.ArrayLike | None,
-    users: npt.ArrayLike | None,
-    replacement: bool,
-) -> RankCounts:
-    given = {"items": items, "sampled": sampled, "weights": weights, "users": users}
-    extra = " and ".join(name for name, value in given.items() if value is not None)
+def _as_counts(ranks: Any, replacement: bool, **given: Any) -> RankCounts:
+    """Count what is given, and refuse what the data know already."""
+    named = {name: value for name, value in given.items() if value is not None}
     if isinstance(ranks, RankCounts | Targets):
-        if extra:
-            raise InputError(f"{extra} must be left out with {type(ranks).__name__}, which know it")
+        if named:
+            extra, kind = " and ".join(named), type(ranks).__name__
+            raise InputError(f"{extra} must be left out with {kind}, which know it")
         return ranks if isinstance(ranks, RankCounts) else ranks.counts
     if is_frame(ranks):
-        if weights is not None or users is not None:
+        if not named.keys() <= {"items", "sampled"}:
             raise InputError("weights and users must be left out with a frame; give it columns")
-        groups = read_counts(
-            ranks,
-            items=items,  # type: ignore[arg-type]  # read_counts checks it
-            sampled=sampled,  # type: ignore[arg-type]
-            replacement=replacement,
-        )
-        return groups[""]
-    for name, value in (("items", items), ("sampled", sampled)):
-        if value is None:
+        return read_counts(ranks, **named, replacement=replacement)[""]
+    for name in ("items", "sampled"):
+        if name not in named:
             raise DesignError(
                 f"{name} must be given with ranks, got None; see help(unsample.estimate)"
             )
-    return RankCounts.from_ranks(
-        ranks,
-        items=items,  # type: ignore[arg-type]
-        sampled=sampled,  # type: ignore[arg-type]
-        weights=weights,
-        users=users,
-        replacement=replacement,
-    )
+    return RankCounts.from_ranks(ranks, **named, replacement=replacement)
 
 
 def _why_unresolved(counts: RankCounts) -> str:
@@ -396,52 +410,3 @@ def _why_unresolved(counts: RankCounts) -> str:
         "fewer than one sampled item falls into the top K on average, so the value rests on the "
         f"method's assumption about the top ranks; this sample resolves K >= {smallest}"
     )
-
-
-def resolution_notes(names: list[str], why: str) -> list[UnsampleWarning]:
-    """Say which metrics are not resolved, and why."""
-    if not names:
-        return []
-    are = "is" if len(names) == 1 else "are"
-    return [UnresolvedWarning(f"{', '.join(names)} {are} not resolved: {why}")]
-
-
-def _convergence_notes(fits: Mapping[str, Fit]) -> list[UnsampleWarning]:
-    return [
-        ConvergenceWarning(
-            f"{name} did not converge on the data ({fit.certificate}): do not rely on its values, "
-            "and use another method, for instance auto"
-        )
-        for name, fit in fits.items()
-        if not fit.certificate.usable
-    ]
-
-
-def clipping_notes(fits: Mapping[str, Fit], metrics: tuple[Metric, ...]) -> list[UnsampleWarning]:
-    """Say which values left the range of their metric, and what they were."""
-    notes: list[UnsampleWarning] = []
-    for name, fit in fits.items():
-        moved = [
-            f"{metric.name} = {fit.smooth_values[0, place]:.6g}"
-            for place, metric in enumerate(metrics)
-            if fit.clipped[place]
-        ]
-        if moved:
-            text = (
-                f"{name} gave {', '.join(moved)}, outside the metric's range, and was clipped "
-                "into it: the method is linear in the counts and too noisy for these data; "
-                "use auto or mle"
-            )
-            notes.append(ClippedWarning(text))
-    return notes
-
-
-def refutation_notes(certainty: Certainty | None, data: str, misfit: str) -> list[UnsampleWarning]:
-    """Say that the data refute the shape, or that they fit no P(R) at all."""
-    if certainty is None or certainty.fits():
-        return []
-    if certainty.shape_in_use() is not None:
-        text = f"{data} refute the assumption {certainty.shape}; "
-        return [RefutedWarning(text + "the intervals are the bounds that assume nothing")]
-    text = f"no distribution of global ranks {misfit} or how items were drawn or ties broken is "
-    return [RefutedWarning(text + "not as stated, and no estimate can be trusted")]

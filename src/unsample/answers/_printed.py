@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -29,8 +29,6 @@ _FINEST_CLASH = 1e-6
 _TIE = 1e-4
 #: What scipy calls a linear program that is solved, and one that has no solution.
 _OPTIMAL, _INFEASIBLE = 0, 2
-#: Steps in which ranks are picked where not every rank is needed.
-_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -83,86 +81,69 @@ def read_numbers(
     exact = {name: _as_decimal(name, value) for name, value in values.items()}
     # 0.40 arrives as 0.4 in a float: all floats have as many digits as the longest of them.
     floats = {name for name, value in values.items() if not isinstance(value, str | Decimal)}
-    shared = max((_digits(exact[name]) for name in floats), default=0)
+    shared = max((exact[name][1] for name in floats), default=0)
     numbers: list[Printed] = []
-    for name, value in exact.items():
-        digits = shared if name in floats else _digits(value)
+    for name, (value, own) in exact.items():
+        digits = shared if name in floats else own
         half = unit * Decimal(5).scaleb(-(digits if decimals is None else decimals) - 1)
-        metric = _sampled_metric(name, sampled)
-        number = Printed(metric, float(unit * value), max(float(half), _FINEST))
+        metric = _metrics.parse(name)
         for other in numbers:
             if other.metric.same_as(metric):
                 raise InputError(
                     f"numbers must give each metric once, got {other.name} and {name}, which are "
                     "the same"
                 )
-        _check_range(number, sampled, percent)
-        _check_users(number, users)
+        number = Printed(metric, float(unit * value), max(float(half), _FINEST))
+        _check_possible(number, sampled, users, percent)
         numbers.append(number)
     return tuple(numbers)
 
 
-def _as_decimal(name: str, value: object) -> Decimal:
+def _as_decimal(name: str, value: object) -> tuple[Decimal, int]:
+    """Return a number as it is printed, and how many decimals it has."""
     # The shortest text of a float is what was typed; its binary value has digits nobody printed.
     try:
         number = Decimal(str(value).strip())
     except InvalidOperation as problem:
         raise InputError(f"{name} must be a number as printed, got {value!r}") from problem
+    exponent = number.as_tuple().exponent
     # Exponents beyond all floats are beyond decimal arithmetic too.
-    if isinstance(value, bool) or not number.is_finite() or abs(number.adjusted()) > _MOST_DIGITS:
+    if isinstance(exponent, str) or abs(number.adjusted()) > _MOST_DIGITS:
         raise InputError(f"{name} must be a finite number as printed, got {value!r}")
-    return number
+    return number, max(0, -exponent)
 
 
-def _digits(value: Decimal) -> int:
-    exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int)
-    return max(0, -exponent)
-
-
-def _sampled_metric(name: str, sampled: int) -> Metric:
-    metric = _metrics.parse(name)
+def _check_possible(number: Printed, sampled: int, users: int, percent: bool) -> None:
+    """Refuse a value that no ranks have, or that ranks of so few users cannot have."""
+    metric, name = number.metric, number.name
     if metric.k is not None and metric.k > sampled:
         raise MetricError(
             f"K of {name} must be at most sampled = {sampled}, got {metric.k}; among "
             f"{sampled + 1} items it says nothing more than {metric.label} without @K"
         )
-    return metric
-
-
-def _check_range(number: Printed, sampled: int, percent: bool) -> None:
-    """Refuse a value that no rank has: metrics of one target are between 0 and 1."""
-    weights = number.metric.weights(np.arange(1, sampled + 2), sampled + 1)
+    weights = metric.weights(np.arange(1, sampled + 2), sampled + 1)
     least, most = float(weights.min()), float(weights.max())
-    if number.high > least and number.low < most:
-        return
-    hint = "; is it a percentage? then say so (percent=True, --percent)"
-    per_cent = not percent and 1.0 < number.value <= 100.0
-    raise InputError(
-        f"{number.name} must be between {least:g} and {most:g}, got {number.value:g}"
-        + (hint if per_cent else "")
-    )
-
-
-def _check_users(number: Printed, users: int) -> None:
-    """Refuse a hit rate that so few users cannot have: it is a whole number of hits over users."""
-    if number.metric.family is not _metrics.Recall:
-        return
-    slack = 1e-9
-    first = math.ceil(number.low * users - slack)
-    if first > number.high * users + slack:
-        below, above = (first - 1) / users, first / users
+    if number.high <= least or number.low >= most:
+        hint = "; is it a percentage? then say so (percent=True, --percent)"
+        per_cent = not percent and 1.0 < number.value <= 100.0
+        raise InputError(
+            f"{name} must be between {least:g} and {most:g}, got {number.value:g}"
+            + (hint if per_cent else "")
+        )
+    # A hit rate is a whole number of hits over users.
+    hits = math.ceil(number.low * users - 1e-9)
+    if metric.family is _metrics.Recall and hits > number.high * users + 1e-9:
         raise ContradictionError(
             f"{number} must be a number of hits over users = {users}, and none is printed like "
-            f"that: the nearest are {below:.4g} and {above:.4g}; check users, or decimals",
-            (number.name,),
+            f"that: the nearest are {(hits - 1) / users:.4g} and {hits / users:.4g}; check users, "
+            "or decimals",
+            (name,),
         )
 
 
 # -- what they say of ranks -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
 class Paper:
     """The numbers of a paper and the evaluation they come from.
 
@@ -170,42 +151,20 @@ class Paper:
     there is a group of its own, and all further ones are the last group.
     """
 
-    law: Law
-    users: int
-    numbers: tuple[Printed, ...]
-
-    @cached_property
-    def low(self) -> IntArray:
-        """Return the first rank of each group."""
-        last = max(number.metric.cutoff(self.law.n) for number in self.numbers)
-        return np.arange(1, min(last + 1, self.law.n) + 1)
-
-    @cached_property
-    def high(self) -> IntArray:
-        """Return the last rank of each group."""
-        return np.append(self.low[1:] - 1, self.law.n)
-
-    @cached_property
-    def features(self) -> FloatArray:
-        """Return the weights of the printed metrics (rows) at the ranks of each group."""
-        # In the last group, of several ranks, every metric with a K is zero.
-        return np.stack([number.metric.weights(self.low, self.law.n) for number in self.numbers])
-
-    @cached_property
-    def means(self) -> FloatArray:
-        """Return the printed values."""
-        return np.array([number.value for number in self.numbers])
-
-    @property
-    def half_units(self) -> FloatArray:
-        """Return how far each mean may be from what is printed."""
-        return np.array([number.half_unit for number in self.numbers])
-
-    @cached_property
-    def first_cut(self) -> int:
-        """Return the last of the first ranks that no number tells apart: 10 where all is HR@10."""
+    def __init__(self, law: Law, users: int, numbers: tuple[Printed, ...]) -> None:
+        self.law, self.users, self.numbers = law, users, numbers
+        last = max(number.metric.cutoff(law.n) for number in numbers)
+        #: The first and the last rank of each group.
+        self.low: IntArray = np.arange(1, min(last + 1, law.n) + 1)
+        self.high: IntArray = np.append(self.low[1:] - 1, law.n)
+        #: The weights of the printed metrics (rows) at the ranks of each group. In the last group,
+        #: of several ranks, every metric with a K is zero.
+        self.features = np.stack([number.metric.weights(self.low, law.n) for number in numbers])
+        self.means = np.array([number.value for number in numbers])
+        self.half_units = np.array([number.half_unit for number in numbers])
         changes = np.diff(self.features, axis=1).any(axis=0)
-        return int(np.argmax(changes)) + 1 if changes.any() else self.law.n
+        #: The last of the first ranks that no number tells apart: 10 where all is HR@10.
+        self.first_cut = int(np.argmax(changes)) + 1 if changes.any() else law.n
 
     @property
     def smallest_k(self) -> float:
@@ -215,19 +174,6 @@ class Paper:
         item falls into the top K. Numbers that see no rank above the tenth need ten of them.
         """
         return self.first_cut * self.law.blind_rank - 1e-9
-
-    def nudged_means(self) -> FloatArray:
-        """Return the means with one target more, one row for each of some groups in turn.
-
-        They lie on both sides of every K, and further ones in growing steps.
-        """
-        groups = len(self.low)
-        steps = np.geomspace(1, groups, min(groups, _STEPS)).astype(np.int64)
-        ends = [number.metric.cutoff(self.law.n) for number in self.numbers]
-        wanted = np.concatenate([steps, ends, np.add(ends, 1)])
-        chosen = np.unique(wanted[wanted <= groups]) - 1
-        rows = (self.means * self.users + self.features.T[chosen]) / (self.users + 1.0)
-        return np.asarray(rows)
 
     @cached_property
     def counts(self) -> RankCounts:
@@ -245,16 +191,9 @@ class Paper:
     def refined_counts(self, histogram: FloatArray) -> RankCounts:
         """Return counts of every group of ranks, in these shares."""
         weight = histogram * self.users
-        return RankCounts(
-            sampled=np.full(len(weight), self.law.sampled),
-            items=np.full(len(weight), self.law.items),
-            low=self.low,
-            high=self.high,
-            count=np.rint(weight).astype(np.int64),
-            weight=weight,
-            weight_squared=weight,
-            replacement=self.law.replacement,
-        )
+        whole = np.rint(weight).astype(np.int64)
+        counts = RankCounts.from_ranges(self.low, self.high, whole, self.law)
+        return replace(counts, weight=weight, weight_squared=weight)
 
     def certainty(
         self,
@@ -285,35 +224,31 @@ class Paper:
 
     def check_consistent(self) -> None:
         """Refuse numbers that no histogram of sampled ranks has, naming the fewest that clash."""
-        clash = self.fewest(lambda rows: self._least(rows, None) is not None)
+        nothing = np.zeros(len(self.low))
+        clash = self.fewest(lambda rows: self._least(rows, nothing) < math.inf)
         if not clash:
             return
         *others, last = clash
         weights, number = self.features[last], self.numbers[last]
-        least, most = self._least(others, weights), self._least(others, -weights)
-        assert least is not None
-        assert most is not None
+        least, most = self._least(others, weights), -self._least(others, -weights)
         given = " and ".join(str(self.numbers[row]) for row in others)
         raise ContradictionError(
             f"{given} and {number} contradict each other: with {given}, {number.name} must be in "
-            f"{_outward(least, number, -1)} .. {_outward(-most, number, 1)} "
+            f"{_outward(least, number, -1)} .. {_outward(most, number, 1)} "
             f"for ranks among {self.law.n} items; check sampled, and the numbers",
             tuple(self.numbers[row].name for row in clash),
         )
 
-    def fewest(self, possible: Callable[[Sequence[int]], bool]) -> tuple[int, ...]:
+    def fewest(self, possible: Callable[[Sequence[int]], bool]) -> Sequence[int]:
         """Return which numbers, and no fewer, are not possible together; none if all are."""
-        every = tuple(range(len(self.numbers)))
+        every = range(len(self.numbers))
         if possible(every):
             return ()
-        for size in range(1, len(every)):
-            for rows in combinations(every, size):
-                if not possible(rows):
-                    return rows
-        return every
+        parts = chain.from_iterable(combinations(every, size) for size in every[1:])
+        return next((rows for rows in parts if not possible(rows)), every)
 
-    def _least(self, rows: Sequence[int], weights: FloatArray | None) -> float | None:
-        """Return the least mean weight over histograms with these numbers; None without any."""
+    def _least(self, rows: Sequence[int], weights: FloatArray) -> float:
+        """Return the least mean weight over histograms with these numbers; infinity of none."""
         from scipy.optimize import linprog
 
         # In half units of the last digit, so that the solver's tolerance is small beside them. A
@@ -324,18 +259,17 @@ class Paper:
         half = self.half_units[kept] * (1.0 - _TIE) / scale
         features = self.features[kept] / scale[:, None]
         result = linprog(
-            np.zeros(len(self.low)) if weights is None else weights,
+            weights,
             A_ub=np.concatenate([features, -features]),
             b_ub=np.concatenate([value + half, half - value]),
             A_eq=np.ones((1, len(self.low))),
             b_eq=[1.0],
             method="highs",
         )
-        if result.status == _OPTIMAL:
-            return result.fun
-        if result.status == _INFEASIBLE:
-            return None
-        raise SolverError(f"the linear program of a contradiction was not solved: {result.message}")
+        if result.status not in (_OPTIMAL, _INFEASIBLE):
+            text = "the linear program of a contradiction was not solved"
+            raise SolverError(f"{text}: {result.message}")
+        return math.inf if result.fun is None else result.fun
 
 
 def _outward(value: float, number: Printed, side: int) -> str:

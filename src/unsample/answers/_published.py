@@ -32,14 +32,10 @@ from unsample.answers._estimate import (
     DEFAULT_METHOD,
     DEFAULT_METRICS,
     Question,
-    clipping_notes,
-    refutation_notes,
-    resolution_notes,
 )
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._result import Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
-from unsample.errors import UnsampleWarning
 from unsample.estimators import Estimator, Observed
 from unsample.law import Law
 from unsample.metrics import Metric
@@ -52,23 +48,22 @@ _NEWTON_STEPS = 60
 _TINY = 1e-300
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Published(Estimates):
     """Estimates from printed numbers: as `Estimates`, with the ``paper`` they come from.
 
     ``counts`` hold only what the hit rates among them tell: how many ranks lie between their K.
     """
 
-    paper: Paper | None = None
+    paper: Paper
 
     @property
     def numbers(self) -> tuple[Printed, ...]:
         """Return the numbers, with what rounding hides of them."""
-        return () if self.paper is None else self.paper.numbers
+        return self.paper.numbers
 
     def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
         """Return `certainty` prepared for metrics@K at other K."""
-        assert self.paper is not None
         assert self.certainty is not None
         (evidence,) = self.certainty.evidence
         return self.paper.certainty(evidence.observed, cutoffs, self.certainty.shape)
@@ -146,24 +141,21 @@ def published(
     paper = Paper(law, users, printed)
     paper.check_consistent()
     cutoffs = question.cutoffs(law.items)
-    observed, nudges = _observed(paper, question)
+    observed = _observed(paper, question)
     fit = estimator.evaluate(observed, question.metrics)
-    values = _values_when_nudged(paper, fit.smooth_values, nudges, observed)
-    histogram = observed.shares[0]
-    certainty = paper.certainty(histogram, cutoffs, question.shape)
-    hidden = [m.name for m in question.metrics if m.cutoff(law.items) < paper.smallest_k]
+    errors = sampling_errors(fit.smooth_values, observed)
+    certainty = paper.certainty(observed.shares[0], cutoffs, question.shape)
+    named = _refuted(paper, certainty, cutoffs)
     result = question.answer(
         Published,
         paper.counts,
         {str(estimator): fit},
         certainty,
-        {str(estimator): Variation(values[:0], tuple(sampling_errors(values, observed)))},
-        hidden,
-        (
-            *resolution_notes(hidden, _why_unresolved(paper)),
-            *clipping_notes({str(estimator): fit}, question.metrics),
-            *_refutation_notes(certainty, paper, histogram, cutoffs),
-        ),
+        {str(estimator): Variation(fit.values[:0], tuple(errors))},
+        unresolved=[m.name for m in question.metrics if m.cutoff(law.items) < paper.smallest_k],
+        why=_why_unresolved(paper),
+        data=named,
+        misfit=f"gives {named} but for chance: items, sampled, users,",
         paper=paper,
     )
     for note in result.notes:
@@ -183,57 +175,39 @@ def _why_unresolved(paper: Paper) -> str:
     )
 
 
-def _refutation_notes(
-    certainty: Certainty, paper: Paper, histogram: FloatArray, cutoffs: list[int]
-) -> list[UnsampleWarning]:
-    """Say which numbers clash, if not with each other then with what is assumed or stated."""
+def _refuted(paper: Paper, certainty: Certainty, cutoffs: list[int]) -> str:
+    """Return the fewest numbers that clash with what is assumed or stated; nothing if none do."""
     if certainty.fits():
-        return []
+        return ""
     shape = certainty.shape if certainty.shape_in_use() is not None else SHAPES["none"]
-    rows = paper.fewest(lambda some: paper.certainty(histogram, cutoffs, shape, some).fits())
-    named = " and ".join(str(paper.numbers[row]) for row in rows)
-    misfit = f"gives {named} but for chance: items, sampled, users,"
-    return refutation_notes(certainty, named, misfit)
+    (evidence,) = certainty.evidence
+    rows = paper.fewest(
+        lambda some: paper.certainty(evidence.observed, cutoffs, shape, some).fits()
+    )
+    return " and ".join(str(paper.numbers[row]) for row in rows)
 
 
 # -- the histogram behind the numbers -------------------------------------------------------------
 
 
-def _observed(paper: Paper, question: Question) -> tuple[Observed, FloatArray]:
-    """Return the histogram behind the numbers, and those with one target more at some ranks.
-
-    Beside them stand the changes of the means that such a target makes.
-    """
+def _observed(paper: Paper, question: Question) -> Observed:
+    """Return the histogram behind the numbers, then those with one target more, as in `nudged`."""
     prepared = Observed.prepare(
         paper.refined_counts(np.ones(len(paper.low))),
         cutoffs=question.cutoffs(paper.law.items),
         candidates=question.usual_candidates,
     )
-    nudged_means = paper.nudged_means()
-    histograms, _ = fit_to_means(
-        prepared.likelihood,
-        paper.features,
-        np.concatenate([paper.means[None], nudged_means]),
-        np.maximum(paper.half_units / math.sqrt(3.0), _SHARPEST),
-        start=prepared.widths,
-    )
-    counts = paper.refined_counts(histograms[0])
-    return replace(prepared, counts=counts, shares=histograms), nudged_means - paper.means
+    features = paper.features
+    spread = np.maximum(paper.half_units / math.sqrt(3.0), _SHARPEST)
 
+    def fitted(means: FloatArray) -> FloatArray:
+        return fit_to_means(prepared.likelihood, features, means, spread, start=prepared.widths)[0]
 
-def _values_when_nudged(
-    paper: Paper, values: FloatArray, nudges: FloatArray, observed: Observed
-) -> FloatArray:
-    """Return the values as fitted, then those for the weights of `nudged`.
-
-    They depend on the histogram through the means alone, and on a small change of these all but
-    linearly: what one target more does at some ranks tells the rest.
-    """
-    counts = observed.counts
-    slope = np.linalg.lstsq(nudges, values[1:] - values[0], rcond=1e-9)[0]
+    (histogram,) = fitted(paper.means[None])
+    counts = paper.refined_counts(histogram)
     weights = np.concatenate([counts.weight[None], nudged(counts)])
-    means = weights / weights.sum(axis=1, keepdims=True) @ paper.features.T
-    return np.asarray(values[0] + (means - means[0]) @ slope)
+    means = weights / weights.sum(axis=1, keepdims=True) @ features.T
+    return replace(prepared, counts=counts, shares=fitted(paper.means + means - means[0]))
 
 
 def fit_to_means(

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -71,40 +72,33 @@ class Result(ABC):
         columns = {name: [row[name] for row in rows] for name in rows[0]}
         return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
 
-    # The room of pages stands above this one: it knows all results, so that these four calls are
-    # the only ones upwards.
-
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the result as one interactive page, and return where."""
-        from unsample.pages import write_html
-
-        write_html(self, path, title=title)
+        _pages().write_html(self, path, title=title)
         return Path(path)
 
     def to_latex(self) -> str:
         """Return the tables of the result for LaTeX (with the package booktabs)."""
-        from unsample.pages import as_latex
-
-        return as_latex(self)
+        return str(_pages().as_latex(self))
 
     def to_markdown(self) -> str:
         """Return the tables of the result as Markdown."""
-        from unsample.pages import as_markdown
-
-        return as_markdown(self)
-
-    def __str__(self) -> str:
-        from unsample.pages import as_text
-
-        return as_text(self)
-
-    def __repr__(self) -> str:
-        return str(self)
+        return str(_pages().as_markdown(self))
 
     def _repr_html_(self) -> str:
-        from unsample.pages import as_notebook
+        return str(_pages().as_notebook(self))
 
-        return as_notebook(self)
+    def __str__(self) -> str:
+        return str(_pages().as_text(self))
+
+    __repr__ = __str__
+
+
+def _pages() -> ModuleType:
+    """Return the room of pages, which stands above this one and knows all results."""
+    from unsample import pages
+
+    return pages
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,25 +122,23 @@ class Estimate:
     resolved: bool
     certificate: Certificate
     #: What the data say about any metric; None where the full ranks are known.
-    certainty: Certainty | None = field(repr=False, default=None)
+    certainty: Certainty | None = field(repr=False)
     #: Whether the method's value left the range of the metric and was brought back into it.
-    clipped: bool = False
-    #: How the values of each method vary, computed when it is first asked for; None for nothing.
-    variation: Mapping[str, Variation] | None = field(repr=False, default=None)
+    clipped: bool
+    #: How the values of each method vary, computed when it is first asked for.
+    variation: Mapping[str, Variation] = field(repr=False)
     #: The number of the metric among those of the result.
-    place: int = field(repr=False, default=0)
+    place: int = field(repr=False)
 
     @property
     def replicates(self) -> FloatArray:
         """Return the method's values on bootstrap samples of the targets."""
-        if self.variation is None:
-            return np.empty(0)
         return self.variation[self.method].replicates[:, self.place]
 
     @property
     def error(self) -> SamplingError | None:
         """Return the standard errors by the delta method; None where it was not chosen."""
-        errors = () if self.variation is None else self.variation[self.method].errors
+        errors = self.variation[self.method].errors
         return errors[self.place] if errors else None
 
     def interval(
@@ -193,16 +185,13 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of one entry of the JSON output."""
-        low, high = self.interval()
-        bound_low, bound_high = self.bounds()
+        ends = zip(("low", "high"), self.interval(), strict=True)
+        bounds = zip(("bound_low", "bound_high"), self.bounds(), strict=True)
         return {
             "metric": self.metric.name,
             "method": self.method,
             "value": self.value,
-            "low": _or_none(low),
-            "high": _or_none(high),
-            "bound_low": _or_none(bound_low),
-            "bound_high": _or_none(bound_high),
+            **{name: _or_none(value) for name, value in (*ends, *bounds)},
             "resolved": self.resolved,
             "standard_error": _or_none(self.standard_error),
             "solver": str(self.certificate),
@@ -281,17 +270,13 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
-        metric = find_metric(name, self.metrics)
-        found = [entry for entry in self.entries if entry.metric == metric]
-        if method is not None:
-            found = [entry for entry in found if entry.method == _full_name(method)]
-        if found:
-            return found[0]
-        raise KeyError(
-            f"no estimate of {name}"
-            + (f" by {method}" if method else "")
-            + f"; there are {', '.join(self)} by {', '.join(self.methods)}"
-        )
+        metric, asked = find_metric(name, self.metrics), method and _full_name(method)
+        for entry in self.entries:
+            if entry.metric == metric and asked in (None, entry.method):
+                return entry
+        by = f" by {method}" if method else ""
+        there = f"{', '.join(self)} by {', '.join(self.methods)}"
+        raise KeyError(f"no estimate of {name}{by}; there are {there}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(metric.name for metric in self.metrics)
