@@ -14,8 +14,6 @@ from unsample.evidence import (
     check_ties,
     group_catalogues,
     rank_with_ties,
-    typical_catalogues,
-    typical_sizes,
 )
 from unsample.law import Law
 
@@ -426,7 +424,7 @@ def test_samples_that_stop_early_are_too_blurred_to_tell_sizes_apart():
     ("sampled", "replacement", "stop"),
     [(20, True, None), (30, False, None), (900, True, None), (500, False, 10)],
 )
-def test_typical_sizes_against_a_slow_reference(sampled, replacement, stop):
+def test_groups_against_a_slow_reference(sampled, replacement, stop):
     rng = np.random.default_rng(3)
     items = rng.integers(1000, 1300, 200)
     weight = rng.integers(0, 4, 200).astype(float)
@@ -438,18 +436,13 @@ def test_typical_sizes_against_a_slow_reference(sampled, replacement, stop):
         label: round(sum(s * w for s, w in some) / sum(w for _, w in some))
         for label, some in groups.items()
     }
-    expected = [means[round(np.log(size) / width)] for size in items.tolist()]
-    found = typical_sizes(items, sampled, weight, replacement=replacement, stop=stop)
-    assert found.tolist() == expected
-    sizes, shares = typical_catalogues(items, sampled, weight, replacement=replacement, stop=stop)
-    assert sizes.tolist() == sorted(set(expected))
-    for size, share in zip(sizes, shares, strict=True):
-        assert share == pytest.approx(weight[found == size].sum() / weight.sum())
-
-
-def test_catalogues_without_weight_have_no_share():
-    sizes, shares = typical_catalogues(np.array([50, 60, 60]), 9, np.array([0.0, 1.0, 3.0]))
-    assert (sizes.tolist(), shares.tolist()) == ([60], [1.0])
+    expected = np.array([means[round(np.log(size) / width)] for size in items.tolist()])
+    grouped = group_catalogues(
+        RankCounts.from_ranks(np.ones(200, int), items=items, sampled=sampled, weights=weight,
+                              replacement=replacement, stop=stop)
+    )  # fmt: skip
+    assert grouped.items.tolist() == sorted(set(expected.tolist()))
+    assert grouped.weight.tolist() == [weight[expected == size].sum() for size in grouped.items]
 
 
 # -- samples that grow ----------------------------------------------------------------------
