@@ -315,8 +315,8 @@ def settings(candidates: str) -> dict[str, tuple[Beliefs, float]]:
 
 def curves(beliefs: Beliefs, doubt: float) -> Estimate:
     def estimate(observed: Observed) -> np.ndarray:
-        weights = np.stack([observed.bin_weights(metric) for metric in METRICS], axis=1)
-        return average_curves(observed, beliefs, doubt=doubt).weights @ weights
+        weights = average_curves(observed, beliefs, doubt=doubt).weights
+        return weights @ observed.bin_weights(METRICS)
 
     return estimate
 

@@ -22,7 +22,6 @@ from accuracy import METRICS, SIZES, Problem, by_name, curves, geometric_mean, p
 from scipy.ndimage import gaussian_filter1d
 from scipy.stats import binom
 
-
 LEVELS = (0.0, 0.05, 0.15, 0.4, 1.0)
 CAUTION = (0.0, 0.1, 0.2, 0.3, 0.5)
 #: Width of the kernel that smooths the true ranks, in log rank.

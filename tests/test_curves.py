@@ -13,7 +13,7 @@ from unsample import estimators
 from unsample.errors import InputError
 from unsample.estimators import CANDIDATES, Observed, curves
 from unsample.estimators._observed import Condensed, _condensed_ranges
-from unsample.estimators._solvers import Solution, Status
+from unsample.estimators._solvers._solution import Solution, Status
 from unsample.estimators.curves import average_curves
 from unsample.evidence import RankCounts, group_catalogues
 from unsample.lab.datasets import load_ranks
@@ -130,7 +130,7 @@ def test_bins_are_cut_where_the_curve_has_its_mass():
         observed = Observed.prepare(counts, grid=grid)
         return estimators.parse("smooth").evaluate(observed, ()).distribution
 
-    dense = distribution(RankGrid.dense(2000))
+    dense = distribution(reference.dense_grid(2000))
     for k in (301, 450, 702):
         two = distribution(RankGrid(np.array([1, k + 1]), 2000))
         assert two.cdf(k) == pytest.approx(dense.cdf(k), rel=1e-5)

@@ -23,7 +23,7 @@ from unsample.estimators import (
 )
 from unsample.estimators.likelihood import BASES, base_measure, fit_law
 from unsample.evidence import RankCounts, group_catalogues
-from unsample.law import Law, RankGrid
+from unsample.law import Law
 from unsample.metrics import Precision, Recall, parse_all
 
 NAMES = ("Recall", "NDCG", "AP")
@@ -89,7 +89,7 @@ def test_emphasis_is_among_the_sampled_ranks_alone():
     known = RankCounts.from_ranks([2, 7], items=30, sampled=29, replacement=False)
     counts = known + RankCounts.from_ranks([1, 1, 4, 6], items=30, sampled=5, replacement=False)
     only_known = np.where(counts.sampled == 29, 1.0, 0.0)
-    observed = Observed.prepare(counts, resampled=only_known[None], grid=RankGrid.dense(30))
+    observed = Observed.prepare(counts, resampled=only_known[None], grid=reference.dense_grid(30))
     tenth, ten = (WMLE(weight="ap", c=c).solve(observed).weights for c in (0.1, 10.0))
     assert tenth == pytest.approx(ten)
     assert ten.sum(axis=1) == pytest.approx(1.0)
@@ -139,7 +139,7 @@ def test_cls(setting):
 def test_cls_names_the_mean_square_that_it_could_not_explain(setting):
     design, histogram, likelihood = setting
     counts = RankCounts.from_histogram(histogram, design)
-    dense = Observed.prepare(counts, grid=RankGrid.dense(400))
+    dense = Observed.prepare(counts, grid=reference.dense_grid(400))
     found = CLS(constraint="nonnegative").evaluate(dense, [Recall @ 40])
     _, distance = optimize.nnls(likelihood, reference.metric_weights("Recall", 40, 400))
     assert found.certificate.objective == pytest.approx(distance**2 / 400, rel=1e-6)
@@ -157,7 +157,7 @@ def test_parametric_laws_are_fitted_to_the_last_digit(setting, from_end):
     design, histogram, likelihood = setting
     counts = RankCounts.from_histogram(histogram, design)
     unlike = np.stack([counts.weight[::-1], counts.weight**2, counts.weight**0.2])
-    dense = Observed.prepare(counts, resampled=unlike, grid=RankGrid.dense(400))
+    dense = Observed.prepare(counts, resampled=unlike, grid=reference.dense_grid(400))
     solution = fit_law(dense, from_end=from_end)
     place = (np.arange(1, 401) - 0.5) / 400
     statistics = [np.log(place)] + ([np.log(1 - place)] if from_end else [])
@@ -384,7 +384,7 @@ def test_units_of_the_base_measure_do_not_matter(method, counts):
     found = estimators.parse(method).evaluate(Observed.prepare(counts), [Recall @ 40])
     assert np.isfinite(found.certificate.objective)
     if method == "mes":
-        pi = found.distribution.dense()
+        pi = found.distribution.pmf(np.arange(1, 401))
         entropy = -np.sum(pi * np.log(pi))
         r = np.arange(1, 32)
         shares = np.bincount(counts.low, counts.weight, minlength=32)[1:] / counts.weight.sum()

@@ -421,9 +421,6 @@ def test_every_rank_is_found_in_its_bin():
     assert np.array_equal(np.bincount(bins), grid.width)
     assert (np.diff(bins) >= 0).all()
     assert grid.low[-1] == 500
-    dense = RankGrid.dense(7)
-    assert dense.low.tolist() == dense.high.tolist() == [1, 2, 3, 4, 5, 6, 7]
-    assert len(dense) == dense.items == 7
 
 
 def test_catalogues_of_one_item_and_none():
@@ -487,13 +484,13 @@ def test_quantile_inverts_the_cdf(items, seed, level):
     assert rank == 1 or distribution.cdf(rank - 1) <= level + 1e-9
 
 
-def test_dense_pmf_and_cdf_tell_the_same():
+def test_pmf_and_cdf_tell_the_same():
     grid = RankGrid.build(700, sampled=9)
     mass = np.random.default_rng(0).dirichlet(np.ones(len(grid)))
     distribution = RankDistribution(grid, mass)
     ranks = np.arange(1, 701)
-    assert np.allclose(distribution.dense(), distribution.pmf(ranks))
-    assert np.allclose(np.cumsum(distribution.dense()), distribution.cdf(ranks))
+    assert np.allclose(np.repeat(mass / grid.width, grid.width), distribution.pmf(ranks))
+    assert np.allclose(np.cumsum(distribution.pmf(ranks)), distribution.cdf(ranks))
     assert distribution.cdf(0) == 0.0
     assert distribution.cdf(10**9) == pytest.approx(1.0)
     assert distribution.pmf([0, 701]).tolist() == [0.0, 0.0]
@@ -522,7 +519,7 @@ def test_the_first_bin_may_be_wide():
     assert even.cdf(ranks) == pytest.approx(ranks / 10)
     assert even.quantile(ranks / 10).tolist() == ranks.tolist()
     steep = RankDistribution(RankGrid(np.array([1, 5]), 10), np.array([0.88, 0.12]))
-    assert steep.cdf(ranks) == pytest.approx(np.cumsum(steep.dense()))
+    assert steep.cdf(ranks) == pytest.approx(np.cumsum(steep.pmf(ranks)))
     assert RankDistribution(RankGrid(np.array([1]), 4), np.ones(1)).cdf(3) == pytest.approx(0.75)
 
 
@@ -536,7 +533,7 @@ def test_all_levels_are_reached_where_masses_sum_to_one_but_for_rounding(total):
 
 
 def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():
-    grid = RankGrid.dense(5)
+    grid = reference.dense_grid(5)
     dips = RankDistribution(grid, np.array([0.5, 0.3, -0.2, 0.1, 0.3]))
     assert dips.quantile([0.5, 0.7, 0.8, 0.9, 1.0]).tolist() == [1, 2, 2, 5, 5]
 
@@ -569,8 +566,5 @@ def test_refusals():
         RankDistribution.from_ranks([1], items=10).quantile([0.5, -0.1])
     with pytest.raises(InputError, match="none"):
         RankDistribution.from_ranks([], items=10)
-    huge = RankGrid.build(10**8 + 1, sampled=9)
-    with pytest.raises(InputError, match="at most 100000000 to write out every rank"):
-        RankDistribution(huge, huge.width / (10**8 + 1)).dense()
     with pytest.raises(InputError, match="level"):
         RankDistribution.from_ranks([1], items=10).quantile(1.5)

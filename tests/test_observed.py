@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests import reference
 from unsample import estimators
 from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import Observed
@@ -30,9 +31,10 @@ def test_known_ranks_are_set_apart(partly_known):
     mass = observed.known_mass()
     assert mass[0, observed.grid.locate(np.array([2, 7]))] == pytest.approx([1 / 7, 2 / 7])
     assert mass.sum(axis=1) == pytest.approx(observed.known_share)
-    assert observed.known_metric(Recall @ 5) == pytest.approx([1 / 7, 1 / 4, 0.0])
+    known = observed.shares @ observed.known_weights([Recall @ 5, AUC()])
+    assert known[:, 0] == pytest.approx([1 / 7, 1 / 4, 0.0])
     auc = [(18 / 19 + 13 / 19 + 23 / 29) / 7, (18 / 19 + 2 * 13 / 19 + 23 / 29) / 4, 0.0]
-    assert observed.known_metric(AUC()) == pytest.approx(auc)
+    assert known[:, 1] == pytest.approx(auc)
     rest = observed.unknown_part()
     assert rest.counts.low.tolist() == [1, 4, 6]
     assert rest.shares == pytest.approx(np.array([[0.5, 0.25, 0.25], [1 / 3] * 3, [1, 0, 0]]))
@@ -43,9 +45,10 @@ def test_weights_are_averaged_over_catalogues_where_they_depend_on_them():
     counts = RankCounts.from_ranks([1, 2, 3], items=[50, 80, 80], sampled=5)
     observed = Observed.prepare(counts, cutoffs=[10])
     grid = observed.grid
-    assert observed.bin_weights(NDCG @ 10) == pytest.approx(bin_weights(NDCG @ 10, grid))
+    ndcg, auc = observed.bin_weights([NDCG @ 10, AUC()]).T
+    assert ndcg == pytest.approx(bin_weights(NDCG @ 10, grid))
     expected = (bin_weights(AUC(), grid, 50) + 2 * bin_weights(AUC(), grid, 80)) / 3
-    assert observed.bin_weights(AUC()) == pytest.approx(expected)
+    assert auc == pytest.approx(expected)
 
 
 def test_empty_histograms_and_unknown_protocols_are_refused():
@@ -91,7 +94,7 @@ def test_known_ranks_do_not_make_the_grid_coarser():
 
 def test_pools_compare_a_histogram_with_its_expectation():
     counts = RankCounts.from_ranks([1, 1, 3, 2], items=[20, 30, 30, 30], sampled=[4, 4, 4, 2])
-    observed = Observed.prepare(counts, grid=RankGrid.dense(30))
+    observed = Observed.prepare(counts, grid=reference.dense_grid(30))
     small, large = observed.pools("mes")
     assert small.low.tolist() == small.high.tolist() == [1, 2, 3]
     assert small.shares == pytest.approx(np.array([[0, 0.25, 0]]))
@@ -107,7 +110,7 @@ def test_pools_compare_a_histogram_with_its_expectation():
 
 def test_pools_of_ranges_expect_the_sum_of_their_ranks():
     counts = RankCounts.from_ranges([2, 5], [3, 5], [3, 1], Law(20, 5))
-    (pool,) = Observed.prepare(counts, grid=RankGrid.dense(20)).pools("mes")
+    (pool,) = Observed.prepare(counts, grid=reference.dense_grid(20)).pools("mes")
     ranges = [(1, 1), (2, 3), (4, 4), (5, 5), (6, 6)]
     assert list(zip(pool.low, pool.high, strict=True)) == ranges
     assert pool.shares == pytest.approx(np.array([[0, 0.75, 0, 0.25, 0]]))

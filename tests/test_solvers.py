@@ -7,15 +7,11 @@ import pytest
 from scipy import optimize
 
 from tests import reference
-from unsample.estimators._solvers import (
-    LogDensity,
-    Status,
-    em,
-    maximum_entropy,
-    maximum_likelihood,
-    monotone_least_squares,
-)
-from unsample.law import Law, RankGrid
+from unsample.estimators._solvers._log_density import LogDensity
+from unsample.estimators._solvers._mixture import em, maximum_likelihood
+from unsample.estimators._solvers._solution import Status
+from unsample.estimators._solvers._squares import maximum_entropy, monotone_least_squares
+from unsample.law import Law
 
 
 def _mixture(cells: int, bins: int, rows: int = 3):
@@ -579,7 +575,7 @@ def problem():
     ranks = np.ceil(400 * rng.beta(0.5, 2, size=(3, 2000))).astype(int).clip(1)
     drawn = design.draw(ranks, rng=rng)
     shares = np.stack([np.bincount(row - 1, minlength=31) for row in drawn]) / 2000
-    grid = RankGrid.dense(400)
+    grid = reference.dense_grid(400)
     r = np.arange(1, 32)
     return design.matrix(r, r, grid), shares
 

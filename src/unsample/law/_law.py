@@ -263,23 +263,11 @@ def draw_sampled_ranks(
         drawn = generator.binomial(sampled, better / others, size=shape)
     elif (others < _MOST_TO_DRAW_FROM).all():
         drawn = generator.hypergeometric(better, others - better, sampled, size=shape)
-    else:
-        drawn = _draw_one_by_one(generator, better, others, sampled, shape)
+    else:  # item by item, from catalogues of any size
+        drawn = np.zeros(shape, dtype=np.int64)
+        for before in range(sampled):
+            drawn += generator.random(shape) < (better - drawn) / (others - before)
     return np.asarray(drawn + 1, dtype=np.int64)
-
-
-def _draw_one_by_one(
-    generator: np.random.Generator,
-    better: IntArray,
-    others: IntArray,
-    sampled: int,
-    shape: tuple[int, ...],
-) -> IntArray:
-    """Return how many better items are drawn, item by item, from catalogues of any size."""
-    drawn = np.zeros(shape, dtype=np.int64)
-    for before in range(sampled):
-        drawn += generator.random(shape) < (better - drawn) / (others - before)
-    return drawn
 
 
 def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float) -> FloatArray:
