@@ -24,12 +24,6 @@ def _count(ranks, **options):
     return RankCounts.from_ranks(ranks, items=100, sampled=9, **options)
 
 
-@given(ranks=ranks_of_ten, seed=st.integers(0, 10**6))
-def test_order_does_not_matter(ranks, seed):
-    shuffled = np.random.default_rng(seed).permutation(ranks)
-    assert _count(ranks) == _count(shuffled)
-
-
 @given(first=ranks_of_ten, second=ranks_of_ten, third=ranks_of_ten)
 def test_addition_is_counting_together(first, second, third):
     a, b, c = _count(first), _count(second), _count(third)
@@ -159,20 +153,6 @@ def test_columns_of_different_lengths_and_no_cells_are_refused():
         RankCounts.merge([])
 
 
-@pytest.mark.parametrize("replacement", [True, False])
-def test_one_part_is_the_whole(replacement):
-    part = _count([1, 2, 2], replacement=replacement)
-    assert RankCounts.merge([part]) == part
-
-
-def test_every_rank_of_many_is_counted_once():
-    ranks = np.random.default_rng(0).integers(1, 11, size=200_000)
-    values, times = np.unique(ranks, return_counts=True)
-    counts = _count(ranks)
-    assert counts.low.tolist() == values.tolist()
-    assert counts.count.tolist() == times.tolist()
-
-
 @pytest.mark.parametrize("length", [0, 9, 11])
 def test_histograms_hold_a_count_for_each_rank(length):
     design = Law(100, 9)
@@ -209,20 +189,11 @@ def test_weighted_resamples_have_the_variance_of_the_weights():
     assert drawn[:, 0].std() == pytest.approx(np.std(direct), rel=0.1)
 
 
-@pytest.mark.parametrize("ending", ["npz", "json"])
-def test_saving_and_loading_keeps_everything(tmp_path, ending):
-    counts = RankCounts.from_ranks(
-        [1, 2, 3], items=[50, 60, 60], sampled=9, weights=[0.5, 1 / 3, 2.0], replacement=False
-    )
-    path = tmp_path / f"counts.{ending}"
-    counts.save(path)
-    assert RankCounts.load(path) == counts
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-
-
 def test_integers_of_every_width_are_counted_alike():
     ranks = np.random.default_rng(0).integers(1, 11, size=200_000)
     expected = _count(ranks)
+    values, times = np.unique(ranks, return_counts=True)
+    assert (expected.low.tolist(), expected.count.tolist()) == (values.tolist(), times.tolist())
     for dtype in (np.int8, np.uint8, np.int32, np.uint64, np.float32, np.float64):
         assert _count(ranks.astype(dtype)) == expected
 
@@ -301,9 +272,9 @@ def test_unwritable_places_are_refused(tmp_path):
     [
         ("replacement", [True], "true or false"),
         ("replacement", 1, "true or false"),
-        ("weight", 1.0, "a list of weights"),
-        ("weight_squared", [[1.0]], "a list of weights"),
-        ("weight", ["heavy"], "numbers as weights"),
+        ("weight", 1.0, "a flat list of numbers"),
+        ("weight_squared", [[1.0]], "a flat list of numbers"),
+        ("weight", ["heavy"], "must be numbers"),
     ],
 )
 def test_saved_fields_of_the_wrong_kind_are_refused(tmp_path, field, value, words):

@@ -91,11 +91,6 @@ class MeanLimits:
         )
         return lower, upper
 
-    @property
-    def expected_features(self) -> FloatArray:
-        """Return the mean of each feature given the bin: one row each."""
-        return np.asarray(self.features @ self.expected)
-
     def allowance(self, multipliers: FloatArray) -> float:
         """Return how far ``multipliers @ features`` of these targets may exceed that observed.
 
@@ -134,7 +129,8 @@ def gather(observed: Observed, cutoffs: list[int]) -> tuple[MeanLimits, ...]:
         low, high = observed.ranges(sampled)
         ends = _group_ends(
             _places_to_end(low, high, sampled + 1),
-            _sampled_cutoffs(cutoffs, sampled, counts.largest_catalogue),
+            # The sampled ranks at which targets at the cutoffs are expected.
+            [1 + ((k - 1) * sampled) // (counts.largest_catalogue - 1) for k in cutoffs],
         )
         starts, lasts = np.concatenate([[1], ends + 1]), np.append(ends, sampled + 1)
         pool = observed.pool(sampled, starts, lasts, observed.grid)
@@ -156,12 +152,7 @@ def _places_to_end(low: IntArray, high: IntArray, n: int) -> IntArray:
     return np.flatnonzero(allowed)
 
 
-def _sampled_cutoffs(cutoffs: list[int], sampled: int, items: int) -> IntArray:
-    """Return the sampled ranks at which targets at the cutoffs are expected."""
-    return np.unique([1 + ((k - 1) * sampled) // (items - 1) for k in cutoffs]).astype(np.int64)
-
-
-def _group_ends(allowed: IntArray, wanted: IntArray) -> IntArray:
+def _group_ends(allowed: IntArray, wanted: list[int]) -> IntArray:
     """Return ends in growing steps, and all that are wanted and allowed."""
     ends: list[int] = []
     last = 0

@@ -75,6 +75,11 @@ class Shape:
             if value != math.inf:
                 check_real(name, value, low=0.0, hint="an exponent, or infinity for no limit")
 
+    @property
+    def limits_nothing(self) -> bool:
+        """Return whether every P(R) has this shape."""
+        return self.fall == self.rise == math.inf
+
     def exponents(self, ranks: FloatArray, blind_rank: float) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and the highest exponent allowed at each rank."""
         reach = ranks / blind_rank
@@ -85,7 +90,7 @@ class Shape:
         return -self.fall - extra, highest
 
     def __str__(self) -> str:
-        if self.fall == self.rise == math.inf:
+        if self.limits_nothing:
             return "nothing about P(R)"
         parts = []
         if math.isfinite(self.fall):
@@ -187,7 +192,7 @@ class Program:
 
     @cached_property
     def _constraints(self) -> FloatArray:
-        features = np.concatenate([part.expected_features for part in self.evidence])
+        features = np.concatenate([part.features @ part.expected for part in self.evidence])
         return np.concatenate([features, -features, self._shape_rows()])
 
     @cached_property
