@@ -12,7 +12,7 @@ from tests import reference
 from unsample import estimators
 from unsample.estimators import CANDIDATES, Observed, curves
 from unsample.estimators._observed import Condensed, _condensed_ranges
-from unsample.estimators._solvers._solution import Solution, Status
+from unsample.estimators._solvers import Solution, Status
 from unsample.estimators.curves import average_curves
 from unsample.evidence import RankCounts, group_catalogues
 from unsample.lab.datasets import load_ranks

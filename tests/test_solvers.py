@@ -7,9 +7,9 @@ import pytest
 from scipy import optimize
 
 from tests import reference
+from unsample.estimators._solvers import Status
 from unsample.estimators._solvers._log_density import LogDensity
 from unsample.estimators._solvers._mixture import em, maximum_likelihood
-from unsample.estimators._solvers._solution import Status
 from unsample.estimators._solvers._squares import maximum_entropy, monotone_least_squares
 from unsample.law import Law
 

@@ -12,7 +12,7 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.errors import MetricError
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers._solution import CLOSED_FORM, Certificate, Solution
+from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution
 from unsample.evidence import DesignCells, RankCounts, group_catalogues
 from unsample.law import RankDistribution
 from unsample.metrics import Metric

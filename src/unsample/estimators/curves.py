@@ -12,8 +12,8 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.estimators._base import DistributionEstimator
 from unsample.estimators._observed import Condensed, Observed
+from unsample.estimators._solvers import Solution
 from unsample.estimators._solvers._log_density import LogDensity, LogDensityFit
-from unsample.estimators._solvers._solution import Solution
 from unsample.law import RankGrid
 
 #: Places where a curve may bend, evenly spaced along the probit of the rank.

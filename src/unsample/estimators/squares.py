@@ -23,7 +23,7 @@ from unsample.estimators._base import (
     clipped_to_range,
 )
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers._solution import CLOSED_FORM, Solution
+from unsample.estimators._solvers import CLOSED_FORM, Solution
 from unsample.estimators._solvers._squares import maximum_entropy, monotone_least_squares
 from unsample.estimators.likelihood import BASES, MLE, base_measure
 from unsample.metrics import Metric

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.estimators._solvers._solution import Solution, Status
+from unsample.estimators._solvers import Solution, Status
 
 _TINY = 1e-300
 #: Most numbers in the products of one block of rows.
