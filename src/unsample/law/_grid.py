@@ -30,13 +30,6 @@ from unsample._checks import (
 from unsample.errors import DesignError, InputError
 from unsample.metrics import Metric, parse
 
-#: Ranks that always stand alone.
-FIRST_SINGLE_RANKS = 64
-#: Width of a bin relative to its rank.
-RATIO = 0.0125
-#: Widest bin in units of the standard error of a rank seen through the sample.
-SHARE_OF_STANDARD_ERROR = 0.2
-
 
 @dataclass(frozen=True, eq=False)
 class RankGrid:
@@ -52,9 +45,9 @@ class RankGrid:
         *,
         sampled: int = 0,
         cutoffs: Iterable[int] = (),
-        ratio: float = RATIO,
-        single: int = FIRST_SINGLE_RANKS,
-        blur: float = SHARE_OF_STANDARD_ERROR,
+        ratio: float = 0.0125,
+        single: int = 64,
+        blur: float = 0.2,
     ) -> RankGrid:
         """Build the grid for a catalogue, the largest sample in use, and the cutoffs K in use.
 
