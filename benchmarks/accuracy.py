@@ -26,7 +26,7 @@ import numpy as np
 import other_ranks
 
 from unsample.estimators import Observed, parse
-from unsample.estimators.curves import Head, average_curves
+from unsample.estimators.curves import Beliefs, average_curves
 from unsample.evidence import group_with_shares
 from unsample.lab.datasets import bundled_ranks, load_ranks
 from unsample.lab.paper._cells import Ranks, count_repeats, exact_values
@@ -293,7 +293,7 @@ def run_suite(kinds: Iterable[str], ranks: str, repeats: int, seed: int, out: Pa
     draw(cells, out / "accuracy.svg")
 
 
-def settings(candidates: str) -> dict[str, tuple[tuple[Head, ...], float]]:
+def settings(candidates: str) -> dict[str, tuple[Beliefs, float]]:
     """Return constants that auto might have had, by name."""
     levels = {
         "never": (0.0,),
@@ -308,15 +308,15 @@ def settings(candidates: str) -> dict[str, tuple[tuple[Head, ...], float]]:
     result = {}
     for (name, values), prior, doubt in product(levels.items(), priors, doubts):
         rest = (1.0 - prior) / max(len(values) - 1, 1)
-        heads = tuple(Head(level, prior if level == 0 else rest) for level in values)
-        result[f"levels {name}, goes on {prior:g}, doubt {doubt:g}"] = (heads, doubt)
+        beliefs = {level: prior if level == 0 else rest for level in values}
+        result[f"levels {name}, goes on {prior:g}, doubt {doubt:g}"] = (beliefs, doubt)
     return result
 
 
-def curves(heads: tuple[Head, ...], doubt: float) -> Estimate:
+def curves(beliefs: Beliefs, doubt: float) -> Estimate:
     def estimate(observed: Observed) -> np.ndarray:
-        weights = np.stack([observed.bin_weights(metric) for metric in METRICS], axis=1)
-        return average_curves(observed, heads, doubt=doubt).weights @ weights
+        weights = average_curves(observed, beliefs, doubt=doubt).weights
+        return weights @ observed.bin_weights(METRICS)
 
     return estimate
 

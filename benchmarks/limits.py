@@ -22,8 +22,6 @@ from accuracy import METRICS, SIZES, Problem, by_name, curves, geometric_mean, p
 from scipy.ndimage import gaussian_filter1d
 from scipy.stats import binom
 
-from unsample.estimators.curves import Head
-
 LEVELS = (0.0, 0.05, 0.15, 0.4, 1.0)
 CAUTION = (0.0, 0.1, 0.2, 0.3, 0.5)
 #: Width of the kernel that smooths the true ranks, in log rank.
@@ -79,7 +77,7 @@ def measure(problem: Problem, repeats: int, seed: int) -> Outcome:
     observed, exact, _ = problem.sample(repeats, seed)
     values = {name: by_name(name)(observed) for name in ("mle", "auto")}
     for level in LEVELS:
-        values[f"level {level:g}"] = curves((Head(level),), 0.0)(observed)
+        values[f"level {level:g}"] = curves({level: 1.0}, 0.0)(observed)
     for share in CAUTION:
         values[f"caution {share:g}"] = (1 - share) * values["auto"] + share * values["mle"]
     rmse = {

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 from scipy import optimize, special, stats
 
-from unsample.law import Law
+from unsample.law import Law, RankGrid
 
 
 def pmf(design: Law, r: int, rank: int) -> mpmath.mpf:
@@ -23,6 +23,11 @@ def pmf(design: Law, r: int, rank: int) -> mpmath.mpf:
         return mpmath.mpf(0)
     hits = mpmath.binomial(better, x) * mpmath.binomial(worse, design.sampled - x)
     return hits / mpmath.binomial(others, design.sampled)
+
+
+def dense_grid(items: int) -> RankGrid:
+    """Every rank in a bin of its own."""
+    return RankGrid(np.arange(1, items + 1), items)
 
 
 def matrix(design: Law) -> np.ndarray:

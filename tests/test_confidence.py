@@ -1,6 +1,7 @@
 """Bounds, intervals, shapes, delta-method errors and the resolution of a sample."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -188,7 +189,7 @@ def test_a_program_proves_its_value(counts):
     assert weights @ solved.mass == pytest.approx(solved.value, abs=1e-9)
     part = certainty.evidence[0]
     low, high = part.region(0.05)
-    inside = part.expected_features @ solved.mass
+    inside = part.features @ part.expected @ solved.mass
     assert (inside >= low - 1e-7).all()
     assert (inside <= high + 1e-7).all()
     assert solved.mass.min() >= -1e-9

@@ -10,11 +10,10 @@ from scipy import special
 
 from tests import reference
 from unsample import estimators
-from unsample.errors import InputError
 from unsample.estimators import CANDIDATES, Observed, curves
 from unsample.estimators._observed import Condensed, _condensed_ranges
 from unsample.estimators._solvers import Solution, Status
-from unsample.estimators.curves import Head, average_curves
+from unsample.estimators.curves import average_curves
 from unsample.evidence import RankCounts, group_catalogues
 from unsample.lab.datasets import load_ranks
 from unsample.law import Law, RankGrid, draw_sampled_ranks
@@ -55,48 +54,31 @@ def _exact(ranks, items: int, metrics=METRICS) -> np.ndarray:
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
-    design = Law(1200, 150, replacement=replacement)
-    drawn = design.draw(_beta_ranks(1200, 4000), rng=0)
-    counts = RankCounts.from_ranks(drawn, items=1200, sampled=150, replacement=replacement)
+    design = Law(600, 90, replacement=replacement)
+    drawn = design.draw(_beta_ranks(600, 4000), rng=0)
+    counts = RankCounts.from_ranks(drawn, items=600, sampled=90, replacement=replacement)
     observed = Observed.prepare(counts)
     condensed = Condensed.of(observed)
-    starts = _condensed_ranges(*observed.ranges(150), design.n)[0]
+    starts = _condensed_ranges(*observed.ranges(90), design.n)[0]
     assert len(starts) == len(condensed.likelihood) < 0.7 * design.n
     assert np.allclose(condensed.likelihood.sum(axis=0), 1.0)
     assert condensed.shares.sum() == pytest.approx(1.0)
     # A smooth P(R) gives the same histogram of condensed cells, rank by rank or bin by bin.
-    dense = reference.beta_mass(1200, 0.5, 2.0)
+    dense = reference.beta_mass(600, 0.5, 2.0)
     expected = condensed.likelihood @ np.add.reduceat(dense, condensed.grid.low - 1)
     exact = np.add.reduceat(dense @ reference.matrix(design), starts - 1)
     assert np.allclose(expected, exact, rtol=3e-3)
 
 
-def test_cells_of_several_sample_sizes_and_known_ranks_share_one_total():
-    """Without this the information, and so the evidence, would count every size as a data set."""
-    rng = np.random.default_rng(0)
-    ranks, sampled = _beta_ranks(800, 2000), rng.integers(20, 40, size=2000)
-    drawn = 1 + np.array(
-        [rng.hypergeometric(r - 1, 800 - r, s) for r, s in zip(ranks, sampled, strict=True)]
-    )
-    partly = RankCounts.from_ranks(drawn, items=800, sampled=sampled, replacement=False)
-    known = RankCounts.from_ranks(ranks[:500], items=800, sampled=799, replacement=False)
-    for counts in (partly, partly + known):
-        condensed = Condensed.of(Observed.prepare(counts))
-        used = condensed.likelihood[condensed.known :].sum(axis=0)
-        assert np.allclose(used, 1.0 - condensed.shares[0, : condensed.known].sum())
-        assert condensed.shares.sum() == pytest.approx(1.0)
-
-
 # -- the estimator ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("replacement", [True, False], ids=["binomial", "hypergeometric"])
 @pytest.mark.parametrize(
-    ("method", "candidates", "levels", "doubt"),
+    ("method", "candidates", "levels", "doubt", "replacement"),
     [
-        ("smooth", "unseen", {0.0: 1.0}, 0.0),
-        ("auto", "unseen", {0.0: 0.5, 0.15: 0.5}, 0.0),
-        ("auto", "all", {0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5),
+        ("smooth", "unseen", {0.0: 1.0}, 0.0, True),
+        ("auto", "unseen", {0.0: 0.5, 0.15: 0.5}, 0.0, False),
+        ("auto", "all", {0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5, True),
     ],
 )
 def test_against_a_dense_reference(method, candidates, levels, doubt, replacement):
@@ -130,7 +112,7 @@ def test_bins_are_cut_where_the_curve_has_its_mass():
         observed = Observed.prepare(counts, grid=grid)
         return estimators.parse("smooth").evaluate(observed, ()).distribution
 
-    dense = distribution(RankGrid.dense(2000))
+    dense = distribution(reference.dense_grid(2000))
     for k in (301, 450, 702):
         two = distribution(RankGrid(np.array([1, k + 1]), 2000))
         assert two.cdf(k) == pytest.approx(dense.cdf(k), rel=1e-5)
@@ -187,7 +169,7 @@ def test_rows_of_a_batch_may_differ_by_any_amount_of_evidence():
     bend = 0.3 * np.sin(np.linspace(0.0, 3 * np.pi, 51))[counts.low - 1]
     rows = np.stack([counts.weight * (1.0 + bend), counts.weight * (1.0 - bend)])
     observed = Observed.prepare(counts, resampled=rows)
-    weights = average_curves(observed, [Head(0.0)], doubt=0.0).weights
+    weights = average_curves(observed, {0.0: 1.0}, doubt=0.0).weights
     assert weights.sum(axis=1) == pytest.approx(np.ones(3))
     # Each row explains its own histogram; two rows differ by twenty times as much.
     assert np.abs(weights @ observed.likelihood.T - observed.shares).sum(axis=1).max() < 0.01
@@ -214,12 +196,12 @@ def test_a_prior_counts_as_evidence_does():
     drawn = design.draw(_binormal_ranks(2000, 1500, 1.5, 1.0), rng=0)
     observed = Observed.prepare(RankCounts.from_ranks(drawn, items=2000, sampled=50))
     goes_on, levels_off = (
-        average_curves(observed, [Head(level)], doubt=0.0).weights[0] for level in (0.0, 0.15)
+        average_curves(observed, {level: 1.0}, doubt=0.0).weights[0] for level in (0.0, 0.15)
     )
 
     def odds(prior):
-        heads = [Head(0.0, prior), Head(0.15, 1.0 - prior)]
-        both = average_curves(observed, heads, doubt=0.0).weights[0]
+        beliefs = {0.0: prior, 0.15: 1.0 - prior}
+        both = average_curves(observed, beliefs, doubt=0.0).weights[0]
         apart = goes_on - levels_off
         share = (both - levels_off) @ apart / (apart @ apart)
         return share / (1.0 - share)
@@ -251,12 +233,6 @@ def test_the_worst_curve_that_counts_certifies_a_row():
     assert found.iterations.tolist() == [20, 30]
     # Where all count, a failure shows.
     assert curves._certified(three, np.full((2, 3), 1 / 3), np.ones((2, 1))).failures == 2
-
-
-def test_curves_are_left_out_by_how_far_they_are_below_the_best():
-    evidence = [-500.0, -501.0, -507.0, -530.0, -900.0]
-    five = [SimpleNamespace(log_evidence=np.array([value])) for value in evidence]
-    assert curves._plausible(five) == five[:3]
 
 
 @pytest.mark.parametrize("method", ["smooth", "auto"])
@@ -344,11 +320,10 @@ def test_a_curve_levels_off_at_the_first_rank_if_not_below():
     assert "above rank 1," in evaluation.explanation
 
 
-@pytest.mark.parametrize("looseness", [0.03, 0.3, 10.0])
-def test_the_mean_of_one_looseness_is_that(looseness, monkeypatch):
-    monkeypatch.setattr(curves, "_LOOSENESS", (looseness,))
+def test_the_mean_of_one_looseness_is_that(monkeypatch):
+    monkeypatch.setattr(curves, "_LOOSENESS", (0.3,))
     evaluation = AUTO.evaluate(_observed(np.arange(1, 101), 300, 20), TOP)
-    assert f"(mean looseness {looseness:.2g})" in evaluation.explanation
+    assert "(mean looseness 0.3)" in evaluation.explanation
 
 
 def _shares_of_beliefs(recommender: str, dataset: str) -> list[int]:
@@ -371,7 +346,7 @@ def test_beliefs_are_those_that_the_docstring_gives():
     for candidates, levels in heads.items():
         observed = _observed([1, 3, 20, 60, 200], 400, 30, candidates=candidates)
         doubt = 0.5 if candidates == "all" else 0.0
-        expected = average_curves(observed, [Head(level) for level in levels], doubt=doubt)
+        expected = average_curves(observed, dict.fromkeys(levels, 1.0), doubt=doubt)
         assert AUTO.solve(observed).weights == pytest.approx(expected.weights, rel=1e-9)
 
 
@@ -388,15 +363,7 @@ def test_kept_items_make_the_top_smaller():
     assert (np.abs(kept.values[0] - truth) < np.abs(excluded.values[0] - truth)).all()
 
 
-def test_what_became_of_seen_items_is_checked():
-    assert CANDIDATES == ("unseen", "all")
-    counts = RankCounts.from_ranks([1, 2], items=10, sampled=3)
-    with pytest.raises(InputError, match=r"candidates must be one of unseen, all"):
-        Observed.prepare(counts, candidates="exclude")
-    assert Observed.prepare(counts, candidates="all").unknown_part().candidates == "all"
-
-
-@pytest.mark.parametrize("method", ["mle", "mes", "bv", "smooth"])
+@pytest.mark.parametrize("method", ["mle", "smooth"])
 def test_only_auto_asks_what_became_of_seen_items(method):
     """The others estimate P(R) among the candidates there were, whatever these were."""
     ranks = np.arange(1, 200)

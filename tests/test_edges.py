@@ -26,7 +26,6 @@ from unsample.errors import (
     ClippedWarning,
     ConvergenceWarning,
     InputError,
-    RankError,
     SolverError,
     UnsampleWarning,
 )
@@ -235,25 +234,6 @@ def test_known_ranks_are_never_clipped():
 # -- refusals -------------------------------------------------------------------------------------
 
 
-def test_ranks_that_no_global_rank_can_give_are_refused_by_name():
-    counts = RankCounts.from_ranks([1, 2], items=2, sampled=2)
-    with pytest.raises(RankError, match="got 2 among 3 where 2 of 2 items are sampled"):
-        unsample.estimate(counts, method="mle", resamples=0)
-
-
-@pytest.mark.parametrize("weight", [1e-310, 1e300])
-def test_weights_whose_squares_leave_the_floats_are_refused(weight):
-    with pytest.raises(InputError, match="between 1e-100 and 1e"):
-        RankCounts.from_ranks([1, 2], items=50, sampled=9, weights=[weight, weight])
-
-
-@pytest.mark.parametrize("squared", [[-1.0], [math.nan], [0.0], [1e-300]])
-def test_sums_of_squares_that_no_weights_have_are_refused(squared):
-    one = np.array([1])
-    with pytest.raises(InputError, match="weights must be"):
-        RankCounts(9 * one, 50 * one, one, one, one, 1.0 * one, np.array(squared))
-
-
 def test_targets_without_weight_change_no_error():
     """Delta errors divide by the weight of a group of cells, which may be nothing."""
     some = RankCounts.from_ranks([1, 3, 9, 40], items=1000, sampled=99)
@@ -267,14 +247,6 @@ def test_targets_without_weight_change_no_error():
         for one in (some, with_zero)
     ]
     assert errors[0] == pytest.approx(errors[1], rel=1e-9)
-
-
-def test_ranks_all_alike_do_not_keep_the_beta_law_from_an_answer():
-    for rank in (1, 2, 50, 99, 100):
-        observed = Observed.prepare(_alike(rank, 1000), cutoffs=[10])
-        evaluation = estimators.parse("beta").evaluate(observed, parse_all(["Recall@10", "AUC"]))
-        assert evaluation.certificate.usable
-        assert evaluation.values[0, 1] == pytest.approx(1 - (rank - 1) / 99, abs=0.02)
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")

@@ -449,43 +449,10 @@ def _write(path: Path, content: bytes = b"new") -> None:
     write_atomically(path, lambda file: file.write(content))
 
 
-@pytest.fixture
-def umask():
-    before = os.umask(0o022)
-    yield os.umask
-    os.umask(before)
-
-
-@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_new_files_have_the_permissions_that_the_umask_allows(tmp_path, umask, mask, mode):
-    umask(mask)
-    _write(tmp_path / "new")
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode
-
-
 def test_the_umask_is_not_touched(tmp_path, monkeypatch):
     """It belongs to the whole process: for a moment other threads would write for the world."""
     monkeypatch.setattr(os, "umask", lambda _: pytest.fail("touched the umask"))
     _write(tmp_path / "new")
-
-
-def test_a_private_file_stays_private(tmp_path, umask):
-    path = tmp_path / "old"
-    path.write_text("old")
-    path.chmod(0o600)
-    _write(path)
-    assert path.read_bytes() == b"new"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_link_is_replaced_and_what_it_points_to_is_not(tmp_path):
-    victim, link = tmp_path / "victim", tmp_path / "out.html"
-    victim.write_text("mine")
-    link.symlink_to(victim)
-    _write(link)
-    assert victim.read_text() == "mine"
-    assert not link.is_symlink()
-    assert link.read_bytes() == b"new"
 
 
 def test_temporary_files_are_new_and_private_to_one_write(tmp_path, monkeypatch):
@@ -505,12 +472,6 @@ def test_temporary_files_are_new_and_private_to_one_write(tmp_path, monkeypatch)
     with pytest.raises(FileError, match="File exists"):
         _write(tmp_path / "new")
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_name_may_be_as_long_as_the_disk_allows(tmp_path):
-    path = tmp_path / ("x" * 250 + ".html")
-    _write(path)
-    assert path.read_bytes() == b"new"
 
 
 # -- pages and tables -----------------------------------------------------------------------------

@@ -151,14 +151,14 @@ def lock(handle: int, *, wait: bool = False) -> None:
 
 
 @contextmanager
-def lock_of(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+def lock_of(folder: Path) -> Iterator[bool]:
     """Lock a folder for as long as the context lasts; yield False where another process has it."""
     with ExitStack() as stack:
         free = True
         try:
             handle = os.open(folder, os.O_RDONLY)
             stack.callback(os.close, handle)
-            lock(handle, wait=wait)
+            lock(handle)
         except BlockingIOError:
             free = False
         except OSError:  # no locks here, and on Windows no open folders: nobody can tell
@@ -192,18 +192,13 @@ def _temporary(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
         file.close()
     try:
         with file:
-            _keep_permissions(target, temporary)
+            with suppress(FileNotFoundError):
+                mode = target.lstat().st_mode
+                if stat.S_ISREG(mode):  # a private file stays private
+                    temporary.chmod(stat.S_IMODE(mode))
             yield file, temporary
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _keep_permissions(target: Path, temporary: Path) -> None:
-    """Give a new file those of the plain file that it will replace: a private one stays private."""
-    with suppress(FileNotFoundError):
-        mode = target.lstat().st_mode
-        if stat.S_ISREG(mode):
-            temporary.chmod(stat.S_IMODE(mode))
 
 
 def is_file(path: str | Path) -> bool:
@@ -276,18 +271,15 @@ def read_arrays(stream: IO[bytes], where: str) -> dict[str, npt.NDArray[Any]]:
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], where: str) -> None:
-    names = [entry.filename for entry in entries]
-    if len(set(names)) != len(names) or len(names) > _MOST_ARRAYS:
+    names = {entry.filename for entry in entries}
+    if len(names) != len(entries) or len(entries) > _MOST_ARRAYS:
         raise FileError(
             f"{where} must hold at most {_MOST_ARRAYS:,} arrays of different names, got "
-            f"{len(names):,} with {len(set(names)):,} names"
+            f"{len(entries):,} with {len(names):,} names"
         )
-    check_unpacked(
-        where,
-        sum(entry.compress_size for entry in entries),
-        sum(entry.file_size for entry in entries),
-        "write it uncompressed (numpy.savez), or as counts",
-    )
+    packed = sum(entry.compress_size for entry in entries)
+    unpacked = sum(entry.file_size for entry in entries)
+    check_unpacked(where, packed, unpacked, "write it uncompressed (numpy.savez), or as counts")
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:

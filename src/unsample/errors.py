@@ -10,35 +10,6 @@ The command line prints the message alone and exits with ``exit_code``.
 
 from __future__ import annotations
 
-__all__ = [
-    "BiasedMethodWarning",
-    "BudgetError",
-    "CheckpointError",
-    "ChecksumError",
-    "ClippedWarning",
-    "ContradictionError",
-    "ConvergenceWarning",
-    "DatasetError",
-    "DesignError",
-    "DownloadError",
-    "FileError",
-    "InputError",
-    "MethodError",
-    "MetricError",
-    "MissingExtraError",
-    "OutputError",
-    "RankError",
-    "RecommenderError",
-    "RefutedWarning",
-    "ScoreError",
-    "SolverError",
-    "UnresolvedWarning",
-    "UnsampleError",
-    "UnsampleWarning",
-    "WorkerError",
-]
-
-
 #: Letters of a message that are shown: a cell of a damaged file can be megabytes long.
 _LONGEST = 2000
 

@@ -1,12 +1,6 @@
 """How sure an estimate is: bounds, intervals that include bias, and what a sample resolves."""
 
-from unsample.confidence._certainty import (
-    AffineBound,
-    Certainty,
-    Resolution,
-    blind_rank,
-    is_resolved,
-)
+from unsample.confidence._certainty import Certainty, Resolution, blind_rank, is_resolved
 from unsample.confidence._errors import (
     SamplingError,
     nudged,
@@ -18,7 +12,6 @@ from unsample.confidence._program import SHAPES, Shape, shape_for
 
 __all__ = [
     "SHAPES",
-    "AffineBound",
     "Certainty",
     "MeanLimits",
     "Resolution",

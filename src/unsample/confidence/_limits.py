@@ -17,15 +17,14 @@ ranks; they split what survived.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.errors import DesignError
 from unsample.estimators import Observed
-from unsample.evidence import RankCounts, typical_catalogues
+from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import Law, RankGrid
 
 #: Ends of neighbouring groups of sampled ranks differ by this factor at least: finer groups
@@ -92,11 +91,6 @@ class MeanLimits:
         )
         return lower, upper
 
-    @property
-    def expected_features(self) -> FloatArray:
-        """Return the mean of each feature given the bin: one row each."""
-        return np.asarray(self.features @ self.expected)
-
     def allowance(self, multipliers: FloatArray) -> float:
         """Return how far ``multipliers @ features`` of these targets may exceed that observed.
 
@@ -135,7 +129,8 @@ def gather(observed: Observed, cutoffs: list[int]) -> tuple[MeanLimits, ...]:
         low, high = observed.ranges(sampled)
         ends = _group_ends(
             _places_to_end(low, high, sampled + 1),
-            _sampled_cutoffs(cutoffs, sampled, counts.largest_catalogue),
+            # The sampled ranks at which targets at the cutoffs are expected.
+            [1 + ((k - 1) * sampled) // (counts.largest_catalogue - 1) for k in cutoffs],
         )
         starts, lasts = np.concatenate([[1], ends + 1]), np.append(ends, sampled + 1)
         pool = observed.pool(sampled, starts, lasts, observed.grid)
@@ -157,12 +152,7 @@ def _places_to_end(low: IntArray, high: IntArray, n: int) -> IntArray:
     return np.flatnonzero(allowed)
 
 
-def _sampled_cutoffs(cutoffs: list[int], sampled: int, items: int) -> IntArray:
-    """Return the sampled ranks at which targets at the cutoffs are expected."""
-    return np.unique([1 + ((k - 1) * sampled) // (items - 1) for k in cutoffs]).astype(np.int64)
-
-
-def _group_ends(allowed: IntArray, wanted: IntArray) -> IntArray:
+def _group_ends(allowed: IntArray, wanted: list[int]) -> IntArray:
     """Return ends in growing steps, and all that are wanted and allowed."""
     ends: list[int] = []
     last = 0
@@ -209,126 +199,75 @@ def _hoeffding(
     return furthest(low, 0.0), furthest(high, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Stages:
-    """The counts seen as stages: their sizes, and who stopped at them."""
-
-    counts: RankCounts
-    stop: int
-
-    @cached_property
-    def sizes(self) -> IntArray:
-        """Return the sizes at which targets stopped or were left behind."""
-        return np.unique(self.counts.sampled[~self.counts.known])
-
-    @cached_property
-    def stopped(self) -> BoolArray:
-        """Return which cells hold targets that were beaten often enough."""
-        return np.asarray(~self.counts.known & (self.counts.low > self.stop))
-
-    def survival(self, size: int, grid: RankGrid) -> FloatArray:
-        """Return P(beaten fewer than ``stop`` times by so many items | bin)."""
-        return self.sampled_rank(size, 1, self.stop, grid)
-
-    def sampled_rank(self, size: int, low: int, high: int, grid: RankGrid) -> FloatArray:
-        """Return P(sampled rank in ``low..high`` | bin), averaged over the catalogues."""
-        sizes, weights = self.catalogues
-        wide = sizes > size + 1
-        if not wide.any():
-            wide = sizes == sizes.max()
-        result = np.zeros(len(grid))
-        for items, weight in zip(sizes[wide].tolist(), weights[wide], strict=True):
-            design = Law(items, min(size, items - 1), self.counts.replacement)
-            (row,) = design.matrix(np.array([low]), np.array([high]), grid)
-            result += weight / weights[wide].sum() * row
-        return result
-
-    @cached_property
-    def catalogues(self) -> tuple[IntArray, FloatArray]:
-        """Return the sizes of the catalogues, nearly equal ones as one, and their weights."""
-        # Survival to a stage is that of any sample of its size, known ranks or not.
-        return typical_catalogues(self.counts.items, 1, self.counts.weight)
-
-
 def _gather_staged(counts: RankCounts, grid: RankGrid, stop: int) -> MeanLimits:
     """Return the evidence of counts whose samples grew until ``stop`` items beat the target."""
-    stages = _Stages(counts, stop)
     if (counts.low < counts.high).any():
         raise DesignError("stop needs single sampled ranks, got ranges of ranks")
-    masses: list[float] = []
-    expected: list[FloatArray] = []
-    survivors, variance, targets = 1.0, 0.0, counts.effective
+    # Survival to a stage is that of any sample of its size, known ranks or not.
+    alike = np.ones_like(counts.sampled)
+    catalogues = group_catalogues(replace(counts, sampled=alike, low=alike, high=alike))
+    known = counts.known
+    stopped = ~known & (counts.low > stop)
+    survivors, variance, targets = 1.0, 0.0, [counts.effective]
     before = np.ones(len(grid))
-    effective = [targets]
-    for number, size in enumerate(stages.sizes.tolist()):
-        hazard, at_risk = _hazard(stages, size)
-        after = before * 0.0 if hazard >= 1.0 else stages.survival(size, grid)
-        if number == 0:
-            split, rows = _first_stage(stages, size, grid, before - after)
-        else:
-            split, rows = [1.0], [before - after]
-        masses = [survivors * hazard * share for share in split] + masses
-        expected = rows + expected
+    #: The share of targets in each group, and P(group | bin); those that went furthest come first.
+    groups: list[tuple[float, FloatArray]] = []
+    for size in np.unique(counts.sampled[~known]).tolist():
+        at_risk = np.where(known, counts.items - 1 > size, counts.sampled >= size)
+        looked_at = float(counts.weight[at_risk].sum())
+        here = stopped & (counts.sampled == size)
+        hazard = float(counts.weight[here].sum()) / looked_at
+        after = before * 0.0 if hazard >= 1.0 else _chance(1, stop, size, catalogues, grid)
+        split = [(1.0, before - after)]
+        if not groups and here.any():
+            # All targets went through the first stage: who stops there is known by rank.
+            ends = _growing(stop, size + 1)
+            starts = [stop + 1, *(ends[:-1] + 1)]
+            rows = [
+                _chance(low, high, size, catalogues, grid)
+                for low, high in zip(starts, ends, strict=True)
+            ]
+            # Ranks beyond a catalogue's end have no law of their own: they stop with the last.
+            rows[-1] = rows[-1] + np.maximum(before - after - np.sum(rows, axis=0), 0.0)
+            split = list(zip(_shares(counts, here, ends), rows, strict=True))
+        groups = [(survivors * hazard * share, row) for share, row in split] + groups
         survivors *= 1.0 - hazard
         before = after
         if 0.0 < hazard < 1.0:
-            looked_at = targets * at_risk
-            variance += hazard / ((1.0 - hazard) * looked_at)
+            share = looked_at / float(counts.weight.sum())
+            variance += hazard / ((1.0 - hazard) * counts.effective * share)
             # As many targets, all looked at, would leave as much chance in the survivors.
-            effective.append((1.0 - survivors) / (survivors * variance))
-    split, rows = _to_the_end(stages, grid, before)
-    masses = [survivors * share for share in split] + masses
-    expected = rows + expected
-    ends = np.arange(1, len(masses))
-    return MeanLimits.of_shares(0, ends, np.array(masses), np.stack(expected), min(effective))
+            targets.append((1.0 - survivors) / (survivors * variance))
+    split = [(1.0, before)]
+    complete = known & (counts.weight > 0)
+    if complete.any():
+        # Those that survive every stage are split by their known ranks.
+        ends = _growing(0, counts.largest_catalogue)
+        bins = np.searchsorted(ends, grid.high)
+        split = [
+            (share, before * (bins == number))
+            for number, share in enumerate(_shares(counts, complete, ends))
+        ]
+    groups = [(survivors * share, row) for share, row in split] + groups
+    masses, expected = zip(*groups, strict=True)
+    ends = np.arange(1, len(groups))
+    return MeanLimits.of_shares(0, ends, np.array(masses), np.stack(expected), min(targets))
 
 
-def _hazard(stages: _Stages, size: int) -> tuple[float, float]:
-    """Return the share of those looked at that stop at this size, and how many are looked at."""
-    counts = stages.counts
-    looked_at = np.where(counts.known, counts.items - 1 > size, counts.sampled >= size)
-    at_risk = counts.weight[looked_at].sum()
-    stops = counts.weight[stages.stopped & (counts.sampled == size)].sum()
-    return float(stops / at_risk), float(at_risk / counts.weight.sum())
+def _chance(low: int, high: int, size: int, catalogues: RankCounts, grid: RankGrid) -> FloatArray:
+    """Return P(rank among so many sampled items in ``low..high`` | bin), mean over catalogues."""
+    wide = (catalogues.items > size + 1) & (catalogues.weight > 0)
+    if not wide.any():
+        wide = catalogues.items == catalogues.items[catalogues.weight > 0].max()
+    laws = [Law(n, min(size, n - 1), catalogues.replacement) for n in catalogues.items[wide]]
+    rows = [law.matrix(np.array([low]), np.array([high]), grid)[0] for law in laws]
+    return np.asarray(np.average(rows, axis=0, weights=catalogues.weight[wide]))
 
 
-def _first_stage(
-    stages: _Stages, size: int, grid: RankGrid, stopped: FloatArray
-) -> tuple[list[float], list[FloatArray]]:
-    """Split those that stop at the first stage, which all targets went through, by their rank."""
-    counts = stages.counts
-    here = stages.stopped & (counts.sampled == size)
-    if not here.any():
-        return [1.0], [stopped]
-    ends = _growing(stages.stop, size + 1)
-    weight = counts.weight[here]
-    group = np.searchsorted(ends, counts.low[here])
-    shares = np.bincount(group, weight, minlength=len(ends)) / weight.sum()
-    starts = np.concatenate([[stages.stop + 1], ends[:-1] + 1])
-    rows = [
-        stages.sampled_rank(size, int(low), int(high), grid)
-        for low, high in zip(starts, ends, strict=True)
-    ]
-    # Ranks beyond a catalogue's end have no law of their own: they stop with the last.
-    rows[-1] = rows[-1] + np.maximum(stopped - np.sum(rows, axis=0), 0.0)
-    return shares.tolist(), rows
-
-
-def _to_the_end(
-    stages: _Stages, grid: RankGrid, before: FloatArray
-) -> tuple[list[float], list[FloatArray]]:
-    """Split those that survive every stage by their known ranks, where they have them."""
-    counts = stages.counts
-    known = counts.known & (counts.weight > 0)
-    if not known.any():
-        return [1.0], [before]
-    ends = _growing(0, counts.largest_catalogue)
-    weight = counts.weight[known]
-    group = np.searchsorted(ends, counts.low[known])
-    shares = np.bincount(group, weight, minlength=len(ends)) / weight.sum()
-    bins = np.searchsorted(ends, grid.high)
-    rows = [before * (bins == number) for number in range(len(ends))]
-    return shares.tolist(), rows
+def _shares(counts: RankCounts, chosen: BoolArray, ends: IntArray) -> list[float]:
+    """Return the shares of the chosen cells' weight in the ranges that end at ``ends``."""
+    weight, group = counts.weight[chosen], np.searchsorted(ends, counts.low[chosen])
+    return list(np.bincount(group, weight, minlength=len(ends)) / weight.sum())
 
 
 def _growing(last: int, n: int) -> IntArray:

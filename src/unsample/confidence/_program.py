@@ -78,7 +78,7 @@ class Shape:
     @property
     def limits_nothing(self) -> bool:
         """Return whether every P(R) has this shape."""
-        return self.fall == math.inf and self.rise == math.inf
+        return self.fall == self.rise == math.inf
 
     def exponents(self, ranks: FloatArray, blind_rank: float) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and the highest exponent allowed at each rank."""
@@ -192,7 +192,7 @@ class Program:
 
     @cached_property
     def _constraints(self) -> FloatArray:
-        features = np.concatenate([part.expected_features for part in self.evidence])
+        features = np.concatenate([part.features @ part.expected for part in self.evidence])
         return np.concatenate([features, -features, self._shape_rows()])
 
     @cached_property
@@ -223,18 +223,15 @@ class Program:
 
 def _solve_program(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
     result = _first_answer(weights, constraints, limits)
-    if result.status == _OPTIMAL:
-        return result
-    # Near the border solvers give up, or find it infeasible for some weights and not for others.
-    if _least_violation(constraints, limits) > _FEASIBLE:
+    if result.status != _OPTIMAL and _least_violation(constraints, limits) <= _FEASIBLE:
+        # Near the border solvers give up, or find it infeasible for some weights and not for
+        # others. A region that is wider by a hair errs on the cautious side.
+        result = _first_answer(weights, constraints, limits + _HAIR)
+        if result.status not in (_OPTIMAL, _INFEASIBLE):
+            raise SolverError(f"the linear program of a bound was not solved: {result.message}")
+    if result.status != _OPTIMAL:
         raise InfeasibleError
-    # A region that is wider by a hair errs on the cautious side.
-    result = _first_answer(weights, constraints, limits + _HAIR)
-    if result.status == _OPTIMAL:
-        return result
-    if result.status == _INFEASIBLE:
-        raise InfeasibleError
-    raise SolverError(f"the linear program of a bound was not solved: {result.message}")
+    return result
 
 
 def _first_answer(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
@@ -256,14 +253,8 @@ def _least_violation(constraints: FloatArray, limits: FloatArray) -> float:
 
 
 def _linprog(
-    weights: FloatArray,
-    constraints: FloatArray,
-    limits: FloatArray,
-    sum_to_one: FloatArray,
-    **options: Any,
+    weights: FloatArray, constraints: FloatArray, limits: FloatArray, ones: FloatArray, **how: Any
 ) -> Any:
     from scipy.optimize import linprog
 
-    return linprog(
-        weights, A_ub=constraints, b_ub=limits, A_eq=sum_to_one[None, :], b_eq=[1.0], **options
-    )
+    return linprog(weights, A_ub=constraints, b_ub=limits, A_eq=ones[None, :], b_eq=[1.0], **how)

@@ -11,7 +11,8 @@ in ``tests/test_contract.py`` takes it from there.
 from unsample.estimators._base import DistributionEstimator, Estimator, Fit, MetricEstimator
 from unsample.estimators._observed import CANDIDATES, Observed, mean_weights
 from unsample.estimators._registry import REGISTRY, parse, parse_all
-from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status, em
+from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
+from unsample.estimators._solvers._mixture import em
 from unsample.estimators.curves import Auto, Smooth
 from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank

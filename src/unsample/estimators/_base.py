@@ -116,9 +116,9 @@ class DistributionEstimator(Estimator):
             rest = solution.weights - known
         else:
             rest = (1.0 - observed.known_share)[:, None] * solution.weights
-        weights = [observed.bin_weights(metric) for metric in metrics]
-        known_part = known_values(observed, metrics)
-        unknown_part = _columns([rest @ column for column in weights], len(rest))
+        weights = observed.bin_weights(metrics)
+        known_part = observed.shares @ observed.known_weights(metrics)
+        unknown_part = rest @ weights
         return Fit(
             known_part + clipped_to_range(unknown_part, observed, weights),
             solution.certificate(0),
@@ -146,33 +146,18 @@ class MetricEstimator(Estimator):
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Return the mean of the corrected metric over each histogram."""
         self.require(metrics)
-        corrected = np.zeros((len(observed.counts), len(metrics)))
+        corrected = observed.known_weights(metrics)
         for cells in observed.designs:
-            if observed.known[cells.columns].all():
-                weights = [metric.weights(cells.low, cells.design.items) for metric in metrics]
-                corrected[cells.columns] = _columns(weights, len(cells.low))
-            else:
+            if not observed.known[cells.columns].all():
                 corrected[cells.columns] = self.correct(cells, metrics)
         return Fit(observed.shares @ corrected, CLOSED_FORM, 0)
 
 
-def known_values(observed: Observed, metrics: Sequence[Metric]) -> FloatArray:
-    """Return what the targets of known rank add to each metric (histograms x metrics)."""
-    return _columns([observed.known_metric(metric) for metric in metrics], len(observed.shares))
-
-
-def clipped_to_range(
-    values: FloatArray, observed: Observed, weights: Sequence[FloatArray]
-) -> FloatArray:
+def clipped_to_range(values: FloatArray, observed: Observed, weights: FloatArray) -> FloatArray:
     """Return what the targets of unknown rank add, brought into what any ranks could add.
 
     Methods that are linear in the histogram may leave the range of a metric (a Recall of 1.2).
     The truth lies inside, so bringing a value back to the nearest limit only takes error away.
     """
     unknown = np.maximum(1.0 - observed.known_share, 0.0)[:, None]
-    least, most = ([end(column) for column in weights] for end in (np.min, np.max))
-    return np.clip(values, unknown * least, unknown * most)
-
-
-def _columns(values: Sequence[FloatArray], rows: int) -> FloatArray:
-    return np.stack(values, axis=1) if values else np.empty((rows, 0))
+    return np.clip(values, unknown * weights.min(axis=0), unknown * weights.max(axis=0))

@@ -7,7 +7,7 @@ known, because all their candidates were ranked, are set apart: no estimator gue
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -127,12 +127,7 @@ class Observed:
         rows = [cells.design.matrix(cells.low, cells.high, self.grid) for cells in self.designs]
         matrix = np.concatenate(rows)
         matrix[matrix < _NEGLIGIBLE] = 0.0
-        self._refuse_impossible(matrix)
-        return matrix
-
-    def _refuse_impossible(self, likelihood: FloatArray) -> None:
-        """Refuse targets at sampled ranks that no global rank can give, whatever P(R) is."""
-        impossible = ~likelihood.any(axis=1) & self.shares.any(axis=0)
+        impossible = ~matrix.any(axis=1) & self.shares.any(axis=0)
         if impossible.any():
             where, counts = int(np.argmax(impossible)), self.counts
             raise RankError(
@@ -141,6 +136,7 @@ class Observed:
                 f"{counts.items[where]} items are sampled: no global rank gives it; check items, "
                 "sampled and replacement"
             )
+        return matrix
 
     def unknown_part(self) -> Observed:
         """Return the same batch without the targets whose rank is known, shares rescaled."""
@@ -162,18 +158,18 @@ class Observed:
         np.add.at(mass.T, bins, self.shares[:, self.known].T)
         return mass
 
-    def known_metric(self, metric: Metric) -> FloatArray:
-        """Return what the targets of known rank add to the metric, for each histogram."""
-        ranks, items = self.counts.low[self.known], self.counts.items[self.known]
-        weights = np.empty(len(ranks))
-        for size in np.unique(items):
-            chosen = items == size
-            weights[chosen] = metric.weights(ranks[chosen], int(size))
-        return np.asarray(self.shares[:, self.known] @ weights)
+    def known_weights(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return w(R) of the cells of known rank (cells x metrics), and zero for the others."""
+        weights = np.zeros((len(self.counts), len(metrics)))
+        for cells in self.designs:
+            for column, metric in enumerate(metrics if cells.design.full else ()):
+                weights[cells.columns, column] = metric.weights(cells.low, cells.design.items)
+        return np.where(self.known[:, None], weights, 0.0)
 
-    def bin_weights(self, metric: Metric) -> FloatArray:
-        """Return w(R) averaged over each bin, and over the catalogues where it depends on them."""
-        return mean_weights(metric, self.grid, self.counts)
+    def bin_weights(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the `mean_weights` of each metric (bins x metrics)."""
+        columns = [mean_weights(metric, self.grid, self.counts) for metric in metrics]
+        return np.array(columns).reshape(len(metrics), len(self.grid)).T
 
     @property
     def sample_sizes(self) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 
-from unsample._checks import suggest
+from unsample._checks import check_choice
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator
 from unsample.estimators.curves import Auto, Smooth
@@ -15,26 +15,8 @@ from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
 
-REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType(
-    {
-        estimator.name: estimator
-        for estimator in (
-            Auto,
-            Smooth,
-            Naive,
-            UnbiasedRank,
-            CLS,
-            BV,
-            MN,
-            MLE,
-            WMLE,
-            MES,
-            MAP,
-            Beta,
-            RecallMap,
-        )
-    }
-)
+_ALL = (Auto, Smooth, Naive, UnbiasedRank, CLS, BV, MN, MLE, WMLE, MES, MAP, Beta, RecallMap)
+REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType({each.name: each for each in _ALL})
 #: Names of older editions.
 _FORMER = {f"{name}_{prior}": (name, prior) for name in ("bv", "mn") for prior in ("mle", "mes")}
 
@@ -64,13 +46,7 @@ def parse(method: str | Estimator) -> Estimator:
     if name in _FORMER:
         name, prior = _FORMER[name]
         given = f"prior={prior}, {given}"
-    estimator = REGISTRY.get(name)
-    if estimator is None:
-        near = suggest(match["name"], REGISTRY)
-        raise MethodError(
-            f"method must be one of {', '.join(REGISTRY)}, got {match['name']!r}"
-            + (f"; {near}" if near else "")
-        )
+    estimator = REGISTRY[check_choice("method", name, REGISTRY, error=MethodError)]
     return estimator(**_parameters(given, estimator))
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.estimators._base import DistributionEstimator
 from unsample.estimators._observed import Condensed, Observed
-from unsample.estimators._solvers import LogDensity, LogDensityFit, Solution
+from unsample.estimators._solvers import Solution
+from unsample.estimators._solvers._log_density import LogDensity, LogDensityFit
 from unsample.law import RankGrid
 
 #: Places where a curve may bend, evenly spaced along the probit of the rank.
@@ -41,28 +41,18 @@ _TINY = 1e-300
 _NEGLIGIBLE = 1e-6
 
 
-@dataclass(frozen=True)
-class Head:
-    """A belief about the top of the curve, above the ranks that the sample resolves.
+#: Beliefs about the top, above the ranks that the sample resolves: the curve is flat above about
+#: this level of the blind rank (N - 1)/(n - 1), and never for 0. Each counts so much before the
+#: data are seen.
+Beliefs: TypeAlias = Mapping[float, float]
 
-    The curve is flat above about ``level`` of the blind rank (N - 1)/(n - 1); 0 means never.
-    ``prior`` is how much the belief counts before the data are seen.
-    """
-
-    level: float
-    prior: float = 1.0
-
-
-#: What is believed about the top before the data are seen, and the doubt about it. Where seen
-#: items are excluded, a curve that keeps rising and one that becomes flat are equally likely. Where
-#: they are kept they fill the top: a flat curve, and over more ranks, is more likely, and the top
-#: more doubtful.
-_BELIEFS: Mapping[str, tuple[tuple[Head, ...], float]] = MappingProxyType(
-    {
-        "unseen": ((Head(0.0, 0.5), Head(0.15, 0.5)), 0.0),
-        "all": ((Head(0.0, 0.25), Head(0.1, 0.25), Head(0.3, 0.25), Head(0.6, 0.25)), 0.5),
-    }
-)
+#: The beliefs, and the doubt about the top. Where seen items are excluded, a curve that keeps
+#: rising and one that becomes flat are equally likely. Where they are kept they fill the top: a
+#: flat curve, and over more ranks, is more likely, and the top more doubtful.
+_BELIEFS: dict[str, tuple[Beliefs, float]] = {
+    "unseen": ({0.0: 0.5, 0.15: 0.5}, 0.0),
+    "all": ({0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5),
+}
 _WERE = {"unseen": "no candidates", "all": "candidates too"}
 
 
@@ -98,7 +88,7 @@ class Smooth(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin, averaged over the scale."""
-        return average_curves(observed, [Head(level=0.0)], doubt=0.0)
+        return average_curves(observed, {0.0: 1.0}, doubt=0.0)
 
 
 @dataclass(frozen=True)
@@ -128,15 +118,15 @@ class Auto(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin, averaged over beliefs and scales."""
-        heads, doubt = _BELIEFS[observed.candidates]
-        solution = average_curves(observed, heads, doubt=doubt)
+        beliefs, doubt = _BELIEFS[observed.candidates]
+        solution = average_curves(observed, beliefs, doubt=doubt)
         were = _WERE[observed.candidates]
         text = f"{solution.explanation}; assuming that items seen in training were {were}"
         return replace(solution, explanation=text)
 
 
-def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -> Solution:
-    """Return the average, by evidence, of the curves for all heads and degrees of smoothness.
+def average_curves(observed: Observed, beliefs: Beliefs, *, doubt: float) -> Solution:
+    """Return the average, by evidence, of the curves for all beliefs and degrees of smoothness.
 
     ``doubt`` is the standard deviation of the third derivative above the blind rank, where no
     data contradict it; estimates are hedged against that and against the noise in the data.
@@ -144,13 +134,17 @@ def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -
     condensed = Condensed.of(observed)
     blind = _blind_rank(observed)
     targets = min(observed.targets, _MOST_TARGETS)
-    curves = _plausible(
-        [
-            curve
-            for head in heads
-            for curve in _common_curves(condensed, head, head.level * blind, targets)
-        ]
-    )
+    common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
+    curves = []
+    for level, prior in beliefs.items():
+        offset = level * blind
+        shapes = _Shapes.along(_height(condensed.grid, offset))
+        for looseness in _LOOSENESS:
+            fit = _problem(common, offset, shapes, looseness, targets).fit()
+            curves.append(_Curve(level, math.log(prior), offset, looseness, shapes, fit))
+    # What the common histogram rules out is left out: no row of a batch is so different.
+    best = max(float(curve.log_evidence[0]) for curve in curves)
+    curves = [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
     if len(observed.shares) > 1:
         curves = [curve.refit(condensed, targets) for curve in curves]
     evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
@@ -162,7 +156,7 @@ def average_curves(observed: Observed, heads: Sequence[Head], *, doubt: float) -
         rest += part[:, None] * curve.mass(observed, condensed, unseen)
     rest *= (1.0 - observed.known_share)[:, None]
     solution = _certified(curves, share, observed.known_mass() + rest)
-    return replace(solution, explanation=_in_words(curves, share[0], heads, blind))
+    return replace(solution, explanation=_in_words(curves, share[0], beliefs, blind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +186,8 @@ class _Shapes:
 class _Curve:
     """One fitted curve for each histogram."""
 
-    head: Head
+    level: float
+    log_prior: float
     #: In ranks: those well below it are all about equally far up, so that the curve is flat there.
     offset: float
     looseness: float
@@ -201,7 +196,7 @@ class _Curve:
 
     @property
     def log_evidence(self) -> FloatArray:
-        return self.fit.log_evidence + math.log(self.head.prior)
+        return self.fit.log_evidence + self.log_prior
 
     def refit(self, condensed: Condensed, targets: float) -> _Curve:
         """Return this curve fitted to each histogram of a batch that it is the common fit of."""
@@ -229,22 +224,6 @@ class _Curve:
         total = np.add.reduceat(spread, fine.locate(coarse.low), axis=1)
         spread *= (mass / total)[:, coarse.locate(fine.low)]
         return np.asarray(np.add.reduceat(spread, fine.locate(wanted.low), axis=1))
-
-
-def _common_curves(condensed: Condensed, head: Head, offset: float, targets: float) -> list[_Curve]:
-    """Fit the mean of all histograms, once for each looseness."""
-    shapes = _Shapes.along(_height(condensed.grid, offset))
-    common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
-    return [
-        _Curve(head, offset, scale, shapes, _problem(common, offset, shapes, scale, targets).fit())
-        for scale in _LOOSENESS
-    ]
-
-
-def _plausible(curves: list[_Curve]) -> list[_Curve]:
-    """Leave out curves that the common histogram rules out: no row of a batch is so different."""
-    best = max(float(curve.log_evidence[0]) for curve in curves)
-    return [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
 
 
 def _problem(
@@ -298,15 +277,14 @@ def _certified(curves: list[_Curve], share: FloatArray, weights: FloatArray) -> 
     return Solution(weights, objective[at], gap[at], iterations[at], status[at])
 
 
-def _in_words(curves: list[_Curve], share: FloatArray, heads: Sequence[Head], blind: float) -> str:
+def _in_words(curves: list[_Curve], share: FloatArray, beliefs: Beliefs, blind: float) -> str:
     loose = sum(part * math.log(curve.looseness) for curve, part in zip(curves, share, strict=True))
     text = f"smooth curves, averaged by evidence (mean looseness {math.exp(loose):.2g})"
-    if len(heads) == 1:
+    if len(beliefs) == 1:
         return text
-    beliefs = []
-    for head in heads:
-        part = sum(s for curve, s in zip(curves, share, strict=True) if curve.head == head)
-        rank = max(1, round(head.level * blind))
-        how = f"is flat above rank {rank}" if head.level else "keeps rising"
-        beliefs.append(f"P(R) {how} ({100 * part:.0f} %)")
-    return f"{text}; above rank {round(blind)}, which the sample cannot see: {', '.join(beliefs)}"
+    parts = []
+    for level in beliefs:
+        part = sum(s for curve, s in zip(curves, share, strict=True) if curve.level == level)
+        how = f"is flat above rank {max(1, round(level * blind))}" if level else "keeps rising"
+        parts.append(f"P(R) {how} ({100 * part:.0f} %)")
+    return f"{text}; above rank {round(blind)}, which the sample cannot see: {', '.join(parts)}"

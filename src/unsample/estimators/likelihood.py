@@ -16,7 +16,9 @@ from unsample._checks import FloatArray, check_choice, check_integer, check_real
 from unsample.errors import MethodError
 from unsample.estimators._base import DistributionEstimator
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import LogDensity, Solution, em, maximum_likelihood
+from unsample.estimators._solvers import Solution
+from unsample.estimators._solvers._log_density import LogDensity
+from unsample.estimators._solvers._mixture import em, maximum_likelihood
 from unsample.law import mean_over
 
 #: Base measures: ``"uniform"``, as in Jin et al.; ``"reciprocal"``, 1/R; ``"power"``, a power of R

@@ -21,15 +21,10 @@ from unsample.estimators._base import (
     Estimator,
     Fit,
     clipped_to_range,
-    known_values,
 )
 from unsample.estimators._observed import Observed
-from unsample.estimators._solvers import (
-    CLOSED_FORM,
-    Solution,
-    maximum_entropy,
-    monotone_least_squares,
-)
+from unsample.estimators._solvers import CLOSED_FORM, Solution
+from unsample.estimators._solvers._squares import maximum_entropy, monotone_least_squares
 from unsample.estimators.likelihood import BASES, MLE, base_measure
 from unsample.metrics import Metric
 
@@ -116,19 +111,19 @@ class CLS(Estimator):
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Solve one least-squares problem for each metric and sample size."""
         self.require(metrics)
-        known = known_values(observed, metrics)
+        known = observed.shares @ observed.known_weights(metrics)
         if observed.known.all():
             return Fit(known, CLOSED_FORM, 0)
         rest = observed.unknown_part()
         uniform = rest.widths / rest.grid.items
-        targets = [rest.bin_weights(metric) for metric in metrics]
+        targets = rest.bin_weights(metrics)
         values, certificates = np.zeros_like(known), []
         for pool in rest.pools(self.name):
             solved = [
                 monotone_least_squares(
                     pool.matrix.T, uniform, target, monotone=self.constraint == "monotone"
                 )
-                for target in targets
+                for target in targets.T
             ]
             values += pool.shares @ np.stack([x for x, _ in solved], axis=1)
             certificates += [certificate for _, certificate in solved]

@@ -9,12 +9,7 @@ Weighted targets (several per user, each counting a share) keep the sum of weigh
 weights per cell, which is what a bootstrap needs.
 """
 
-from unsample.evidence._catalogues import (
-    group_catalogues,
-    group_with_shares,
-    typical_catalogues,
-    typical_sizes,
-)
+from unsample.evidence._catalogues import group_catalogues, group_with_shares
 from unsample.evidence._counts import DesignCells, RankCounts, Targets
 from unsample.evidence._ties import TIE_RULES, Comparisons, TieRule, check_ties, rank_with_ties
 
@@ -29,6 +24,4 @@ __all__ = [
     "group_catalogues",
     "group_with_shares",
     "rank_with_ties",
-    "typical_catalogues",
-    "typical_sizes",
 ]

@@ -1,4 +1,4 @@
-"""Catalogues of nearly equal size as one: the rule, on columns, on counts and on their shares.
+"""Catalogues of nearly equal size as one: the rule, on counts and on their shares.
 
 Leaving out each user's own training items makes hundreds of catalogue sizes that differ by a few
 items, and a likelihood for each of them. But a sample only shows theta = (R - 1)/(N - 1), and that
@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.evidence._counts import RankCounts
@@ -25,71 +24,14 @@ _SAME_SIZE = 0.04
 _SPARSE = 0.05
 
 
-def typical_sizes(
-    items: IntArray,
-    sampled: npt.ArrayLike,
-    weight: FloatArray,
-    *,
-    replacement: bool = True,
-    stop: int | None = None,
-) -> IntArray:
-    """Return the size that stands for each row's catalogue: its own, or that of those near it.
-
-    The standard error of theta is at least 1/sqrt(n) of it for theta <= 1/2, less the share of the
-    catalogue that was met where no item is met twice. It is 1/sqrt(stop) in samples that ``stop``
-    growing after so many items. Sharper samples are grouped more finely, by halves of the factor;
-    a sparse sample sees the size as a scale of the ranks and no more. Where all candidates were
-    met the rank is known, and the row keeps its size.
-    """
-    sampled = np.broadcast_to(np.asarray(sampled, dtype=np.int64), items.shape)
-    if np.unique(np.stack([sampled, items]), axis=1).shape[1] <= _MANY_DESIGNS:
-        return items
-    left = np.ones(len(items)) if replacement else 1.0 - sampled / (items - 1)
-    blurred = sampled < _SPARSE * items
-    if stop is not None:
-        blurred |= stop * _SAME_SIZE**2 < 1.0
-    error = np.where(blurred, _SAME_SIZE, np.sqrt(left / sampled))
-    merged = left > 0
-    halvings = np.ceil(np.log2(_SAME_SIZE / error[merged])).clip(min=0)
-    label = np.round(np.log(items[merged]) / (_SAME_SIZE * 0.5**halvings))
-    _, group = np.unique(np.stack([halvings, label]), axis=1, return_inverse=True)
-    group, parts = group.reshape(-1), weight[merged] + 1e-300
-    means = np.bincount(group, parts * items[merged]) / np.bincount(group, parts)
-    sizes = items.copy()
-    sizes[merged] = np.rint(means).astype(np.int64)[group]
-    if not replacement:
-        # A target that did not meet all its candidates must not seem to have met them.
-        sizes[merged] = np.maximum(sizes[merged], sampled[merged] + 2)
-    return sizes
-
-
-def typical_catalogues(
-    items: IntArray,
-    sampled: npt.ArrayLike,
-    weight: FloatArray,
-    *,
-    replacement: bool = True,
-    stop: int | None = None,
-) -> tuple[IntArray, FloatArray]:
-    """Return the sizes that stand for these rows' catalogues, and the share of weight of each."""
-    kept = weight > 0
-    sampled = np.broadcast_to(np.asarray(sampled, dtype=np.int64), items.shape)
-    items, sampled, weight = items[kept], sampled[kept], weight[kept]
-    sizes = typical_sizes(items, sampled, weight, replacement=replacement, stop=stop)
-    found, where = np.unique(sizes, return_inverse=True)
-    return found, np.bincount(where.reshape(-1), weight) / weight.sum()
-
-
 def group_catalogues(counts: RankCounts) -> RankCounts:
     """Give nearly equal catalogues their common mean size, where users have many different ones."""
-    return replace(counts, items=_sizes_of(counts))
+    return replace(counts, items=_typical_sizes(counts))
 
 
 def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCounts, FloatArray]:
     """Return grouped counts, and histograms over the cells of ``counts`` as ones over theirs."""
-    items = _sizes_of(counts)
-    if items is counts.items:
-        return counts, shares
+    items = _typical_sizes(counts)
     grouped = replace(counts, items=items)
     # Grouped counts are sorted afresh: each old cell went to the place of its new key.
     keys = np.stack([counts.sampled, items, counts.low, counts.high])
@@ -99,11 +41,32 @@ def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCount
     return grouped, grouped_shares
 
 
-def _sizes_of(counts: RankCounts) -> IntArray:
-    return typical_sizes(
-        counts.items,
-        counts.sampled,
-        counts.weight,
-        replacement=counts.replacement,
-        stop=counts.stop,
-    )
+def _typical_sizes(counts: RankCounts) -> IntArray:
+    """Return the size that stands for each cell's catalogue: its own, or that of those near it.
+
+    The standard error of theta is at least 1/sqrt(n) of it for theta <= 1/2, less the share of the
+    catalogue that was met where no item is met twice. It is 1/sqrt(stop) in samples that ``stop``
+    growing after so many items. Sharper samples are grouped more finely, by halves of the factor;
+    a sparse sample sees the size as a scale of the ranks and no more. Where all candidates were
+    met the rank is known, and the cell keeps its size.
+    """
+    items, sampled = counts.items, counts.sampled
+    if np.unique(np.stack([sampled, items]), axis=1).shape[1] <= _MANY_DESIGNS:
+        return items
+    left = np.ones(len(items)) if counts.replacement else 1.0 - sampled / (items - 1)
+    blurred = sampled < _SPARSE * items
+    if counts.stop is not None:
+        blurred |= counts.stop * _SAME_SIZE**2 < 1.0
+    error = np.where(blurred, _SAME_SIZE, np.sqrt(left / sampled))
+    merged = left > 0
+    halvings = np.ceil(np.log2(_SAME_SIZE / error[merged])).clip(min=0)
+    label = np.round(np.log(items[merged]) / (_SAME_SIZE * 0.5**halvings))
+    _, group = np.unique(np.stack([halvings, label]), axis=1, return_inverse=True)
+    group, parts = group.reshape(-1), counts.weight[merged] + 1e-300
+    means = np.bincount(group, parts * items[merged]) / np.bincount(group, parts)
+    sizes = items.copy()
+    sizes[merged] = np.rint(means).astype(np.int64)[group]
+    if not counts.replacement:
+        # A target that did not meet all its candidates must not seem to have met them.
+        sizes[merged] = np.maximum(sizes[merged], sampled[merged] + 2)
+    return sizes

@@ -86,16 +86,26 @@ def as_column(
     return column
 
 
+def as_floats(
+    name: str, values: npt.ArrayLike, *, error: type[InputError] = InputError
+) -> FloatArray:
+    """Return ``values`` as a flat array of floats."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError) as problem:
+        raise error(f"{name} must be numbers: {problem}") from problem
+    if array.ndim != 1:
+        raise error(f"{name} must be a flat list of numbers, got shape {array.shape}")
+    return array
+
+
 def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
     """Return a weight for each target; without weights all count the same."""
     if weights is None:
         return np.ones(size)
-    try:
-        array = np.asarray(weights, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError) as problem:
-        raise InputError(f"weights must be numbers: {problem}") from problem
-    if array.shape != (size,):
-        raise InputError(f"weights must be {size} numbers, one a rank, got shape {array.shape}")
+    array = as_floats("weights", weights)
+    if len(array) != size:
+        raise InputError(f"weights must be {size} numbers, one a rank, got {len(array)}")
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
         where = int(np.argmax(bad))

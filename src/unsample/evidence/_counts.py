@@ -28,6 +28,7 @@ from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._columns import (
     SUMS,
     as_column,
+    as_floats,
     as_weights,
     check_lengths,
     check_weight_sums,
@@ -324,11 +325,9 @@ class RankCounts:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.npz`` or ``.json``, by the ending of the name, all or nothing."""
         target = Path(path)
-        fields: dict[str, Any] = {"format": np.array(_FORMAT)}
-        names = (
-            ("replacement", *_COLUMNS) if self.stop is None else ("replacement", "stop", *_COLUMNS)
-        )
-        fields |= {name: np.asarray(getattr(self, name)) for name in names}
+        values = {"format": _FORMAT, "replacement": self.replacement, "stop": self.stop}
+        values |= {name: getattr(self, name) for name in _COLUMNS}
+        fields: dict[str, Any] = {k: np.asarray(v) for k, v in values.items() if v is not None}
         if target.suffix == ".json":
             text = json.dumps({name: values.tolist() for name, values in fields.items()})
             write_atomically(target, lambda file: file.write(text.encode()))
@@ -378,12 +377,7 @@ class RankCounts:
             for name in (*_KEYS, "count")
         }
         for name in ("weight", "weight_squared"):
-            try:
-                arrays[name] = np.asarray(fields[name], dtype=np.float64)
-            except (OverflowError, TypeError, ValueError) as problem:
-                raise FileError(f"{source} must hold numbers as weights: {problem}") from problem
-            if arrays[name].ndim != 1:
-                raise FileError(f"{source} must hold a list of weights")
+            arrays[name] = as_floats(f"{name} in {source}", fields[name], error=FileError)
         replacement = np.asarray(fields["replacement"])
         if replacement.shape != () or replacement.dtype != bool:
             raise FileError(f"{source} must say true or false for replacement, got {replacement}")
@@ -434,23 +428,16 @@ def _count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
     for start in range(0, len(ranks), _CHUNK):
         chunk = ranks[start : start + _CHUNK]
         if chunk.min() < 1 or chunk.max() > design.n:
-            _refuse_rank(chunk, start, design)
+            where = int(np.argmax((chunk < 1) | (chunk > design.n)))
+            hint = "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
+            if chunk[where] < 1:
+                hint = "ranks start at 1; add 1 if yours start at 0"
+            raise RankError(
+                f"ranks must be in 1..{design.n} (sampled + 1), got {chunk[where]} at position "
+                f"{start + where}; {hint}"
+            )
         total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
     return total[1:]
-
-
-def _refuse_rank(chunk: npt.NDArray[np.integer[Any]], start: int, design: Law) -> None:
-    where = int(np.argmax((chunk < 1) | (chunk > design.n)))
-    value = int(chunk[where])
-    hint = (
-        "ranks start at 1; add 1 if yours start at 0"
-        if value < 1
-        else "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
-    )
-    raise RankError(
-        f"ranks must be in 1..{design.n} (sampled + 1), got {value} at position {start + where}; "
-        f"{hint}"
-    )
 
 
 def _span(values: IntArray) -> str:

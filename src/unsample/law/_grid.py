@@ -30,17 +30,6 @@ from unsample._checks import (
 from unsample.errors import DesignError, InputError
 from unsample.metrics import Metric, parse
 
-#: Ranks that always stand alone.
-FIRST_SINGLE_RANKS = 64
-#: Width of a bin relative to its rank.
-RATIO = 0.0125
-#: Widest bin in units of the standard error of a rank seen through the sample.
-SHARE_OF_STANDARD_ERROR = 0.2
-#: Most ranks that `RankDistribution.dense` writes out.
-_LARGEST_DENSE = 10**8
-#: The picture in a notebook, in pixels.
-_PICTURE_WIDTH, _PICTURE_HEIGHT, _PICTURE_POINTS = 320, 120, 80
-
 
 @dataclass(frozen=True, eq=False)
 class RankGrid:
@@ -56,9 +45,9 @@ class RankGrid:
         *,
         sampled: int = 0,
         cutoffs: Iterable[int] = (),
-        ratio: float = RATIO,
-        single: int = FIRST_SINGLE_RANKS,
-        blur: float = SHARE_OF_STANDARD_ERROR,
+        ratio: float = 0.0125,
+        single: int = 64,
+        blur: float = 0.2,
     ) -> RankGrid:
         """Build the grid for a catalogue, the largest sample in use, and the cutoffs K in use.
 
@@ -72,11 +61,6 @@ class RankGrid:
         kept = np.array([k + shift for k in cutoffs for shift in (0, 1)], dtype=np.int64)
         kept = kept[(kept >= 1) & (kept <= items)]
         return cls(np.union1d(lows, kept), items)
-
-    @classmethod
-    def dense(cls, items: int) -> RankGrid:
-        """Return the grid on which every rank stands alone."""
-        return cls(np.arange(1, items + 1, dtype=np.int64), items)
 
     def __len__(self) -> int:
         return len(self.low)
@@ -132,7 +116,8 @@ class RankDistribution:
 
     def pmf(self, ranks: npt.ArrayLike) -> FloatArray:
         """Return P(R = rank); zero outside 1..items."""
-        values, inside = self._inside(ranks)
+        values = np.asarray(ranks, dtype=np.int64)
+        inside = (values >= 1) & (values <= self.items)
         return np.where(inside, self._per_rank[self.grid.locate(values)], 0.0)
 
     def cdf(self, ranks: npt.ArrayLike) -> FloatArray:
@@ -163,15 +148,6 @@ class RankDistribution:
         """Return the metric of users whose global ranks follow this distribution."""
         return float(self.mass @ bin_weights(parse(metric), self.grid))
 
-    def dense(self) -> FloatArray:
-        """Return P(R) for R = 1..items as one array."""
-        if self.items > _LARGEST_DENSE:
-            raise InputError(
-                f"items must be at most {_LARGEST_DENSE} to write out every rank, got "
-                f"{self.items}; ask pmf or cdf for the ranks you need"
-            )
-        return np.repeat(self._per_rank, self.grid.width)
-
     @cached_property
     def _per_rank(self) -> FloatArray:
         return self.mass / self.grid.width
@@ -180,25 +156,19 @@ class RankDistribution:
     def _cumulative(self) -> FloatArray:
         return np.cumsum(self.mass)
 
-    def _inside(self, ranks: npt.ArrayLike) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        values = np.asarray(ranks, dtype=np.int64)
-        inside = (values >= 1) & (values <= self.items)
-        return np.clip(values, 1, self.items), inside
-
     def __repr__(self) -> str:
         median = self.quantile(0.5)
         return f"RankDistribution(items={self.items}, bins={len(self.grid)}, median rank={median})"
 
     def _repr_html_(self) -> str:
         """Return a small picture of P(R <= rank) over the logarithm of the rank."""
-        ranks = np.unique(np.geomspace(1, self.items, _PICTURE_POINTS).round())
-        across = _PICTURE_WIDTH * np.log(ranks) / np.log(self.items)
-        down = _PICTURE_HEIGHT * (1.0 - np.clip(self.cdf(ranks), 0.0, 1.0))
+        ranks = np.unique(np.geomspace(1, self.items, 80).round())
+        across = 320 * np.log(ranks) / np.log(self.items)
+        down = 120 * (1.0 - np.clip(self.cdf(ranks), 0.0, 1.0))
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across, down, strict=True))
         caption = f"P(R ≤ rank), ranks 1 to {self.items:,}, median {self.quantile(0.5):,}"
         return (
-            f'<figure><svg viewBox="-2 -2 {_PICTURE_WIDTH + 4} {_PICTURE_HEIGHT + 4}" '
-            f'width="{_PICTURE_WIDTH}" role="img" aria-label="{caption}">'
+            f'<figure><svg viewBox="-2 -2 324 124" width="320" role="img" aria-label="{caption}">'
             f'<polyline points="{points}" fill="none" stroke="#12938b" stroke-width="2"/>'
             f"</svg><figcaption>{caption}</figcaption></figure>"
         )
@@ -231,7 +201,14 @@ def mean_over(
     Ranges marked ``one_by_one`` are summed over all their integers instead, for functions that
     are not smooth there.
     """
-    result = _three_point_mean(function, low, high)
+    count = (high - low + 1).astype(np.float64)
+    middle = (low + high) / 2.0
+    # A single rank would need an imaginary offset: it is looked at in its own place only.
+    offset = np.sqrt(np.maximum(3.0 * count * count - 7.0, 1.0) / 20.0)
+    weight = (count * count - 1.0) / (24.0 * offset * offset)
+    outer = function(np.where(count > 1, middle - offset, middle))
+    outer = outer + function(np.where(count > 1, middle + offset, middle))
+    result = weight * outer + (1.0 - 2.0 * weight) * function(middle)
     if one_by_one is not None and one_by_one.any():
         result[..., one_by_one] = _plain_mean(function, low[one_by_one], high[one_by_one])
     return result
@@ -245,19 +222,6 @@ def _plain_mean(
     ranks = np.arange(count.sum()) - np.repeat(starts - low, count)
     sums = np.add.reduceat(function(ranks.astype(np.float64)), starts, axis=-1)
     return np.asarray(sums / count)
-
-
-def _three_point_mean(
-    function: Callable[[FloatArray], FloatArray], low: IntArray, high: IntArray
-) -> FloatArray:
-    count = (high - low + 1).astype(np.float64)
-    middle = (low + high) / 2.0
-    # A single rank would need an imaginary offset: it is looked at in its own place only.
-    offset = np.sqrt(np.maximum(3.0 * count * count - 7.0, 1.0) / 20.0)
-    weight = (count * count - 1.0) / (24.0 * offset * offset)
-    outer = function(np.where(count > 1, middle - offset, middle))
-    outer = outer + function(np.where(count > 1, middle + offset, middle))
-    return weight * outer + (1.0 - 2.0 * weight) * function(middle)
 
 
 def _bin_starts(items: int, sampled: int, ratio: float, single: int, blur: float) -> list[int]:

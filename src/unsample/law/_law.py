@@ -171,7 +171,9 @@ class Law:
         reach = np.minimum(grid.high, self.items)
         share = (reach - grid.low + 1).clip(min=0) / grid.width
         if self.full:
-            result = _share_in_ranges(low, high, grid)
+            # P(r | R) is 1 when r = R: the share of each bin's ranks that lies in each range.
+            first, last = np.maximum(low[:, None], grid.low), np.minimum(high[:, None], grid.high)
+            result = np.asarray((last - first + 1).clip(min=0) / grid.width)
         else:
             result = np.zeros((len(low), len(grid)))
             result[:, inside] = mean_over(
@@ -263,23 +265,11 @@ def draw_sampled_ranks(
         drawn = generator.binomial(sampled, better / others, size=shape)
     elif (others < _MOST_TO_DRAW_FROM).all():
         drawn = generator.hypergeometric(better, others - better, sampled, size=shape)
-    else:
-        drawn = _draw_one_by_one(generator, better, others, sampled, shape)
+    else:  # item by item, from catalogues of any size
+        drawn = np.zeros(shape, dtype=np.int64)
+        for before in range(sampled):
+            drawn += generator.random(shape) < (better - drawn) / (others - before)
     return np.asarray(drawn + 1, dtype=np.int64)
-
-
-def _draw_one_by_one(
-    generator: np.random.Generator,
-    better: IntArray,
-    others: IntArray,
-    sampled: int,
-    shape: tuple[int, ...],
-) -> IntArray:
-    """Return how many better items are drawn, item by item, from catalogues of any size."""
-    drawn = np.zeros(shape, dtype=np.int64)
-    for before in range(sampled):
-        drawn += generator.random(shape) < (better - drawn) / (others - before)
-    return drawn
 
 
 def _log_binomial(x: FloatArray, better: FloatArray, draws: float, others: float) -> FloatArray:
@@ -333,10 +323,3 @@ def _h(count: FloatArray | np.float64) -> FloatArray:
     )
     stirling = 0.5 * np.log(2.0 * np.pi * large) + inverse * series
     return np.where(c < _STIRLING_FROM, exact, stirling)
-
-
-def _share_in_ranges(low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
-    """Return the share of each bin's ranks that lies in each range: P(r | R) is 1 when r = R."""
-    first = np.maximum(low[:, None], grid.low)
-    last = np.minimum(high[:, None], grid.high)
-    return np.asarray((last - first + 1).clip(min=0) / grid.width)

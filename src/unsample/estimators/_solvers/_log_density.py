@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.estimators._solvers._solution import Solution, Status
+from unsample.estimators._solvers import Solution, Status
 
 _TINY = 1e-300
 #: Most numbers in the products of one block of rows.
@@ -61,7 +61,7 @@ class LogDensity:
         """Solve it for each row; ``near`` is the fit of one histogram that all rows resemble."""
         rows, size = len(self.shares), self.shapes.shape[1]
         start = np.zeros((1, size)) if near is None else near.coefficients
-        climb = _Climb.begin(self, np.repeat(start, rows, axis=0))
+        climb = _Climb(self, np.repeat(start, rows, axis=0))
         step = max(1, _BLOCK_NUMBERS // (self.shapes.size + self.likelihood.size))
         variances = []
         for block in np.split(np.arange(rows), range(step, rows, step)):
@@ -126,25 +126,15 @@ class LogDensity:
 _Moves = Callable[[LogDensity, IntArray], tuple[FloatArray, FloatArray]]
 
 
-@dataclass(eq=False)
 class _Climb:
     """Where the rows of a problem stand, and how they go up from there."""
 
-    problem: LogDensity
-    coefficients: FloatArray
-    weights: FloatArray
-    value: FloatArray
-    information: FloatArray
-    promise: FloatArray
-    iterations: IntArray
-
-    @classmethod
-    def begin(cls, problem: LogDensity, start: FloatArray) -> _Climb:
-        weights, value = problem.value(start)
+    def __init__(self, problem: LogDensity, start: FloatArray) -> None:
         rows, size = start.shape
-        information, promise = np.zeros((rows, size, size)), np.full(rows, np.inf)
-        iterations = np.zeros(rows, dtype=np.int64)
-        return cls(problem, start, weights, value, information, promise, iterations)
+        self.problem, self.coefficients = problem, start
+        self.weights, self.value = problem.value(start)
+        self.information, self.promise = np.zeros((rows, size, size)), np.full(rows, np.inf)
+        self.iterations = np.zeros(rows, dtype=np.int64)
 
     def steps(self, rows: IntArray, moves: _Moves, most: int, least: float) -> None:
         """Move rows until nothing promises them more than ``least``."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.estimators._solvers._solution import Solution, Status
+from unsample.estimators._solvers import Solution, Status
 
 _TINY = 1e-300
 #: Most numbers in a batch of Newton matrices.

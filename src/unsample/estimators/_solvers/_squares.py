@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.estimators._solvers._solution import Certificate, Solution, Status
+from unsample.estimators._solvers import Certificate, Solution, Status
 
 _BATCH_NUMBERS = 2_000_000
 #: Curvature, next to 1/2, that a Newton step may leave out.
