@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from unsample.tables._layout import (
     complaint,
     first_broken,
     is_missing,
+    kind_of_values,
     show,
     user_complaint,
     warn_of_pooled_models,
@@ -72,9 +73,8 @@ class FrameTable:
 
     name: str
     parts: Sequence[Part]
-    read: Callable[[Sequence[str]], nw.LazyFrame[Any]]
+    whole: Callable[[], nw.LazyFrame[Any]]
     request: Request
-    error: type[InputError] = InputError
     failures: tuple[type[BaseException], ...] = ()
     #: Refuses rows that would take too much memory, given their number and that of columns.
     check_size: Callable[[int, int], object] = lambda rows, columns: None
@@ -105,49 +105,49 @@ class FrameTable:
                 lazy = nw.from_native(native.with_row_index(ROW))
             return lazy
 
-        part = Part(name, schema, numbered)
-        return cls(name, [part], lambda columns: frame.lazy().select(*columns), request)
+        return cls(name, [Part(name, schema, numbered)], frame.lazy, request)
 
-    # -- what is asked of a table ---------------------------------------------------------------
-
-    def cells(self) -> tuple[Layout, Iterator[Columns]]:
-        """Return the groups of rows that count the same, with their sums."""
+    def rows(self, *, one_by_one: bool) -> tuple[Layout, Iterator[Columns]]:
+        """Return all targets, or the groups of those that count the same, with their sums."""
         layout = self._layout()
         with self._named_failures():
-            frame = self._roles(layout)
-            if layout.scores:
-                users = _users_of_scores(frame, layout)
-                cells = self._checked(_cells_of_users(users, layout), layout)
-                if wrong_user(ArrayValues(cells), self.request.sampled).any():
-                    self._refuse_user(users, layout)
-            else:
-                several = self._rows_of_users(frame, layout) > 1
-                cells = self._checked(_cells_of_ranks(frame, layout, several), layout)
+            frame = _as_roles(self.whole(), layout)
+            find = self._targets if one_by_one else self._cells
+            return layout, iter([with_design(find(frame, layout), layout)])
+
+    def _cells(self, frame: nw.LazyFrame[Any], layout: Layout) -> Columns:
+        if layout.scores:
+            users = _users_of_scores(frame, layout)
+            keys = [*layout.labels, TARGETS, "sampled", "better", "tied"]
+            keys += ["items"] if "items" in layout else []
+            cells = self._checked(_grouped(users, layout, keys), layout)
+            sampled = self.request.sampled
+            if wrong_user(ArrayValues(cells), sampled).any():
+                # The smallest name, so that the message is the same in every engine.
+                wrong = users.filter(wrong_user(_Expressions(users), sampled)).sort(layout.users)
+                raise user_complaint(layout, self.name, _first_row(wrong) or {})
+        else:
+            several = self._rows_of_users(frame, layout) > 1
+            marked = _with_mark(frame, layout)
+            cells = self._checked(_grouped(marked, layout, layout.keys, several), layout)
         for name in ("weight", "weight_squared"):
             cells[name] = cells.get(name, cells["count"]).astype(np.float64)
-        return layout, iter([with_design(cells, layout)])
+        return cells
 
-    def rows(self) -> tuple[Layout, Columns]:
-        """Return all targets one by one."""
+    def _targets(self, frame: nw.LazyFrame[Any], layout: Layout) -> Columns:
         import narwhals as nw
 
-        layout = self._layout()
-        with self._named_failures():
-            frame = self._roles(layout)
-            if layout.scores:
-                users = self._checked(_users_of_scores(frame, layout), layout)
-                check_users(users, layout, self.name)
-                order = np.lexsort([users[role] for role in ["user", *layout.labels]])
-                columns = {role: values[order] for role, values in users.items()}
-                return layout, with_design(columns, layout)
-            rows = _first_row(frame.select(nw.len().alias(_TIMES))) or {_TIMES: 0}
-            self.check_size(int(rows[_TIMES]), len(layout.read))
-            self._rows_of_users(frame, layout)
-            kept = [role for role in layout.read if role != POOLED]
-            columns = self._checked(frame.select(*kept), layout, grouped=False)
-        return layout, with_design(columns, layout)
-
-    # -- inside ----------------------------------------------------------------------------------
+        if layout.scores:
+            users = self._checked(_users_of_scores(frame, layout), layout)
+            order = np.lexsort([users[role] for role in reversed(layout.users)])
+            users = {role: values[order] for role, values in users.items()}
+            check_users(users, layout, self.name)
+            return users
+        rows = _first_row(frame.select(nw.len().alias(_TIMES))) or {_TIMES: 0}
+        self.check_size(int(rows[_TIMES]), len(layout.read))
+        self._rows_of_users(frame, layout)
+        kept = [role for role in layout.read if role != POOLED]
+        return self._checked(frame.select(*kept), layout, grouped=False)
 
     @contextmanager
     def _named_failures(self) -> Iterator[None]:
@@ -162,7 +162,7 @@ class FrameTable:
         """Return the layout of the first part; all parts must have its columns and its types."""
         first: tuple[Part, Layout] | None = None
         for part in self.parts:
-            layout = Layout.find(list(part.schema), part.name, self.request, error=self.error)
+            layout = Layout.find(list(part.schema), part.name, self.request)
             self._check_types(part, layout)
             if first is not None:
                 check_same_roles(first[0].name, first[1], part.name, layout)
@@ -177,13 +177,10 @@ class FrameTable:
             dtype = part.schema[column]
             flag = role == "target" and dtype in (nw.Boolean, nw.String)
             if role not in NAMES and not flag and not dtype.is_numeric():
-                what = "true or false (or 1 and 0)" if role == "target" else "numbers"
-                raise self.error(
-                    f"column {column!r} of {part.name} must hold {what}, its type is {dtype}"
+                raise InputError(
+                    f"column {column!r} of {part.name} must hold {kind_of_values(role)}, its type "
+                    f"is {dtype}"
                 )
-
-    def _roles(self, layout: Layout) -> nw.LazyFrame[Any]:
-        return _as_roles(self.read(list(dict.fromkeys(layout.read.values()))), layout)
 
     def _checked(
         self, query: nw.LazyFrame[Any], layout: Layout, *, grouped: bool = True
@@ -193,7 +190,7 @@ class FrameTable:
             role: converted(role, values, self.name) for role, values in _fetch(query).items()
         }
         if not len(next(iter(columns.values()))):
-            raise self.error(f"{self.name} has no rows")
+            raise InputError(f"{self.name} has no rows")
         rules = layout.rules()
         marked = [rule for rule in rules if grouped and rule.role not in layout.keys]
         broken = first_broken([rule for rule in rules if rule not in marked], columns)
@@ -204,7 +201,7 @@ class FrameTable:
         if marked and columns.pop(_BAD).any():
             for rule in marked:
                 self._refuse_row(rule, layout)
-            raise self.error(f"{self.name} has rows with values that cannot be counted")
+            raise InputError(f"{self.name} has rows with values that cannot be counted")
         return columns
 
     def _refuse_row(self, rule: Rule, layout: Layout) -> None:
@@ -217,20 +214,13 @@ class FrameTable:
                 place = f" in row {row[ROW] + 1}" if ROW in row else _described(row, layout, rule)
                 raise complaint(rule, layout, part.name, row[_SHOWN], place)
 
-    def _refuse_user(self, users: nw.LazyFrame[Any], layout: Layout) -> NoReturn:
-        wrong = users.filter(wrong_user(_Expressions(users), self.request.sampled))
-        # The smallest name, so that the message is the same in every engine.
-        row = _first_row(wrong.sort([*layout.labels, "user"]))
-        assert row is not None  # the groups have told that there is one
-        raise user_complaint(layout, self.name, row)
-
     def _rows_of_users(self, frame: nw.LazyFrame[Any], layout: Layout) -> int:
         """Return how many rows a user has at most, 1 where that is unknown; warn of pooling."""
         import narwhals as nw
 
         if "user" not in layout:
             return 1
-        users = frame.group_by([*layout.labels, "user"]).agg(nw.len().alias(_TIMES))
+        users = frame.group_by(layout.users).agg(nw.len().alias(_TIMES))
         times = nw.col(_TIMES)
         row = _first_row(users.select(fewest=times.min(), most=times.max()))
         if row is None or is_missing(row["most"]):
@@ -323,26 +313,25 @@ def _with_mark(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
     return frame.with_columns(**{_BAD: reduce(or_, broken).cast(nw.Int64)})
 
 
-def _cells_of_ranks(frame: nw.LazyFrame[Any], layout: Layout, several: bool) -> nw.LazyFrame[Any]:
-    """Group rows that stand for targets by everything that tells two of them apart."""
+def _grouped(
+    frame: nw.LazyFrame[Any], layout: Layout, keys: Sequence[str], several: bool = False
+) -> nw.LazyFrame[Any]:
+    """Group targets by everything that tells two of them apart; users may have several."""
     import narwhals as nw
 
-    frame = _with_mark(frame, layout)
-    names = [name for name in (_BAD,) if name in frame.collect_schema()]
-    sums = {name: nw.col(name).max() for name in names}
+    sums = {_BAD: nw.col(_BAD).max()} if _BAD in frame.collect_schema() else {}
     sums["count"] = nw.col("count").sum() if "count" in layout else nw.len()
-    of_user = "user" in layout and (several or "count" in layout)
+    of_user = several or ("user" in layout and "count" in layout)
     if "weight" in layout or of_user:
         each = nw.col("weight") if "weight" in layout else nw.lit(1.0)
         total = each * nw.col("count") if "count" in layout else each
         frame = frame.with_columns(weight=total.cast(nw.Float64), weight_squared=each * total)
         if of_user:
-            keys = [*layout.labels, "user"]
-            users = frame.group_by(keys).agg(nw.col("weight").sum().alias(_OF_USER))
-            frame = frame.join(users, on=keys, how="left")
+            users = frame.group_by(layout.users).agg(nw.col("weight").sum().alias(_OF_USER))
+            frame = frame.join(users, on=layout.users, how="left")
             frame = frame.with_columns(weight_squared=nw.col("weight") * nw.col(_OF_USER))
         sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
-    return frame.group_by(layout.keys).agg(**sums)
+    return frame.group_by(keys).agg(**sums)
 
 
 def _users_of_scores(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
@@ -353,7 +342,7 @@ def _users_of_scores(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[A
     """
     import narwhals as nw
 
-    keys = [*layout.labels, "user"]
+    keys = layout.users
     marked = _with_mark(frame, layout)
     kept = {role: f"target_{role}" for role in ("score", "item", "items", "weight")}
     targets = (
@@ -392,19 +381,6 @@ def _users_of_scores(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[A
         sampled=nw.col("sampled") - itself,
         tied=nw.col("tied") - itself,
     )
-
-
-def _cells_of_users(users: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
-    """Group users by everything that tells two of them apart."""
-    import narwhals as nw
-
-    keys = [*layout.labels, "sampled", "better", "tied", _BAD, TARGETS]
-    keys += ["items"] if "items" in layout else []
-    sums = {"count": nw.len()}
-    if "weight" in layout:
-        users = users.with_columns(weight_squared=nw.col("weight") * nw.col("weight"))
-        sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
-    return users.group_by(keys).agg(**sums)
 
 
 # -- results -------------------------------------------------------------------------------------

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import glob
+import io
 import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unsample._checks import Seed, import_extra, suggest
+import numpy as np
+
+from unsample._checks import Seed, as_rng, import_extra, suggest
 from unsample._files import DAMAGED, check_unpacked, is_file, names_in, open_plain, read_arrays
 from unsample.errors import FileError, InputError
-from unsample.evidence import Comparisons, RankCounts, Targets, check_ties
+from unsample.evidence import Comparisons, RankCounts, Targets, check_ties, rank_with_ties
 from unsample.tables._arrays import (
     PlainFile,
     PlainTable,
-    as_comparisons,
-    as_targets,
     by_label,
     read_delimited,
     read_json_lines,
@@ -30,10 +31,10 @@ from unsample.tables._arrays import (
     summed,
 )
 from unsample.tables._frames import ROW, FrameTable, Part, first_line
-from unsample.tables._layout import Request
+from unsample.tables._layout import Columns, Layout, Request
 
 if TYPE_CHECKING:
-    import narwhals as nw
+    pass
 
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
 _SUFFIXES = {
@@ -101,18 +102,9 @@ def read_counts(
         table = _open(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
-        layout, batches = table.cells()
-        parts: dict[str, list[Comparisons]] = {}
-        for batch in batches:
-            for label, members in by_label(batch, layout).items():
-                parts.setdefault(label, []).append(as_comparisons(members))
+        compared = _compared(*table.rows(one_by_one=False))
     with _named(table.name):
-        return {
-            label: RankCounts.from_comparisons(
-                Comparisons.merge(parts[label]), ties=ties, rng=rng, replacement=replacement
-            )
-            for label in sorted(parts)
-        }
+        return _counted(compared, ties, rng, replacement)
 
 
 def read_targets(
@@ -134,28 +126,50 @@ def read_targets(
     know no targets one by one: they come as counts.
     """
     request = Request(items, sampled, columns or None, rows, by)
-    check_ties(ties)
+    rule = check_ties(ties)
     with ExitStack() as stack:
         table = _open(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
-        layout, found = table.rows()
-    groups = by_label(summed(found, layout) if "count" in layout else found, layout)
+        layout, batches = table.rows(one_by_one=True)
+        (found,) = batches
+    targets: dict[str, Targets] = {}
     with _named(table.name):
-        if "count" in layout:
-            return {
-                label: RankCounts.from_comparisons(
-                    as_comparisons(members), ties=ties, rng=rng, replacement=replacement
-                )
-                for label, members in groups.items()
-            }
-        targets = {
-            label: as_targets(members, layout, ties, rng, replacement)
-            for label, members in groups.items()
-        }
-        for group in targets.values():
-            _ = group.counts  # says what is wrong with the design
+        if "count" in layout or rule == "realistic":  # counting refuses ranks between two
+            counts = _counted(_compared(layout, [found]), ties, rng, replacement)
+            if "count" in layout:
+                return {label: counts[label] for label in by_label(found)}
+        for label, group in by_label(found).items():
+            ranks = rank_with_ties(group["better"], group["tied"], rule, as_rng(rng))
+            targets[label] = Targets(
+                ranks.astype(np.int64),
+                group["items"] if items is None else items,
+                group["sampled"] if sampled is None else sampled,
+                group.get("weight"),
+                group.get("user"),
+                replacement,
+            )
+            _ = targets[label].counts  # says what is wrong with the design
     return dict(targets)
+
+
+def _compared(layout: Layout, batches: Iterable[Columns]) -> dict[str, Comparisons]:
+    """Return the rows of each label as comparisons."""
+    parts: dict[str, list[Comparisons]] = {}
+    for batch in batches:
+        for label, group in by_label(summed(batch, layout)).items():
+            columns = {field.name: group[field.name] for field in fields(Comparisons)}
+            parts.setdefault(label, []).append(Comparisons(**columns))
+    return {label: Comparisons.merge(parts[label]) for label in sorted(parts)}
+
+
+def _counted(
+    compared: Mapping[str, Comparisons], ties: str, rng: Seed, replacement: bool
+) -> dict[str, RankCounts]:
+    return {
+        label: RankCounts.from_comparisons(found, ties=ties, rng=rng, replacement=replacement)
+        for label, found in compared.items()
+    }
 
 
 @contextmanager
@@ -292,11 +306,15 @@ def _plain_files(files: Sequence[_File], kind: str) -> Generator[PlainFile]:
         if kind == "npz":
             yield read_named_arrays(_arrays_of(file), file.name)
             continue
-        with open_plain(file.path) as stream:
+        newline = "\n" if kind == "jsonl" else ""
+        with (
+            open_plain(file.path) as stream,
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline=newline) as text,
+        ):
             if kind == "jsonl":
-                yield read_json_lines(stream, file.name)
+                yield read_json_lines(text, file.name)
             else:
-                yield read_delimited(stream, "\t" if kind == "tsv" else ",", file.name)
+                yield read_delimited(text, "\t" if kind == "tsv" else ",", file.name)
 
 
 def _arrays_of(file: _File) -> dict[str, Any]:
@@ -343,13 +361,11 @@ def _open_parquet(name: str, files: Sequence[_File], request: Request) -> FrameT
         number = f"*, row_number() OVER () - 1 AS {ROW}"
         return Part(file.name, schema, lambda: nw.from_native(scan(file).project(number)))
 
-    def read(columns: Sequence[str]) -> nw.LazyFrame[Any]:
-        frame: nw.LazyFrame[Any] = nw.from_native(scan(*files))
-        return frame.select(*columns)
-
     def check_size(rows: int, columns: int) -> None:
         packed = sum(file.path.stat().st_size for file in files)
         check_unpacked(name, packed, 8 * rows * columns, "count the rows first")
 
     parts = [part_of(file) for file in files]
-    return FrameTable(name, parts, read, request, FileError, failures, check_size)
+    return FrameTable(
+        name, parts, lambda: nw.from_native(scan(*files)), request, failures, check_size
+    )
