@@ -76,7 +76,7 @@ def read_delimited(text: IO[str], delimiter: str, name: str) -> PlainFile:
     header = [cell.strip() for cell in start[1]]
     if len(set(header)) != len(header):
         raise FileError(f"{name} has two columns of one name: {', '.join(header)}")
-    if len(header) == 1 and _is_number(header[0]):
+    if len(header) == 1 and header[0].lstrip("-").replace(".", "", 1).isdecimal():
         header, rows = ["rank"], chain([start], rows)
 
     def read(columns: Sequence[str]) -> Iterator[_Rows]:
@@ -98,13 +98,13 @@ def _delimited_rows(text: IO[str], delimiter: str, name: str) -> Iterator[tuple[
         try:
             for row in reader:
                 width = width or len(row)
-                if len(row) == width:
-                    yield reader.line_num, row
-                elif row:
+                if row and len(row) != width:
                     raise FileError(
                         f"{name}, line {reader.line_num}: {width} cells expected, got {len(row)}: "
                         f"{', '.join(row)[:60]}"
                     )
+                if row:
+                    yield reader.line_num, row
         except csv.Error as problem:
             raise FileError(f"{name}, line {reader.line_num}: {problem}") from problem
 
@@ -126,14 +126,6 @@ def _failures_of(name: str) -> Iterator[None]:
         ) from problem
     except DAMAGED as problem:
         raise FileError(f"cannot read {name}: {problem}") from problem
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def read_json_lines(text: IO[str], name: str) -> PlainFile:
@@ -161,38 +153,34 @@ def read_json_lines(text: IO[str], name: str) -> PlainFile:
 def _records(text: IO[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     with _failures_of(name):
         for number, line in enumerate(text, 1):
-            if line.strip():
-                yield number, _record(line, name, number)
-
-
-def _record(text: str, name: str, number: int) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise FileError(f"{name}, line {number}: not JSON: {text[:60]!r}") from problem
-    if isinstance(record, int | float) and not isinstance(record, bool):
-        return {"rank": record}
-    if not isinstance(record, dict):
-        raise FileError(f"{name}, line {number}: an object expected, got {text[:60]!r}")
-    return record
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as problem:
+                raise FileError(f"{name}, line {number}: not JSON: {line[:60]!r}") from problem
+            if isinstance(record, int | float) and not isinstance(record, bool):
+                record = {"rank": record}
+            if not isinstance(record, dict):
+                raise FileError(f"{name}, line {number}: an object expected, got {line[:60]!r}")
+            yield number, record
 
 
 def read_named_arrays(arrays: dict[str, npt.NDArray[Any]], name: str) -> PlainFile:
     """Read arrays of a column each; a single value stands for all rows."""
-    if any(values.ndim > 1 for values in arrays.values()):
+    sizes = {values.size for values in arrays.values()} - {1} or {1}
+    if len(sizes) > 1 or any(values.ndim > 1 for values in arrays.values()):
         shapes = ", ".join(f"{key} {values.shape}" for key, values in arrays.items())
-        raise FileError(f"the arrays of {name} must be one-dimensional, got {shapes}")
-    sizes = {key: values.size for key, values in arrays.items()}
-    several = {size for size in sizes.values() if size != 1} or {1}
-    if len(several) > 1:
-        shown = ", ".join(f"{key} {size:,}" for key, size in sizes.items())
-        raise FileError(f"the arrays of {name} must be equally long, or single values, got {shown}")
-    (rows,) = several
+        raise FileError(
+            f"the arrays of {name} must be one-dimensional and equally long, or single values, got "
+            f"{shapes}"
+        )
+    (size,) = sizes
 
     def read(columns: Sequence[str]) -> Iterator[_Rows]:
-        flat = {column: np.broadcast_to(arrays[column].reshape(-1), rows) for column in columns}
-        if rows:
-            yield flat, range(1, rows + 1)
+        if size:
+            flat = {column: np.broadcast_to(arrays[column].reshape(-1), size) for column in columns}
+            yield flat, range(1, size + 1)
 
     return PlainFile(name, list(arrays), read, unit="row")
 
@@ -395,9 +383,8 @@ class PlainTable:
         first: tuple[str, Layout] | None = None
         for file in self.files:
             layout = Layout.find(file.header, file.name, self.request, file.hint)
-            if first is not None:
-                check_same_roles(*first, file.name, layout)
             first = first or (file.name, layout)
+            check_same_roles(*first, file.name, layout)
             for rows in file.read(list(dict.fromkeys(layout.read.values()))):
                 yield layout, _checked_columns(rows, layout, file)
 

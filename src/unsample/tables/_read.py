@@ -11,14 +11,14 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unsample._checks import Seed, as_rng, import_extra, suggest
-from unsample._files import DAMAGED, check_unpacked, is_file, names_in, open_plain, read_arrays
+from unsample._checks import Seed, as_rng, suggest
+from unsample._files import DAMAGED, is_file, names_in, open_plain, read_arrays
 from unsample.errors import FileError, InputError
 from unsample.evidence import Comparisons, RankCounts, Targets, check_ties, rank_with_ties
 from unsample.tables._arrays import (
@@ -30,11 +30,10 @@ from unsample.tables._arrays import (
     read_named_arrays,
     summed,
 )
-from unsample.tables._frames import ROW, FrameTable, Part, first_line
 from unsample.tables._layout import Columns, Layout, Request
 
 if TYPE_CHECKING:
-    pass
+    from unsample.tables._frames import FrameTable
 
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
 _SUFFIXES = {
@@ -172,6 +171,12 @@ def _counted(
     }
 
 
+def is_frame(value: object) -> bool:
+    """Return whether ``value`` is a table with named columns, without importing anything."""
+    # The class is asked, because a lazy frame would have to find out to answer.
+    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
+
+
 @contextmanager
 def _named(table: str) -> Iterator[None]:
     """Name the table in what is said of its rows as a whole."""
@@ -184,8 +189,7 @@ def _named(table: str) -> Iterator[None]:
 # -- which files ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(NamedTuple):
     """A file that is there, and what messages call it."""
 
     path: Path
@@ -201,6 +205,8 @@ def _open(source: Any, request: Request, stack: ExitStack) -> PlainTable | Frame
     several = isinstance(source, list | tuple)
     paths = list(source) if several else [source]
     if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
+        from unsample.tables._frames import FrameTable
+
         return FrameTable.of(source, request)
     files = [file for path in paths for file in _files_of(os.fspath(path), stack)]
     name = files[0].name if len(files) == 1 else ", ".join(repr(os.fspath(p)) for p in paths)
@@ -210,7 +216,9 @@ def _open(source: Any, request: Request, stack: ExitStack) -> PlainTable | Frame
         raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
     (kind,) = kinds
     if kind == "parquet":
-        return _open_parquet(name, files, request)
+        from unsample.tables._frames import open_parquet
+
+        return open_parquet(name, files, request)
     if kind == "json" or (kind == "npz" and "format" in _arrays_of(files[0])):
         return _saved_counts(name, files, kind, request)
     opened = _plain_files(files, kind)
@@ -332,40 +340,3 @@ def _saved_counts(name: str, files: Sequence[_File], kind: str, request: Request
         return RankCounts.merge(RankCounts.from_arrays(_arrays_of(f), f.name) for f in files)
     texts = ((file.path.read_text(encoding="utf-8", errors="replace"), file.name) for file in files)
     return RankCounts.merge(RankCounts.from_json(text, name) for text, name in texts)
-
-
-def _open_parquet(name: str, files: Sequence[_File], request: Request) -> FrameTable:
-    """Return Parquet files as one table; numbers take the widest type among the files."""
-    import narwhals as nw
-
-    duckdb = import_extra("duckdb", extra="frames", purpose="reading Parquet")
-    # It spills to disk what does not fit into memory.
-    connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
-    connection.execute("SET enable_progress_bar = false")
-    # Folders such as ``model=A`` give a column.
-    named = any("=" in folder for folder in files[0].path.parts[:-1])
-    # Names of columns that are no text fail on their way into Python.
-    failures = (duckdb.Error, nw.exceptions.NarwhalsError, RuntimeError, UnicodeError)
-
-    def scan(*chosen: _File) -> Any:
-        # It takes every name for a pattern; these are names of files that were found.
-        places = [glob.escape(str(file.path)) for file in chosen]
-        return connection.read_parquet(places, hive_partitioning=named, union_by_name=True)
-
-    def part_of(file: _File) -> Part:
-        try:
-            schema = nw.from_native(scan(file)).collect_schema()
-        except failures as problem:
-            reason = first_line(problem)
-            raise FileError(f"cannot read {file.name} as Parquet: {reason}") from problem
-        number = f"*, row_number() OVER () - 1 AS {ROW}"
-        return Part(file.name, schema, lambda: nw.from_native(scan(file).project(number)))
-
-    def check_size(rows: int, columns: int) -> None:
-        packed = sum(file.path.stat().st_size for file in files)
-        check_unpacked(name, packed, 8 * rows * columns, "count the rows first")
-
-    parts = [part_of(file) for file in files]
-    return FrameTable(
-        name, parts, lambda: nw.from_native(scan(*files)), request, failures, check_size
-    )
