@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import IO, Any, NoReturn, TypeAlias, TypeVar
+from typing import IO, Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,6 @@ _FLAGS = {"true": 1, "false": 0}
 #: An array of texts may waste so many times what they hold, if it is large at all.
 _LARGEST_WASTE, _FEW_LETTERS = 100, 1 << 25
 
-_Row = TypeVar("_Row")
 #: Some rows as they were read: the cells of each column, and the number of each row.
 _Rows: TypeAlias = tuple[dict[str, Any], Sequence[int]]
 
@@ -69,48 +68,53 @@ class PlainFile:
 
 def read_delimited(text: IO[str], delimiter: str, name: str) -> PlainFile:
     """Read text with a delimiter; the first row names the columns, unless it is one number."""
-    rows = _delimited_rows(text, delimiter, name)
-    start = next(rows, None)
-    if start is None:
+    batches = _delimited_rows(text, delimiter, name)
+    start, lines = next(batches, ([], []))
+    if not start:
         raise FileError(f"{name} is empty; a table starts with the names of its columns")
-    header = [cell.strip() for cell in start[1]]
+    header = [cell.strip() for cell in start[0]]
     if len(set(header)) != len(header):
         raise FileError(f"{name} has two columns of one name: {', '.join(header)}")
     if len(header) == 1 and header[0].lstrip("-").replace(".", "", 1).isdecimal():
-        header, rows = ["rank"], chain([start], rows)
+        header = ["rank"]
+    else:
+        del start[0], lines[0]
 
     def read(columns: Sequence[str]) -> Iterator[_Rows]:
         places = {column: header.index(column) for column in columns}
-        for batch in _batches(rows):
-            cells = {column: [row[at] for _, row in batch] for column, at in places.items()}
-            yield cells, [line for line, _ in batch]
+        for rows, lines_of_rows in chain([(start, lines)] if start else [], batches):
+            if {*map(len, rows)} != {len(header)}:
+                at = next(at for at, row in enumerate(rows) if len(row) != len(header))
+                raise FileError(
+                    f"{name}, line {lines_of_rows[at]}: {len(header)} cells expected, got "
+                    f"{len(rows[at])}: {', '.join(rows[at])[:60]}"
+                )
+            yield {c: [row[place] for row in rows] for c, place in places.items()}, lines_of_rows
 
     marks = [shown for mark, shown in _SEPARATORS.items() if len(header) == 1 and mark in header[0]]
     hint = f"the separator seems to be {marks[0]}; write commas, or tabs in a .tsv" if marks else ""
     return PlainFile(name, header, read, hint=hint)
 
 
-def _delimited_rows(text: IO[str], delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each row that is not empty, and the line it ends in."""
+def _delimited_rows(
+    text: IO[str], delimiter: str, name: str
+) -> Iterator[tuple[list[list[str]], list[int]]]:
+    """Yield some rows that are not empty, and the lines they end in, until there are no more."""
     reader = csv.reader(text, delimiter=delimiter, strict=True)
-    width = 0
-    with _failures_of(name):
-        try:
-            for row in reader:
-                width = width or len(row)
-                if row and len(row) != width:
-                    raise FileError(
-                        f"{name}, line {reader.line_num}: {width} cells expected, got {len(row)}: "
-                        f"{', '.join(row)[:60]}"
-                    )
-                if row:
-                    yield reader.line_num, row
-        except csv.Error as problem:
-            raise FileError(f"{name}, line {reader.line_num}: {problem}") from problem
-
-
-def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
-    return iter(lambda: list(islice(rows, _BATCH)), [])
+    before = -1
+    while reader.line_num > before:
+        before = reader.line_num
+        rows, lines = [], []
+        with _failures_of(name):
+            try:
+                for row in islice(reader, _BATCH):
+                    if row:
+                        rows.append(row)
+                        lines.append(reader.line_num)
+            except csv.Error as problem:
+                raise FileError(f"{name}, line {reader.line_num}: {problem}") from problem
+        if rows:
+            yield rows, lines
 
 
 @contextmanager
@@ -130,7 +134,8 @@ def _failures_of(name: str) -> Iterator[None]:
 
 def read_json_lines(text: IO[str], name: str) -> PlainFile:
     """Read one JSON object, or one rank, a line; a line ends with a line feed and nothing else."""
-    batches = _batches(_records(text, name))
+    records = _records(text, name)
+    batches = iter(lambda: list(islice(records, _BATCH)), [])
     start = next(batches, None)
     if start is None:
         raise FileError(f"{name} is empty; a table has an object in every line")
@@ -364,10 +369,10 @@ class PlainTable:
         layout = start[0]
         found: Iterator[Columns] = chain([start[1]], (columns for _, columns in batches))
         if one_by_one or "user" in layout:
-            found = iter([self._joined(layout, list(found))])
+            found = iter([self._together(layout, list(found))])
         return layout, (with_design(columns, layout) for columns in found)
 
-    def _joined(self, layout: Layout, batches: list[Columns]) -> Columns:
+    def _together(self, layout: Layout, batches: list[Columns]) -> Columns:
         columns = _joined(batches, self.name)
         if layout.scores:
             columns = _compare_scores(columns, layout)
@@ -401,7 +406,7 @@ def _checked_columns(rows: _Rows, layout: Layout, file: PlainFile) -> Columns:
         try:
             columns[role] = converted(role, cells[column], file.name)
         except CellError as problem:
-            refuse(Rule(role, kind_of_values(role), bool, FileError), *problem.args)
+            refuse(Rule(role, kind_of_values(role), FileError), *problem.args)
     broken = first_broken(layout.rules(), columns)
     if broken is not None:
         rule, position = broken

@@ -46,7 +46,6 @@ ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *
 _MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
 #: What can be added up without leaving 64 bits, and what can be squared and added up.
 _MOST_TARGETS, _HEAVIEST = 2.0**62, 1e100
-_FILL = "fill in or drop such rows"
 _DIVERGED = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
 _BEST = "1 is the best, and ranks among all items need no estimate (use unsample.exact)"
 _TOGETHER = "better and tied together are at most sampled"
@@ -163,9 +162,8 @@ class Layout:
     def rules(self) -> list[Rule]:
         """Return what every row must keep; of scored rows, the target's alone has a design."""
         rules = [rule for rule in _all_rules(self) if rule.role in self]
-        if not self.scores:
-            return rules
-        return [rule.of_targets() if rule.role in ("items", "weight") else rule for rule in rules]
+        alone = ("items", "weight") if self.scores else ()
+        return [replace(rule, of_targets=rule.role in alone) for rule in rules]
 
 
 def _kind_of_rows(
@@ -192,21 +190,32 @@ def _kind_of_rows(
 
 @dataclass(frozen=True)
 class Rule:
-    """What a column must hold, which rows break it, and what to do about it.
+    """What a column must hold: a value in every row, and where there are limits, within them.
 
-    ``broken`` is given the columns of a table: something with ``number(role)`` and
-    ``missing(role)``, which are arrays or the expressions of an engine.
+    The upper limit may depend on other columns. Of scored rows, some rules are for targets alone.
     """
 
     role: str
     text: str
-    broken: Callable[[Any], Any]
     error: type[InputError] = InputError
     hint: str = ""
+    low: int | None = None
+    high: Any = None
+    whole: bool = True
+    of_targets: bool = False
 
-    def of_targets(self) -> Rule:
-        """Return the rule for the rows of targets alone."""
-        return replace(self, broken=lambda v: self.broken(v) & (v.number("target") == 1))
+    def broken(self, values: Any) -> Any:
+        """Tell the rows that break the rule.
+
+        ``values`` has ``number(role)`` and ``missing(role)``: arrays, or expressions of an engine.
+        """
+        bad = values.missing(self.role)
+        if self.low is not None:
+            number = values.number(self.role)
+            most = self.high(values) if callable(self.high) else self.high
+            bad = bad | (number < self.low) | (number > most)
+            bad = bad | (number % 1 != 0) if self.whole else bad
+        return bad & (values.number("target") == 1) if self.of_targets else bad
 
 
 def kind_of_values(role: str) -> str:
@@ -218,62 +227,35 @@ def _all_rules(layout: Layout) -> list[Rule]:
     """Return the rules of all roles; ranks must be possible under the design of their row."""
     given = layout.request.sampled
 
-    def sampled(values: Any) -> Any:
+    def most(values: Any) -> Any:
         return values.number("sampled") if "sampled" in layout else given
 
     rank, others = "sampled + 1", "sampled"
     if given is not None and "sampled" not in layout:
         rank, others = f"{given + 1} ({rank})", f"{given} ({others})"
     others = f"whole numbers from 0 to {others}"
+    names = (LABEL, "user", "item")
     return [
-        *(_missing_rule(role, "a name in every row", _FILL) for role in (LABEL, "user", "item")),
-        _range_rule("target", kind_of_values("target"), 0, 1),
-        _missing_rule("score", kind_of_values("score"), _DIVERGED, ScoreError),
+        *(Rule(role, "a name in every row", hint="fill in or drop such rows") for role in names),
+        Rule("target", kind_of_values("target"), low=0, high=1),
+        Rule("score", kind_of_values("score"), ScoreError, _DIVERGED),
         *(rule for name in ("sampled", "items") for rule in _design_rules(layout, name)),
-        _range_rule(
-            "rank", f"whole numbers from 1 to {rank}", 1, lambda v: sampled(v) + 1, RankError, _BEST
-        ),
-        _range_rule("better", others, 0, sampled, RankError),
-        _range_rule(
-            "tied", others, 0, lambda v: sampled(v) - v.number("better"), RankError, _TOGETHER
-        ),
-        _range_rule("count", "whole numbers of at least 0", 0, _MOST_TARGETS, RankError),
-        _range_rule("weight", f"numbers from 0 to {_HEAVIEST:g}", 0, _HEAVIEST, whole=False),
+        Rule("rank", f"whole numbers from 1 to {rank}", RankError, _BEST, 1, lambda v: most(v) + 1),
+        Rule("better", others, RankError, low=0, high=most),
+        Rule("tied", others, RankError, _TOGETHER, 0, lambda v: most(v) - v.number("better")),
+        Rule("count", "whole numbers of at least 0", RankError, low=0, high=_MOST_TARGETS),
+        Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", low=0, high=_HEAVIEST, whole=False),
     ]
 
 
 def _design_rules(layout: Layout, name: str) -> list[Rule]:
     least, given = 2 if name == "items" else 1, layout.request.design[name]
     text = f"whole numbers from {least} to {LARGEST_CATALOGUE}"
-    rules = [_range_rule(name, text, least, LARGEST_CATALOGUE, DesignError)]
+    rules = [Rule(name, text, DesignError, low=least, high=LARGEST_CATALOGUE)]
     if given is not None:
         text = f"{given}, the number given as {name}"
-        rules.append(_range_rule(name, text, given, given, DesignError, "give one of them"))
+        rules.append(Rule(name, text, DesignError, "give one of them", given, given))
     return rules
-
-
-def _missing_rule(role: str, text: str, hint: str, error: type[InputError] = InputError) -> Rule:
-    return Rule(role, text, lambda v: v.missing(role), error, hint)
-
-
-def _range_rule(
-    role: str,
-    text: str,
-    low: int,
-    high: Any,
-    error: type[InputError] = InputError,
-    hint: str = "",
-    *,
-    whole: bool = True,
-) -> Rule:
-    """Return a rule for numbers; ``high`` may depend on other columns of the row."""
-
-    def broken(values: Any) -> Any:
-        number, most = values.number(role), high(values) if callable(high) else high
-        bad = values.missing(role) | (number < low) | (number > most)
-        return bad | (number % 1 != 0) if whole else bad
-
-    return Rule(role, text, broken, error, hint)
 
 
 @dataclass(frozen=True)
