@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, as_text_array
 from unsample._files import DAMAGED
-from unsample.errors import FileError
+from unsample.errors import FileError, InputError
 from unsample.tables._layout import (
     LABEL,
     NAMES,
@@ -105,7 +105,7 @@ def _delimited_rows(
     while reader.line_num > before:
         before = reader.line_num
         rows, lines = [], []
-        with _failures_of(name):
+        with failures_of(name):
             try:
                 for row in islice(reader, _BATCH):
                     if row:
@@ -118,18 +118,19 @@ def _delimited_rows(
 
 
 @contextmanager
-def _failures_of(name: str) -> Iterator[None]:
-    """Say which file it is that cannot be read."""
+def failures_of(name: str, kinds: tuple[type[BaseException], ...] = DAMAGED) -> Iterator[None]:
+    """Say which file it is that cannot be read, and why, without the page an engine may write."""
     try:
         yield
-    except FileError:
+    except InputError:
         raise
     except UnicodeDecodeError as problem:
         raise FileError(
             f"{name} is not UTF-8 text; it may be truncated, compressed or of another format"
         ) from problem
-    except DAMAGED as problem:
-        raise FileError(f"cannot read {name}: {problem}") from problem
+    except kinds as problem:
+        why = getattr(problem, "strerror", None) or str(problem).strip() or type(problem).__name__
+        raise FileError(f"cannot read {name}: {why.splitlines()[0]}") from problem
 
 
 def read_json_lines(text: IO[str], name: str) -> PlainFile:
@@ -156,7 +157,7 @@ def read_json_lines(text: IO[str], name: str) -> PlainFile:
 
 
 def _records(text: IO[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    with _failures_of(name):
+    with failures_of(name):
         for number, line in enumerate(text, 1):
             if not line.strip():
                 continue

@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -22,8 +21,8 @@ import numpy as np
 
 from unsample._checks import import_extra
 from unsample._files import check_unpacked
-from unsample.errors import FileError, InputError
-from unsample.tables._arrays import check_users, converted, with_design
+from unsample.errors import InputError
+from unsample.tables._arrays import check_users, converted, failures_of, with_design
 from unsample.tables._layout import (
     NAMES,
     POOLED,
@@ -106,7 +105,7 @@ class FrameTable:
     def rows(self, *, one_by_one: bool) -> tuple[Layout, Iterator[Columns]]:
         """Return all targets, or the groups of those that count the same, with their sums."""
         layout = self._layout()
-        with self._named_failures():
+        with failures_of(self.name, self.failures):
             frame = _as_roles(self.whole(), layout)
             find = self._targets if one_by_one else self._cells
             return layout, iter([with_design(find(frame, layout), layout)])
@@ -144,15 +143,6 @@ class FrameTable:
         self._rows_of_users(frame, layout)
         kept = [role for role in layout.read if role != POOLED]
         return self._checked(frame.select(*kept), layout, grouped=False)
-
-    @contextmanager
-    def _named_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except InputError:
-            raise
-        except self.failures as problem:  # also while a bad row is looked for
-            raise FileError(f"cannot read {self.name}: {_first_line(problem)}") from problem
 
     def _layout(self) -> Layout:
         """Return the layout of the first part; all parts must have its columns and its types."""
@@ -234,21 +224,14 @@ def open_parquet(name: str, files: Sequence[tuple[Path, str]], request: Request)
         return connection.read_parquet(places, hive_partitioning=named, union_by_name=True)
 
     def part_of(path: Path, label: str) -> Part:
-        try:
+        with failures_of(f"{label} as Parquet", failures):
             schema = nw.from_native(scan(path)).collect_schema()
-        except failures as problem:
-            raise FileError(f"cannot read {label} as Parquet: {_first_line(problem)}") from problem
         number = f"*, row_number() OVER () - 1 AS {ROW}"
         return Part(label, schema, lambda: nw.from_native(scan(path).project(number)))
 
     parts = [part_of(*file) for file in files]
     packed = sum(path.stat().st_size for path in paths)
     return FrameTable(name, parts, lambda: nw.from_native(scan(*paths)), request, failures, packed)
-
-
-def _first_line(problem: BaseException) -> str:
-    """Return what an engine says is wrong, without the page it says about it."""
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
 
 
 # -- queries -------------------------------------------------------------------------------------

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unsample._checks import Seed, as_rng, suggest
-from unsample._files import DAMAGED, is_file, names_in, open_plain, read_arrays
+from unsample._files import is_file, names_in, open_plain, read_arrays
 from unsample.errors import FileError, InputError
 from unsample.evidence import Comparisons, RankCounts, Targets, check_ties, rank_with_ties
 from unsample.tables._arrays import (
     PlainFile,
     PlainTable,
     by_label,
+    failures_of,
     read_delimited,
     read_json_lines,
     read_named_arrays,
@@ -283,14 +284,8 @@ def _spooled(stream: Any, stack: ExitStack) -> Path:
 
 def _format_of(file: _File) -> str:
     """Return the format of a file: its content tells, then its name."""
-    try:
-        with open_plain(file.path) as stream:
-            start = stream.read(_START)
-    except FileError:
-        raise
-    except DAMAGED as problem:
-        reason = getattr(problem, "strerror", None) or problem
-        raise FileError(f"cannot read {file.name}: {reason}") from problem
+    with failures_of(file.name), open_plain(file.path) as stream:
+        start = stream.read(_START)
     if not start:
         raise FileError(f"{file.name} is empty; a table starts with the names of its columns")
     for mark, kind in _MARKS.items():
