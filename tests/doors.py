@@ -133,8 +133,6 @@ DOORS: dict[str, Callable[..., Any]] = {
 }
 #: Doors that give rows no numbers.
 UNNUMBERED = ("duckdb", "dask", "spark")
-#: Doors through which all names come as text and all numbers as written.
-TEXT = ("csv", "tsv", "txt", "csv.gz", "standard input", "pattern")
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -160,48 +158,39 @@ def cells(groups: dict[str, RankCounts]) -> dict[tuple[Any, ...], int]:
     }
 
 
+DESIGN = {"items": 50, "sampled": 9}
+
+
 def cases() -> dict[str, Case]:
+    ranks = np.random.default_rng(0).integers(1, 11, 300)
+    counted = {("", 9, 50, int(rank)): n for rank, n in Counter(ranks.tolist()).items()}
     return {
-        "ranks": _ranks(),
-        "whole ranks written as floats": _float_ranks(),
-        "ranks of several models": _models(),
-        "designs and counts by row": _adaptive(),
-        "comparisons": _comparisons(),
+        "ranks": Case(pl.DataFrame({"rank": ranks}), counted, DESIGN),
+        "whole ranks written as floats": Case(
+            pl.DataFrame({"position": [1.0, 2.0, 2.0], "rank": [0, 0, 0]}),
+            {("", 9, 50, 1): 1, ("", 9, 50, 2): 2},
+            DESIGN | {"columns": {"rank": "position"}},
+        ),
+        "ranks of several models": Case(
+            pl.DataFrame({"model": list("BABAA"), "rank": [1, 1, 5, 2, 2]}),
+            {("A", 9, 50, 1): 1, ("A", 9, 50, 2): 2, ("B", 9, 50, 1): 1, ("B", 9, 50, 5): 1},
+            DESIGN | {"by": "model"},
+        ),
+        "designs and counts by row": Case(
+            pl.DataFrame(
+                {"rank": [1, 20, 2, 1], "count": [10, 3, 5, 2], "sampled": [9, 19, 9, 9]}
+            ).with_columns(items=50),
+            {("", 9, 50, 1): 12, ("", 19, 50, 20): 3, ("", 9, 50, 2): 5},
+        ),
+        "comparisons": Case(
+            pl.DataFrame({"better": [0, 3, 3], "tied": [0, 0, 2], "sampled": [9] * 3}),
+            {("", 9, 50, 1): 1, ("", 9, 50, 4): 1, ("", 9, 50, 6): 1},
+            {"items": 50, "ties": "pessimistic"},
+        ),
         "scores": _scores("pessimistic", seed=1),
         "scores without items": _scores("optimistic", seed=2, with_items=False),
         "scores of several models, ties at random": _random_ties(),
     }
-
-
-def _ranks() -> Case:
-    ranks = np.random.default_rng(0).integers(1, 11, 300)
-    expected = {("", 9, 50, int(r)): n for r, n in Counter(ranks.tolist()).items()}
-    return Case(pl.DataFrame({"rank": ranks}), expected, {"items": 50, "sampled": 9})
-
-
-def _float_ranks() -> Case:
-    frame = pl.DataFrame({"position": [1.0, 2.0, 2.0], "rank": [0, 0, 0]})
-    options = {"items": 50, "sampled": 9, "columns": {"rank": "position"}}
-    return Case(frame, {("", 9, 50, 1): 1, ("", 9, 50, 2): 2}, options)
-
-
-def _models() -> Case:
-    frame = pl.DataFrame({"model": list("BABAA"), "rank": [1, 1, 5, 2, 2]})
-    expected = {("A", 9, 50, 1): 1, ("A", 9, 50, 2): 2, ("B", 9, 50, 1): 1, ("B", 9, 50, 5): 1}
-    return Case(frame, expected, {"items": 50, "sampled": 9, "by": "model"})
-
-
-def _adaptive() -> Case:
-    frame = pl.DataFrame(
-        {"rank": [1, 20, 2, 1], "count": [10, 3, 5, 2], "sampled": [9, 19, 9, 9], "items": [50] * 4}
-    )
-    return Case(frame, {("", 9, 50, 1): 12, ("", 19, 50, 20): 3, ("", 9, 50, 2): 5})
-
-
-def _comparisons() -> Case:
-    frame = pl.DataFrame({"better": [0, 3, 3], "tied": [0, 0, 2], "sampled": [9] * 3})
-    options = {"items": 50, "ties": "pessimistic"}
-    return Case(frame, {("", 9, 50, 1): 1, ("", 9, 50, 4): 1, ("", 9, 50, 6): 1}, options)
 
 
 def scored_rows(seed: int, models: tuple[str, ...] = ("A",)) -> pl.DataFrame:

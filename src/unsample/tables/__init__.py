@@ -23,8 +23,7 @@ that `RankCounts.save` wrote are recognised too.
 Engines count where the rows are, and only counts come back; plain files are read with numpy alone.
 """
 
-from unsample.tables._frames import is_frame
 from unsample.tables._layout import ROWS
-from unsample.tables._read import read_counts, read_targets
+from unsample.tables._read import is_frame, read_counts, read_targets
 
 __all__ = ["ROWS", "is_frame", "read_counts", "read_targets"]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, IntArray, Seed, as_rng, as_text_array
+from unsample._checks import IntArray, as_text_array
 from unsample._files import DAMAGED
-from unsample.errors import FileError, RankError
-from unsample.evidence import Comparisons, Targets, check_ties, rank_with_ties
+from unsample.errors import FileError, InputError
 from unsample.tables._layout import (
     LABEL,
     NAMES,
@@ -34,6 +31,7 @@ from unsample.tables._layout import (
     complaint,
     first_broken,
     is_missing,
+    kind_of_values,
     user_complaint,
     warn_of_pooled_models,
     wrong_user,
@@ -41,12 +39,10 @@ from unsample.tables._layout import (
 
 #: Rows that are turned into arrays at a time.
 _BATCH = 1 << 15
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
-_FLAGS = {"true": 1.0, "false": 0.0, True: 1.0, False: 0.0}
+_FLAGS = {"true": 1, "false": 0}
 #: An array of texts may waste so many times what they hold, if it is large at all.
 _LARGEST_WASTE, _FEW_LETTERS = 100, 1 << 25
-
 
 #: Some rows as they were read: the cells of each column, and the number of each row.
 _Rows: TypeAlias = tuple[dict[str, Any], Sequence[int]]
@@ -70,153 +66,127 @@ class PlainFile:
 # -- formats -------------------------------------------------------------------------------------
 
 
-def read_delimited(stream: IO[bytes], delimiter: str, name: str) -> PlainFile:
+def read_delimited(text: IO[str], delimiter: str, name: str) -> PlainFile:
     """Read text with a delimiter; the first row names the columns, unless it is one number."""
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
-    header: list[str] = []
-    while not header and (start := _take(reader, 1, name)):
-        header = [cell.strip() for cell in start[0]]
-    if not header:
+    batches = _delimited_rows(text, delimiter, name)
+    start, lines = next(batches, ([], []))
+    if not start:
         raise FileError(f"{name} is empty; a table starts with the names of its columns")
+    header = [cell.strip() for cell in start[0]]
     if len(set(header)) != len(header):
         raise FileError(f"{name} has two columns of one name: {', '.join(header)}")
-    ranks_alone = len(header) == 1 and _is_number(header[0])
+    if len(header) == 1 and header[0].lstrip("-").replace(".", "", 1).isdecimal():
+        header = ["rank"]
+    else:
+        del start[0], lines[0]
 
     def read(columns: Sequence[str]) -> Iterator[_Rows]:
-        if ranks_alone:
-            yield dict.fromkeys(columns, header), [reader.line_num]
-        places = {column: names.index(column) for column in columns}
-        before = reader.line_num
-        while batch := _take(reader, _BATCH, name):
-            lines: Sequence[int] = range(before + 1, reader.line_num + 1)
-            if {len(row) for row in batch} != {len(header)} or len(lines) != len(batch):
-                batch, lines = _whole_rows(batch, before, len(header), name)
-            yield {c: [row[place] for row in batch] for c, place in places.items()}, lines
-            before = reader.line_num
+        places = {column: header.index(column) for column in columns}
+        for rows, lines_of_rows in chain([(start, lines)] if start else [], batches):
+            if {*map(len, rows)} != {len(header)}:
+                at = next(at for at, row in enumerate(rows) if len(row) != len(header))
+                raise FileError(
+                    f"{name}, line {lines_of_rows[at]}: {len(header)} cells expected, got "
+                    f"{len(rows[at])}: {', '.join(rows[at])[:60]}"
+                )
+            yield {c: [row[place] for row in rows] for c, place in places.items()}, lines_of_rows
 
-    names = ["rank"] if ranks_alone else header
-    marks = [shown for mark, shown in _SEPARATORS.items() if len(names) == 1 and mark in names[0]]
+    marks = [shown for mark, shown in _SEPARATORS.items() if len(header) == 1 and mark in header[0]]
     hint = f"the separator seems to be {marks[0]}; write commas, or tabs in a .tsv" if marks else ""
-    return PlainFile(name, names, read, hint=hint)
+    return PlainFile(name, header, read, hint=hint)
 
 
-def _take(reader: Any, size: int, name: str) -> list[list[str]]:
-    with _failures_of(name):
-        try:
-            return list(islice(reader, size))
-        except csv.Error as problem:
-            raise FileError(f"{name}, line {reader.line_num}: {problem}") from problem
+def _delimited_rows(
+    text: IO[str], delimiter: str, name: str
+) -> Iterator[tuple[list[list[str]], list[int]]]:
+    """Yield some rows that are not empty, and the lines they end in, until there are no more."""
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    before = -1
+    while reader.line_num > before:
+        before = reader.line_num
+        rows, lines = [], []
+        with failures_of(name):
+            try:
+                for row in islice(reader, _BATCH):
+                    if row:
+                        rows.append(row)
+                        lines.append(reader.line_num)
+            except csv.Error as problem:
+                raise FileError(f"{name}, line {reader.line_num}: {problem}") from problem
+        if rows:
+            yield rows, lines
 
 
 @contextmanager
-def _failures_of(name: str) -> Iterator[None]:
-    """Say which file it is that cannot be read."""
+def failures_of(name: str, kinds: tuple[type[BaseException], ...] = DAMAGED) -> Iterator[None]:
+    """Say which file it is that cannot be read, and why, without the page an engine may write."""
     try:
         yield
-    except FileError:
+    except InputError:
         raise
     except UnicodeDecodeError as problem:
         raise FileError(
             f"{name} is not UTF-8 text; it may be truncated, compressed or of another format"
         ) from problem
-    except DAMAGED as problem:
-        raise FileError(f"cannot read {name}: {problem}") from problem
+    except kinds as problem:
+        why = getattr(problem, "strerror", None) or str(problem).strip() or type(problem).__name__
+        raise FileError(f"cannot read {name}: {why.splitlines()[0]}") from problem
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _whole_rows(
-    batch: list[list[str]], line: int, width: int, name: str
-) -> tuple[list[list[str]], list[int]]:
-    """Leave out empty lines, and count those that quoted cells go over."""
-    lines = []
-    for row in batch:
-        line += 1 + sum(len(_LINE_END.findall(cell)) for cell in row)
-        lines.append(line)
-        if row and len(row) != width:
-            raise FileError(
-                f"{name}, line {line}: {width} cells expected, got {len(row)}: "
-                f"{', '.join(row)[:60]}"
-            )
-    kept = [place for place, row in enumerate(batch) if row]
-    return [batch[place] for place in kept], [lines[place] for place in kept]
-
-
-def read_json_lines(stream: IO[bytes], name: str) -> PlainFile:
+def read_json_lines(text: IO[str], name: str) -> PlainFile:
     """Read one JSON object, or one rank, a line; a line ends with a line feed and nothing else."""
-    records = _records(stream, name)
-    start = list(islice(records, _BATCH))
-    header = dict.fromkeys(column for _, record in start for column in record)
-    if not start:
+    records = _records(text, name)
+    batches = iter(lambda: list(islice(records, _BATCH)), [])
+    start = next(batches, None)
+    if start is None:
         raise FileError(f"{name} is empty; a table has an object in every line")
+    header = dict.fromkeys(column for _, record in start for column in record)
 
     def read(columns: Sequence[str]) -> Iterator[_Rows]:
-        batch = list(start)
-        start.clear()
-        while batch:
+        for batch in chain([start], batches):
+            late = [(c, line) for line, r in batch for c in r if c not in header and c in ROLES]
+            if late:
+                raise FileError(
+                    f"column {late[0][0]!r} of {name} must be in all lines, got it first in line "
+                    f"{late[0][1]}"
+                )
             cells = {column: [record.get(column) for _, record in batch] for column in columns}
             yield cells, [line for line, _ in batch]
-            batch = list(islice(records, _BATCH))
-            for line, record in batch:
-                late = [column for column in record if column in ROLES and column not in header]
-                if late:
-                    raise FileError(
-                        f"column {late[0]!r} of {name} must be in all lines, got it first in line "
-                        f"{line}"
-                    )
 
     return PlainFile(name, list(header), read)
 
 
-def _records(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    number = 0
-    while True:
-        with _failures_of(name):
-            lines = [line.decode("utf-8") for line in islice(stream, _BATCH)]
-        if not lines:
-            return
-        lines[0] = lines[0].removeprefix("\ufeff")
-        for text in lines:
-            number += 1
-            if text.strip():
-                yield number, _record(text, name, number)
-
-
-def _record(text: str, name: str, number: int) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise FileError(f"{name}, line {number}: not JSON: {text[:60]!r}") from problem
-    if isinstance(record, int | float) and not isinstance(record, bool):
-        return {"rank": record}
-    if not isinstance(record, dict):
-        raise FileError(f"{name}, line {number}: an object expected, got {text[:60]!r}")
-    return record
+def _records(text: IO[str], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    with failures_of(name):
+        for number, line in enumerate(text, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as problem:
+                raise FileError(f"{name}, line {number}: not JSON: {line[:60]!r}") from problem
+            if isinstance(record, int | float) and not isinstance(record, bool):
+                record = {"rank": record}
+            if not isinstance(record, dict):
+                raise FileError(f"{name}, line {number}: an object expected, got {line[:60]!r}")
+            yield number, record
 
 
 def read_named_arrays(arrays: dict[str, npt.NDArray[Any]], name: str) -> PlainFile:
     """Read arrays of a column each; a single value stands for all rows."""
-    if any(values.ndim > 1 for values in arrays.values()):
+    sizes = {values.size for values in arrays.values()} - {1} or {1}
+    if len(sizes) > 1 or any(values.ndim > 1 for values in arrays.values()):
         shapes = ", ".join(f"{key} {values.shape}" for key, values in arrays.items())
-        raise FileError(f"the arrays of {name} must be one-dimensional, got {shapes}")
-    sizes = {key: values.size for key, values in arrays.items()}
-    several = {size for size in sizes.values() if size != 1} or {1}
-    if len(several) > 1:
-        shown = ", ".join(f"{key} {size:,}" for key, size in sizes.items())
-        raise FileError(f"the arrays of {name} must be equally long, or single values, got {shown}")
-    (rows,) = several
+        raise FileError(
+            f"the arrays of {name} must be one-dimensional and equally long, or single values, got "
+            f"{shapes}"
+        )
+    (size,) = sizes
 
     def read(columns: Sequence[str]) -> Iterator[_Rows]:
-        flat = {column: np.broadcast_to(arrays[column].reshape(-1), rows) for column in columns}
-        if rows:
-            yield flat, range(1, rows + 1)
+        if size:
+            flat = {column: np.broadcast_to(arrays[column].reshape(-1), size) for column in columns}
+            yield flat, range(1, size + 1)
 
     return PlainFile(name, list(arrays), read, unit="row")
 
@@ -225,29 +195,22 @@ def read_named_arrays(arrays: dict[str, npt.NDArray[Any]], name: str) -> PlainFi
 
 
 class CellError(Exception):
-    """A cell that is not what its column must hold."""
-
-    def __init__(self, position: int, value: Any, rule: str) -> None:
-        super().__init__()
-        self.position, self.value, self.rule = position, value, rule
+    """A cell that is no number: its position and its value."""
 
 
 def converted(role: str, cells: Sequence[Any] | npt.NDArray[Any], source: str) -> npt.NDArray[Any]:
     """Return the cells of a role as an array; missing numbers are NaN, missing names empty."""
     if role in NAMES:
-        return as_names(cells, source)
-    return _as_flags(cells) if role == "target" else _as_numbers(cells)
-
-
-def _as_numbers(cells: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return _as_names(cells, source)
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "iuf":
             return cells
         cells = cells.tolist()
-    kinds = set(map(type, cells))
+    if role == "target":
+        cells = [_FLAGS.get(str(cell).strip().lower(), cell) for cell in cells]
     try:
         # Exact for whole numbers of any size, which a detour through floats would not be.
-        if kinds in ({str}, {int}):
+        if set(map(type, cells)) in ({str}, {int}):
             return np.fromiter(map(int, cells), np.int64, len(cells))
     except (ValueError, OverflowError):
         pass
@@ -264,21 +227,10 @@ def _as_number(position: int, cell: Any) -> float:
         return np.inf
     except (TypeError, ValueError):
         pass
-    raise CellError(position, cell, "numbers")
+    raise CellError(position, cell)
 
 
-def _as_flags(cells: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    flags = np.empty(len(cells))
-    for position, cell in enumerate(cells.tolist() if isinstance(cells, np.ndarray) else cells):
-        word = cell.strip().lower() if isinstance(cell, str) else cell
-        try:
-            flags[position] = _FLAGS[word] if word in _FLAGS else _as_number(position, word)
-        except (CellError, TypeError):
-            raise CellError(position, cell, "true or false (or 1 and 0)") from None
-    return flags
-
-
-def as_names(values: Sequence[Any] | npt.NDArray[Any], source: str) -> npt.NDArray[np.str_]:
+def _as_names(values: Sequence[Any] | npt.NDArray[Any], source: str) -> npt.NDArray[np.str_]:
     """Return names as text, the same for the same names whatever type a table gives them."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "iu" and len(values):
@@ -296,7 +248,7 @@ def _as_name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def joined(batches: Sequence[Columns], source: str) -> Columns:
+def _joined(batches: Sequence[Columns], source: str) -> Columns:
     """Return the rows of all batches, one after the other."""
     columns: Columns = {}
     for role in set.intersection(*map(set, batches)):
@@ -312,9 +264,9 @@ def joined(batches: Sequence[Columns], source: str) -> Columns:
 # -- counting ------------------------------------------------------------------------------------
 
 
-def compare_scores(columns: Columns, layout: Layout, source: str) -> Columns:
+def _compare_scores(columns: Columns, layout: Layout) -> Columns:
     """Compare each user's items with the user's target: one row for each user, by name."""
-    codes, first = _codes(columns, [*layout.labels, "user"])
+    codes, first = _codes(columns, layout.users)
     size, is_target = len(first), columns["target"] == 1
     place = np.zeros(size, dtype=np.int64)
     place[codes[is_target]] = np.flatnonzero(is_target)
@@ -324,17 +276,15 @@ def compare_scores(columns: Columns, layout: Layout, source: str) -> Columns:
     other = ~is_target
     if "item" in layout:
         other = columns["item"] != columns["item"][place[codes]]
-
-    def count(chosen: BoolArray) -> IntArray:
-        return np.bincount(codes[chosen], minlength=size)
-
-    users = {role: columns[role][first] for role in [*layout.labels, "user"]}
+    users = {role: columns[role][first] for role in layout.users}
     users |= {role: columns[role][place] for role in ("items", "weight") if role in layout}
-    users[TARGETS] = count(is_target)
-    users["sampled"] = count(other)
-    users["better"] = count(other & (columns["score"] > aim))
-    users["tied"] = count(other & (columns["score"] == aim))
-    check_users(users, layout, source)
+    for name, chosen in {
+        TARGETS: is_target,
+        "sampled": other,
+        "better": other & (columns["score"] > aim),
+        "tied": other & (columns["score"] == aim),
+    }.items():
+        users[name] = np.bincount(codes[chosen], minlength=size)
     return users
 
 
@@ -342,9 +292,7 @@ def check_users(users: Columns, layout: Layout, source: str) -> None:
     """Refuse the first user who has not one target among other items."""
     wrong = wrong_user(ArrayValues(users), layout.request.sampled)
     if wrong.any():
-        names = [*layout.labels, "user"]
-        order = np.lexsort([users[role] for role in reversed(names)])
-        place = order[np.argmax(wrong[order])]
+        place = np.argmax(wrong)
         raise user_complaint(layout, source, {role: users[role][place] for role in users})
 
 
@@ -358,27 +306,22 @@ def _codes(columns: Columns, roles: Sequence[str]) -> tuple[IntArray, IntArray]:
     return numbered.reshape(-1), first
 
 
-def rows_of_users(columns: Columns) -> IntArray:
-    """Return how many rows each user has."""
-    return np.unique(columns["user"], return_counts=True)[1]
-
-
 def summed(columns: Columns, layout: Layout) -> Columns:
     """Return rows with the sums that a cell of counts keeps.
 
     The squared weight is a target's weight times that of all targets of its user: the errors count
     users. Scored rows have one target for each user.
     """
-    size = len(columns[LABEL if layout.labels else "better"])
+    if "weight_squared" in columns:  # an engine has added them up
+        return columns
+    size = len(columns["better"])
     times = columns.get("count", np.ones(size, dtype=np.int64))
-    each = columns.get("weight", np.ones(size))
+    of_user = each = columns.get("weight", np.ones(size))
     weight = times * each
-    of_user = each
     if "user" in layout and not layout.scores:
-        codes, _ = _codes(columns, [*layout.labels, "user"])
+        codes, _ = _codes(columns, layout.users)
         of_user = np.bincount(codes, weight)[codes]
-    sums = {"count": times, "weight": weight, "weight_squared": weight * of_user}
-    return columns | sums
+    return columns | {"count": times, "weight": weight, "weight_squared": weight * of_user}
 
 
 def with_design(columns: Columns, layout: Layout) -> Columns:
@@ -387,18 +330,16 @@ def with_design(columns: Columns, layout: Layout) -> Columns:
     if "rank" in rest:
         rest["better"] = rest.pop("rank") - 1
         rest["tied"] = np.zeros_like(rest["better"])
-    given = {"items": layout.request.items, "sampled": layout.request.sampled}
-    for role, number in given.items():
+    for role, number in layout.request.design.items():
         rest.setdefault(role, np.broadcast_to(np.array(number), len(rest["better"])))
-    for role in ("items", "sampled", "better", "tied", "count"):
-        if role in rest:
-            rest[role] = rest[role].astype(np.int64, copy=False)
+    for role in {"items", "sampled", "better", "tied", "count"} & set(rest):
+        rest[role] = rest[role].astype(np.int64, copy=False)
     return rest
 
 
-def by_label(columns: Columns, layout: Layout) -> dict[str, Columns]:
+def by_label(columns: Columns) -> dict[str, Columns]:
     """Return the rows of each value of the column to group by, in the order they appear in."""
-    if not layout.labels:
+    if LABEL not in columns:
         return {"": columns}
     order = np.argsort(columns[LABEL], kind="stable")
     _, starts = np.unique(columns[LABEL][order], return_index=True)
@@ -407,36 +348,6 @@ def by_label(columns: Columns, layout: Layout) -> dict[str, Columns]:
         str(columns[LABEL][members[0]]): {role: v[members] for role, v in columns.items()}
         for members in groups
     }
-
-
-def as_comparisons(columns: Columns) -> Comparisons:
-    """Return rows with their sums as comparisons."""
-    sums = ("count", "weight", "weight_squared")
-    fields = ("sampled", "items", "better", "tied", *sums)
-    return Comparisons(**{field: columns[field] for field in fields})
-
-
-def as_targets(
-    columns: Columns, layout: Layout, ties: str, rng: Seed, replacement: bool
-) -> Targets:
-    """Return rows as targets one by one, with ties broken in the order of the rows."""
-    ranks = rank_with_ties(columns["better"], columns["tied"], check_ties(ties), as_rng(rng))
-    between = ranks != np.floor(ranks)
-    if between.any():
-        raise RankError(
-            "ties must be random, optimistic or pessimistic where ranks are counted: the "
-            "realistic rank of some targets lies between two ranks, such as "
-            f"{ranks[np.argmax(between)]}"
-        )
-    given = layout.request
-    return Targets(
-        ranks.astype(np.int64),
-        columns["items"] if given.items is None else given.items,
-        columns["sampled"] if given.sampled is None else given.sampled,
-        columns.get("weight"),
-        columns.get("user"),
-        replacement,
-    )
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -450,66 +361,55 @@ class PlainTable:
     files: Iterable[PlainFile]
     request: Request
 
-    def cells(self) -> tuple[Layout, Iterator[Columns]]:
-        """Return rows with their sums: batch by batch, where no user must be found again."""
-        layout, batches = self._checked()
-        if layout.scores or "user" in layout:
-            batches = iter([self._joined(layout, batches)])
-        else:
-            batches = (with_design(columns, layout) for columns in batches)
-        return layout, (summed(columns, layout) for columns in batches)
-
-    def rows(self) -> tuple[Layout, Columns]:
-        """Return all targets one by one."""
-        layout, batches = self._checked()
-        return layout, self._joined(layout, batches)
-
-    def _joined(self, layout: Layout, batches: Iterator[Columns]) -> Columns:
-        columns = joined(list(batches), self.name)
-        if layout.scores:
-            columns = compare_scores(columns, layout, self.name)
-        elif POOLED in columns:
-            models, rows = len(np.unique(columns.pop(POOLED))), rows_of_users(columns)
-            warn_of_pooled_models(layout, self.name, rows.min(), rows.max(), models)
-        return with_design(columns, layout)
-
-    def _checked(self) -> tuple[Layout, Iterator[Columns]]:
-        """Return the layout of the first file, and the rows of all of them, checked."""
+    def rows(self, *, one_by_one: bool) -> tuple[Layout, Iterator[Columns]]:
+        """Return the targets: batch by batch, where they are counted and no user is met again."""
         batches = self._batches()
         start = next(batches, None)
         if start is None:
             raise FileError(f"{self.name} has no rows")
-        return start[0], chain([start[1]], (columns for _, columns in batches))
+        layout = start[0]
+        found: Iterator[Columns] = chain([start[1]], (columns for _, columns in batches))
+        if one_by_one or "user" in layout:
+            found = iter([self._together(layout, list(found))])
+        return layout, (with_design(columns, layout) for columns in found)
+
+    def _together(self, layout: Layout, batches: list[Columns]) -> Columns:
+        columns = _joined(batches, self.name)
+        if layout.scores:
+            columns = _compare_scores(columns, layout)
+            check_users(columns, layout, self.name)
+        elif POOLED in columns:
+            models = len(np.unique(columns.pop(POOLED)))
+            rows = np.unique(columns["user"], return_counts=True)[1]
+            warn_of_pooled_models(layout, self.name, rows.min(), rows.max(), models)
+        return columns
 
     def _batches(self) -> Iterator[tuple[Layout, Columns]]:
+        """Yield the rows of all files, checked, and the layout of their file."""
         first: tuple[str, Layout] | None = None
         for file in self.files:
-            layout = Layout.find(
-                file.header, file.name, self.request, error=FileError, hint=file.hint
-            )
-            if first is not None:
-                check_same_roles(*first, file.name, layout)
+            layout = Layout.find(file.header, file.name, self.request, file.hint)
             first = first or (file.name, layout)
-            rules = layout.rules()
+            check_same_roles(*first, file.name, layout)
             for rows in file.read(list(dict.fromkeys(layout.read.values()))):
-                yield layout, _checked_columns(rows, layout, rules, file)
+                yield layout, _checked_columns(rows, layout, file)
 
 
-def _checked_columns(
-    rows: _Rows, layout: Layout, rules: Sequence[Rule], file: PlainFile
-) -> Columns:
+def _checked_columns(rows: _Rows, layout: Layout, file: PlainFile) -> Columns:
     cells, numbers = rows
     columns: Columns = {}
+
+    def refuse(rule: Rule, position: int, value: Any) -> NoReturn:
+        place = f" in {file.unit} {numbers[position]}"
+        raise complaint(rule, layout, file.name, value, place) from None
+
     for role, column in layout.read.items():
         try:
             columns[role] = converted(role, cells[column], file.name)
         except CellError as problem:
-            rule = Rule(role, problem.rule, bool, FileError)
-            place = f" in {file.unit} {numbers[problem.position]}"
-            raise complaint(rule, layout, file.name, problem.value, place) from None
-    broken = first_broken(rules, columns)
+            refuse(Rule(role, kind_of_values(role), FileError), *problem.args)
+    broken = first_broken(layout.rules(), columns)
     if broken is not None:
         rule, position = broken
-        place = f" in {file.unit} {numbers[position]}"
-        raise complaint(rule, layout, file.name, columns[rule.role][position], place)
+        refuse(rule, position, columns[rule.role][position])
     return columns

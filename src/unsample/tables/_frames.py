@@ -7,17 +7,22 @@ the engine asked for the row it came from.
 
 from __future__ import annotations
 
+import glob
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import Any, TypeAlias
 
+import narwhals as nw
 import numpy as np
 
-from unsample.errors import FileError, InputError
-from unsample.tables._arrays import check_users, converted, with_design
+from unsample._checks import import_extra
+from unsample._files import check_unpacked
+from unsample.errors import InputError
+from unsample.tables._arrays import check_users, converted, failures_of, with_design
 from unsample.tables._layout import (
     NAMES,
     POOLED,
@@ -31,15 +36,14 @@ from unsample.tables._layout import (
     complaint,
     first_broken,
     is_missing,
+    kind_of_values,
     show,
     user_complaint,
     warn_of_pooled_models,
     wrong_user,
 )
 
-if TYPE_CHECKING:
-    import narwhals as nw
-
+Frame: TypeAlias = "nw.LazyFrame[Any]"
 #: The column that numbers the rows of a part, from 0, where its engine keeps their order.
 ROW = "unsample_row_number"
 _BAD, _SHOWN, _OF_USER, _TIMES = "bad", "shown", "of_user", "times"
@@ -53,13 +57,7 @@ class Part:
 
     name: str
     schema: Mapping[str, Any]
-    numbered: Callable[[], nw.LazyFrame[Any]]
-
-
-def is_frame(value: object) -> bool:
-    """Return whether ``value`` is a table with named columns, without importing anything."""
-    # The class is asked, because a lazy frame would have to find out to answer.
-    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
+    numbered: Callable[[], Frame]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +70,15 @@ class FrameTable:
 
     name: str
     parts: Sequence[Part]
-    read: Callable[[Sequence[str]], nw.LazyFrame[Any]]
+    whole: Callable[[], Frame]
     request: Request
-    error: type[InputError] = InputError
     failures: tuple[type[BaseException], ...] = ()
-    #: Refuses rows that would take too much memory, given their number and that of columns.
-    check_size: Callable[[int, int], object] = lambda rows, columns: None
+    #: Bytes of files, which must not unpack to far more.
+    packed: int = 0
 
     @classmethod
     def of(cls, native: Any, request: Request) -> FrameTable:
         """Wrap a data frame of any supported library."""
-        import narwhals as nw
-
         name = "the frame"
         try:
             frame = nw.from_native(native)
@@ -97,114 +92,92 @@ class FrameTable:
         except nw.exceptions.DuplicateError as problem:
             raise InputError(f"{name} has two columns of one name: {problem}") from problem
 
-        def numbered() -> nw.LazyFrame[Any]:
-            lazy: nw.LazyFrame[Any] = frame.lazy()
+        def numbered() -> Frame:
+            lazy: Frame = frame.lazy()
             if isinstance(frame, nw.DataFrame):
                 lazy = frame.with_row_index(ROW).lazy()
             elif frame.implementation.is_polars():
                 lazy = nw.from_native(native.with_row_index(ROW))
             return lazy
 
-        part = Part(name, schema, numbered)
-        return cls(name, [part], lambda columns: frame.lazy().select(*columns), request)
+        return cls(name, [Part(name, schema, numbered)], frame.lazy, request)
 
-    # -- what is asked of a table ---------------------------------------------------------------
-
-    def cells(self) -> tuple[Layout, Iterator[Columns]]:
-        """Return the groups of rows that count the same, with their sums."""
+    def rows(self, *, one_by_one: bool) -> tuple[Layout, Iterator[Columns]]:
+        """Return all targets, or the groups of those that count the same, with their sums."""
         layout = self._layout()
-        with self._named_failures():
-            frame = self._roles(layout)
-            if layout.scores:
-                users = _users_of_scores(frame, layout)
-                cells = self._checked(_cells_of_users(users, layout), layout)
-                if wrong_user(ArrayValues(cells), self.request.sampled).any():
-                    self._refuse_user(users, layout)
-            else:
-                several = self._rows_of_users(frame, layout) > 1
-                cells = self._checked(_cells_of_ranks(frame, layout, several), layout)
+        with failures_of(self.name, self.failures):
+            frame = _as_roles(self.whole(), layout)
+            find = self._targets if one_by_one else self._cells
+            return layout, iter([with_design(find(frame, layout), layout)])
+
+    def _cells(self, frame: Frame, layout: Layout) -> Columns:
+        if layout.scores:
+            users = _users_of_scores(frame, layout)
+            keys = [*layout.labels, TARGETS, "sampled", "better", "tied"]
+            keys += ["items"] if "items" in layout else []
+            cells = self._checked(_grouped(users, layout, keys), layout)
+            sampled = self.request.sampled
+            if wrong_user(ArrayValues(cells), sampled).any():
+                # The smallest name, so that the message is the same in every engine.
+                wrong = users.filter(wrong_user(_Expressions(users), sampled)).sort(layout.users)
+                raise user_complaint(layout, self.name, _first_row(wrong) or {})
+        else:
+            several = self._rows_of_users(frame, layout) > 1
+            marked = _with_mark(frame, layout)
+            cells = self._checked(_grouped(marked, layout, layout.keys, several), layout)
         for name in ("weight", "weight_squared"):
             cells[name] = cells.get(name, cells["count"]).astype(np.float64)
-        return layout, iter([with_design(cells, layout)])
+        return cells
 
-    def rows(self) -> tuple[Layout, Columns]:
-        """Return all targets one by one."""
-        import narwhals as nw
-
-        layout = self._layout()
-        with self._named_failures():
-            frame = self._roles(layout)
-            if layout.scores:
-                users = self._checked(_users_of_scores(frame, layout), layout)
-                check_users(users, layout, self.name)
-                order = np.lexsort([users[role] for role in ["user", *layout.labels]])
-                columns = {role: values[order] for role, values in users.items()}
-                return layout, with_design(columns, layout)
-            rows = _first_row(frame.select(nw.len().alias(_TIMES))) or {_TIMES: 0}
-            self.check_size(int(rows[_TIMES]), len(layout.read))
-            self._rows_of_users(frame, layout)
-            kept = [role for role in layout.read if role != POOLED]
-            columns = self._checked(frame.select(*kept), layout, grouped=False)
-        return layout, with_design(columns, layout)
-
-    # -- inside ----------------------------------------------------------------------------------
-
-    @contextmanager
-    def _named_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except InputError:
-            raise
-        except self.failures as problem:  # also while a bad row is looked for
-            raise FileError(f"cannot read {self.name}: {first_line(problem)}") from problem
+    def _targets(self, frame: Frame, layout: Layout) -> Columns:
+        if layout.scores:
+            users = self._checked(_users_of_scores(frame, layout), layout)
+            order = np.lexsort([users[role] for role in reversed(layout.users)])
+            users = {role: values[order] for role, values in users.items()}
+            check_users(users, layout, self.name)
+            return users
+        if self.packed:
+            rows = int(_fetch(frame.select(nw.len().alias(_TIMES)))[_TIMES][0])
+            unpacked = 8 * rows * len(layout.read)
+            check_unpacked(self.name, self.packed, unpacked, "count the rows first")
+        self._rows_of_users(frame, layout)
+        kept = [role for role in layout.read if role != POOLED]
+        return self._checked(frame.select(*kept), layout, grouped=False)
 
     def _layout(self) -> Layout:
         """Return the layout of the first part; all parts must have its columns and its types."""
-        first: tuple[Part, Layout] | None = None
+        first: tuple[str, Layout] | None = None
         for part in self.parts:
-            layout = Layout.find(list(part.schema), part.name, self.request, error=self.error)
-            self._check_types(part, layout)
-            if first is not None:
-                check_same_roles(first[0].name, first[1], part.name, layout)
-            first = first or (part, layout)
+            layout = Layout.find(list(part.schema), part.name, self.request)
+            first = first or (part.name, layout)
+            check_same_roles(*first, part.name, layout)
+            for role, column in layout.read.items():
+                dtype = part.schema[column]
+                flag = role == "target" and dtype in (nw.Boolean, nw.String)
+                if role not in NAMES and not flag and not dtype.is_numeric():
+                    raise InputError(
+                        f"column {column!r} of {part.name} must hold {kind_of_values(role)}, its "
+                        f"type is {dtype}"
+                    )
         assert first is not None
         return first[1]
 
-    def _check_types(self, part: Part, layout: Layout) -> None:
-        import narwhals as nw
-
-        for role, column in layout.read.items():
-            dtype = part.schema[column]
-            flag = role == "target" and dtype in (nw.Boolean, nw.String)
-            if role not in NAMES and not flag and not dtype.is_numeric():
-                what = "true or false (or 1 and 0)" if role == "target" else "numbers"
-                raise self.error(
-                    f"column {column!r} of {part.name} must hold {what}, its type is {dtype}"
-                )
-
-    def _roles(self, layout: Layout) -> nw.LazyFrame[Any]:
-        return _as_roles(self.read(list(dict.fromkeys(layout.read.values()))), layout)
-
-    def _checked(
-        self, query: nw.LazyFrame[Any], layout: Layout, *, grouped: bool = True
-    ) -> Columns:
+    def _checked(self, query: Frame, layout: Layout, *, grouped: bool = True) -> Columns:
         """Run a query, and refuse its result where rows break a rule."""
         columns = {
             role: converted(role, values, self.name) for role, values in _fetch(query).items()
         }
         if not len(next(iter(columns.values()))):
-            raise self.error(f"{self.name} has no rows")
+            raise InputError(f"{self.name} has no rows")
         rules = layout.rules()
         marked = [rule for rule in rules if grouped and rule.role not in layout.keys]
         broken = first_broken([rule for rule in rules if rule not in marked], columns)
-        if broken is not None:
-            rule, place = broken
+        bad = grouped and columns.pop(_BAD).any()
+        suspects = [broken[0]] if broken is not None else marked if bad else []
+        for rule in suspects:
             self._refuse_row(rule, layout)
-            raise complaint(rule, layout, self.name, columns[rule.role][place], "")
-        if marked and columns.pop(_BAD).any():
-            for rule in marked:
-                self._refuse_row(rule, layout)
-            raise self.error(f"{self.name} has rows with values that cannot be counted")
+        if suspects:
+            raise InputError(f"{self.name} has rows with values that cannot be counted")
         return columns
 
     def _refuse_row(self, rule: Rule, layout: Layout) -> None:
@@ -217,20 +190,11 @@ class FrameTable:
                 place = f" in row {row[ROW] + 1}" if ROW in row else _described(row, layout, rule)
                 raise complaint(rule, layout, part.name, row[_SHOWN], place)
 
-    def _refuse_user(self, users: nw.LazyFrame[Any], layout: Layout) -> NoReturn:
-        wrong = users.filter(wrong_user(_Expressions(users), self.request.sampled))
-        # The smallest name, so that the message is the same in every engine.
-        row = _first_row(wrong.sort([*layout.labels, "user"]))
-        assert row is not None  # the groups have told that there is one
-        raise user_complaint(layout, self.name, row)
-
-    def _rows_of_users(self, frame: nw.LazyFrame[Any], layout: Layout) -> int:
+    def _rows_of_users(self, frame: Frame, layout: Layout) -> int:
         """Return how many rows a user has at most, 1 where that is unknown; warn of pooling."""
-        import narwhals as nw
-
         if "user" not in layout:
             return 1
-        users = frame.group_by([*layout.labels, "user"]).agg(nw.len().alias(_TIMES))
+        users = frame.group_by(layout.users).agg(nw.len().alias(_TIMES))
         times = nw.col(_TIMES)
         row = _first_row(users.select(fewest=times.min(), most=times.max()))
         if row is None or is_missing(row["most"]):
@@ -242,9 +206,32 @@ class FrameTable:
         return most
 
 
-def first_line(problem: BaseException) -> str:
-    """Return what an engine says is wrong, without the page it says about it."""
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+def open_parquet(name: str, files: Sequence[tuple[Path, str]], request: Request) -> FrameTable:
+    """Return Parquet files as one table; numbers take the widest type among the files."""
+    duckdb = import_extra("duckdb", extra="frames", purpose="reading Parquet")
+    # It spills to disk what does not fit into memory.
+    connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
+    connection.execute("SET enable_progress_bar = false")
+    paths = [path for path, _ in files]
+    # Folders such as ``model=A`` give a column.
+    named = any("=" in folder for folder in paths[0].parts[:-1])
+    # Names of columns that are no text fail on their way into Python.
+    failures = (duckdb.Error, nw.exceptions.NarwhalsError, RuntimeError, UnicodeError)
+
+    def scan(*chosen: Path) -> Any:
+        # It takes every name for a pattern; these are names of files that were found.
+        places = [glob.escape(str(path)) for path in chosen]
+        return connection.read_parquet(places, hive_partitioning=named, union_by_name=True)
+
+    def part_of(path: Path, label: str) -> Part:
+        with failures_of(f"{label} as Parquet", failures):
+            schema = nw.from_native(scan(path)).collect_schema()
+        number = f"*, row_number() OVER () - 1 AS {ROW}"
+        return Part(label, schema, lambda: nw.from_native(scan(path).project(number)))
+
+    parts = [part_of(*file) for file in files]
+    packed = sum(path.stat().st_size for path in paths)
+    return FrameTable(name, parts, lambda: nw.from_native(scan(*paths)), request, failures, packed)
 
 
 # -- queries -------------------------------------------------------------------------------------
@@ -254,16 +241,12 @@ def first_line(problem: BaseException) -> str:
 class _Expressions:
     """The columns of a frame as expressions, for rules."""
 
-    frame: nw.LazyFrame[Any]
+    frame: Frame
 
     def number(self, role: str) -> nw.Expr:
-        import narwhals as nw
-
         return nw.col(role).cast(nw.Float64)
 
     def missing(self, role: str) -> nw.Expr:
-        import narwhals as nw
-
         dtype = self.frame.collect_schema()[role]
         if role in NAMES and not dtype.is_float():
             value = nw.col(role)
@@ -277,15 +260,11 @@ class _Expressions:
         return nw.col(role).is_null() | is_nan
 
 
-def _as_roles(
-    frame: nw.LazyFrame[Any], layout: Layout, *, shown: str | None = None
-) -> nw.LazyFrame[Any]:
+def _as_roles(frame: Frame, layout: Layout, *, shown: str | None = None) -> Frame:
     """Keep the columns that are read, called by their roles, with flags and decimals as numbers.
 
     The numbers of rows are kept, and the column that is to be ``shown`` as it is.
     """
-    import narwhals as nw
-
     schema = frame.collect_schema()
     chosen = [nw.col(column).alias(role) for role, column in layout.read.items()]
     chosen += [nw.col(ROW)] if ROW in schema else []
@@ -302,8 +281,6 @@ def _as_roles(
 
 def _flag(dtype: Any) -> nw.Expr:
     """Return the target flag as 0 and 1; what is neither is left to be refused."""
-    import narwhals as nw
-
     flag = nw.col("target")
     if dtype != nw.String:
         return flag.cast(nw.Int64) if dtype == nw.Boolean else flag
@@ -312,105 +289,68 @@ def _flag(dtype: Any) -> nw.Expr:
     return known.otherwise(nw.when(word.is_in(["0", "false"])).then(nw.lit(0)))
 
 
-def _with_mark(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
+def _with_mark(frame: Frame, layout: Layout) -> Frame:
     """Mark the rows that break a rule which cannot be asked of groups."""
-    import narwhals as nw
-
     values = _Expressions(frame)
     broken = [rule.broken(values) for rule in layout.rules() if rule.role not in layout.keys]
-    if not broken:
-        return frame
-    return frame.with_columns(**{_BAD: reduce(or_, broken).cast(nw.Int64)})
+    return frame.with_columns(**{_BAD: reduce(or_, broken, nw.lit(False)).cast(nw.Int64)})
 
 
-def _cells_of_ranks(frame: nw.LazyFrame[Any], layout: Layout, several: bool) -> nw.LazyFrame[Any]:
-    """Group rows that stand for targets by everything that tells two of them apart."""
-    import narwhals as nw
-
-    frame = _with_mark(frame, layout)
-    names = [name for name in (_BAD,) if name in frame.collect_schema()]
-    sums = {name: nw.col(name).max() for name in names}
-    sums["count"] = nw.col("count").sum() if "count" in layout else nw.len()
-    of_user = "user" in layout and (several or "count" in layout)
+def _grouped(frame: Frame, layout: Layout, keys: Sequence[str], several: bool = False) -> Frame:
+    """Group targets by everything that tells two of them apart; users may have several."""
+    count = nw.col("count").sum() if "count" in layout else nw.len()
+    sums = {_BAD: nw.col(_BAD).max(), "count": count}
+    of_user = several or ("user" in layout and "count" in layout)
     if "weight" in layout or of_user:
         each = nw.col("weight") if "weight" in layout else nw.lit(1.0)
         total = each * nw.col("count") if "count" in layout else each
         frame = frame.with_columns(weight=total.cast(nw.Float64), weight_squared=each * total)
         if of_user:
-            keys = [*layout.labels, "user"]
-            users = frame.group_by(keys).agg(nw.col("weight").sum().alias(_OF_USER))
-            frame = frame.join(users, on=keys, how="left")
+            users = frame.group_by(layout.users).agg(nw.col("weight").sum().alias(_OF_USER))
+            frame = frame.join(users, on=layout.users, how="left")
             frame = frame.with_columns(weight_squared=nw.col("weight") * nw.col(_OF_USER))
         sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
-    return frame.group_by(layout.keys).agg(**sums)
+    return frame.group_by(keys).agg(**sums)
 
 
-def _users_of_scores(frame: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
+def _users_of_scores(frame: Frame, layout: Layout) -> Frame:
     """Compare each user's items with the user's target: one row for each user.
 
     The targets are few; they are joined to the rows, so that what an engine must remember grows
     with the users and not with the rows.
     """
-    import narwhals as nw
-
-    keys = [*layout.labels, "user"]
-    marked = _with_mark(frame, layout)
-    kept = {role: f"target_{role}" for role in ("score", "item", "items", "weight")}
+    keys, marked = layout.users, _with_mark(frame, layout)
+    kept = [role for role in ("score", "item", "items", "weight") if role in layout]
     targets = (
         marked.filter(nw.col("target") == 1)
         .group_by(keys)
         .agg(
-            nw.len().alias(TARGETS),
-            *(nw.col(role).max().alias(name) for role, name in kept.items() if role in layout),
+            nw.len().alias(TARGETS), *(nw.col(role).max().alias(f"target_{role}") for role in kept)
         )
     )
-    rows = marked.join(targets, on=keys, how="left")
-    better = nw.col("score") > nw.col("target_score")
-    tied = nw.col("score") == nw.col("target_score")
+    # This leaves out the target's own row, and a sampled item that is the target itself, as
+    # `ranks_against` does.
+    other = nw.col("target") != 1
     if "item" in layout:
-        # This leaves out the target's own row, and a sampled item that is the target itself, as
-        # `ranks_against` does.
         other = nw.col("item") != nw.col("target_item")
-        compared = rows.with_columns(
-            sampled=other.cast(nw.Int64),
-            better=(other & better).cast(nw.Int64),
-            tied=(other & tied).cast(nw.Int64),
-        )
-        itself, sampled = 0, nw.col("sampled").sum()
-    else:
-        compared = rows.with_columns(better=better.cast(nw.Int64), tied=tied.cast(nw.Int64))
-        itself, sampled = 1, nw.len().alias("sampled")
+    score, aim = nw.col("score"), nw.col("target_score")
     carried = [role for role in ("items", "weight") if role in layout]
-    users = compared.group_by(keys).agg(
-        sampled,
-        *(nw.col(name).sum() for name in ("better", "tied")),
-        *(nw.col(name).max() for name in (_BAD, TARGETS, *(kept[role] for role in carried))),
+    compared = marked.join(targets, on=keys, how="left").with_columns(
+        sampled=other.cast(nw.Int64),
+        better=(other & (score > aim)).cast(nw.Int64),
+        tied=(other & (score == aim)).cast(nw.Int64),
+        **{role: nw.col(f"target_{role}") for role in carried},
     )
-    return users.select(
-        *(nw.col(name) for name in (*keys, "better", _BAD, TARGETS)),
-        *(nw.col(kept[role]).alias(role) for role in carried),
-        sampled=nw.col("sampled") - itself,
-        tied=nw.col("tied") - itself,
+    return compared.group_by(keys).agg(
+        *(nw.col(name).sum() for name in ("sampled", "better", "tied")),
+        *(nw.col(name).max() for name in (_BAD, TARGETS, *carried)),
     )
-
-
-def _cells_of_users(users: nw.LazyFrame[Any], layout: Layout) -> nw.LazyFrame[Any]:
-    """Group users by everything that tells two of them apart."""
-    import narwhals as nw
-
-    keys = [*layout.labels, "sampled", "better", "tied", _BAD, TARGETS]
-    keys += ["items"] if "items" in layout else []
-    sums = {"count": nw.len()}
-    if "weight" in layout:
-        users = users.with_columns(weight_squared=nw.col("weight") * nw.col("weight"))
-        sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
-    return users.group_by(keys).agg(**sums)
 
 
 # -- results -------------------------------------------------------------------------------------
 
 
-def _fetch(query: nw.LazyFrame[Any]) -> Columns:
+def _fetch(query: Frame) -> Columns:
     """Run a query in its engine and return its columns."""
     if query.implementation.is_duckdb():
         # DuckDB hands rows over itself; the way through Arrow would need another library.
@@ -424,7 +364,7 @@ def _fetch(query: nw.LazyFrame[Any]) -> Columns:
     return {name: result[name].to_numpy() for name in result.columns}
 
 
-def _first_row(query: nw.LazyFrame[Any]) -> dict[str, Any] | None:
+def _first_row(query: Frame) -> dict[str, Any] | None:
     """Return one row of a query's result, or None if it has none."""
     columns = _fetch(query.head(1))
     return {name: values[0] for name, values in columns.items() if len(values)} or None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -44,27 +44,13 @@ NAMES = ("user", "item", LABEL, POOLED)
 ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *_OPTIONAL[kind])))
 #: What a column that tells models apart is called, when nobody says so.
 _MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
-#: What can be added up without leaving 64 bits.
-_MOST_TARGETS = 2.0**62
-#: What can be squared and added up.
-_HEAVIEST = 1e100
+#: What can be added up without leaving 64 bits, and what can be squared and added up.
+_MOST_TARGETS, _HEAVIEST = 2.0**62, 1e100
+_DIVERGED = "a model that diverged gives such scores, and -inf may stand for an item to avoid"
+_BEST = "1 is the best, and ranks among all items need no estimate (use unsample.exact)"
+_TOGETHER = "better and tied together are at most sampled"
 
 Columns: TypeAlias = dict[str, npt.NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a column must hold, which rows break it, and what to do about it.
-
-    ``broken`` is given the columns of a table: something with ``number(role)`` and
-    ``missing(role)``, which are arrays or the expressions of an engine.
-    """
-
-    role: str
-    text: str
-    broken: Callable[[Any], Any]
-    error: type[InputError] = InputError
-    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,9 +63,14 @@ class Request:
     rows: str | None = None
     by: str | None = None
 
+    @property
+    def design(self) -> dict[str, int | None]:
+        """Return the numbers of the design, where they are given."""
+        return {"items": self.items, "sampled": self.sampled}
+
     def check(self) -> None:
         """Refuse numbers that no design has, and roles that no column can have."""
-        for name, value in (("items", self.items), ("sampled", self.sampled)):
+        for name, value in self.design.items():
             if value is not None:
                 least = 2 if name == "items" else 1
                 check_integer(
@@ -101,20 +92,14 @@ class Layout:
 
     @classmethod
     def find(
-        cls,
-        present: Collection[str],
-        source: str,
-        request: Request,
-        *,
-        error: type[InputError] = InputError,
-        hint: str = "",
+        cls, present: Collection[str], source: str, request: Request, hint: str = ""
     ) -> Layout:
         """Choose the columns of ``source`` by their names, and those that the request names."""
         named = request.columns or {}
 
         def refuse(column: str) -> NoReturn:
             near = hint or suggest(column, map(str, present))
-            raise error(
+            raise InputError(
                 f"{source} has no column {column!r}; its columns are: "
                 + (", ".join(map(str, present)) or "none")
                 + (f"; {near}" if near else "")
@@ -128,20 +113,20 @@ class Layout:
                     f"columns must be roles of {kind} rows ({', '.join(roles)}), got {role!r}"
                 )
         chosen = {role: named.get(role, role) for role in roles}
+        chosen |= {} if request.by is None else {LABEL: request.by}
         for role, column in chosen.items():
-            if column not in present and (role in _NEEDED[kind] or role in named):
+            if column not in present and role in (*_NEEDED[kind], *named, LABEL):
                 refuse(column)
         there = {role: column for role, column in chosen.items() if column in present}
-        if request.by is not None:
-            if request.by not in present:
-                refuse(request.by)
-            there[LABEL] = request.by
-        elif "user" in there:
+        if request.by is None and "user" in there:
             unused = [name for name in _MODELS if name in present and name not in there.values()]
             there |= {POOLED: unused[0]} if unused else {}
-        layout = cls(kind, there, request)
-        layout._check_design(source)
-        return layout
+        for name, given in request.design.items():
+            if given is None and name not in there and (name, kind) != ("sampled", "scores"):
+                raise DesignError(
+                    f"{name} must be given: pass {name}, or add a column {name!r} to {source}"
+                )
+        return cls(kind, there, request)
 
     def __contains__(self, role: str) -> bool:
         return role in self.columns
@@ -154,7 +139,12 @@ class Layout:
     @property
     def labels(self) -> list[str]:
         """Return the role to group by, if there is one."""
-        return [LABEL] if LABEL in self.columns else []
+        return [LABEL] if LABEL in self else []
+
+    @property
+    def users(self) -> list[str]:
+        """Return the roles that tell users apart."""
+        return [*self.labels, "user"]
 
     @property
     def keys(self) -> list[str]:
@@ -167,25 +157,13 @@ class Layout:
     @property
     def read(self) -> dict[str, str]:
         """Return the columns whose values are needed, by role."""
-        return {
-            role: column
-            for role, column in self.columns.items()
-            if not (role == POOLED and self.scores)
-        }
+        return {r: c for r, c in self.columns.items() if r != POOLED or not self.scores}
 
     def rules(self) -> list[Rule]:
-        """Return what every row must keep."""
-        find = _rules_of_scores if self.scores else _rules_of_ranks
-        rules = find(self)
-        return [_name_rule(LABEL), *rules] if self.labels else rules
-
-    def _check_design(self, source: str) -> None:
-        given = {"items": self.request.items, "sampled": self.request.sampled}
-        for name in ("items",) if self.scores else ("items", "sampled"):
-            if given[name] is None and name not in self:
-                raise DesignError(
-                    f"{name} must be given: pass {name}, or add a column {name!r} to {source}"
-                )
+        """Return what every row must keep; of scored rows, the target's alone has a design."""
+        rules = [rule for rule in _all_rules(self) if rule.role in self]
+        alone = ("items", "weight") if self.scores else ()
+        return [replace(rule, of_targets=rule.role in alone) for rule in rules]
 
 
 def _kind_of_rows(
@@ -194,150 +172,115 @@ def _kind_of_rows(
     source: str,
     refuse: Callable[[str], NoReturn],
 ) -> str:
-    # The first column of each kind tells, and the score of scored rows.
     telling = {"ranks": "rank", "comparisons": "better", "scores": "score"}
-    found = [kind for kind, role in telling.items() if named.get(role, role) in present]
-    if len(found) > 1:
-        columns = " and ".join(repr(named.get(telling[kind], telling[kind])) for kind in found)
-        raise InputError(
-            f"{source} has columns {columns}, which clash; say which to read: "
-            + " or ".join(f"rows={kind!r}" for kind in found)
-        )
+    columns = {kind: named.get(role, role) for kind, role in telling.items()}
+    found = [kind for kind, column in columns.items() if column in present]
     if not found:
         refuse(next((named[role] for role in telling.values() if role in named), "rank"))
+    if len(found) > 1:
+        raise InputError(
+            f"{source} has columns {' and '.join(repr(columns[kind]) for kind in found)}, which "
+            f"clash; say which to read: {' or '.join(f'rows={kind!r}' for kind in found)}"
+        )
     return found[0]
 
 
 # -- rules ---------------------------------------------------------------------------------------
 
 
-def _rules_of_ranks(layout: Layout) -> list[Rule]:
-    rules = [rule for name in ("sampled", "items") for rule in _design_rules(layout, name)]
-    rules += [_place_rule(layout, role) for role in _NEEDED[layout.rows]]
-    if "count" in layout:
-        text = "whole numbers of at least 0"
-        rules.append(Rule("count", text, _outside("count", 0, _MOST_TARGETS), RankError))
-    if "weight" in layout:
-        rules.append(_weight_rule())
-    if "user" in layout:
-        rules.append(_name_rule("user"))
-    return rules
+@dataclass(frozen=True)
+class Rule:
+    """What a column must hold: a value in every row, and where there are limits, within them.
+
+    The upper limit may depend on other columns. Of scored rows, some rules are for targets alone.
+    """
+
+    role: str
+    text: str
+    error: type[InputError] = InputError
+    hint: str = ""
+    low: int | None = None
+    high: Any = None
+    whole: bool = True
+    of_targets: bool = False
+
+    def broken(self, values: Any) -> Any:
+        """Tell the rows that break the rule.
+
+        ``values`` has ``number(role)`` and ``missing(role)``: arrays, or expressions of an engine.
+        """
+        bad = values.missing(self.role)
+        if self.low is not None:
+            number = values.number(self.role)
+            most = self.high(values) if callable(self.high) else self.high
+            bad = bad | (number < self.low) | (number > most)
+            bad = bad | (number % 1 != 0) if self.whole else bad
+        return bad & (values.number("target") == 1) if self.of_targets else bad
 
 
-def _rules_of_scores(layout: Layout) -> list[Rule]:
-    rules = [_name_rule(role) for role in ("user", "item") if role in layout]
-    rules.append(
-        Rule(
-            "target",
-            "true or false (or 1 and 0)",
-            lambda v: v.missing("target") | ((v.number("target") != 0) & (v.number("target") != 1)),
-        )
-    )
-    rules.append(
-        Rule(
-            "score",
-            "numbers",
-            lambda v: v.missing("score"),
-            ScoreError,
-            "a model that diverged gives such scores, and -inf may stand for an item to avoid",
-        )
-    )
-    of_targets = _design_rules(layout, "items") + ([_weight_rule()] if "weight" in layout else [])
-    return rules + [_in_target_rows(rule) for rule in of_targets]
+def kind_of_values(role: str) -> str:
+    """Return what a column must hold that holds no names."""
+    return "true or false (or 1 and 0)" if role == "target" else "numbers"
 
 
-def _in_target_rows(rule: Rule) -> Rule:
-    def broken(values: Any) -> Any:
-        return rule.broken(values) & (values.number("target") == 1)
+def _all_rules(layout: Layout) -> list[Rule]:
+    """Return the rules of all roles; ranks must be possible under the design of their row."""
+    given = layout.request.sampled
 
-    return Rule(rule.role, rule.text, broken, rule.error, rule.hint)
+    def most(values: Any) -> Any:
+        return values.number("sampled") if "sampled" in layout else given
 
-
-def _name_rule(role: str) -> Rule:
-    return Rule(
-        role, "a name in every row", lambda v: v.missing(role), hint="fill in or drop such rows"
-    )
-
-
-def _weight_rule() -> Rule:
-    def broken(values: Any) -> Any:
-        weight = values.number("weight")
-        return values.missing("weight") | (weight < 0) | (weight > _HEAVIEST)
-
-    return Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", broken)
+    rank, others = "sampled + 1", "sampled"
+    if given is not None and "sampled" not in layout:
+        rank, others = f"{given + 1} ({rank})", f"{given} ({others})"
+    others = f"whole numbers from 0 to {others}"
+    names = (LABEL, "user", "item")
+    return [
+        *(Rule(role, "a name in every row", hint="fill in or drop such rows") for role in names),
+        Rule("target", kind_of_values("target"), low=0, high=1),
+        Rule("score", kind_of_values("score"), ScoreError, _DIVERGED),
+        *(rule for name in ("sampled", "items") for rule in _design_rules(layout, name)),
+        Rule("rank", f"whole numbers from 1 to {rank}", RankError, _BEST, 1, lambda v: most(v) + 1),
+        Rule("better", others, RankError, low=0, high=most),
+        Rule("tied", others, RankError, _TOGETHER, 0, lambda v: most(v) - v.number("better")),
+        Rule("count", "whole numbers of at least 0", RankError, low=0, high=_MOST_TARGETS),
+        Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", low=0, high=_HEAVIEST, whole=False),
+    ]
 
 
 def _design_rules(layout: Layout, name: str) -> list[Rule]:
-    if name not in layout:
-        return []
-    low = 2 if name == "items" else 1
-    text = f"whole numbers from {low} to {LARGEST_CATALOGUE}"
-    rules = [Rule(name, text, _outside(name, low, LARGEST_CATALOGUE), DesignError)]
-    given = layout.request.items if name == "items" else layout.request.sampled
+    least, given = 2 if name == "items" else 1, layout.request.design[name]
+    text = f"whole numbers from {least} to {LARGEST_CATALOGUE}"
+    rules = [Rule(name, text, DesignError, low=least, high=LARGEST_CATALOGUE)]
     if given is not None:
         text = f"{given}, the number given as {name}"
-        differs = Rule(
-            name, text, lambda v: v.number(name) != given, DesignError, "give one of them"
-        )
-        rules.append(differs)
+        rules.append(Rule(name, text, DesignError, "give one of them", given, given))
     return rules
-
-
-def _place_rule(layout: Layout, role: str) -> Rule:
-    """Ranks and comparisons must be possible under the design of their row."""
-    low, extra = (1, 1) if role == "rank" else (0, 0)
-    given = layout.request.sampled
-
-    def broken(values: Any) -> Any:
-        most: Any = values.number("sampled") if "sampled" in layout else given
-        bad = _outside(role, low, most + extra)(values)
-        if role == "tied":
-            bad = bad | (values.number("better") + values.number("tied") > most)
-        return bad
-
-    top = "sampled + 1" if role == "rank" else "sampled"
-    shown = top if "sampled" in layout or given is None else f"{given + extra} ({top})"
-    hint = {
-        "rank": "1 is the best, and ranks among all items need no estimate (use unsample.exact)",
-        "tied": "better and tied together are at most sampled",
-    }.get(role, "")
-    return Rule(role, f"whole numbers from {low} to {shown}", broken, RankError, hint)
-
-
-def _outside(role: str, low: int, high: Any) -> Callable[[Any], Any]:
-    def broken(values: Any) -> Any:
-        number = values.number(role)
-        return values.missing(role) | (number % 1 != 0) | (number < low) | (number > high)
-
-    return broken
 
 
 @dataclass(frozen=True)
 class ArrayValues:
     """Columns that are arrays: names as text, missing ones empty; missing numbers NaN."""
 
-    columns: Mapping[str, npt.NDArray[Any]]
+    columns: Columns
 
     def number(self, role: str) -> Any:
         """Return the numbers of a role."""
-        return self.columns[role]
+        return self.columns[role].astype(np.float64, copy=False)
 
     def missing(self, role: str) -> Any:
         """Tell the rows that have no value."""
         values = self.columns[role]
-        if values.dtype.kind == "U":
-            return values == ""
-        return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+        return values == "" if values.dtype.kind == "U" else np.isnan(values)
 
 
 def first_broken(rules: Sequence[Rule], columns: Columns) -> tuple[Rule, int] | None:
     """Return the first rule that some row breaks, and the first such row."""
-    values = ArrayValues(columns)
-    for rule in rules:
-        with np.errstate(invalid="ignore"):
-            bad = np.asarray(rule.broken(values))
-        if bad.any():
-            return rule, int(np.argmax(bad))
+    with np.errstate(invalid="ignore"):
+        for rule in rules:
+            bad = np.asarray(rule.broken(ArrayValues(columns)))
+            if bad.any():
+                return rule, int(np.argmax(bad))
     return None
 
 
@@ -377,28 +320,29 @@ def wrong_user(values: Any, sampled: int | None) -> Any:
 
 def user_complaint(layout: Layout, source: str, user: Mapping[str, Any]) -> InputError:
     """Return the error about such a user."""
-    who, sampled = f"user {str(user['user'])!r}", layout.request.sampled
+    who = f"user {str(user['user'])!r}"
     if layout.labels:
         who += f" (with {layout.columns[LABEL]} {str(user[LABEL])!r})"
     targets = 0 if is_missing(user[TARGETS]) else int(user[TARGETS])
     if targets != 1:
-        rule = f"each user of {source} must have one target, {who} has {targets or 'none'}"
+        advice = "give each target a user of its own (columns={'user': ...}) and its own items"
         if not targets:
             advice = f"set {layout.columns['target']!r} in the row of the target"
         elif POOLED in layout:
             column = layout.columns[POOLED]
             advice = f"if column {column!r} tells models apart, say by={column!r}"
-        else:
-            advice = "give each target a user of its own (columns={'user': ...}) and its own items"
-        return InputError(f"{rule}; {advice}")
+        return InputError(
+            f"each user of {source} must have one target, {who} has {targets or 'none'}; {advice}"
+        )
     if user["sampled"] < 1:
         return DesignError(
             f"each target of {source} must be compared with at least one other item, {who} has "
             "the target's row alone"
         )
     return DesignError(
-        f"sampled is {sampled} by argument, but {who} of {source} has {int(user['sampled'])} rows "
-        "besides the target's; leave sampled out to take it from the rows"
+        f"sampled is {layout.request.sampled} by argument, but {who} of {source} has "
+        f"{int(user['sampled'])} rows besides the target's; leave sampled out to take it from the "
+        "rows"
     )
 
 

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import glob
+import io
 import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unsample._checks import Seed, import_extra, suggest
-from unsample._files import DAMAGED, check_unpacked, is_file, names_in, open_plain, read_arrays
+import numpy as np
+
+from unsample._checks import Seed, as_rng, suggest
+from unsample._files import is_file, names_in, open_plain, read_arrays
 from unsample.errors import FileError, InputError
-from unsample.evidence import Comparisons, RankCounts, Targets, check_ties
+from unsample.evidence import Comparisons, RankCounts, Targets, check_ties, rank_with_ties
 from unsample.tables._arrays import (
     PlainFile,
     PlainTable,
-    as_comparisons,
-    as_targets,
     by_label,
+    failures_of,
     read_delimited,
     read_json_lines,
     read_named_arrays,
     summed,
 )
-from unsample.tables._frames import ROW, FrameTable, Part, first_line
-from unsample.tables._layout import Request
+from unsample.tables._layout import Columns, Layout, Request
 
 if TYPE_CHECKING:
-    import narwhals as nw
+    from unsample.tables._frames import FrameTable
 
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
 _SUFFIXES = {
@@ -101,18 +102,9 @@ def read_counts(
         table = _open(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
-        layout, batches = table.cells()
-        parts: dict[str, list[Comparisons]] = {}
-        for batch in batches:
-            for label, members in by_label(batch, layout).items():
-                parts.setdefault(label, []).append(as_comparisons(members))
+        compared = _compared(*table.rows(one_by_one=False))
     with _named(table.name):
-        return {
-            label: RankCounts.from_comparisons(
-                Comparisons.merge(parts[label]), ties=ties, rng=rng, replacement=replacement
-            )
-            for label in sorted(parts)
-        }
+        return _counted(compared, ties, rng, replacement)
 
 
 def read_targets(
@@ -134,28 +126,56 @@ def read_targets(
     know no targets one by one: they come as counts.
     """
     request = Request(items, sampled, columns or None, rows, by)
-    check_ties(ties)
+    rule = check_ties(ties)
     with ExitStack() as stack:
         table = _open(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
-        layout, found = table.rows()
-    groups = by_label(summed(found, layout) if "count" in layout else found, layout)
+        layout, batches = table.rows(one_by_one=True)
+        (found,) = batches
+    targets: dict[str, Targets] = {}
     with _named(table.name):
-        if "count" in layout:
-            return {
-                label: RankCounts.from_comparisons(
-                    as_comparisons(members), ties=ties, rng=rng, replacement=replacement
-                )
-                for label, members in groups.items()
-            }
-        targets = {
-            label: as_targets(members, layout, ties, rng, replacement)
-            for label, members in groups.items()
-        }
-        for group in targets.values():
-            _ = group.counts  # says what is wrong with the design
+        if "count" in layout or rule == "realistic":  # counting refuses ranks between two
+            counts = _counted(_compared(layout, [found]), ties, rng, replacement)
+            if "count" in layout:
+                return {label: counts[label] for label in by_label(found)}
+        for label, group in by_label(found).items():
+            ranks = rank_with_ties(group["better"], group["tied"], rule, as_rng(rng))
+            targets[label] = Targets(
+                ranks.astype(np.int64),
+                group["items"] if items is None else items,
+                group["sampled"] if sampled is None else sampled,
+                group.get("weight"),
+                group.get("user"),
+                replacement,
+            )
+            _ = targets[label].counts  # says what is wrong with the design
     return dict(targets)
+
+
+def _compared(layout: Layout, batches: Iterable[Columns]) -> dict[str, Comparisons]:
+    """Return the rows of each label as comparisons."""
+    parts: dict[str, list[Comparisons]] = {}
+    for batch in batches:
+        for label, group in by_label(summed(batch, layout)).items():
+            columns = {field.name: group[field.name] for field in fields(Comparisons)}
+            parts.setdefault(label, []).append(Comparisons(**columns))
+    return {label: Comparisons.merge(parts[label]) for label in sorted(parts)}
+
+
+def _counted(
+    compared: Mapping[str, Comparisons], ties: str, rng: Seed, replacement: bool
+) -> dict[str, RankCounts]:
+    return {
+        label: RankCounts.from_comparisons(found, ties=ties, rng=rng, replacement=replacement)
+        for label, found in compared.items()
+    }
+
+
+def is_frame(value: object) -> bool:
+    """Return whether ``value`` is a table with named columns, without importing anything."""
+    # The class is asked, because a lazy frame would have to find out to answer.
+    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
 
 
 @contextmanager
@@ -170,8 +190,7 @@ def _named(table: str) -> Iterator[None]:
 # -- which files ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(NamedTuple):
     """A file that is there, and what messages call it."""
 
     path: Path
@@ -187,6 +206,8 @@ def _open(source: Any, request: Request, stack: ExitStack) -> PlainTable | Frame
     several = isinstance(source, list | tuple)
     paths = list(source) if several else [source]
     if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):
+        from unsample.tables._frames import FrameTable
+
         return FrameTable.of(source, request)
     files = [file for path in paths for file in _files_of(os.fspath(path), stack)]
     name = files[0].name if len(files) == 1 else ", ".join(repr(os.fspath(p)) for p in paths)
@@ -196,7 +217,9 @@ def _open(source: Any, request: Request, stack: ExitStack) -> PlainTable | Frame
         raise FileError(f"{name} must be files of one format, got {found}; name fewer of them")
     (kind,) = kinds
     if kind == "parquet":
-        return _open_parquet(name, files, request)
+        from unsample.tables._frames import open_parquet
+
+        return open_parquet(name, files, request)
     if kind == "json" or (kind == "npz" and "format" in _arrays_of(files[0])):
         return _saved_counts(name, files, kind, request)
     opened = _plain_files(files, kind)
@@ -261,14 +284,8 @@ def _spooled(stream: Any, stack: ExitStack) -> Path:
 
 def _format_of(file: _File) -> str:
     """Return the format of a file: its content tells, then its name."""
-    try:
-        with open_plain(file.path) as stream:
-            start = stream.read(_START)
-    except FileError:
-        raise
-    except DAMAGED as problem:
-        reason = getattr(problem, "strerror", None) or problem
-        raise FileError(f"cannot read {file.name}: {reason}") from problem
+    with failures_of(file.name), open_plain(file.path) as stream:
+        start = stream.read(_START)
     if not start:
         raise FileError(f"{file.name} is empty; a table starts with the names of its columns")
     for mark, kind in _MARKS.items():
@@ -292,11 +309,15 @@ def _plain_files(files: Sequence[_File], kind: str) -> Generator[PlainFile]:
         if kind == "npz":
             yield read_named_arrays(_arrays_of(file), file.name)
             continue
-        with open_plain(file.path) as stream:
+        newline = "\n" if kind == "jsonl" else ""
+        with (
+            open_plain(file.path) as stream,
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline=newline) as text,
+        ):
             if kind == "jsonl":
-                yield read_json_lines(stream, file.name)
+                yield read_json_lines(text, file.name)
             else:
-                yield read_delimited(stream, "\t" if kind == "tsv" else ",", file.name)
+                yield read_delimited(text, "\t" if kind == "tsv" else ",", file.name)
 
 
 def _arrays_of(file: _File) -> dict[str, Any]:
@@ -314,42 +335,3 @@ def _saved_counts(name: str, files: Sequence[_File], kind: str, request: Request
         return RankCounts.merge(RankCounts.from_arrays(_arrays_of(f), f.name) for f in files)
     texts = ((file.path.read_text(encoding="utf-8", errors="replace"), file.name) for file in files)
     return RankCounts.merge(RankCounts.from_json(text, name) for text, name in texts)
-
-
-def _open_parquet(name: str, files: Sequence[_File], request: Request) -> FrameTable:
-    """Return Parquet files as one table; numbers take the widest type among the files."""
-    import narwhals as nw
-
-    duckdb = import_extra("duckdb", extra="frames", purpose="reading Parquet")
-    # It spills to disk what does not fit into memory.
-    connection = duckdb.connect(config={"temp_directory": tempfile.gettempdir()})
-    connection.execute("SET enable_progress_bar = false")
-    # Folders such as ``model=A`` give a column.
-    named = any("=" in folder for folder in files[0].path.parts[:-1])
-    # Names of columns that are no text fail on their way into Python.
-    failures = (duckdb.Error, nw.exceptions.NarwhalsError, RuntimeError, UnicodeError)
-
-    def scan(*chosen: _File) -> Any:
-        # It takes every name for a pattern; these are names of files that were found.
-        places = [glob.escape(str(file.path)) for file in chosen]
-        return connection.read_parquet(places, hive_partitioning=named, union_by_name=True)
-
-    def part_of(file: _File) -> Part:
-        try:
-            schema = nw.from_native(scan(file)).collect_schema()
-        except failures as problem:
-            reason = first_line(problem)
-            raise FileError(f"cannot read {file.name} as Parquet: {reason}") from problem
-        number = f"*, row_number() OVER () - 1 AS {ROW}"
-        return Part(file.name, schema, lambda: nw.from_native(scan(file).project(number)))
-
-    def read(columns: Sequence[str]) -> nw.LazyFrame[Any]:
-        frame: nw.LazyFrame[Any] = nw.from_native(scan(*files))
-        return frame.select(*columns)
-
-    def check_size(rows: int, columns: int) -> None:
-        packed = sum(file.path.stat().st_size for file in files)
-        check_unpacked(name, packed, 8 * rows * columns, "count the rows first")
-
-    parts = [part_of(file) for file in files]
-    return FrameTable(name, parts, read, request, FileError, failures, check_size)
