@@ -278,9 +278,8 @@ def test_an_archive_without_the_arrays_is_refused(tmp_path):
 
 def test_line_ends_of_windows_and_a_missing_last_one_are_fine():
     rows = _formats.read_columns(b"1::2::3::4\r\n1::5::2::6", "movielens", "ratings.dat")
-    assert rows.item_ids is not None
-    assert rows.item_ids.tolist() == [2, 5]
-    assert rows.user.tolist() == [0, 0]
+    assert rows["item_ids"].tolist() == [2, 5]
+    assert rows["user"].tolist() == [0, 0]
 
 
 # -- info -------------------------------------------------------------------------------------

@@ -261,11 +261,11 @@ def test_validation_must_match(world):
 
 
 def test_neumf_draws_no_item_the_user_has(world):
-    from unsample.lab.recommenders._neural import _Pairs
+    from unsample.lab.recommenders._neural import _batches
 
     matrix = world.matrix()
     dense = matrix.toarray()
-    for user, items in _Pairs.of(matrix).batches(64, 5, np.random.default_rng(0)):
+    for user, items in _batches(matrix, 64, 5, np.random.default_rng(0)):
         assert (dense[user, items[:, 0]] == 1).all()
         assert (dense[user[:, None], items[:, 1:]] == 0).all()
 
