@@ -6,14 +6,12 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from unsample.lab.paper._tables import Reproduction
 from unsample.pages import Number, Sheet, Table
 
 Row = Mapping[str, Any]
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 DASH = "–"  # noqa: RUF001 - an en dash is what a typesetter puts for "none"
 #: The paper prints every metric times 1000.
@@ -218,25 +216,16 @@ def _distance(ours: float | None, paper: float | None, row: Row) -> Deviation:
 
 
 @dataclass(frozen=True)
-class AccuracyCell:
-    """One estimator of one metric: the paper's numbers and ours, as text."""
-
-    paper: str
-    ours: str
-    bias: str
-    rmse: str
-    deviation: Deviation
-    least_bias: bool
-    least_rmse: bool
-
-
-@dataclass(frozen=True)
-class WinnerCell:
-    """How often one estimator named the true winner."""
+class Cell:
+    """One estimator in a line: the paper's numbers and ours, as text; winners have no errors."""
 
     paper: str
     ours: str
     deviation: Deviation
+    bias: str = ""
+    rmse: str = ""
+    least_bias: bool = False
+    least_rmse: bool = False
 
 
 @dataclass(frozen=True)
@@ -250,7 +239,7 @@ class Line:
     group: str
     metric: str
     name: str
-    cells: tuple[Any, ...]
+    cells: tuple[Cell | None, ...]
     exact: str = ""
     paper_exact: str = ""
 
@@ -275,7 +264,10 @@ class ReportTable:
     @property
     def groups(self) -> dict[str, list[Line]]:
         """Return the lines by metric, or by K."""
-        return _by(self.lines, [line.group for line in self.lines])
+        groups: dict[str, list[Line]] = {}
+        for line in self.lines:
+            groups.setdefault(line.group, []).append(line)
+        return groups
 
 
 def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
@@ -305,7 +297,7 @@ def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
 def _accuracy_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
     least_bias, least_rmse = _least(rows, "bias"), _least(rows, "rmse")
     cells = {
-        row["estimator"]: AccuracyCell(
+        row["estimator"]: Cell(
             paper=spread(row["paper_mean"], row["paper_std"]),
             ours=spread(row["mean"], row["std"]),
             bias=scaled(row["bias"], "+"),
@@ -343,7 +335,7 @@ def winner_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
 
 def _winner_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
     cells = {
-        row["estimator"]: WinnerCell(
+        row["estimator"]: Cell(
             count(row["paper_correct"]), count(row["correct"]), winner_deviation(row)
         )
         for row in rows
@@ -422,7 +414,7 @@ def winners_sheet(rows: Iterable[Row]) -> Sheet:
     return Sheet((), tuple(tables))
 
 
-def _counts(cell: WinnerCell | None, has_paper: bool) -> str:
+def _counts(cell: Cell | None, has_paper: bool) -> str:
     if cell is None:
         return DASH
     return f"{cell.paper}, {cell.ours} {cell.deviation.marker}".rstrip() if has_paper else cell.ours
@@ -464,10 +456,3 @@ def _range(rows: Sequence[Row], column: str) -> str:
 def _sparsity(value: float | None) -> str:
     """Return the share of empty cells in percent, with the digits the paper gives."""
     return DASH if value is None or not is_number(value) else f"{100 * value:.2f} %"
-
-
-def _by(values: Sequence[_Value], keys: Sequence[_Key]) -> dict[_Key, list[_Value]]:
-    groups: dict[_Key, list[_Value]] = {}
-    for key, value in zip(keys, values, strict=True):
-        groups.setdefault(key, []).append(value)
-    return groups
