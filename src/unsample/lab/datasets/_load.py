@@ -47,11 +47,6 @@ class DatasetInfo(About):
     note: str
     files: tuple[FileInfo, ...]
 
-    @property
-    def density(self) -> float:
-        """Return the share of all (user, item) pairs that are present, by the published counts."""
-        return self.interactions / (self.users * self.items)
-
 
 @dataclass(frozen=True)
 class Access:

@@ -237,7 +237,6 @@ def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
     if len(interactions) == 0:
         raise InputError("interactions must hold at least one pair, got none")
     matrix: scipy.sparse.csr_array = interactions.matrix()
-    matrix.sum_duplicates()
     matrix.data[:] = 1.0  # a pair given twice is still one pair
     return matrix
 

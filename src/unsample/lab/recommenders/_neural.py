@@ -298,19 +298,10 @@ class NeuMF(Recommender):
         Sizes of the network's layers; the first is the user's and the item's vector together.
     negatives
         Items drawn for each pair and epoch, among those the user does not have.
-    averaging
-        Largest share of its old value that the running mean of the weights keeps at a step; that
-        mean is what scores. Zero takes the last weights as they are.
-    epochs, patience
-        Most epochs, and how many without a better validation result end the learning.
     batch
         Pairs in an optimiser step, the drawn ones not counted.
-    learning_rate
-        Step size of Adam.
-    seed
-        Seed of everything random.
-    device
-        Where to learn: ``"cpu"``, ``"cuda"``, or another device of PyTorch.
+    averaging, epochs, patience, learning_rate, seed, device
+        As in `MultiVAE`.
     """
 
     factors: int = 64
