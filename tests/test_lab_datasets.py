@@ -29,6 +29,7 @@ from unsample.lab.datasets import (
 from unsample.lab.recommenders import create
 
 SLICES = Path(__file__).parent / "data" / "datasets"
+PAIR = Interactions.from_pairs([0, 0], [0, 1], name="mine")
 
 
 @pytest.fixture(autouse=True)
@@ -127,11 +128,6 @@ def test_a_target_repeated_in_the_training_file_is_not_trained_on(slices):
     assert split.negatives is None
 
 
-def test_a_set_without_a_published_split_says_what_to_do(slices):
-    with pytest.raises(DatasetError, match=r"citeulike-a.*has none; use leave_random_out"):
-        datasets.leave_published_out("citeulike-a", verify=False)
-
-
 # -- files that are not as they should be -----------------------------------------------------
 
 
@@ -173,17 +169,36 @@ def test_a_truncated_file_is_refused(monkeypatch, tmp_path, name):
         datasets.load("citeulike-a", verify=False)
 
 
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda: datasets.load("yelp", download=False),
+            r"fetch\('yelp'\).*UNSAMPLE_DATA.*yelp.rat",
+        ),
+        (
+            lambda: datasets.leave_published_out("yelp", download=False),
+            "yelp/original/yelp.test.rating",
+        ),
+        (
+            lambda: datasets.leave_published_out("citeulike-a", verify=False),
+            r"citeulike-a.*has none; use leave_random_out",
+        ),
+        (lambda: leave_latest_out(PAIR), r"mine must have times.*use leave_random_out"),
+        (lambda: leave_random_out(PAIR, 0, rng=0), "per_user must be an integer of at least 1"),
+        (lambda: leave_random_out(PAIR, rng=-1), "rng must be"),
+        (lambda: PAIR.at_least(per_user=3), r"mine must keep some of its 2 pairs.*per_user=3"),
+    ],
+)
+def test_what_cannot_be_loaded_or_split_says_what_to_do(use, message):
+    with pytest.raises(InputError, match=message):
+        use()
+
+
 def test_unsample_data_must_be_a_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("UNSAMPLE_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(FileError, match="UNSAMPLE_DATA must name a folder"):
         datasets.load("ml-1m")
-
-
-def test_a_missing_set_says_how_to_provide_it():
-    with pytest.raises(DatasetError, match=r"fetch\('yelp'\).*UNSAMPLE_DATA.*yelp/original/yelp.r"):
-        datasets.load("yelp", download=False)
-    with pytest.raises(DatasetError, match=r"yelp/original/yelp.test.rating"):
-        datasets.leave_published_out("yelp", download=False)
 
 
 def test_negatives_of_other_targets_are_refused(monkeypatch, tmp_path):
@@ -303,20 +318,6 @@ def test_the_latest_of_repeated_pairs_is_kept(rows, data):
     assert merged.rating.tolist() == [latest[pair][1] for pair in sorted(latest)]
 
 
-def test_the_matrix_has_a_one_for_each_pair():
-    matrix = Interactions.from_pairs([0, 2], [1, 0], users=4, items=3).matrix()
-    assert matrix.shape == (4, 3)
-    assert matrix.dtype == np.float32
-    assert matrix.toarray().tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]]
-
-
-def test_counts_cover_users_and_items_without_pairs():
-    rows = Interactions.from_pairs([0, 2, 2], [1, 0, 1], users=4, items=3)
-    assert rows.count_by_user().tolist() == [1, 0, 2, 0]
-    assert rows.count_by_item().tolist() == [1, 2, 0]
-    assert rows.density == 3 / 12
-
-
 @given(pairs, st.integers(1, 4), st.integers(1, 4))
 def test_at_least_leaves_nobody_below(rows, per_user, per_item):
     user, item = zip(*rows, strict=True)
@@ -331,15 +332,14 @@ def test_at_least_leaves_nobody_below(rows, per_user, per_item):
     assert kept <= set(rows)
 
 
-def test_a_filter_that_leaves_nothing_says_so():
-    with pytest.raises(DatasetError, match=r"mine must keep some of its 2 pairs.*per_user=3"):
-        Interactions.from_pairs([0, 1], [0, 0], name="mine").at_least(per_user=3)
-
-
-def test_filters_compose_the_former_ids():
-    rows = Interactions.from_pairs([0, 1, 1, 2, 2], [0, 1, 2, 1, 2], user_ids=np.array([7, 8, 9]))
-    kept = rows.at_least(per_user=2).at_least(per_item=2)
-    assert kept.user_ids.tolist() == [8, 9]
+def test_matrix_and_counts_cover_users_and_items_without_pairs():
+    rows = Interactions.from_pairs([0, 2, 2], [1, 0, 1], users=4, items=3)
+    assert rows.matrix().dtype == np.float32
+    assert rows.matrix().toarray().tolist() == [[0, 1, 0], [0, 0, 0], [1, 1, 0], [0, 0, 0]]
+    assert rows.count_by_user().tolist() == [1, 0, 2, 0]
+    assert rows.count_by_item().tolist() == [1, 2, 0]
+    kept = rows.at_least(per_user=2).at_least(per_item=1)
+    assert (kept.user_ids.tolist(), kept.item_ids.tolist()) == ([2], [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -363,6 +363,10 @@ def test_the_text_tells_what_is_missing():
     rows = Interactions.from_pairs([0, 0], [0, 0], name="part", complete=False, note="half of it")
     assert "1 repeated row merged" in repr(rows)
     assert "INCOMPLETE: half of it" in repr(rows)
+    rows = Interactions.from_pairs([0, 0], [0, 1], complete=False, note="a tenth of it")
+    split = leave_random_out(rows, rng=0)
+    assert (split.complete, split.note) == (False, "a tenth of it")
+    assert "INCOMPLETE: a tenth of it" in repr(split)
 
 
 # -- splits ---------------------------------------------------------------------------------
@@ -445,6 +449,9 @@ def test_the_same_seed_gives_the_same_split():
     first, second, other = (leave_random_out(rows, 2, rng=seed) for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.target_item, second.target_item)
     assert (first.target_item != other.target_item).any()
+    again = synthetic(40, 60, pairs=500, rng=1)
+    np.testing.assert_array_equal(rows.pair_keys(), again.pair_keys())
+    np.testing.assert_array_equal(rows.time, again.time)
 
 
 def test_equal_times_are_ordered_at_random():
@@ -467,27 +474,6 @@ def test_unseen_targets_and_users_without_target_are_counted_and_printed():
     assert repr(split) == (
         "Split(mine leave-latest-out, 1 targets, 1 training pairs, 1 targets unseen in training)"
     )
-
-
-def test_splits_of_a_part_say_so():
-    rows = Interactions.from_pairs([0, 0], [0, 1], complete=False, note="a tenth of it")
-    split = leave_random_out(rows, rng=0)
-    assert not split.complete
-    assert split.note == "a tenth of it"
-    assert "INCOMPLETE: a tenth of it" in repr(split)
-
-
-def test_without_times_the_latest_cannot_be_held_out():
-    with pytest.raises(DatasetError, match=r"mine must have times.*use leave_random_out"):
-        leave_latest_out(Interactions.from_pairs([0, 0], [0, 1], name="mine"))
-
-
-def test_bad_numbers_are_refused():
-    rows = Interactions.from_pairs([0, 0], [0, 1])
-    with pytest.raises(InputError, match="per_user must be an integer of at least 1, got 0"):
-        leave_random_out(rows, 0, rng=0)
-    with pytest.raises(InputError, match="rng must be"):
-        leave_random_out(rows, rng=-1)
 
 
 def test_parts_of_a_split_must_fit():
@@ -594,13 +580,6 @@ def test_the_size_is_as_asked(users, items, seed, data):
     assert sorted(made.time) == list(range(pairs))
 
 
-def test_the_same_seed_generates_the_same_data():
-    first, second, other = (synthetic(50, 70, rng=seed) for seed in (4, 4, 5))
-    np.testing.assert_array_equal(first.pair_keys(), second.pair_keys())
-    np.testing.assert_array_equal(first.time, second.time)
-    assert not np.array_equal(first.pair_keys(), other.pair_keys())
-
-
 def test_few_items_are_popular_and_few_users_busy():
     made = synthetic(3000, 1500, pairs=90_000, rng=0)
     popularity = np.sort(made.count_by_item())[::-1]
@@ -612,13 +591,6 @@ def test_few_items_are_popular_and_few_users_busy():
     assert -1.2 < slope < -0.3
     assert 1.3 < activity.mean() / np.median(activity) < 1.7
     assert np.log(activity[activity > 3]).std() == pytest.approx(0.85, abs=0.15)
-
-
-def test_popularity_zero_makes_items_alike():
-    made = synthetic(2000, 200, pairs=40_000, popularity=0.0, taste=0.0, rng=0)
-    counts = made.count_by_item()
-    # Binomial with mean 200: the spread is that of chance.
-    assert counts.std() == pytest.approx(np.sqrt(200 * 0.9), rel=0.3)
 
 
 def hit_rate(name, split):

@@ -22,7 +22,6 @@ from unsample.lab.paper import (
     SCHEMA,
     Cell,
     Spec,
-    _folder,
     _run,
     claim_rows,
     claims,
@@ -75,29 +74,17 @@ def test_every_printed_cell_is_there():
     keys = [(d, r["k"], r["metric"], r["estimator"]) for d, r in _rows("winners")]
     assert len(set(keys)) == 252
     assert {key[1] for key in keys} == {1, 5, 10, 20}
-
-
-def test_printed_numbers_are_plausible():
-    for _, row in _rows("accuracy"):
-        assert 0 < row["exact_x1000"] < 200
-        assert 0 < row["std_x1000"] < row["mean_x1000"] < 200
-    assert all(0 <= row["correct"] <= 100 for _, row in _rows("winners"))
-    for _, row in _rows("statistics"):
-        sparsity = 1 - row["interactions"] / (row["users"] * row["items"])
-        assert sparsity == pytest.approx(row["sparsity"], abs=1e-4)
+    assert all(row["std_x1000"] < row["mean_x1000"] < 200 for _, row in _rows("accuracy"))
+    for exhibit in exhibits():
+        if exhibit.kind in ("distributions", "sweep"):
+            assert set(exhibit.settings["recommenders"]) <= set(RECOMMENDERS.values())
+            assert set(exhibit.settings["estimators"]) <= set(ESTIMATORS)
 
 
 def test_every_deviation_is_used_or_about_all():
     used = {key for exhibit in exhibits() for key in exhibit.deviations}
     assert used | {"bias-and-rmse"} == set(deviations())
     assert all(len(text) > 40 for text in deviations().values())
-
-
-def test_figures_name_what_tables_have():
-    for exhibit in exhibits():
-        if exhibit.kind in ("distributions", "sweep"):
-            assert set(exhibit.settings["recommenders"]) <= set(RECOMMENDERS.values())
-            assert set(exhibit.settings["estimators"]) <= set(ESTIMATORS)
 
 
 # -- specs --------------------------------------------------------------------------------------
@@ -279,6 +266,8 @@ class _KilledError(Exception):
 @pytest.mark.parametrize("after", [0, 5])
 def test_a_run_killed_at_any_cell_resumes_to_the_same_bytes(after, finished, tmp_path, monkeypatch):
     folder = tmp_path / "killed"
+    folder.mkdir()
+    (folder / ".spec.json.0123456789abcdef.part").write_bytes(b"{")  # killed at its very start
     calls = []
 
     def dying(*arguments):
@@ -313,25 +302,6 @@ def test_broken_cells_are_computed_again(finished, tmp_path):
     assert _bytes(folder) == _bytes(finished[0])
 
 
-def test_a_full_disk_keeps_what_is_finished(finished, tmp_path, monkeypatch):
-    folder = tmp_path / "full"
-    saved = []
-    write = _folder.write_atomically
-
-    def filling(path, content):
-        if len(saved) == 2:
-            raise FileError(f"cannot write {str(path)!r}: No space left on device")
-        saved.append(path)
-        write(path, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_folder, "write_atomically", filling)
-        with pytest.raises(FileError, match="No space left"):
-            run(SMALL, folder)
-    assert run(SMALL, folder).settings["computed"] == len(SMALL.cells()) - 2
-    assert _bytes(folder) == _bytes(finished[0])
-
-
 def test_another_run_is_refused_unless_forced(finished, tmp_path):
     folder = tmp_path / "other"
     shutil.copytree(finished[0], folder)
@@ -362,12 +332,6 @@ def test_a_damaged_spec_is_refused(finished, tmp_path):
     (folder / "spec.json").write_text("{")
     with pytest.raises(FileError, match="cannot be read"):
         run(SMALL, folder)
-
-
-def test_a_run_killed_before_its_first_file_can_start_again(finished, tmp_path):
-    (tmp_path / ".spec.json.0123456789abcdef.part").write_bytes(b"{")
-    run(SMALL, tmp_path)
-    assert _bytes(tmp_path) == _bytes(finished[0])
 
 
 def test_unfinished_and_damaged_results_say_what_to_do(finished, tmp_path):
@@ -487,6 +451,7 @@ ARGUMENTS = (
 
 
 def test_the_command_runs_and_says_where_results_are(command, finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path / "run")  # the same command continues it
     shown = command(*ARGUMENTS, "--out", tmp_path / "run", "--workers", 1)
     assert shown.exit_code == 0, shown.output
     assert str(tmp_path / "run") in shown.output

@@ -23,7 +23,7 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 DATASETS = {"ml-1m": 0.035, "citeulike-a": 0.06, "pinterest-20": 0.05, "yelp": 0.012}
-RECOMMENDERS = ("EASE", "MultiVAE", "NeuMF", "itemKNN", "ALS")
+RECOMMENDERS = ("EASE", "MultiVAE")
 #: Relative bias and spread that make the fakes look like the paper's.
 ESTIMATORS = {
     "CLS": (0.55, 0.04),
@@ -70,7 +70,6 @@ def fake_results(
         distributions=tuple(
             row
             for d, p, r in cases
-            if r in recommenders[:3]
             for size in ((99, 499) if r == recommenders[0] else (99,))
             for row in _distributions(d, p, r, size, rng)
         ),
@@ -289,7 +288,7 @@ def test_numbers_stand_in_the_cells_times_a_thousand(results, page):
 def test_all_candidates_are_shown_and_the_summary_counts(html):
     assert "among all items, as in the paper (training items kept)" in html
     assert "among unseen items (training items excluded)" in html
-    assert re.search(r"\d+ of 90 means agree", html)
+    assert re.search(r"\d+ of 36 means agree", html)
     assert "3 of 4 hold by bias and 1 of 3 by root mean square error" in html
     for verdict in ("By bias: ✓ holds", "By RMSE: ✗ does not hold", "By RMSE: – not checked"):
         assert verdict in html
@@ -321,7 +320,8 @@ def test_an_empty_run_is_still_a_page():
     assert accuracy_markdown(EMPTY) == "\n"
 
 
-def test_nan_is_a_dash_and_does_not_break_figures(results):
+def test_nan_is_a_dash_and_does_not_break_figures():
+    results = fake_results(recommenders=("EASE",), candidates=("all",))
     broken = tuple({**row, "mean": float("nan"), "bias": None} for row in results.accuracy)
     nothing = tuple({**row, "pmf": None} for row in results.distributions)
     text = report_html(replace(results, accuracy=broken, distributions=nothing))
@@ -343,13 +343,13 @@ def _evil(results):
     )
 
 
-def test_scripts_in_names_are_harmless(results):
-    small = fake_results(recommenders=("EASE",))
+def test_scripts_in_names_are_harmless():
+    small = fake_results(recommenders=("EASE",), candidates=("all",))
     text = report_html(_evil(small))
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert Page(text).open == []
-    page = Page(report_html(fake_results(recommenders=('" onload="x',))))
+    page = Page(report_html(fake_results(recommenders=('" onload="x',), candidates=("all",))))
     assert "script" not in page.tags
     assert not any("onload" in attrs for _, attrs in page.attributes)
     markdown = accuracy_markdown(_evil(small)) + winners_markdown(_evil(small))

@@ -145,10 +145,12 @@ def _read_records(
         for record in filter(None, reader):
             if pick is None:
                 width = len(record)
-                find = _places_of_names if has_header else _places_of_numbers
-                pick = itemgetter(*find(path, chosen, record))
                 if has_header:
+                    pick = itemgetter(*_places(path, chosen, record))
                     continue
+                most = width - 1
+                places = (check_integer(r, at, minimum=0, maximum=most) for r, at in chosen.items())
+                pick = itemgetter(*places)
             if len(record) != width:
                 rule = f"must have {width} columns as the first line has"
                 got = separator.join(record)
@@ -161,12 +163,7 @@ def _read_records(
     return _Table(path, dict(zip(chosen, columns, strict=True)), lines)
 
 
-def _places_of_numbers(_: Path, chosen: dict[str, str | int], first: list[str]) -> list[int]:
-    most = len(first) - 1
-    return [check_integer(role, at, minimum=0, maximum=most) for role, at in chosen.items()]
-
-
-def _places_of_names(path: Path, chosen: dict[str, str | int], names: list[str]) -> list[int]:
+def _places(path: Path, chosen: dict[str, str | int], names: list[str]) -> list[int]:
     """Return where the chosen columns stand among the names of all columns."""
     for role, column in chosen.items():
         if not isinstance(column, str):
@@ -188,7 +185,7 @@ def _read_parquet(path: Path, chosen: dict[str, str | int]) -> _Table:
         unpacked = 8 * about.num_rows * len(chosen)
         hint = "write it as text, or in parts"
         check_unpacked(repr(str(path)), path.stat().st_size, unpacked, hint)
-        _places_of_names(path, chosen, about.schema.to_arrow_schema().names)
+        _places(path, chosen, about.schema.to_arrow_schema().names)
         table = parquet.read_table(path, columns=list(chosen.values()))
         columns = {role: table[name] for role, name in chosen.items()}
         for role, column in columns.items():

@@ -150,7 +150,7 @@ def _order(contest: Mapping[str, Row], by: str) -> list[str]:
 
 
 def _judged(cases: Sized, judge: Callable[[str], tuple[bool, str]], text: str) -> Verdict | None:
-    """Return verdicts by bias and by RMSE, and in one text what they rest on; none of no case."""
+    """Return verdicts by bias and by RMSE with a text that gives the reasons; None of no cases."""
     if not cases:
         return None
     (by_bias, bias), (by_rmse, rmse) = judge("bias"), judge("rmse")

@@ -1,4 +1,4 @@
-"""The paper as data: one TOML file for each table and figure, read as they are.
+"""The paper as data: one TOML file for each table and figure.
 
 A file has a ``kind``, where in the paper it belongs, a caption, its settings, the ids of the
 deviations that touch it, and, for tables, the printed numbers as ``columns`` and ``rows``.

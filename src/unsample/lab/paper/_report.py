@@ -143,7 +143,7 @@ def rerun_command(settings: Mapping[str, Any]) -> str:
         ("--rng", "rng"),
     ):
         for value in _as_list(settings.get(name)):
-            words += [option, _name(value)]
+            words += [option, str(_as_list(value)[0])]  # of a label and a method, the label
     words += ["--retrain"] if settings.get("retrain") else []
     return shlex.join([*words, "--out", "results"])
 
@@ -244,17 +244,8 @@ def _setting_text(value: Any) -> str:
         return ", ".join(f"{name}: {_setting_text(inner)}" for name, inner in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(_pair_text(entry) for entry in _as_list(value))
-
-
-def _pair_text(entry: Any) -> str:
-    """Return a list inside a list, such as an estimator's label and method, in one word or two."""
-    return " = ".join(str(part) for part in _as_list(entry))
-
-
-def _name(entry: Any) -> str:
-    """Return what the command line calls an entry: of a label and a method, the label."""
-    return str(_as_list(entry)[0])
+    # A list inside a list is an estimator's label and its method.
+    return ", ".join(" = ".join(map(str, _as_list(entry))) for entry in _as_list(value))
 
 
 def _as_list(value: Any) -> list[Any]:

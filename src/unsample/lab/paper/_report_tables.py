@@ -285,7 +285,7 @@ def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
         ]
         note = (
             f"{sampled} items sampled; values × 1000; "  # noqa: RUF001
-            f"mean ± standard deviation over {_range(group, 'repeats')} repeats"
+            f"mean ± standard deviation over {count(group[0]['repeats'])} repeats"
         )
         has_paper = any(is_number(row["paper_mean"]) for row in group)
         tables.append(
@@ -327,7 +327,7 @@ def winner_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
         estimators = values_of(group, "estimator")
         lines = [_winner_line(line, estimators) for line in grouped(group, "k", "metric").values()]
         has_paper = any(is_number(row["paper_correct"]) for row in group)
-        note = f"correct winners of {_range(group, 'repeats')} repeats"
+        note = f"correct winners of {count(group[0]['repeats'])} repeats"
         note += " (paper: of 100)" if has_paper else ""
         tables.append(ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines)))
     return tuple(tables)
@@ -372,7 +372,7 @@ def statistics_table(rows: Iterable[Row]) -> Table | None:
             str(row["dataset"]),
             str(row["source"]),
             *(Number(count(row[name])) for name in ("users", "items", "interactions")),
-            Number(_sparsity(row["sparsity"])),
+            Number(f"{100 * row['sparsity']:.2f} %"),
             str(row["note"] or ""),
         )
         for row in rows
@@ -443,16 +443,3 @@ def _enough(sizes: Sequence[int], errors: Sequence[float | None]) -> str:
 def _least(rows: Sequence[Row], column: str) -> Row | None:
     known = [row for row in rows if is_number(row[column])]
     return min(known, key=lambda row: abs(row[column]), default=None)
-
-
-def _range(rows: Sequence[Row], column: str) -> str:
-    values = [row[column] for row in rows if is_number(row[column])]
-    if not values:
-        return "an unknown number of"
-    low, high = min(values), max(values)
-    return count(low) if low == high else f"{count(low)} to {count(high)}"
-
-
-def _sparsity(value: float | None) -> str:
-    """Return the share of empty cells in percent, with the digits the paper gives."""
-    return DASH if value is None or not is_number(value) else f"{100 * value:.2f} %"

@@ -83,9 +83,8 @@ def _compute_missing(place: RunFolder, workers: int, progress: Progress | None) 
     missing = [cell for cell in cells if place.load(cell) is None]
     if place.spec.retrain:
         _train(missing, place, progress)
-    notes = chain(
-        ["cells"], (c.name for c in compute_all(missing, partial(_compute, place), workers=workers))
-    )
+    computed = compute_all(missing, partial(_compute, place), workers=workers)
+    notes = chain(["cells"], (cell.name for cell in computed))
     for done, note in enumerate(notes, start=len(cells) - len(missing)):
         if progress is not None:
             progress(done, len(cells), note)

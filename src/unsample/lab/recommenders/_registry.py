@@ -22,6 +22,9 @@ REGISTRY: MappingProxyType[str, type[Recommender]] = MappingProxyType(
     {kind.name: kind for kind in (Popularity, ItemKNN, ALS, EASE, NeuMF, MultiVAE)}
 )
 
+#: What arrays that do not belong together raise.
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
 
 def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> Recommender:
     """Return a new recommender of this name; hyperparameters that are not given keep defaults.
@@ -59,10 +62,10 @@ def load(path: str | os.PathLike[str]) -> Recommender:
         recommender.score_all([0])
     except InputError:
         raise
-    except (ArithmeticError, LookupError, AttributeError, TypeError, ValueError, RuntimeError) as e:
+    except _DAMAGED as problem:
         raise FileError(
-            f"{place} is no recommender that unsample saved ({e}); save it again"
-        ) from e
+            f"{place} is no recommender that unsample saved ({problem}); save it again"
+        ) from problem
     return recommender
 
 
