@@ -273,9 +273,10 @@ def test_one_member_is_taken_from_an_archive(site, register, tmp_path):
         (archive(content=b"0" * (len(CONTENT) + 1)), "must have at most .* bytes, got"),
         (archive(content=CONTENT[:-1]), "expected sha256"),
         (archive()[:2000], "must be a zip archive"),
+        (archive()[:-6] + b"\xff\xff\x0f\x00\x00\x00", "must be a zip archive"),
         (b"<html>moved</html>", "must be a zip archive"),
     ],
-    ids=["no member", "link", "too large", "other content", "truncated", "no archive"],
+    ids=["no member", "link", "too large", "other content", "truncated", "misplaced", "no archive"],
 )
 def test_bad_archives_are_refused(site, register, tmp_path, body, message):
     register(path="/toy.zip", member="toy/users.dat")

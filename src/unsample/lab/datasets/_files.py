@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unsample._checks import import_extra
-from unsample._files import open_plain, unwritable, write_atomically
+from unsample._files import DAMAGED, open_plain, unwritable, write_atomically
 from unsample.errors import ChecksumError, DownloadError, FileError
 from unsample.lab.datasets._registry import LARGEST_FILE, DataFile, Record, record
 
@@ -303,17 +303,14 @@ def unzipped(archive: bytes, file: DataFile) -> bytes:
             entry = contents.getinfo(file.member)
             kind = stat.S_IFMT(entry.external_attr >> 16)
             if entry.is_dir() or kind not in {0, stat.S_IFREG}:
-                raise FileError(
-                    f"{file.member} in {file.address} must be a plain file, got a link or a folder"
-                )
-            if entry.file_size > file.limit:
-                raise FileError(
-                    f"{file.member} in {file.address} must have at most {file.limit:,} bytes, "
-                    f"got {entry.file_size:,}"
-                )
-            with contents.open(entry) as stream:
-                return stream.read(file.limit + 1)
+                rule = "be a plain file, got a link or a folder"
+            elif entry.file_size > file.limit:
+                rule = f"have at most {file.limit:,} bytes, got {entry.file_size:,}"
+            else:
+                with contents.open(entry) as stream:
+                    return stream.read(file.limit + 1)
     except KeyError as problem:
         raise FileError(f"{file.address} must hold {file.member}, which is not in it") from problem
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as problem:
+    except DAMAGED as problem:
         raise FileError(f"{file.address} must be a zip archive: {problem}") from problem
+    raise FileError(f"{file.member} in {file.address} must {rule}")
