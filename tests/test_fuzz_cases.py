@@ -84,11 +84,6 @@ CASES = [
     ("results-settings.json", b"1"),
     ("results-settings.json", b"[" * 100_000),
     ("results-claims.csv", b"id,claim,where,holds_by_bias,holds_by_rmse,detail\na\n"),
-    ("paper-table", b"]"),
-    ("paper-table", b"d=" + b"9" * 5000),
-    ("paper-table", b"d=" + b"[" * 5000),
-    ("paper-table", b'kind=[]\nwhere=""\ncaption=""\ndeviations=[]'),
-    ("registry", b"a=1"),
     # Compressed files that end early or hold nonsense.
     ("trec-run-gz", b"\x1f\x8b"),
     ("trec-run-gz", gzip.compress(b"q1 Q0 d1 1 0.9 me\n", mtime=0)[:-9] + b"\xff" * 9),

@@ -22,7 +22,6 @@ from unsample.lab.paper import (
     SCHEMA,
     Cell,
     Spec,
-    _folder,
     _run,
     claim_rows,
     claims,
@@ -32,8 +31,6 @@ from unsample.lab.paper import (
     run,
 )
 from unsample.lab.paper._cells import Ranks, compute_cell, count_repeats
-from unsample.lab.paper._tables import write_rows
-from unsample.metrics import parse_all
 
 DATASETS = ("ml-1m", "citeulike-a", "pinterest-20", "yelp")
 TABLES = tuple(SCHEMA)
@@ -77,29 +74,17 @@ def test_every_printed_cell_is_there():
     keys = [(d, r["k"], r["metric"], r["estimator"]) for d, r in _rows("winners")]
     assert len(set(keys)) == 252
     assert {key[1] for key in keys} == {1, 5, 10, 20}
-
-
-def test_printed_numbers_are_plausible():
-    for _, row in _rows("accuracy"):
-        assert 0 < row["exact_x1000"] < 200
-        assert 0 < row["std_x1000"] < row["mean_x1000"] < 200
-    assert all(0 <= row["correct"] <= 100 for _, row in _rows("winners"))
-    for _, row in _rows("statistics"):
-        sparsity = 1 - row["interactions"] / (row["users"] * row["items"])
-        assert sparsity == pytest.approx(row["sparsity"], abs=1e-4)
-
-
-def test_every_deviation_is_used_or_about_all():
-    used = {key for exhibit in exhibits() for key in exhibit.deviations}
-    assert set(deviations()) - used == {"bias-and-rmse"}
-    assert all(len(text) > 40 for text in deviations().values())
-
-
-def test_figures_name_what_tables_have():
+    assert all(row["std_x1000"] < row["mean_x1000"] < 200 for _, row in _rows("accuracy"))
     for exhibit in exhibits():
         if exhibit.kind in ("distributions", "sweep"):
             assert set(exhibit.settings["recommenders"]) <= set(RECOMMENDERS.values())
             assert set(exhibit.settings["estimators"]) <= set(ESTIMATORS)
+
+
+def test_every_deviation_is_used_or_about_all():
+    used = {key for exhibit in exhibits() for key in exhibit.deviations}
+    assert used | {"bias-and-rmse"} == set(deviations())
+    assert all(len(text) > 40 for text in deviations().values())
 
 
 # -- specs --------------------------------------------------------------------------------------
@@ -178,6 +163,9 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
     ranks = Ranks(bundled.ranks, bundled.items)
     spec = Spec(repeats=3, estimators=(("MLE", "mle"), ("WMLE", "wmle")))
     result = compute_cell(spec, cell, ranks)
+    most = ranks.items.max()
+    plain = [metric.weights(ranks.ranks, most).mean() for metric in spec.columns]
+    assert np.allclose(result.exact, plain)
     drawn = draw_sampled_ranks(
         ranks.ranks, items=ranks.items, sampled=99, rng=cell.seed_sequence(0), size=(3,)
     )
@@ -194,14 +182,6 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
         values = [alone[metric, method].value for metric in spec.columns]
         # Sizes of catalogues are grouped around means that differ a little by repeat.
         assert np.allclose(result.values[label][1], values, rtol=2e-3)
-
-
-def test_exact_values_are_plain_means():
-    bundled = load_ranks("ml-1m", "ease", candidates="all")
-    cell = Cell("ml-1m", "all", "ease", 99)
-    result = compute_cell(SMALL, cell, Ranks(bundled.ranks, bundled.items))
-    expected = [m.weights(bundled.ranks, 3706).mean() for m in parse_all(SMALL.columns)]
-    assert np.allclose(result.exact, expected)
 
 
 # -- runs ---------------------------------------------------------------------------------------
@@ -283,9 +263,11 @@ class _KilledError(Exception):
     pass
 
 
-@pytest.mark.parametrize("after", [0, 1, 5])
+@pytest.mark.parametrize("after", [0, 5])
 def test_a_run_killed_at_any_cell_resumes_to_the_same_bytes(after, finished, tmp_path, monkeypatch):
     folder = tmp_path / "killed"
+    folder.mkdir()
+    (folder / ".spec.json.0123456789abcdef.part").write_bytes(b"{")  # killed at its very start
     calls = []
 
     def dying(*arguments):
@@ -299,8 +281,11 @@ def test_a_run_killed_at_any_cell_resumes_to_the_same_bytes(after, finished, tmp
         with pytest.raises(_KilledError):
             run(SMALL, folder)
     (folder / "cells" / ".half.npz.0123456789abcdef.part").write_bytes(b"half")
-    result = run(SMALL, folder, resume=True)
+    steps = []
+    report = lambda done, total, note="": steps.append(done)  # noqa: E731
+    result = run(SMALL, folder, resume=True, progress=report)
     assert result.settings["computed"] == len(SMALL.cells()) - after
+    assert steps == list(range(after, len(SMALL.cells()) + 1))
     assert _bytes(folder) == _bytes(finished[0])
     assert not list((folder / "cells").glob(".*.part"))
 
@@ -314,25 +299,6 @@ def test_broken_cells_are_computed_again(finished, tmp_path):
     with zipfile.ZipFile(paths[2], "w"):
         pass
     assert run(SMALL, folder).settings["computed"] == 3
-    assert _bytes(folder) == _bytes(finished[0])
-
-
-def test_a_full_disk_keeps_what_is_finished(finished, tmp_path, monkeypatch):
-    folder = tmp_path / "full"
-    saved = []
-    write = _folder.write_atomically
-
-    def filling(path, content):
-        if len(saved) == 2:
-            raise FileError(f"cannot write {str(path)!r}: No space left on device")
-        saved.append(path)
-        write(path, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_folder, "write_atomically", filling)
-        with pytest.raises(FileError, match="No space left"):
-            run(SMALL, folder)
-    assert run(SMALL, folder).settings["computed"] == len(SMALL.cells()) - 2
     assert _bytes(folder) == _bytes(finished[0])
 
 
@@ -366,14 +332,6 @@ def test_a_damaged_spec_is_refused(finished, tmp_path):
     (folder / "spec.json").write_text("{")
     with pytest.raises(FileError, match="cannot be read"):
         run(SMALL, folder)
-    run(SMALL, folder, force=True)
-    assert _bytes(folder) == _bytes(finished[0])
-
-
-def test_a_run_killed_before_its_first_file_can_start_again(finished, tmp_path):
-    (tmp_path / ".spec.json.0123456789abcdef.part").write_bytes(b"{")
-    run(SMALL, tmp_path)
-    assert _bytes(tmp_path) == _bytes(finished[0])
 
 
 def test_unfinished_and_damaged_results_say_what_to_do(finished, tmp_path):
@@ -388,19 +346,6 @@ def test_unfinished_and_damaged_results_say_what_to_do(finished, tmp_path):
     (folder / "accuracy.csv").write_text(text[: len(text) - 30])
     with pytest.raises(FileError, match=r"accuracy\.csv"):
         load_results(folder)
-
-
-def test_missing_values_survive_writing(tmp_path):
-    row = dict.fromkeys(SCHEMA["winners"], 1) | {"paper_correct": None}
-    write_rows(tmp_path, "winners", [row])
-    assert (tmp_path / "winners.csv").read_text().splitlines()[1].endswith(",1,")
-
-
-def test_progress_reaches_its_end(tmp_path):
-    seen = []
-    run(SMALL, tmp_path / "run", progress=lambda done, total, note="": seen.append((done, total)))
-    assert [done for done, _ in seen] == list(range(len(SMALL.cells()) + 1))
-    assert seen[-1][0] == seen[-1][1]
 
 
 def test_retraining_keeps_its_ranks(tmp_path, monkeypatch):
@@ -506,6 +451,7 @@ ARGUMENTS = (
 
 
 def test_the_command_runs_and_says_where_results_are(command, finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path / "run")  # the same command continues it
     shown = command(*ARGUMENTS, "--out", tmp_path / "run", "--workers", 1)
     assert shown.exit_code == 0, shown.output
     assert str(tmp_path / "run") in shown.output

@@ -89,13 +89,6 @@ def test_no_recommender_escapes_the_registry_or_the_small_settings():
 
 @pytest.mark.parametrize("name", REGISTRY)
 class TestContract:
-    def test_scores_are_finite_float32_of_the_right_shape(self, name, fitted):
-        scores = fitted[name].score_all(np.array([3, 0, 3]))
-        assert scores.shape == (3, ITEMS)
-        assert scores.dtype == np.float32
-        assert np.isfinite(scores).all()
-        assert np.array_equal(scores[0], scores[2])
-
     def test_score_agrees_with_score_all(self, name, fitted):
         rng = np.random.default_rng(1)
         users, items = rng.integers(USERS, size=9), rng.integers(ITEMS, size=(9, 5))
@@ -106,19 +99,20 @@ class TestContract:
             fitted[name].score(users, items[:, 0]), whole[:, 0], rtol=1e-4, atol=1e-5
         )
 
-    def test_a_user_without_history_gets_popularity(self, name, fitted, world):
-        popularity = np.bincount(world.item, minlength=ITEMS)
-        assert fitted[name].score_all([USERS - 1])[0].tolist() == popularity.tolist()
-
-    def test_an_item_nobody_has_comes_last(self, name, fitted):
+    def test_scores_are_finite_and_the_same_for_the_same_seed(self, name, fitted, world):
         scores = fitted[name].score_all(np.arange(USERS))
+        assert scores.shape == (USERS, ITEMS)
+        assert scores.dtype == np.float32
+        assert np.isfinite(scores).all()
+        again = create(name, SMALL[name]).fit(world)
+        assert np.array_equal(again.score_all(np.arange(USERS)), scores)
+
+    def test_unknown_users_get_popularity_and_unknown_items_come_last(self, name, fitted, world):
+        scores = fitted[name].score_all(np.arange(USERS))
+        popularity = np.bincount(world.item, minlength=ITEMS)
+        assert scores[USERS - 1].tolist() == popularity.tolist()
         assert (scores[:, -1:] <= scores).all()
         assert (scores[:, -1:] < scores[:, :-1]).any(axis=1).all()
-
-    def test_the_same_seed_gives_the_same_scores(self, name, fitted, world):
-        again = create(name, SMALL[name]).fit(world)
-        users = np.arange(USERS)
-        assert np.array_equal(again.score_all(users), fitted[name].score_all(users))
 
     def test_saved_and_loaded_it_scores_alike(self, name, fitted, tmp_path):
         path = tmp_path / "model.npz"
@@ -136,39 +130,34 @@ class TestContract:
         for key, value in recommender.hyperparameters.items():
             assert f"{key}={value!r}" in repr(recommender)
 
-    def test_it_must_be_fitted_before_it_scores(self, name, tmp_path):
-        recommender = create(name)
-        for use in (
-            lambda: recommender.score_all([0]),
-            lambda: recommender.score([0], [0]),
-            lambda: recommender.save(tmp_path / "model.npz"),
-        ):
-            with pytest.raises(RecommenderError, match="must be fitted before"):
-                use()
-
-    def test_wrong_ids_are_named(self, name, fitted):
-        with pytest.raises(InputError, match=rf"users must be ids in 0\.\.{USERS - 1}, got 99"):
-            fitted[name].score_all([0, 99])
-        with pytest.raises(InputError, match=r"items must be ids .* got -1"):
-            fitted[name].score([0], [-1])
-        with pytest.raises(InputError, match="one row of items for each user"):
-            fitted[name].score([0, 1], [1])
-        with pytest.raises(InputError, match="integer ids"):
-            fitted[name].score_all([0.5])
-
-    def test_interactions_are_checked(self, name):
-        none = np.array([], dtype=np.int64)
-        recommender = create(name, SMALL[name])
-        with pytest.raises(InputError, match="at least one pair, got none"):
-            recommender.fit(Interactions(none, none, 3, 3))
-        with pytest.raises(
-            InputError, match=r"must be unsample\.lab\.datasets.Interactions, got list"
-        ):
-            recommender.fit([(0, 1)])
-
     def test_scores_can_be_ranked(self, name, fitted, world):
         ranks = exact_ranks(fitted[name], ([0, 1], [0, 1]), items=ITEMS, exclude=world.matrix())
         assert ((ranks.ranks >= 1) & (ranks.ranks <= ranks.items)).all()
+
+
+def test_it_must_be_fitted_before_it_scores(tmp_path):
+    for use in (
+        lambda: EASE().score_all([0]),
+        lambda: EASE().score([0], [0]),
+        lambda: EASE().save(tmp_path / "model.npz"),
+    ):
+        with pytest.raises(RecommenderError, match="must be fitted before"):
+            use()
+
+
+def test_wrong_ids_and_interactions_are_named(fitted):
+    model = fitted["ease"]
+    none = np.array([], dtype=np.int64)
+    for use, message in (
+        (lambda: model.score_all([0, 99]), rf"users must be ids in 0\.\.{USERS - 1}, got 99"),
+        (lambda: model.score([0], [-1]), r"items must be ids .* got -1"),
+        (lambda: model.score([0, 1], [1]), "one row of items for each user"),
+        (lambda: model.score_all([0.5]), "integer ids"),
+        (lambda: EASE().fit(Interactions(none, none, 3, 3)), "at least one pair, got none"),
+        (lambda: EASE().fit([(0, 1)]), r"must be unsample\.lab\.datasets.Interactions, got list"),
+    ):
+        with pytest.raises(InputError, match=message):
+            use()
 
 
 @pytest.mark.parametrize("name", PERSONAL)
@@ -261,11 +250,11 @@ def test_validation_must_match(world):
 
 
 def test_neumf_draws_no_item_the_user_has(world):
-    from unsample.lab.recommenders._neural import _Pairs
+    from unsample.lab.recommenders._neural import _batches
 
     matrix = world.matrix()
     dense = matrix.toarray()
-    for user, items in _Pairs.of(matrix).batches(64, 5, np.random.default_rng(0)):
+    for user, items in _batches(matrix, 64, 5, np.random.default_rng(0)):
         assert (dense[user, items[:, 0]] == 1).all()
         assert (dense[user[:, None], items[:, 1:]] == 0).all()
 

@@ -32,7 +32,7 @@ from unsample.errors import UnsampleWarning
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import Interactions, _files, _formats, _registry, load_file
-from unsample.lab.paper import SCHEMA, Spec, _exhibits, load_results
+from unsample.lab.paper import SCHEMA, Spec, load_results
 from unsample.lab.paper._cells import CellResult, Ranks
 from unsample.lab.paper._folder import RunFolder
 from unsample.lab.paper._tables import write_json, write_rows
@@ -392,10 +392,6 @@ def _data_sets(desk: _Desk) -> Iterable[Target]:
     read = lambda data: _formats.read_negatives(data, "the file")  # noqa: E731 - as the others
     yield Target("data-negatives", read, [_NEGATIVES], tokens, cheap=True)
     yield from _interaction_files(desk)
-    registry = Path(_registry.__file__).with_name("registry.toml").read_bytes()
-    table = registry[registry.index(b"[ml-1m]") : registry.index(b"[pinterest-20]")]
-    keys = (b"files", b"sources", b"sha256", b"address", b"size", b"http://", b"[[", b"]]")
-    yield Target("registry", _read_registry, [table], keys)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("ml-1m/ratings.dat", _LINES["movielens"])
@@ -409,14 +405,9 @@ def _data_sets(desk: _Desk) -> Iterable[Target]:
 
 def _columns_reader(form: str) -> Callable[[bytes], object]:
     def parse(data: bytes) -> None:
-        rows = _formats.read_columns(data, form, "the file")
-        Interactions.from_pairs(rows.user, rows.item, rating=rows.rating, time=rows.time)
+        Interactions.from_pairs(**_formats.read_columns(data, form, "the file"))  # type: ignore[arg-type]
 
     return parse
-
-
-def _read_registry(data: bytes) -> None:
-    _registry.read_registry(data.decode("utf-8", "replace"), "registry.toml")
 
 
 def _interaction_files(desk: _Desk) -> Iterable[Target]:
@@ -480,12 +471,6 @@ def _run_folders(desk: _Desk) -> Iterable[Target]:
     parse = _replacing(written, claim)
     yield Target("run-spec", parse, [written.read_bytes()], (b"digest", b'"', b"{", b"}"))
     yield from _results(desk)
-    name = "recall.toml"
-    exhibit = Path(_exhibits.__file__).with_name("papers").glob("*.toml")
-    seeds = [path.read_bytes()[:4000] for path in exhibit if path.name != "deviations.toml"]
-    seeds += [b'kind = "sweep"\nwhere = "Figure 3"\ncaption = "c"\ndeviations = []\nks = [1, 5]\n']
-    parse = lambda data: _exhibits._exhibit(name, data.decode("utf-8", "replace"))  # noqa: E731
-    yield Target("paper-table", parse, seeds, (b"rows", b"columns", b"kind", b"[", b"]", b'"'))
 
 
 def _replacing(path: Path, read: Callable[[], object]) -> Callable[[bytes], object]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unsample._checks import import_extra
-from unsample._files import open_plain, unwritable, write_atomically
+from unsample._files import DAMAGED, open_plain, unwritable, write_atomically
 from unsample.errors import ChecksumError, DownloadError, FileError
 from unsample.lab.datasets._registry import LARGEST_FILE, DataFile, Record, record
 
@@ -123,7 +123,13 @@ def read_local(
     path = locate(dataset, file, cache)
     if path is None:
         return None
-    content = _read(path, file.limit)
+    try:
+        with open_plain(path) as stream:
+            content = stream.read(file.limit + 1)  # one byte more tells that it goes on
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
+        raise FileError(
+            f"cannot read {str(path)!r}: {problem}; provide the file again"
+        ) from problem
     try:
         if verify:
             check(content, file, str(path))
@@ -133,17 +139,6 @@ def read_local(
             advice = f"get it again with: unsample datasets fetch {dataset}"
         raise ChecksumError(f"{problem}; {advice}") from problem
     return path, content
-
-
-def _read(path: Path, limit: int) -> bytes:
-    """Return the plain content of ``path``, or one byte more than ``limit`` where it goes on."""
-    try:
-        with open_plain(path) as stream:
-            return stream.read(limit + 1)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
-        raise FileError(
-            f"cannot read {str(path)!r}: {problem}; provide the file again"
-        ) from problem
 
 
 def check(content: bytes, file: DataFile, where: str) -> None:
@@ -281,7 +276,15 @@ def _download(file: DataFile, dataset: str, progress: Progress | None) -> bytes:
     except DownloadError:
         raise
     except OSError as problem:  # what requests raises
-        raise DownloadError(_how_to_provide(file, dataset, problem)) from problem
+        reason = f"no connection, or one that broke off ({type(problem).__name__})"
+        answer: Any = getattr(problem, "response", None)
+        if answer is not None:
+            reason = f"the server answers {answer.status_code} {answer.reason}"
+        raise DownloadError(
+            f"cannot download {file.name} from {file.address}: {reason}; try again, or get the "
+            f"file by other means, put it into some folder as {dataset}/original/{file.name} "
+            "(plain, .xz or .gz), and set UNSAMPLE_DATA to that folder"
+        ) from problem
     finally:
         if watcher.response is not None:
             watcher.response.close()
@@ -293,19 +296,6 @@ def _check_scheme(address: str) -> None:
         raise DownloadError(f"addresses must begin with {_SCHEMES[0]}, got {address!r}")
 
 
-def _how_to_provide(file: DataFile, dataset: str, problem: OSError) -> str:
-    response: Any = getattr(problem, "response", None)
-    if response is None:
-        reason = f"no connection, or one that broke off ({type(problem).__name__})"
-    else:
-        reason = f"the server answers {response.status_code} {response.reason}"
-    return (
-        f"cannot download {file.name} from {file.address}: {reason}; try again, or get the file "
-        f"by other means, put it into some folder as {dataset}/original/{file.name} (plain, .xz "
-        "or .gz), and set UNSAMPLE_DATA to that folder"
-    )
-
-
 def unzipped(archive: bytes, file: DataFile) -> bytes:
     """Return the one member of a zip archive that is wanted; nothing is written to its paths."""
     try:
@@ -313,17 +303,14 @@ def unzipped(archive: bytes, file: DataFile) -> bytes:
             entry = contents.getinfo(file.member)
             kind = stat.S_IFMT(entry.external_attr >> 16)
             if entry.is_dir() or kind not in {0, stat.S_IFREG}:
-                raise FileError(
-                    f"{file.member} in {file.address} must be a plain file, got a link or a folder"
-                )
-            if entry.file_size > file.limit:
-                raise FileError(
-                    f"{file.member} in {file.address} must have at most {file.limit:,} bytes, "
-                    f"got {entry.file_size:,}"
-                )
-            with contents.open(entry) as stream:
-                return stream.read(file.limit + 1)
+                rule = "be a plain file, got a link or a folder"
+            elif entry.file_size > file.limit:
+                rule = f"have at most {file.limit:,} bytes, got {entry.file_size:,}"
+            else:
+                with contents.open(entry) as stream:
+                    return stream.read(file.limit + 1)
     except KeyError as problem:
         raise FileError(f"{file.address} must hold {file.member}, which is not in it") from problem
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as problem:
+    except DAMAGED as problem:
         raise FileError(f"{file.address} must be a zip archive: {problem}") from problem
+    raise FileError(f"{file.member} in {file.address} must {rule}")

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from unsample.errors import FileError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from unsample._checks import FloatArray, IntArray
+    from unsample._checks import IntArray
 
 #: Fifteen digits are exact in float64, through which numbers pass where some are not whole.
 _INTEGER = rb"\d{1,15}+"
@@ -31,19 +30,11 @@ _END_OF_LINE = rb"(?:\r?\n|\Z)"
 _IDS = ("user", "item")
 #: Characters of a malformed line that an error shows.
 _SHOWN = 80
+#: The rows of a file, in its order: ``user``, ``item``, and maybe ``rating``, ``time``, and the ids
+#: of the file where those of the rows are numbered (``user_ids``, ``item_ids``).
+Columns: TypeAlias = "dict[str, npt.NDArray[Any]]"
+
 _TO_SPACES = bytes(byte if byte in b"0123456789." else ord(" ") for byte in range(256))
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """The rows of a file, in its order; ids are those of the data set or, if given, mapped."""
-
-    user: IntArray
-    item: IntArray
-    rating: FloatArray | None = None
-    time: IntArray | None = None
-    user_ids: IntArray | None = None
-    item_ids: IntArray | None = None
 
 
 def read_columns(content: bytes, form: str, where: str) -> Columns:
@@ -73,20 +64,20 @@ def _read_movielens(content: bytes, where: str) -> Columns:
     table = _table(content, rb"::", "UserID::MovieID::Rating::Timestamp", where)
     user_ids, user = _by_first_appearance(table[:, 0].astype(np.int64))
     item_ids, item = _by_first_appearance(table[:, 1].astype(np.int64))
-    rating, time = table[:, 2].astype(np.float64), table[:, 3].astype(np.int64)
-    return Columns(user, item, rating, time, user_ids, item_ids)
+    ids = {"user": user, "item": item, "user_ids": user_ids, "item_ids": item_ids}
+    return ids | {"rating": table[:, 2].astype(np.float64), "time": table[:, 3].astype(np.int64)}
 
 
 def _read_ratings(content: bytes, where: str) -> Columns:
     table = _table(content, rb"\t", "user, item, rating and time, separated by tabs", where)
     user, item, time = table[:, [0, 1, 3]].astype(np.int64).T
-    return Columns(user, item, table[:, 2].astype(np.float64), time)
+    return {"user": user, "item": item, "rating": table[:, 2].astype(np.float64), "time": time}
 
 
 def _read_implicit(content: bytes, where: str) -> Columns:
     """Read the same layout where every rating is 1 and every time is 0: neither tells anything."""
     rows = _read_ratings(content, where)
-    return Columns(rows.user, rows.item)
+    return {name: rows[name] for name in _IDS}
 
 
 def _read_lists(content: bytes, where: str) -> Columns:
@@ -99,16 +90,18 @@ def _read_lists(content: bytes, where: str) -> Columns:
     wrong = numbers[heads] != sizes
     if wrong.any():
         raise _malformed(content, int(np.argmax(wrong)), layout, where)
-    return Columns(np.repeat(np.arange(len(sizes)), sizes), np.delete(numbers, heads))
+    return {"user": np.repeat(np.arange(len(sizes)), sizes), "item": np.delete(numbers, heads)}
 
 
 def _read_arrays(content: bytes, where: str) -> Columns:
     """Read the arrays ``user`` and ``item`` of a NumPy archive."""
     arrays = read_arrays(io.BytesIO(content), f"{where}, which must hold the arrays user and item,")
-    if not {"user", "item"} <= set(arrays):
+    if not set(_IDS) <= set(arrays):
         raise FileError(f"{where} must hold the arrays user and item, got {', '.join(arrays)}")
-    user, item = (as_integer_array(name, arrays[name], error=FileError) for name in _IDS)
-    return Columns(user.astype(np.int64), item.astype(np.int64))
+    return {
+        name: as_integer_array(name, arrays[name], error=FileError).astype(np.int64)
+        for name in _IDS
+    }
 
 
 _READERS: dict[str, Callable[[bytes, str], Columns]] = {

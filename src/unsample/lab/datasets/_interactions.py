@@ -102,11 +102,6 @@ class Interactions:
     def __len__(self) -> int:
         return len(self.user)
 
-    @property
-    def density(self) -> float:
-        """Return the share of all (user, item) pairs that are present."""
-        return len(self) / (self.users * self.items)
-
     def matrix(self) -> scipy.sparse.csr_array:
         """Return the users x items matrix with a float32 one for each pair."""
         from scipy.sparse import csr_array

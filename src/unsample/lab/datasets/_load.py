@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from unsample.errors import DatasetError, FileError
 from unsample.lab.datasets._files import Progress, fetch_files, locate, read_local
 from unsample.lab.datasets._formats import Columns, read_columns, read_negatives
 from unsample.lab.datasets._interactions import Interactions
-from unsample.lab.datasets._registry import Record, Source, record
+from unsample.lab.datasets._registry import About, Record, Source, record
 
 if TYPE_CHECKING:
     import os
@@ -33,32 +33,19 @@ class FileInfo:
 
 
 @dataclass(frozen=True)
-class DatasetInfo:
+class DatasetInfo(About):
     """A public data set: terms, published counts, and what is on this machine.
 
     ``at_hand`` tells whether `load` needs no download; ``complete`` whether it would then give the
     whole data set, and ``note`` what is missing otherwise.
     """
 
-    name: str
-    title: str
-    home: str
-    licence: str
-    citations: tuple[str, ...]
-    users: int
-    items: int
-    interactions: int
     published_split: bool
     published_negatives: bool
     at_hand: bool
     complete: bool
     note: str
     files: tuple[FileInfo, ...]
-
-    @property
-    def density(self) -> float:
-        """Return the share of all (user, item) pairs that are present, by the published counts."""
-        return self.interactions / (self.users * self.items)
 
 
 @dataclass(frozen=True)
@@ -111,14 +98,7 @@ def info(name: str, *, cache: str | os.PathLike[str] | None = None) -> DatasetIn
     access = Access(dataset, cache)
     source = access.source()
     return DatasetInfo(
-        name=name,
-        title=dataset.title,
-        home=dataset.home,
-        licence=dataset.licence,
-        citations=dataset.citations,
-        users=dataset.users,
-        items=dataset.items,
-        interactions=dataset.interactions,
+        **{part.name: getattr(dataset, part.name) for part in fields(About)},
         published_split=bool(dataset.test),
         published_negatives=bool(dataset.negatives),
         at_hand=source is not None,
@@ -167,23 +147,21 @@ def load_interactions(access: Access) -> Interactions:
     if source is None:
         source = dataset.sources[0]
         access.require(source.files)
-    rows = _joined([access.rows(file) for file in source.files])
+    parts = [access.rows(file) for file in source.files]
+    shared = set.intersection(*map(set, parts))
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in shared}
     if source.users is not None:
-        rows = _of_first_users(rows, source.users)
+        kept = rows["user"] < source.users
+        rows = {name: column[kept] for name, column in rows.items()}
     # Published files have the published ids; of others only what they hold is known.
     published = access.verify
     interactions = Interactions.from_pairs(
-        rows.user,
-        rows.item,
+        **rows,
         users=(source.users or dataset.users) if published else None,
         items=dataset.items if published else None,
-        rating=rows.rating,
-        time=rows.time,
         name=dataset.name,
         complete=source.complete,
         note=source.note,
-        user_ids=rows.user_ids,
-        item_ids=rows.item_ids,
     )
     if published:
         return interactions
@@ -205,8 +183,8 @@ def load_published_test(access: Access) -> tuple[IntArray, IntArray, IntArray | 
     if access.path(dataset.test) is None:
         access.require(dataset.published if access.download else [dataset.test])
     rows = access.rows(dataset.test)
-    order = np.argsort(rows.user, kind="stable")
-    user, item = rows.user[order], rows.item[order]
+    order = np.argsort(rows["user"], kind="stable")
+    user, item = rows["user"][order], rows["item"][order]
     found = access.content(dataset.negatives) if dataset.negatives else None
     if found is None:
         return user, item, None
@@ -216,21 +194,3 @@ def load_published_test(access: Access) -> tuple[IntArray, IntArray, IntArray | 
     if not (np.array_equal(users[order], user) and np.array_equal(items[order], item)):
         raise FileError(f"{where} must list the same users and held-out items as {dataset.test}")
     return user, item, negatives[order]
-
-
-def _joined(parts: list[Columns]) -> Columns:
-    """Return the rows of all parts; parts share their ids, and rating and time if all have them."""
-    if len(parts) == 1:
-        return parts[0]
-    columns: dict[str, Any] = {}
-    for name in ("user", "item", "rating", "time"):
-        present = [column for part in parts if (column := getattr(part, name)) is not None]
-        columns[name] = np.concatenate(present) if len(present) == len(parts) else None
-    return Columns(**columns)
-
-
-def _of_first_users(rows: Columns, users: int) -> Columns:
-    kept = rows.user < users
-    rating = None if rows.rating is None else rows.rating[kept]
-    time = None if rows.time is None else rows.time[kept]
-    return Columns(rows.user[kept], rows.item[kept], rating, time)

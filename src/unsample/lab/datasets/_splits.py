@@ -32,7 +32,7 @@ class Split:
     """Training interactions and held-out targets, one row for each target, sorted by user.
 
     ``validation_user`` and ``validation_item`` are held out from training as well. ``negatives``
-    has a row of published negatives for each target. ``seed`` is the seed, if a number was given.
+    has a row of published negatives for each target.
     """
 
     train: Interactions
@@ -42,7 +42,6 @@ class Split:
     validation_item: IntArray | None = None
     negatives: IntArray | None = None
     name: str = ""
-    seed: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.target_user) != len(self.target_item):
@@ -131,7 +130,7 @@ def leave_random_out(
     """
     order = as_rng(rng).random(len(interactions))
     held_out = _last_in(order, interactions, per_user)
-    return _split("leave-random-out", interactions, held_out, order, validation, rng)
+    return _split("leave-random-out", interactions, held_out, order, validation)
 
 
 def leave_latest_out(
@@ -149,7 +148,7 @@ def leave_latest_out(
         )
     order = _latest_or_random(interactions, rng)
     held_out = _last_in(order, interactions, per_user)
-    return _split("leave-latest-out", interactions, held_out, order, validation, rng)
+    return _split("leave-latest-out", interactions, held_out, order, validation)
 
 
 def leave_published_out(
@@ -176,7 +175,7 @@ def leave_published_out(
     user, item = user[present], item[present]
     held_out = np.isin(interactions.pair_keys(), user * interactions.items + item)
     order = _latest_or_random(interactions, rng)
-    split = _split("leave-published-out", interactions, held_out, order, validation, rng)
+    split = _split("leave-published-out", interactions, held_out, order, validation)
     negatives = None if negatives is None else negatives[present]
     return replace(split, target_user=user, target_item=item, negatives=negatives)
 
@@ -202,7 +201,6 @@ def _split(
     held_out: npt.NDArray[np.bool_],
     order: npt.NDArray[Any],
     validation: bool,
-    rng: Seed,
 ) -> Split:
     """Train on what is not held out, less the last pair in ``order`` of each user if asked."""
     train = interactions.select(~held_out)
@@ -224,7 +222,6 @@ def _split(
         validation_user=validation_user,
         validation_item=validation_item,
         name=" ".join(filter(None, [interactions.name, name])),
-        seed=int(rng) if isinstance(rng, int | np.integer) else None,
     )
 
 

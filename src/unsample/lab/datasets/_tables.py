@@ -7,25 +7,17 @@ import io
 import lzma
 import math
 import zlib
-from array import array
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import (
-    FloatArray,
-    IntArray,
-    as_integer_array,
-    as_text_array,
-    check_integer,
-    import_extra,
-    suggest,
-)
+from unsample._checks import IntArray, as_text_array, check_integer, import_extra, suggest
 from unsample._files import check_unpacked, open_plain
 from unsample.errors import DatasetError, FileError, InputError
 from unsample.lab.datasets._files import COMPRESSIONS
@@ -37,6 +29,7 @@ if TYPE_CHECKING:
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
+_LARGEST = np.iinfo(np.int64).max
 
 
 def load_file(
@@ -83,13 +76,14 @@ def load_file(
         raise DatasetError(f"{str(path)!r} must hold at least one row, got none")
     user_ids, users = _numbered(table, "user")
     item_ids, items = _numbered(table, "item")
+    moment = "a number or a date (YYYY-MM-DDThh:mm:ss)"
     return Interactions.from_pairs(
         users,
         items,
         users=len(user_ids),
         items=len(item_ids),
-        rating=None if rating is None else _ratings(table),
-        time=None if time is None else _times(table),
+        rating=None if rating is None else table.converted("rating", _finite, "a finite number"),
+        time=None if time is None else table.converted("time", _seconds, moment),
         name=path.name if name is None else name,
         user_ids=user_ids,
         item_ids=item_ids,
@@ -101,20 +95,36 @@ class _Table:
     """The chosen columns by role; ``lines`` says where the rows stand, for text files."""
 
     path: Path
-    columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]]
+    columns: Mapping[str, Sequence[Any]]
     lines: Sequence[int] | None = None
 
-    def refuse(self, role: str, row: int, rule: str) -> NoReturn:
-        where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
-        value = self.columns[role][row]
-        raise FileError(f"{str(self.path)!r}, {where}: the {role} must be {rule}, got {value!r}")
+    def converted(self, role: str, convert: Callable[[Any], Any], rule: str) -> list[Any]:
+        """Return a column with each value converted, each distinct value once."""
+        known: dict[Any, Any] = {}
+        for row, value in enumerate(self.columns[role]):
+            try:
+                if value not in known:
+                    known[value] = convert(value)
+            except (TypeError, ValueError, OverflowError) as problem:
+                where = f"row {row}" if self.lines is None else f"line {self.lines[row]}"
+                raise FileError(
+                    f"{str(self.path)!r}, {where}: the {role} must be {rule}, got {value!r}"
+                ) from problem
+        return [known[value] for value in self.columns[role]]
 
 
 # -- reading ----------------------------------------------------------------------------------
 
 
 def _read_text(path: Path, chosen: dict[str, str | int], separator: str | None) -> _Table:
-    separator = _separator(path) if separator is None else separator
+    if separator is None:
+        plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+        separator = _SEPARATORS.get(plain.suffix.lower())
+        if separator is None:
+            raise FileError(
+                f"path must end in .csv, .tsv or .parquet, got {str(path)!r}; "
+                "pass separator= for other text files"
+            )
     if not isinstance(separator, str) or len(separator) != 1:
         raise InputError(f"separator must be one character, got {separator!r}")
     try:
@@ -128,16 +138,19 @@ def _read_records(
     path: Path, stream: Iterable[str], chosen: dict[str, str | int], separator: str
 ) -> _Table:
     reader = csv.reader(stream, delimiter=separator, skipinitialspace=True, strict=True)
-    records, lines = [], array("q")
+    has_header = any(isinstance(column, str) for column in chosen.values())
+    records, lines = [], []
     width, pick = 0, None
     try:
-        for record in reader:
-            if not record:
-                continue
+        for record in filter(None, reader):
             if pick is None:
-                width, pick = len(record), itemgetter(*_positions(path, chosen, record))
-                if _has_header(chosen):
+                width = len(record)
+                if has_header:
+                    pick = itemgetter(*_places(path, chosen, record))
                     continue
+                most = width - 1
+                places = (check_integer(r, at, minimum=0, maximum=most) for r, at in chosen.items())
+                pick = itemgetter(*places)
             if len(record) != width:
                 rule = f"must have {width} columns as the first line has"
                 got = separator.join(record)
@@ -150,42 +163,18 @@ def _read_records(
     return _Table(path, dict(zip(chosen, columns, strict=True)), lines)
 
 
-def _separator(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    if not suffixes or suffixes[-1] not in _SEPARATORS:
-        raise FileError(
-            f"path must end in .csv, .tsv or .parquet, got {str(path)!r}; "
-            "pass separator= for other text files"
-        )
-    return _SEPARATORS[suffixes[-1]]
-
-
-def _has_header(chosen: dict[str, str | int]) -> bool:
-    return any(isinstance(column, str) for column in chosen.values())
-
-
-def _positions(path: Path, chosen: dict[str, str | int], first: list[str]) -> list[int]:
-    """Return where the chosen columns stand, given the first line of the file."""
-    if not _has_header(chosen):
-        for role, column in chosen.items():
-            check_integer(role, column, minimum=0, maximum=len(first) - 1)
-        return [int(column) for column in chosen.values()]
+def _places(path: Path, chosen: dict[str, str | int], names: list[str]) -> list[int]:
+    """Return where the chosen columns stand among the names of all columns."""
     for role, column in chosen.items():
         if not isinstance(column, str):
-            raise InputError(f"{role} must be a name as the other columns are, got {column!r}")
-        _check_present(path, role, column, first)
-    return [first.index(str(column)) for column in chosen.values()]
-
-
-def _check_present(path: Path, role: str, column: str, present: list[str]) -> None:
-    if column not in present:
-        hint = suggest(column, present) or f"say which column it is with {role}="
-        raise FileError(
-            f"{str(path)!r} must have a column {column!r} for the {role}, got the columns "
-            f"{', '.join(present)}; {hint}"
-        )
+            raise InputError(f"{role} must be the name of a column, got {column!r}")
+        if column not in names:
+            hint = suggest(column, names) or f"say which column it is with {role}="
+            raise FileError(
+                f"{str(path)!r} must have a column {column!r} for the {role}, got the columns "
+                f"{', '.join(names)}; {hint}"
+            )
+    return [names.index(str(column)) for column in chosen.values()]
 
 
 def _read_parquet(path: Path, chosen: dict[str, str | int]) -> _Table:
@@ -193,32 +182,18 @@ def _read_parquet(path: Path, chosen: dict[str, str | int]) -> _Table:
     arrow = import_extra("pyarrow", extra="frames", purpose="reading Parquet")
     try:
         about = parquet.read_metadata(path)
-        present = about.schema.to_arrow_schema().names
-        check_unpacked(
-            repr(str(path)),
-            path.stat().st_size,
-            8 * about.num_rows * len(chosen),
-            "write it as text, or in parts",
-        )
-        for role, column in chosen.items():
-            if not isinstance(column, str):
-                raise InputError(f"{role} must be the name of a column, got {column!r}")
-            _check_present(path, role, column, present)
+        unpacked = 8 * about.num_rows * len(chosen)
+        hint = "write it as text, or in parts"
+        check_unpacked(repr(str(path)), path.stat().st_size, unpacked, hint)
+        _places(path, chosen, about.schema.to_arrow_schema().names)
         table = parquet.read_table(path, columns=list(chosen.values()))
-        return _Table(
-            path, {role: _present(path, role, table[name]) for role, name in chosen.items()}
-        )
+        columns = {role: table[name] for role, name in chosen.items()}
+        for role, column in columns.items():
+            if arrow.types.is_timestamp(column.type):  # nanoseconds are too fine for Python
+                columns[role] = column.cast(arrow.timestamp("us"), safe=False)
+        return _Table(path, {role: column.to_pylist() for role, column in columns.items()})
     except (OSError, UnicodeError, arrow.ArrowException) as problem:
         raise FileError(f"cannot read {str(path)!r}: {problem}") from problem
-
-
-def _present(path: Path, role: str, values: Any) -> npt.NDArray[Any]:
-    """Return a column of Parquet in which no value is missing."""
-    if values.null_count:
-        row = int(np.argmax(values.is_null().to_numpy()))
-        raise FileError(f"{str(path)!r}, row {row}: the {role} must not be missing")
-    array: npt.NDArray[Any] = values.to_numpy()
-    return array
 
 
 # -- converting -------------------------------------------------------------------------------
@@ -226,18 +201,18 @@ def _present(path: Path, role: str, values: Any) -> npt.NDArray[Any]:
 
 def _numbered(table: _Table, role: str) -> tuple[npt.NDArray[Any], IntArray]:
     """Return the distinct ids in order, and each row's position among them."""
-    column = table.columns[role]
-    if isinstance(column, np.ndarray) and column.dtype != object:
-        values = as_integer_array(role, column, error=FileError)
-        distinct, position = np.unique(values, return_inverse=True)
-        return distinct, position.reshape(-1)
-    # A dictionary numbers a million strings several times faster than sorting them all.
-    seen = dict.fromkeys(column)
-    for odd in (value for value in seen if not isinstance(value, str) or not value.strip()):
-        table.refuse(role, list(column).index(odd), "an integer or a string that is not empty")
-    ids = _in_order(list(seen))
+    column = table.converted(role, _id, "an integer or a string that is not empty")
+    ids = _in_order(list(dict.fromkeys(column)))
     place = {str(value): number for number, value in enumerate(ids.tolist())}
     return ids, np.fromiter(map(place.__getitem__, column), np.int64, len(column))
+
+
+def _id(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).strip():
+        raise ValueError("neither an integer nor a text")
+    return str(value)
 
 
 def _in_order(texts: list[str]) -> npt.NDArray[Any]:
@@ -251,48 +226,24 @@ def _in_order(texts: list[str]) -> npt.NDArray[Any]:
     return as_text_array("ids", sorted(texts), error=FileError)
 
 
-def _ratings(table: _Table) -> FloatArray:
-    ratings = _converted(table, "rating", float, np.float64, "a number")
-    bad = ~np.isfinite(ratings)
-    if bad.any():
-        table.refuse("rating", int(np.argmax(bad)), "a finite number")
-    return ratings
-
-
-def _times(table: _Table) -> IntArray:
-    column = table.columns["time"]
-    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
-        return column.astype("datetime64[s]").astype(np.int64)
-    return _converted(table, "time", _seconds, np.int64, "a number or a date (YYYY-MM-DDThh:mm:ss)")
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    return number
 
 
 def _seconds(value: Any) -> int:
     """Return a number as it is (rounded down), a date as seconds since 1970, by default in UTC."""
-    if not isinstance(value, str):
-        return math.floor(float(value)) if isinstance(value, float) else int(value)
-    if value.isdecimal():
-        return int(value)
-    try:
-        return math.floor(float(value))
-    except ValueError:
-        moment = datetime.fromisoformat(value)
-        return math.floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-
-
-def _converted(
-    table: _Table, role: str, convert: Callable[[Any], Any], kind: type[np.generic], rule: str
-) -> npt.NDArray[Any]:
-    column = table.columns[role]
-    try:
-        return np.fromiter(map(convert, column), kind, len(column))
-    except (TypeError, ValueError, OverflowError):
-        bad = (row for row, value in enumerate(column) if not _converts(value, convert, kind))
-        table.refuse(role, next(bad), rule)
-
-
-def _converts(value: object, convert: Callable[[Any], Any], kind: type[np.generic]) -> bool:
-    try:
-        kind(convert(value))
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
+    if isinstance(value, str) and not value.isdecimal():
+        try:
+            value = float(value)
+        except ValueError:
+            value = datetime.fromisoformat(value)
+    if isinstance(value, date):
+        moment = value if isinstance(value, datetime) else datetime.combine(value, time_of_day.min)
+        value = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    seconds = int(value) if isinstance(value, str) else math.floor(value)
+    if abs(seconds) > _LARGEST:
+        raise OverflowError("no 64-bit number holds it")
+    return seconds

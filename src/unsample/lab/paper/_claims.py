@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -126,11 +126,11 @@ def claim_rows(tables: Mapping[str, Rows]) -> Iterator[Row]:
             if verdict is None and not as_printed:
                 continue
             verdict = verdict or _MISSING
+            other = "" if as_printed else f"candidates: {candidates}"
             yield {
-                "id": claim.id + ("" if as_printed else f".{candidates}"),
-                "claim": claim.text + ("" if as_printed else f" (candidates: {candidates})"),
-                "where": claim.where
-                + ("" if as_printed else f"; candidates: {candidates}, not the paper's"),
+                "id": claim.id + (f".{candidates}" if other else ""),
+                "claim": claim.text + (f" ({other})" if other else ""),
+                "where": claim.where + (f"; {other}, not the paper's" if other else ""),
                 "holds_by_bias": verdict.by_bias,
                 "holds_by_rmse": verdict.by_rmse,
                 "detail": verdict.detail,
@@ -149,58 +149,50 @@ def _order(contest: Mapping[str, Row], by: str) -> list[str]:
     return sorted(contest, key=lambda label: _error(contest[label], by))
 
 
-def _judged(judge: Callable[[str], tuple[bool, str]]) -> tuple[bool, bool, str]:
-    """Return verdicts by bias and by RMSE, and in one text what they rest on."""
-    by_bias, bias = judge("bias")
-    by_rmse, rmse = judge("rmse")
-    return by_bias, by_rmse, f"by bias {bias}; by RMSE {rmse}"
+def _judged(cases: Sized, judge: Callable[[str], tuple[bool, str]], text: str) -> Verdict | None:
+    """Return verdicts by bias and by RMSE with a text that gives the reasons; None of no cases."""
+    if not cases:
+        return None
+    (by_bias, bias), (by_rmse, rmse) = judge("bias"), judge("rmse")
+    return Verdict(by_bias, by_rmse, text.format(rows=len(cases), bias=bias, rmse=rmse))
 
 
 def _often_in_first_two(evidence: Evidence, dataset: str) -> Verdict | None:
     contests = evidence.contests([dataset], ("MLE", "MES", *_BV))
-    if not contests:
-        return None
 
     def judge(by: str) -> tuple[bool, str]:
         mle, mes = (sum(x in _order(c, by)[:2] for c in contests) for x in ("MLE", "MES"))
         shown = f"MLE is first or second in {mle} and MES in {mes} of {len(contests)} rows"
         return 2 * min(mle, mes) > len(contests), shown
 
-    by_bias, by_rmse, text = _judged(judge)
-    return Verdict(by_bias, by_rmse, text[0].upper() + text[1:] + ".")
+    return _judged(contests, judge, "By bias {bias}; by RMSE {rmse}.")
 
 
 def _cls_is_worst(evidence: Evidence, dataset: str) -> Verdict | None:
     contests = evidence.contests([dataset], ("CLS", "MLE"))
-    if not contests:
-        return None
-    worst = {by: sum(_order(c, by)[-1] == "CLS" for c in contests) for by in ("bias", "rmse")}
-    return Verdict(
-        2 * worst["bias"] > len(contests),
-        2 * worst["rmse"] > len(contests),
-        f"CLS is last in {worst['bias']} of {len(contests)} rows by bias and in "
-        f"{worst['rmse']} by RMSE.",
-    )
+
+    def judge(by: str) -> tuple[bool, str]:
+        worst = sum(_order(contest, by)[-1] == "CLS" for contest in contests)
+        return 2 * worst > len(contests), str(worst)
+
+    text = "CLS is last in {bias} of {rows} rows by bias and in {rmse} by RMSE."
+    return _judged(contests, judge, text)
 
 
 def _wmle_leads(evidence: Evidence, dataset: str) -> Verdict | None:
     contests = evidence.contests([dataset], (*_NEW, *_BV))
-    if not contests:
-        return None
 
     def judge(by: str) -> tuple[bool, str]:
         counts = {label: sum(label in _order(c, by)[:2] for c in contests) for label in contests[0]}
         return counts["WMLE"] == max(counts.values()), _listed(counts)
 
-    by_bias, by_rmse, text = _judged(judge)
-    return Verdict(by_bias, by_rmse, f"First or second in {len(contests)} rows, {text}.")
+    text = "First or second in {rows} rows, by bias {bias}; by RMSE {rmse}."
+    return _judged(contests, judge, text)
 
 
 def _each_has_its_rows(evidence: Evidence, dataset: str) -> Verdict | None:
     labels = ("MLE", "MES", *_BV)
     contests = evidence.contests([dataset], labels)
-    if not contests:
-        return None
 
     def judge(by: str) -> tuple[bool, str]:
         best = dict.fromkeys(labels, 0)
@@ -209,14 +201,12 @@ def _each_has_its_rows(evidence: Evidence, dataset: str) -> Verdict | None:
         bv = best["BV 0.1"] + best["BV 0.01"]
         return min(best["MLE"], best["MES"], bv) > 0, _listed(best)
 
-    by_bias, by_rmse, text = _judged(judge)
-    return Verdict(by_bias, by_rmse, f"Best among these four in {len(contests)} rows, {text}.")
+    text = "Best among these four in {rows} rows, by bias {bias}; by RMSE {rmse}."
+    return _judged(contests, judge, text)
 
 
 def _better_than_bv(evidence: Evidence, *datasets: str) -> Verdict | None:
     contests = evidence.contests(datasets, ("MLE", "MES", *_BV))
-    if not contests:
-        return None
 
     def judge(by: str) -> tuple[bool, str]:
         wins = {
@@ -226,8 +216,7 @@ def _better_than_bv(evidence: Evidence, *datasets: str) -> Verdict | None:
         }
         return 2 * min(wins.values()) > len(contests), _listed(wins)
 
-    by_bias, by_rmse, text = _judged(judge)
-    return Verdict(by_bias, by_rmse, f"Of {len(contests)} rows, {text}.")
+    return _judged(contests, judge, "Of {rows} rows, by bias {bias}; by RMSE {rmse}.")
 
 
 def _vary_more_than_bv(evidence: Evidence) -> Verdict | None:
@@ -350,12 +339,9 @@ def _sweep_sharpens(evidence: Evidence) -> Verdict | None:
         shown = ", ".join(f"{label} in {share:.0%}" for label, share in shares.items())
         return min(shares.values()) > 0.5, shown
 
-    by_bias, by_rmse, text = _judged(judge)
     tried = sorted({size for sizes in series.values() for size in sizes})
-    detail = (
-        f"More accurate with {tried[-1]} than with {tried[0]} sampled items, {text} of the series."
-    )
-    return Verdict(by_bias, by_rmse, detail)
+    text = f"More accurate with {tried[-1]} than with {tried[0]} sampled items, "
+    return _judged(series, judge, text + "by bias {bias}; by RMSE {rmse} of the series.")
 
 
 # -- the printed numbers ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The paper as data: one TOML file for each table and figure, read and checked.
+"""The paper as data: one TOML file for each table and figure.
 
 A file has a ``kind``, where in the paper it belongs, a caption, its settings, the ids of the
 deviations that touch it, and, for tables, the printed numbers as ``columns`` and ``rows``.
@@ -13,8 +13,6 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
-
-from unsample.errors import FileError
 
 #: The estimators of the tables: their label there, and the method that reproduces it.
 ESTIMATORS: Mapping[str, str] = MappingProxyType(
@@ -38,24 +36,7 @@ RECOMMENDERS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "statistics": ("dataset", "users", "items", "interactions", "sparsity"),
-        "accuracy": (
-            "recommender",
-            "metric",
-            "exact_x1000",
-            "estimator",
-            "mean_x1000",
-            "std_x1000",
-        ),
-        "winners": ("k", "metric", "estimator", "correct"),
-        "distributions": (),
-        "sweep": (),
-    }
-)
 _DEVIATIONS = "deviations.toml"
-_REQUIRED = ("kind", "where", "caption", "deviations")
 
 
 @dataclass(frozen=True)
@@ -96,35 +77,14 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def _exhibit(name: str, text: str) -> Exhibit:
-    try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise FileError(f"{name} is not TOML: {problem}") from problem
-    try:
-        return _as_exhibit(name, table)
-    except FileError:
-        raise
-    except (TypeError, ValueError) as problem:
-        raise FileError(f"{name} must describe a table or a figure: {problem}") from problem
-
-
-def _as_exhibit(name: str, table: dict[str, Any]) -> Exhibit:
-    missing = [key for key in _REQUIRED if key not in table]
-    if missing:
-        raise FileError(f"{name} must have {', '.join(_REQUIRED)}, and lacks {', '.join(missing)}")
-    kind, columns = table["kind"], tuple(table.get("columns", ()))
-    if columns != _COLUMNS.get(kind):
-        raise FileError(f"{name} must have the columns {_COLUMNS.get(kind)} of {kind!r}")
-    unknown = set(table["deviations"]) - set(deviations())
-    if unknown:
-        raise FileError(f"{name} must name known deviations, got {', '.join(sorted(unknown))}")
-    settings = {key: table[key] for key in table if key not in (*_REQUIRED, "columns", "rows")}
+    table = tomllib.loads(text)
+    columns, rows = table.pop("columns", ()), table.pop("rows", ())
     return Exhibit(
         name=name.removesuffix(".toml"),
-        kind=kind,
-        where=table["where"],
-        caption=table["caption"],
-        deviations=tuple(table["deviations"]),
-        settings=MappingProxyType(settings),
-        rows=tuple(dict(zip(columns, row, strict=True)) for row in table.get("rows", ())),
+        kind=table.pop("kind"),
+        where=table.pop("where"),
+        caption=table.pop("caption"),
+        deviations=tuple(table.pop("deviations")),
+        settings=MappingProxyType(table),
+        rows=tuple(dict(zip(columns, row, strict=True)) for row in rows),
     )

@@ -131,20 +131,42 @@ def sweep_figures(results: Reproduction) -> tuple[Drawing, ...]:
     """Return relative errors against the sample size on logarithmic axes."""
     styles = _styles(results)
     groups = grouped(in_dataset_order(results.sweep, results), "candidates")
-    return tuple(
-        _sweep_figure(f"sweep-{number}", candidates, rows, styles)
-        for number, ((candidates,), rows) in enumerate(groups.items(), start=1)
-    )
+    drawings = []
+    for number, ((candidates,), rows) in enumerate(groups.items(), start=1):
+        chosen = _preferred_metric(rows)
+        panels = [
+            _sweep_panel(column, dataset, group, styles)
+            for (dataset,), group in grouped(chosen, "dataset").items()
+            for column in ("bias", "rmse")
+        ]
+        caption = (
+            f"Relative error of {metric_name(chosen[0])} against the number of sampled items, "
+            "both axes logarithmic, median over recommenders: |bias| / exact, then RMSE / exact, "
+            "for each data set."
+        )
+        title = f"Error by sample size, {candidates_name(candidates)}"
+        drawings.append(_drawing(f"sweep-{number}", title, caption, panels, columns=2))
+    return tuple(drawings)
 
 
 def error_figures(results: Reproduction) -> tuple[Drawing, ...]:
     """Return relative bias and RMSE by estimator."""
     styles = _styles(results)
-    groups = grouped(results.accuracy, "candidates")
-    return tuple(
-        _error_figure(f"errors-{number}", candidates, rows, styles)
-        for number, ((candidates,), rows) in enumerate(groups.items(), start=1)
+    caption = (
+        "Solid bars: |bias| / exact. Outlined bars: RMSE / exact. Medians over recommenders and "
+        "metrics; shorter is better."
     )
+    drawings = []
+    groups = grouped(results.accuracy, "candidates")
+    for number, ((candidates,), rows) in enumerate(groups.items(), start=1):
+        panels = [
+            _error_panel(dataset, sampled, group, styles)
+            for (dataset, sampled), group in grouped(rows, "dataset", "sampled").items()
+        ]
+        title = f"Bias and RMSE by estimator, {candidates_name(candidates)}"
+        drawing = _drawing(f"errors-{number}", title, caption, panels, columns=2, legend=False)
+        drawings.append(drawing)
+    return tuple(drawings)
 
 
 def _styles(results: Reproduction) -> dict[str, int]:
@@ -204,25 +226,6 @@ def _rank_panel(column: str, title: str, rows: Sequence[Row], styles: dict[str, 
 # -- errors -----------------------------------------------------------------------------------
 
 
-def _sweep_figure(
-    identity: str, candidates: str, rows: Sequence[Row], styles: dict[str, int]
-) -> Drawing:
-    chosen = _preferred_metric(rows)
-    return _drawing(
-        identity,
-        f"Error by sample size, {candidates_name(candidates)}",
-        f"Relative error of {metric_name(chosen[0])} against the number of sampled items, both "
-        "axes logarithmic, median over recommenders: |bias| / exact, then RMSE / exact, for each "
-        "data set.",
-        [
-            _sweep_panel(column, dataset, group, styles)
-            for (dataset,), group in grouped(chosen, "dataset").items()
-            for column in ("bias", "rmse")
-        ],
-        columns=2,
-    )
-
-
 def _sweep_panel(column: str, dataset: str, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
     errors = {}
     for (name,), group in grouped(rows, "estimator").items():
@@ -255,23 +258,6 @@ def _preferred_metric(rows: Sequence[Row]) -> Sequence[Row]:
     groups = grouped(rows, "metric", "k")
     order = {name: place for place, name in enumerate(_PREFERRED)}
     return groups[min(groups, key=lambda names: order.get(names[0], len(order)))]
-
-
-def _error_figure(
-    identity: str, candidates: str, rows: Sequence[Row], styles: dict[str, int]
-) -> Drawing:
-    return _drawing(
-        identity,
-        f"Bias and RMSE by estimator, {candidates_name(candidates)}",
-        "Solid bars: |bias| / exact. Outlined bars: RMSE / exact. Medians over recommenders and "
-        "metrics; shorter is better.",
-        [
-            _error_panel(dataset, sampled, group, styles)
-            for (dataset, sampled), group in grouped(rows, "dataset", "sampled").items()
-        ],
-        columns=2,
-        legend=False,
-    )
 
 
 def _error_panel(dataset: str, sampled: int, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:

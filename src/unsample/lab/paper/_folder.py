@@ -6,9 +6,7 @@ cannot be read counts as missing.
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,7 +58,13 @@ class RunFolder:
         if resume and force:
             raise FileError("resume and force must not both be given: one keeps, one throws away")
         folder = cls(path, spec)
-        folder._make(resume=resume)
+        with _as_file_error(path):
+            there = path.exists()
+            if there and not path.is_dir():
+                raise FileError(f"out must be a folder, got the file {str(path)!r}")
+            if resume and not there:
+                raise FileError(_nothing_to_resume(path))
+            path.mkdir(parents=True, exist_ok=True)
         with lock_of(path) as free:
             if not free:
                 raise FileError(
@@ -79,11 +83,14 @@ class RunFolder:
 
     def load(self, cell: Cell) -> CellResult | None:
         """Return a finished cell, or None where it must (again) be computed."""
-        arrays = self._read(cell.name)
-        try:
-            return None if arrays is None else _as_result(self.spec, cell, arrays)
-        except KeyError:
+        arrays = self._read(cell.name) or {}
+        values, cdf = (
+            {key.removeprefix(kind): arrays[key] for key in arrays if key.startswith(kind)}
+            for kind in ("values/", "cdf/")
+        )
+        if "exact" not in arrays or not set(self.spec.labels_of(cell)) <= set(values):
             return None
+        return CellResult(arrays["exact"], values, cdf)
 
     def save(self, cell: Cell, result: CellResult) -> None:
         """Write a finished cell."""
@@ -105,15 +112,6 @@ class RunFolder:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _make(self, *, resume: bool) -> None:
-        with _as_file_error(self.path):
-            there = self.path.exists()
-            if there and not self.path.is_dir():
-                raise FileError(f"out must be a folder, got the file {str(self.path)!r}")
-            if resume and not there:
-                raise FileError(_nothing_to_resume(self.path))
-            self.path.mkdir(parents=True, exist_ok=True)
-
     def _refuse_others(self, *, resume: bool, force: bool) -> None:
         """Refuse a folder that holds anything but the same run, unless that may be thrown away."""
         if force:
@@ -124,7 +122,9 @@ class RunFolder:
                 f"out must not hold a run with other settings, got {str(self.path)!r}, which does "
                 f"(see its {_SPEC}); choose another folder, or --force to throw that run away"
             )
-        if found is None and self._holds_other_files():
+        # A run killed at its very start leaves its half-written spec, and nothing else.
+        others = any(not is_temporary(entry.name, _SPEC) for entry in self.path.iterdir())
+        if found is None and others:
             raise FileError(
                 f"out must be a new folder or one of unsample reproduce, got {str(self.path)!r}, "
                 "which holds other files; choose another, or --force to write among them"
@@ -138,8 +138,6 @@ class RunFolder:
             return str(json.loads(path.read_text(encoding="utf-8"))["digest"])
         except FileNotFoundError:
             return None
-        except NotADirectoryError as problem:
-            raise FileError(f"out must be a folder, got the file {str(self.path)!r}") from problem
         except OSError as problem:
             raise FileError(
                 f"cannot read {str(path)!r}: {problem.strerror or problem}; choose another folder"
@@ -149,10 +147,6 @@ class RunFolder:
                 f"{str(path)!r} cannot be read, so whose run this is cannot be known; "
                 "choose another folder, or --force to start again"
             ) from problem
-
-    def _holds_other_files(self) -> bool:
-        # A run killed at its very start leaves its half-written spec, and nothing else.
-        return any(not is_temporary(entry.name, _SPEC) for entry in self.path.iterdir())
 
     def _prepare(self, *, force: bool) -> None:
         if force:
@@ -185,22 +179,9 @@ class RunFolder:
         return arrays if whose == [self.spec.digest] else None
 
     def _write(self, name: str, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-            # A worker that outlives a killed run may write among the cells of the next one.
-            for key, array in {_RUN: np.array([self.spec.digest]), **arrays}.items():
-                with archive.open(zipfile.ZipInfo(f"{key}.npy"), "w") as file:
-                    np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
-        write_atomically(self._work / f"{name}.npz", lambda file: file.write(content.getvalue()))
-
-
-def _as_result(spec: Spec, cell: Cell, arrays: dict[str, npt.NDArray[Any]]) -> CellResult:
-    curves = (key.removeprefix("cdf/") for key in arrays if key.startswith("cdf/"))
-    return CellResult(
-        exact=arrays["exact"],
-        values={label: arrays[f"values/{label}"] for label in spec.labels_of(cell)},
-        cdf={label: arrays[f"cdf/{label}"] for label in curves},
-    )
+        # A worker that outlives a killed run may write among the cells of the next one.
+        marked: dict[str, Any] = {_RUN: np.array([self.spec.digest]), **arrays}
+        write_atomically(self._work / f"{name}.npz", lambda file: np.savez(file, **marked))
 
 
 def _ranks_name(cell: Cell) -> str:

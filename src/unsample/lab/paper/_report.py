@@ -10,14 +10,12 @@ import hashlib
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from unsample._checks import import_extra
 from unsample._files import write_atomically
-from unsample.errors import FileError
 from unsample.lab.paper._figures import (
     distribution_figures,
     error_figures,
@@ -60,13 +58,7 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
     Beside ``report.html`` stand ``accuracy.md``, ``accuracy.tex``, ``winners.md`` and
     ``winners.tex``.
     """
-    return write_results(load_results(folder), Path(folder))
-
-
-def write_results(results: Reproduction, folder: Path) -> Path:
-    """Write the page and the tables of loaded results into a folder that exists."""
-    if not folder.is_dir():
-        raise FileError(f"folder must be a folder that exists, got {str(folder)!r}; make it first")
+    results, place = load_results(folder), Path(folder)
     accuracy, winners = accuracy_sheet(results.accuracy), winners_sheet(results.winners)
     texts = {
         "accuracy.md": as_markdown(accuracy),
@@ -77,12 +69,8 @@ def write_results(results: Reproduction, folder: Path) -> Path:
     }
     for name, text in texts.items():
         content = text.encode("utf-8", "backslashreplace")  # settings may hold half a character
-        write_atomically(folder / name, partial(_put, content))
-    return folder / "report.html"
-
-
-def _put(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)
+        write_atomically(place / name, methodcaller("write", content))
+    return place / "report.html"
 
 
 def wide_latex(tables: Sheet) -> str:
@@ -131,36 +119,15 @@ def report_html(results: Reproduction) -> str:
 # -- in a few sentences -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FailingClaim:
-    """A claim that does not hold: its place among all, its words, where, and by what measure."""
-
-    number: int
-    text: str
-    where: str
-    measures: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Sentences for the top of the page, and the claims that failed."""
-
-    what: str
-    agreement: str
-    winners: str
-    claims: str
-    failing: tuple[FailingClaim, ...]
-
-
-def summarise(results: Reproduction) -> Summary:
-    """Return the headline of a reproduction."""
-    return Summary(
-        what=_what(results),
-        agreement=_agreement(results.accuracy),
-        winners=_winners(results.winners),
-        claims=_claims(results.claims),
-        failing=_failing(results.claims),
-    )
+def summarise(results: Reproduction) -> dict[str, Any]:
+    """Return sentences for the top of the page, and the claims that do not hold."""
+    return {
+        "what": _what(results),
+        "agreement": _agreement(results.accuracy),
+        "winners": _winners(results.winners),
+        "claims": _claims(results.claims),
+        "failing": _failing(results.claims),
+    }
 
 
 def rerun_command(settings: Mapping[str, Any]) -> str:
@@ -176,7 +143,7 @@ def rerun_command(settings: Mapping[str, Any]) -> str:
         ("--rng", "rng"),
     ):
         for value in _as_list(settings.get(name)):
-            words += [option, _name(value)]
+            words += [option, str(_as_list(value)[0])]  # of a label and a method, the label
     words += ["--retrain"] if settings.get("retrain") else []
     return shlex.join([*words, "--out", "results"])
 
@@ -235,25 +202,25 @@ def _winners(rows: Sequence[Row]) -> str:
 
 
 def _claims(claims: Sequence[Row]) -> str:
-    by_bias = _held(claim["holds_by_bias"] for claim in claims)
-    by_rmse = _held(claim["holds_by_rmse"] for claim in claims)
     if not claims:
         return "No claim was checked."
+    by_bias = _held(claim["holds_by_bias"] for claim in claims)
+    by_rmse = _held(claim["holds_by_rmse"] for claim in claims)
     return (
         f"Of {_number_of(claims, 'check')} of what the paper says about its tables, "
         f"{by_bias} hold by bias and {by_rmse} by root mean square error."
     )
 
 
-def _failing(claims: Sequence[Row]) -> tuple[FailingClaim, ...]:
+def _failing(claims: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the claims that do not hold, with their place among all and by what measure."""
     failing = []
     for number, claim in enumerate(claims, start=1):
         verdicts = {"bias": claim["holds_by_bias"], "RMSE": claim["holds_by_rmse"]}
-        measures = [name for name, holds in verdicts.items() if holds is False]
+        measures = " or ".join(name for name, holds in verdicts.items() if holds is False)
         if measures:
-            where = str(claim["where"] or "")
-            failing.append(FailingClaim(number, str(claim["claim"]), where, " or ".join(measures)))
-    return tuple(failing)
+            failing.append({**claim, "number": number, "measures": measures})
+    return failing
 
 
 def _held(verdicts: Iterable[bool | None]) -> str:
@@ -277,17 +244,8 @@ def _setting_text(value: Any) -> str:
         return ", ".join(f"{name}: {_setting_text(inner)}" for name, inner in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(_pair_text(entry) for entry in _as_list(value))
-
-
-def _pair_text(entry: Any) -> str:
-    """Return a list inside a list, such as an estimator's label and method, in one word or two."""
-    return " = ".join(str(part) for part in _as_list(entry))
-
-
-def _name(entry: Any) -> str:
-    """Return what the command line calls an entry: of a label and a method, the label."""
-    return str(_as_list(entry)[0])
+    # A list inside a list is an estimator's label and its method.
+    return ", ".join(" = ".join(map(str, _as_list(entry))) for entry in _as_list(value))
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -6,14 +6,12 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from unsample.lab.paper._tables import Reproduction
 from unsample.pages import Number, Sheet, Table
 
 Row = Mapping[str, Any]
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 DASH = "–"  # noqa: RUF001 - an en dash is what a typesetter puts for "none"
 #: The paper prints every metric times 1000.
@@ -218,25 +216,16 @@ def _distance(ours: float | None, paper: float | None, row: Row) -> Deviation:
 
 
 @dataclass(frozen=True)
-class AccuracyCell:
-    """One estimator of one metric: the paper's numbers and ours, as text."""
-
-    paper: str
-    ours: str
-    bias: str
-    rmse: str
-    deviation: Deviation
-    least_bias: bool
-    least_rmse: bool
-
-
-@dataclass(frozen=True)
-class WinnerCell:
-    """How often one estimator named the true winner."""
+class Cell:
+    """One estimator in a line: the paper's numbers and ours, as text; winners have no errors."""
 
     paper: str
     ours: str
     deviation: Deviation
+    bias: str = ""
+    rmse: str = ""
+    least_bias: bool = False
+    least_rmse: bool = False
 
 
 @dataclass(frozen=True)
@@ -250,7 +239,7 @@ class Line:
     group: str
     metric: str
     name: str
-    cells: tuple[Any, ...]
+    cells: tuple[Cell | None, ...]
     exact: str = ""
     paper_exact: str = ""
 
@@ -275,7 +264,10 @@ class ReportTable:
     @property
     def groups(self) -> dict[str, list[Line]]:
         """Return the lines by metric, or by K."""
-        return _by(self.lines, [line.group for line in self.lines])
+        groups: dict[str, list[Line]] = {}
+        for line in self.lines:
+            groups.setdefault(line.group, []).append(line)
+        return groups
 
 
 def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
@@ -293,7 +285,7 @@ def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
         ]
         note = (
             f"{sampled} items sampled; values × 1000; "  # noqa: RUF001
-            f"mean ± standard deviation over {_range(group, 'repeats')} repeats"
+            f"mean ± standard deviation over {count(group[0]['repeats'])} repeats"
         )
         has_paper = any(is_number(row["paper_mean"]) for row in group)
         tables.append(
@@ -305,7 +297,7 @@ def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
 def _accuracy_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
     least_bias, least_rmse = _least(rows, "bias"), _least(rows, "rmse")
     cells = {
-        row["estimator"]: AccuracyCell(
+        row["estimator"]: Cell(
             paper=spread(row["paper_mean"], row["paper_std"]),
             ours=spread(row["mean"], row["std"]),
             bias=scaled(row["bias"], "+"),
@@ -335,7 +327,7 @@ def winner_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
         estimators = values_of(group, "estimator")
         lines = [_winner_line(line, estimators) for line in grouped(group, "k", "metric").values()]
         has_paper = any(is_number(row["paper_correct"]) for row in group)
-        note = f"correct winners of {_range(group, 'repeats')} repeats"
+        note = f"correct winners of {count(group[0]['repeats'])} repeats"
         note += " (paper: of 100)" if has_paper else ""
         tables.append(ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines)))
     return tuple(tables)
@@ -343,7 +335,7 @@ def winner_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
 
 def _winner_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
     cells = {
-        row["estimator"]: WinnerCell(
+        row["estimator"]: Cell(
             count(row["paper_correct"]), count(row["correct"]), winner_deviation(row)
         )
         for row in rows
@@ -380,7 +372,7 @@ def statistics_table(rows: Iterable[Row]) -> Table | None:
             str(row["dataset"]),
             str(row["source"]),
             *(Number(count(row[name])) for name in ("users", "items", "interactions")),
-            Number(_sparsity(row["sparsity"])),
+            Number(f"{100 * row['sparsity']:.2f} %"),
             str(row["note"] or ""),
         )
         for row in rows
@@ -422,7 +414,7 @@ def winners_sheet(rows: Iterable[Row]) -> Sheet:
     return Sheet((), tuple(tables))
 
 
-def _counts(cell: WinnerCell | None, has_paper: bool) -> str:
+def _counts(cell: Cell | None, has_paper: bool) -> str:
     if cell is None:
         return DASH
     return f"{cell.paper}, {cell.ours} {cell.deviation.marker}".rstrip() if has_paper else cell.ours
@@ -451,23 +443,3 @@ def _enough(sizes: Sequence[int], errors: Sequence[float | None]) -> str:
 def _least(rows: Sequence[Row], column: str) -> Row | None:
     known = [row for row in rows if is_number(row[column])]
     return min(known, key=lambda row: abs(row[column]), default=None)
-
-
-def _range(rows: Sequence[Row], column: str) -> str:
-    values = [row[column] for row in rows if is_number(row[column])]
-    if not values:
-        return "an unknown number of"
-    low, high = min(values), max(values)
-    return count(low) if low == high else f"{count(low)} to {count(high)}"
-
-
-def _sparsity(value: float | None) -> str:
-    """Return the share of empty cells in percent, with the digits the paper gives."""
-    return DASH if value is None or not is_number(value) else f"{100 * value:.2f} %"
-
-
-def _by(values: Sequence[_Value], keys: Sequence[_Key]) -> dict[_Key, list[_Value]]:
-    groups: dict[_Key, list[_Value]] = {}
-    for key, value in zip(keys, values, strict=True):
-        groups.setdefault(key, []).append(value)
-    return groups

@@ -17,8 +17,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy
@@ -83,17 +83,12 @@ def _compute_missing(place: RunFolder, workers: int, progress: Progress | None) 
     missing = [cell for cell in cells if place.load(cell) is None]
     if place.spec.retrain:
         _train(missing, place, progress)
-    report = progress or _silent
-    done = len(cells) - len(missing)
-    report(done, len(cells), "cells")
-    for cell in compute_all(missing, partial(_compute, place), workers=workers):
-        done += 1
-        report(done, len(cells), cell.name)
+    computed = compute_all(missing, partial(_compute, place), workers=workers)
+    notes = chain(["cells"], (cell.name for cell in computed))
+    for done, note in enumerate(notes, start=len(cells) - len(missing)):
+        if progress is not None:
+            progress(done, len(cells), note)
     return len(missing)
-
-
-def _silent(done: int, total: int, note: str = "") -> None:
-    pass
 
 
 def _train(cells: Sequence[Cell], place: RunFolder, progress: Progress | None) -> None:
@@ -205,18 +200,12 @@ def _write_tables(spec: Spec, results: Cells, folder: Path) -> None:
     tables["claims"] = tuple(claim_rows(tables))
     for name, rows in tables.items():
         write_rows(folder, name, rows)
-    write_json(folder / "settings.json", _settings(spec))
-
-
-def _settings(spec: Spec) -> dict[str, Any]:
-    return {
-        **spec.to_dict(),
-        "digest": spec.digest,
-        "versions": {
-            "unsample": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-        },
-        "deviations": [{"id": key, "text": text} for key, text in deviations().items()],
+    versions = {
+        "unsample": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
     }
+    told = [{"id": key, "text": text} for key, text in deviations().items()]
+    settings = {"digest": spec.digest, "versions": versions, "deviations": told}
+    write_json(folder / "settings.json", {**spec.to_dict(), **settings})

@@ -149,22 +149,16 @@ class Spec:
 
     def cells(self) -> tuple[Cell, ...]:
         """Return every cell of tables and figures once, the tables first."""
-        drawn = [
-            c for kind in ("distributions", "sweep") for _, cs in self.figures(kind) for c in cs
-        ]
-        return tuple(dict.fromkeys([*self.tables(), *drawn]))
+        figures = self.figures("distributions") + self.figures("sweep")
+        return tuple(dict.fromkeys([*self.tables(), *(c for _, cells in figures for c in cells)]))
 
     def labels_of(self, cell: Cell) -> tuple[str, ...]:
         """Return the labels of the estimators that the tables and figures need of a cell."""
         if cell in self.tables():
             return tuple(label for label, _ in self.estimators)
-        wanted = {
-            label
-            for kind in ("distributions", "sweep")
-            for exhibit, cells in self.figures(kind)
-            if cell in cells
-            for label in exhibit.settings["estimators"]
-        }
+        figures = self.figures("distributions") + self.figures("sweep")
+        shown = [exhibit for exhibit, cells in figures if cell in cells]
+        wanted = {label for exhibit in shown for label in exhibit.settings["estimators"]}
         return tuple(label for label, _ in self.estimators if label in wanted)
 
     def curve_of(self, cell: Cell) -> tuple[int, tuple[str, ...]]:
@@ -206,10 +200,9 @@ def _some(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _labelled(text: str) -> tuple[str, str]:
     """Return the label and the method that ``text`` means: a label of the tables, or a method."""
-    by_label = {label.casefold(): label for label in ESTIMATORS}
-    label = by_label.get(text.strip().casefold())
-    if label is not None:
-        return label, ESTIMATORS[label]
+    for label, method in ESTIMATORS.items():
+        if label.casefold() == text.strip().casefold():
+            return label, method
     try:
         method = str(_estimators.parse(text))
     except MethodError as problem:

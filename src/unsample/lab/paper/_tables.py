@@ -32,33 +32,26 @@ Rows: TypeAlias = tuple[Row, ...]
 #: The finished cells of a run.
 Cells: TypeAlias = Mapping[Cell, CellResult]
 
-#: Printed numbers are metrics times this.
-_PRINTED_UNIT = 1000.0
-
-
-def _truth(text: str) -> bool:
-    return {"true": True, "false": False}[text]
-
 
 _READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
-    {"text": str, "integer": int, "real": float, "truth": _truth}
-)
-#: The kinds of columns that are no text.
-_KINDS: Mapping[str, str] = MappingProxyType(
     {
-        name: kind
-        for kind, names in {
-            "integer": "users items interactions k sampled repeats rank correct paper_correct",
-            "real": "sparsity exact mean std bias rmse pmf cdf paper_exact paper_mean paper_std",
-            "truth": "holds_by_bias holds_by_rmse",
-        }.items()
-        for name in names.split()
+        "text": str,
+        "integer": int,
+        "real": float,
+        "truth": {"true": True, "false": False}.__getitem__,
     }
 )
+#: The kinds of columns that are no text.
+_KINDS = {
+    "integer": "users items interactions k sampled repeats rank correct paper_correct",
+    "real": "sparsity exact mean std bias rmse pmf cdf paper_exact paper_mean paper_std",
+    "truth": "holds_by_bias holds_by_rmse",
+}
 
 
 def _columns(names: str) -> Mapping[str, str]:
-    return MappingProxyType({name: _KINDS.get(name, "text") for name in names.split()})
+    kinds = {name: kind for kind, members in _KINDS.items() for name in members.split()}
+    return MappingProxyType({name: kinds.get(name, "text") for name in names.split()})
 
 
 #: The columns of each table, in order, with the kind of their values.
@@ -127,14 +120,13 @@ def accuracy_rows(spec: Spec, results: Cells) -> Iterator[Row]:
             for label, method in spec.estimators:
                 key = (cell.dataset, label_of(cell.recommender), metric.family.name, label)
                 paper = printed.get(key, {}) if _as_in_paper(cell) else {}
+                found = {name: paper.get(f"{name}_x1000") for name in ("exact", "mean", "std")}
                 yield {
                     **_where(cell, metric),
                     "estimator": label,
                     "method": method,
                     **_errors(results[cell], label, column),
-                    "paper_exact": _plain(paper.get("exact_x1000")),
-                    "paper_mean": _plain(paper.get("mean_x1000")),
-                    "paper_std": _plain(paper.get("std_x1000")),
+                    **{f"paper_{k}": None if v is None else v / 1000.0 for k, v in found.items()},
                 }
 
 
@@ -253,10 +245,6 @@ def _errors(result: CellResult, label: str, column: int) -> Row:
     }
 
 
-def _plain(printed: float | None) -> float | None:
-    return None if printed is None else printed / _PRINTED_UNIT
-
-
 # -- files ------------------------------------------------------------------------------------
 
 
@@ -288,31 +276,29 @@ def read_rows(path: Path, table: str) -> Rows:
     columns = SCHEMA[table]
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            if reader.fieldnames != list(columns):
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            if header != list(columns):
                 raise FileError(
                     f"{str(path)!r} must have the columns {', '.join(columns)}, got "
-                    f"{', '.join(reader.fieldnames or ['none'])}; run unsample reproduce again"
+                    f"{', '.join(header) or 'none'}; run unsample reproduce again"
                 )
             return tuple(
-                {name: _value(row[name], kind) for name, kind in columns.items()}
-                for row in map(_whole_row, reader)
+                {
+                    name: _value(text, kind)
+                    for (name, kind), text in zip(columns.items(), row, strict=True)
+                }
+                for row in filter(None, reader)
             )
     except OSError as problem:
         raise FileError(_unfinished(path)) from problem
-    except (KeyError, TypeError, ValueError, csv.Error) as problem:
+    except (KeyError, ValueError, csv.Error) as problem:
         if isinstance(problem, FileError):
             raise
         raise FileError(
             f"{str(path)!r} must be a whole table, got one that cannot be read ({problem}); "
             "run unsample reproduce again"
         ) from problem
-
-
-def _whole_row(row: dict[Any, Any]) -> dict[str, str]:
-    if None in row or None in row.values():
-        raise ValueError("a row has too few cells, or too many")
-    return row
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

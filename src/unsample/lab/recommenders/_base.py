@@ -122,7 +122,7 @@ class Recommender(ABC):
 
     def score_all(self, users: npt.ArrayLike) -> Scores:
         """Return the scores of all items, one row for each user."""
-        fitted = self._require_fitted()
+        fitted = self.fitted
         known = _check_ids("users", users, fitted.users)
         scores = self._score_users(known, fitted)
         scores[:, fitted.popularity == 0] = self._unseen_score
@@ -132,7 +132,7 @@ class Recommender(ABC):
 
     def score(self, users: npt.ArrayLike, items: npt.ArrayLike) -> Scores:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
-        fitted = self._require_fitted()
+        fitted = self.fitted
         known = _check_ids("users", users, fitted.users)
         asked = _check_ids("items", items, fitted.items)
         if known.ndim != 1 or asked.ndim not in (1, 2) or len(asked) != len(known):
@@ -149,7 +149,7 @@ class Recommender(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write hyperparameters and weights to an ``.npz`` file without pickles."""
-        fitted = self._require_fitted()
+        fitted = self.fitted
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -178,9 +178,6 @@ class Recommender(ABC):
     @property
     def fitted(self) -> Fitted:
         """Return what was learnt (its arrays are not to be changed)."""
-        return self._require_fitted()
-
-    def _require_fitted(self) -> Fitted:
         if self._fitted is None:
             raise RecommenderError(
                 f"{type(self).__name__} must be fitted before it can score or be saved; "
@@ -214,14 +211,23 @@ def scored_history(users: IntArray, fitted: Fitted) -> scipy.sparse.csr_array:
     return whole[users]
 
 
-def check_rows(weights: Weights, start: str, items: int) -> None:
-    """Refuse arrays of a sparse matrix that lead outside of it: no product looks again."""
+def check_fitted(fitted: Fitted) -> None:
+    """Refuse arrays that do not belong together: sparse products trust what they are given."""
     from scipy.sparse import csr_array
 
-    item = weights[start.removesuffix("_start") + "_item"]
-    ones = np.ones(len(item), dtype=np.int8)
-    shape = (len(weights[start]) - 1, items)
-    csr_array((ones, item, weights[start]), shape=shape).check_format(full_check=True)
+    shapes = fitted.popularity.shape, fitted.activity.shape
+    kinds = {array.dtype.kind for array in (fitted.popularity, fitted.activity)}
+    if shapes != ((fitted.items,), (fitted.users,)) or kinds != {"i"}:
+        raise ValueError(
+            f"it counts {fitted.items} items and {fitted.users} users, in arrays of shapes "
+            f"{shapes[0]} and {shapes[1]}"
+        )
+    for name, start in fitted.weights.items():
+        if name.endswith("_start"):
+            item = fitted.weights[name.removesuffix("_start") + "_item"]
+            ones = np.ones(len(item), dtype=np.int8)
+            rows = csr_array((ones, item, start), shape=(len(start) - 1, fitted.items))
+            rows.check_format(full_check=True)
 
 
 def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
@@ -231,7 +237,6 @@ def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
     if len(interactions) == 0:
         raise InputError("interactions must hold at least one pair, got none")
     matrix: scipy.sparse.csr_array = interactions.matrix()
-    matrix.sum_duplicates()
     matrix.data[:] = 1.0  # a pair given twice is still one pair
     return matrix
 

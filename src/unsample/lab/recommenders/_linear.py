@@ -8,7 +8,6 @@ Gram matrix is filled block by block and inverted in its own memory by Cholesky.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, check_choice, check_integer, check_real, import_extra
-from unsample._progress import Progress
 from unsample.errors import SolverError
 from unsample.lab.recommenders._base import (
     Fitted,
@@ -150,6 +148,12 @@ class ALS(Recommender):
 
         library = import_extra("implicit.cpu.als", extra="recsys", purpose="ALS")
         threadpoolctl = import_extra("threadpoolctl", extra="recsys", purpose="ALS")
+
+        def report(iteration: int, seconds: float, _: object) -> None:
+            if training.progress is not None:
+                note = f"{seconds:.1f} s an iteration"
+                training.progress(iteration + 1, self.iterations, note)
+
         # The library runs its own threads; BLAS threads inside them only get in the way.
         with threadpoolctl.threadpool_limits(1, user_api="blas"):
             model = library.AlternatingLeastSquares(
@@ -160,20 +164,11 @@ class ALS(Recommender):
                 random_state=self.seed,
             )
             matrix = csr_matrix(training.matrix)
-            model.fit(matrix, show_progress=False, callback=self._reporter(training.progress))
+            model.fit(matrix, show_progress=False, callback=report)
         return {
             "user_factors": np.asarray(model.user_factors, dtype=np.float32),
             "item_factors": np.asarray(model.item_factors, dtype=np.float32),
         }
-
-    def _reporter(self, progress: Progress | None) -> Callable[[int, float, object], None] | None:
-        if progress is None:
-            return None
-
-        def report(iteration: int, seconds: float, _: object) -> None:
-            progress(iteration + 1, self.iterations, f"{seconds:.1f} s an iteration")
-
-        return report
 
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
         weights = fitted.weights
@@ -255,15 +250,10 @@ def _invert(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
             f"the Gram matrix could not be inverted (LAPACK status {failed}); "
             "take a larger penalty, or precision='float64'"
         )
-    result = inverse.T
-    _mirror_upper(result)
-    return np.asarray(result)
-
-
-def _mirror_upper(matrix: npt.NDArray[Any]) -> None:
-    """Copy the upper triangle onto the lower one, block by block."""
-    for start in range(0, len(matrix), _BLOCK):
+    result = np.asarray(inverse.T)
+    for start in range(0, len(result), _BLOCK):  # the upper triangle onto the lower one
         rows = slice(start, start + _BLOCK)
-        corner = matrix[rows, rows]
+        corner = result[rows, rows]
         corner[...] = np.triu(corner) + np.triu(corner, 1).T
-        matrix[rows.stop :, rows] = matrix[rows, rows.stop :].T
+        result[rows.stop :, rows] = result[rows, rows.stop :].T
+    return result

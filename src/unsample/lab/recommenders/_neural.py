@@ -233,10 +233,7 @@ class MultiVAE(Recommender):
         def score_all(users: IntArray, weights: Weights) -> Scores:
             return _decode(training.matrix[users], weights)
 
-        return {
-            **history_weights(training.matrix),
-            **learner.run(epoch, score_all, training),
-        }
+        return {**history_weights(training.matrix), **learner.run(epoch, score_all, training)}
 
     def _start(self, items: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.float32]]:
         sizes = {
@@ -301,19 +298,10 @@ class NeuMF(Recommender):
         Sizes of the network's layers; the first is the user's and the item's vector together.
     negatives
         Items drawn for each pair and epoch, among those the user does not have.
-    averaging
-        Largest share of its old value that the running mean of the weights keeps at a step; that
-        mean is what scores. Zero takes the last weights as they are.
-    epochs, patience
-        Most epochs, and how many without a better validation result end the learning.
     batch
         Pairs in an optimiser step, the drawn ones not counted.
-    learning_rate
-        Step size of Adam.
-    seed
-        Seed of everything random.
-    device
-        Where to learn: ``"cpu"``, ``"cuda"``, or another device of PyTorch.
+    averaging, epochs, patience, learning_rate, seed, device
+        As in `MultiVAE`.
     """
 
     factors: int = 64
@@ -343,10 +331,10 @@ class NeuMF(Recommender):
     def _learn(self, training: Training) -> Weights:
         rng = np.random.default_rng(self.seed)
         learner = Learner(self, self._start(*training.matrix.shape, rng))
-        torch, pairs = learner.torch, _Pairs.of(training.matrix)
+        torch = learner.torch
 
         def epoch(_: int) -> Iterator[Any]:
-            for batch in pairs.batches(self.batch, self.negatives, rng):
+            for batch in _batches(training.matrix, self.batch, self.negatives, rng):
                 asked = (torch.from_numpy(part).to(self.device) for part in batch)
                 yield _loss(torch, _logits(torch, learner.tensors, *asked))
 
@@ -397,44 +385,31 @@ class NeuMF(Recommender):
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """The training pairs, and which keys ``user * items + item`` they are (sorted)."""
+def _batches(
+    matrix: scipy.sparse.csr_array, size: int, negatives: int, rng: np.random.Generator
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the users of an epoch, and for each a row of items: first one it has, then drawn ones.
 
-    user: IntArray
-    item: IntArray
-    key: IntArray
-    items: int
-
-    @classmethod
-    def of(cls, matrix: scipy.sparse.csr_array) -> _Pairs:
-        user = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        item = matrix.indices.astype(np.int64)
-        return cls(user, item, np.sort(user * matrix.shape[1] + item), matrix.shape[1])
-
-    def batches(
-        self, size: int, negatives: int, rng: np.random.Generator
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield users, and for each a row of items: first one it has, then drawn ones."""
-        order = rng.permutation(len(self.user))
-        user = self.user[order]
-        asked = np.column_stack([self.item[order], self._drawn(user, negatives, rng)])
-        for start in range(0, len(order), size):
-            yield user[start : start + size], asked[start : start + size]
-
-    def _drawn(self, user: IntArray, negatives: int, rng: np.random.Generator) -> IntArray:
-        """Draw items for a whole epoch at once; those the user has are drawn again."""
-        owner = np.repeat(user, negatives)
-        drawn = rng.integers(self.items, size=len(owner))
-        wrong = np.arange(len(owner))
-        for _ in range(_REDRAWS):
-            key = owner[wrong] * self.items + drawn[wrong]
-            place = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
-            wrong = wrong[self.key[place] == key]
-            if len(wrong) == 0:
-                break
-            drawn[wrong] = rng.integers(self.items, size=len(wrong))
-        return drawn.reshape(len(user), negatives)
+    Drawn items that the user has are drawn again, for the whole epoch at once.
+    """
+    items = matrix.shape[1]
+    user = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    keys = np.sort(user * items + matrix.indices)
+    order = rng.permutation(len(user))
+    user, own = user[order], matrix.indices[order].astype(np.int64)
+    owner = np.repeat(user, negatives)
+    drawn = rng.integers(items, size=len(owner))
+    wrong = np.arange(len(owner))
+    for _ in range(_REDRAWS):
+        key = owner[wrong] * items + drawn[wrong]
+        place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+        wrong = wrong[keys[place] == key]
+        if len(wrong) == 0:
+            break
+        drawn[wrong] = rng.integers(items, size=len(wrong))
+    asked = np.column_stack([own, drawn.reshape(len(user), negatives)])
+    for start in range(0, len(order), size):
+        yield user[start : start + size], asked[start : start + size]
 
 
 def _logits(torch: Any, weights: dict[str, Any], user: Any, item: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from unsample._checks import check_choice, check_integer, suggest
 from unsample._files import read_arrays
 from unsample.errors import FileError, InputError, RecommenderError
-from unsample.lab.recommenders._base import FORMAT, VERSION, Fitted, Recommender, check_rows
+from unsample.lab.recommenders._base import FORMAT, VERSION, Fitted, Recommender, check_fitted
 from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN, Popularity
 from unsample.lab.recommenders._neural import MultiVAE, NeuMF
 
@@ -22,7 +22,8 @@ REGISTRY: MappingProxyType[str, type[Recommender]] = MappingProxyType(
     {kind.name: kind for kind in (Popularity, ItemKNN, ALS, EASE, NeuMF, MultiVAE)}
 )
 
-_WEIGHTS = "weights/"
+#: What arrays that do not belong together raise.
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> Recommender:
@@ -46,32 +47,33 @@ def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> Recom
 
 def load(path: str | os.PathLike[str]) -> Recommender:
     """Read a recommender that ``save`` wrote."""
-    arrays = _read(Path(path))
+    place = repr(str(path))
     try:
-        recommender, fitted = _parsed(arrays, path)
+        with Path(path).open("rb") as stream:
+            arrays = read_arrays(stream, place)
+    except FileNotFoundError as problem:
+        raise FileError(f"no such file: {place}") from problem
+    except (OSError, FileError) as problem:
+        raise FileError(
+            f"{place} cannot be read as a saved recommender: {problem}; save it again"
+        ) from problem
+    try:
+        recommender = _recommender(arrays, place)
+        recommender.score_all([0])
     except InputError:
         raise
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as problem:
-        raise FileError(f"{str(path)!r} is no recommender that unsample saved") from problem
-    _check_fitted(fitted, path)
-    recommender._become(fitted)  # noqa: SLF001 - the one other place that may
-    try:
-        recommender.score_all([0])
-    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as problem:
+    except _DAMAGED as problem:
         raise FileError(
-            f"{str(path)!r} must hold all that {recommender.name} learns, and cannot score with "
-            f"what it holds ({problem}); save it again"
+            f"{place} is no recommender that unsample saved ({problem}); save it again"
         ) from problem
     return recommender
 
 
-def _parsed(
-    arrays: dict[str, np.ndarray[Any, Any]], path: str | os.PathLike[str]
-) -> tuple[Recommender, Fitted]:
+def _recommender(arrays: dict[str, np.ndarray[Any, Any]], place: str) -> Recommender:
     header = json.loads(arrays.pop("header").tobytes())
     if header["format"] != FORMAT or header["version"] > VERSION:
         raise FileError(
-            f"{str(path)!r} must be a recommender of version {VERSION} or older, got "
+            f"{place} must be a recommender of version {VERSION} or older, got "
             f"{header['format']} {header['version']}; a newer unsample may have written it"
         )
     fitted = Fitted(
@@ -79,42 +81,14 @@ def _parsed(
         items=check_integer("items", header["items"], minimum=1),
         popularity=arrays.pop("popularity"),
         activity=arrays.pop("activity"),
-        weights={key.removeprefix(_WEIGHTS): array for key, array in arrays.items()},
+        weights={key.removeprefix("weights/"): array for key, array in arrays.items()},
     )
-    return create(header["name"], _with_tuples(header["hyperparameters"])), fitted
-
-
-def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    try:
-        with path.open("rb") as stream:
-            return read_arrays(stream, repr(str(path)))
-    except FileNotFoundError as problem:
-        raise FileError(f"no such file: {str(path)!r}") from problem
-    except (OSError, FileError) as problem:
-        raise FileError(
-            f"{str(path)!r} cannot be read as a saved recommender: {problem}; save it again"
-        ) from problem
-
-
-def _check_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
-    """Refuse arrays that do not belong together: sparse products trust what they are given."""
-    shapes = fitted.popularity.shape, fitted.activity.shape
-    kinds = {array.dtype.kind for array in (fitted.popularity, fitted.activity)}
-    if shapes != ((fitted.items,), (fitted.users,)) or kinds != {"i"}:
-        raise FileError(
-            f"{str(path)!r} must count {fitted.items} items and {fitted.users} users, got arrays "
-            f"of shapes {shapes[0]} and {shapes[1]}; save it again"
-        )
-    for start in (name for name in fitted.weights if name.endswith("_start")):
-        try:
-            check_rows(fitted.weights, start, fitted.items)
-        except (KeyError, TypeError, ValueError) as problem:
-            raise FileError(
-                f"{str(path)!r} must hold items for each row, got arrays that cannot be so: "
-                f"{problem}; save it again"
-            ) from problem
-
-
-def _with_tuples(hyperparameters: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows lists alone; hyperparameters are tuples."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in hyperparameters.items()}
+    check_fitted(fitted)
+    # JSON knows lists alone; hyperparameters are tuples.
+    hyperparameters = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in header["hyperparameters"].items()
+    }
+    recommender = create(header["name"], hyperparameters)
+    recommender._become(fitted)  # noqa: SLF001 - the one other place that may
+    return recommender
