@@ -21,7 +21,7 @@ import unsample
 from tests.libraries import LIBRARIES, need_library
 from unsample import adapters
 from unsample.adapters import INSTALL, ModelScores, Task, ranx, recbole, trec
-from unsample.adapters._lists import numbers_of
+from unsample.adapters._lists import numbered
 from unsample.adapters._tasks import require
 from unsample.designs import FactorScores
 from unsample.errors import DesignError, FileError, InputError, MissingExtraError, ScoreError
@@ -198,7 +198,7 @@ def test_a_task_has_each_target_once_and_a_user_counts_once():
     scores = ModelScores(lambda users: np.zeros((len(users), 3)), 3)
     held_out = np.array([2, 0, 0, 0]), np.array([0, 2, 1, 2])
     seen = np.array([1, 1, 2]), np.array([0, 0, 2])
-    task = Task.of_pairs(scores, held_out, seen, user_ids=np.arange(3), item_ids=np.arange(3))
+    task = Task.of_pairs(scores, held_out, seen, (np.arange(3), np.arange(3)))
     assert [column.tolist() for column in task.targets] == [[0, 0, 2], [1, 2, 0]]
     assert task.weights.tolist() == [0.5, 0.5, 1.0]
     assert task.exclude.toarray().tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
@@ -206,11 +206,11 @@ def test_a_task_has_each_target_once_and_a_user_counts_once():
 
 
 def test_names_are_found_whatever_array_they_come_in():
-    known = np.array(["b", "a", "c"])
-    place = {"what": "item", "here": "test", "there": "train"}
+    ids = np.array([7, 5, 6]), np.array(["b", "a", "c"], dtype=object)
+    place = {"here": "test", "there": "train"}
     for kind in (str, object):
-        asked = np.array(["c", "b"], dtype=kind)
-        assert numbers_of(asked, known.astype(object), **place).tolist() == [2, 0]
+        pairs = np.array([5, 5]), np.array(["c", "b"], dtype=kind)
+        assert [found.tolist() for found in numbered(pairs, ids, **place)] == [[1, 1], [2, 0]]
     for strange, message in (
         (np.array(["a", "z"]), "each item of test must be known to train, got 1 of 2.*z"),
         (np.array([1, 2]), "test and train must name each item alike, got .*1.*'b'"),
@@ -218,7 +218,7 @@ def test_names_are_found_whatever_array_they_come_in():
         (np.array(["a", 5], dtype=object), "each item must be named by text .*, got both"),
     ):
         with pytest.raises(InputError, match=message):
-            numbers_of(strange, known, **place)
+            numbered((np.array([5, 5]), strange), ids, **place)
 
 
 # -- lists: TREC files, ir_measures and ranx -------------------------------------------------------

@@ -66,7 +66,10 @@ def prepare(library: str, folder: Path) -> Path:
     ready = folder / library / ".ready"
     # This package itself comes from the working tree.
     own = [name for name in INSTALL[library] if not name.startswith("unsample")]
-    wanted = [*own, *LIBRARIES[library], *PROJECT["dependencies"], "pytest"]
+    # Where a library wants an older version of what this package asks for, it gets it.
+    named = tuple(re.split(r"[<>=]", name)[0] + ">" for name in own)
+    general = [name for name in PROJECT["dependencies"] if not name.startswith(named)]
+    wanted = [*own, *LIBRARIES[library], *general, "pytest"]
     if not ready.exists() or ready.read_text() != "\n".join(wanted):
         venv.create(folder / library, with_pip=True, clear=True)
         command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -11,9 +11,9 @@ targets and returns one small batch of counts, on any number of partitions the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,18 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["counts"]
 
-#: Ranks some targets, of which it gets the users and the items.
-_Ranker: TypeAlias = Callable[[IntArray, IntArray], Targets]
-
-_FIELDS = {
-    "sampled": "bigint",
-    "items": "bigint",
-    "low": "bigint",
-    "high": "bigint",
-    "count": "bigint",
-    "weight": "double",
-    "weight_squared": "double",
-}
+#: What workers send back: columns of `RankCounts`, and Spark's types of them.
+_FIELDS = dict.fromkeys(("sampled", "items", "low", "high", "count"), "bigint")
+_FIELDS |= dict.fromkeys(("weight", "weight_squared"), "double")
 
 
 def counts(
@@ -90,57 +81,45 @@ def counts(
     design = Exact() if sampled is None else Fixed(sampled, replacement)
     scoring, seed = as_scorer(scorer, items), as_key(rng)
 
-    def rank(users: IntArray, wanted: IntArray) -> Targets:
-        candidates = Candidates.check((users, wanted), items, exclude)
-        candidates.refuse_unrankable()
-        return run(design, scoring, candidates, ties=ties, rng=seed)[0]
-
-    return _count_on_cluster(
-        targets, rank, [user, target, weight], replacement=design.with_replacement
-    )
-
-
-def _count_on_cluster(
-    targets: DataFrame, rank: _Ranker, columns: list[str | None], *, replacement: bool
-) -> RankCounts:
-    python_error = require("spark", "pyspark.errors").PythonException
-    user, *others = wanted = [name for name in columns if name is not None]
-    missing = [name for name in wanted if name not in targets.columns]
-    if missing:
+    wanted = [name for name in (user, target, weight) if name is not None]
+    if not set(wanted) <= set(targets.columns):
         raise InputError(
             f"targets must have the columns {', '.join(wanted)}, got {', '.join(targets.columns)}"
         )
+
+    def rank(users: IntArray, chosen: IntArray) -> Targets:
+        candidates = Candidates.check((users, chosen), items, exclude)
+        candidates.refuse_unrankable()
+        return run(design, scoring, candidates, ties=ties, rng=seed)[0]
+
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
     cloudpickle = require("spark", "pyspark.cloudpickle")
     broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(rank))
 
     def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        return _count_partition(batches, cloudpickle.loads(broadcast.value))
+        """Count a partition, in a worker: batches of targets in, one batch of counts out."""
+        pyarrow = require("spark", "pyarrow")
+        filled = [batch for batch in batches if batch.num_rows]
+        if filled:
+            users, chosen, weights = _as_columns(pyarrow.Table.from_batches(filled))
+            found = cloudpickle.loads(broadcast.value)(users, chosen)
+            counted = replace(found, weights=weights).counts
+            cells = {name: pyarrow.array(getattr(counted, name)) for name in _FIELDS}
+            yield pyarrow.RecordBatch.from_pydict(cells)
 
     # Errors count users, so all targets of a user are counted in one partition.
-    frame = targets.select(user, *others).repartition(user)
+    frame = targets.select(*wanted).repartition(user)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
     try:
         table = frame.mapInArrow(count_partition, schema).toArrow()
-    except python_error as problem:
+    except require("spark", "pyspark.errors").PythonException as problem:
         raise _own_error(str(problem)) from problem
     finally:
         broadcast.unpersist()
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
     cells = {name: table.column(name).to_numpy() for name in _FIELDS}
-    return RankCounts(**cells, replacement=replacement)
-
-
-def _count_partition(batches: Iterator[Any], rank: _Ranker) -> Iterator[Any]:
-    """Count a partition, in a worker: batches of targets in, one batch of counts out."""
-    pyarrow = require("spark", "pyarrow")
-    filled = [batch for batch in batches if batch.num_rows]
-    if filled:
-        users, targets, weights = _as_columns(pyarrow.Table.from_batches(filled))
-        counts = replace(rank(users, targets), weights=weights).counts
-        cells = {name: pyarrow.array(getattr(counts, name)) for name in _FIELDS}
-        yield pyarrow.RecordBatch.from_pydict(cells)
+    return RankCounts(**cells, replacement=design.with_replacement)
 
 
 def _as_columns(table: Any) -> tuple[IntArray, IntArray, FloatArray | None]:
