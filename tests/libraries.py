@@ -552,7 +552,7 @@ class RecBole:
         sampled = "loader must be made under mode: full, got NegSample"
         yield partial(recbole.task, model, one), InputError, sampled
         for given, ties, message in (
-            ((model, full), "random", "loader must draw items under mode: uniN, got FullSort"),
+            ((model, full), "random", "loader must be made under mode: uniN, got FullSort"),
             (("EASE", one), "random", "model must be a model of recbole, got str"),
             ((model, one), "realistic", "ties must be one of random, optimistic, pessimistic"),
         ):

@@ -81,8 +81,10 @@ def prepare(library: str, folder: Path) -> Path:
 def run(library: str, python: Path) -> Outcome:
     """Run the tests and the examples; what needs another library is skipped."""
     start = time.monotonic()
-    # Warnings that foreign libraries give are no failures here.
-    pytest = [python, "-m", "pytest", "-q", "-o", "filterwarnings=", "-p", "no:cacheprovider"]
+    # Warnings that foreign libraries give are no failures here, and a file of the benchmarks is
+    # not the module of the same name that a library looks for.
+    settings = ["-o", "filterwarnings=", "-o", "pythonpath=", "-p", "no:cacheprovider"]
+    pytest = [python, "-m", "pytest", "-q", *settings]
     here = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE / "src")}
     done = subprocess.run(  # noqa: S603
         [*pytest, *TESTS],

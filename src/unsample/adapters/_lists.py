@@ -26,10 +26,13 @@ from unsample._checks import (
 )
 from unsample.adapters._tasks import Pairs
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.evidence import Targets, TieRule, rank_with_ties
+from unsample.evidence import TIE_RULES, Targets, TieRule, rank_with_ties
 
-#: The tie rules under which ranks are whole numbers.
-WHOLE_TIES = ("random", "optimistic", "pessimistic")
+
+def whole_ties(ties: str) -> TieRule:
+    """Return a tie rule under which ranks are whole numbers, or say which ones there are."""
+    rules = [rule for rule in TIE_RULES if rule != "realistic"]
+    return cast("TieRule", check_choice("ties", ties, rules))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,7 @@ class Counting:
     each: str
 
     def __post_init__(self) -> None:
-        check_choice("ties", self.ties, WHOLE_TIES)
+        whole_ties(self.ties)
         check_choice("each", self.each, ("user", "target"))
 
     def targets(
@@ -55,7 +58,7 @@ class Counting:
         replacement: bool,
     ) -> Targets:
         """Rank targets of which it is known how many items beat them and tie with them."""
-        ranks = rank_with_ties(better, tied, cast("TieRule", self.ties), as_rng(self.rng))
+        ranks = rank_with_ties(better, tied, whole_ties(self.ties), as_rng(self.rng))
         return Targets(
             ranks=np.asarray(ranks, dtype=np.int64),
             items=items,
@@ -229,13 +232,12 @@ def _catalogue(items: int | Mapping[Any, int], queries: npt.NDArray[Any]) -> Int
     if not isinstance(items, Mapping):
         size = check_integer("items", items, minimum=2, error=DesignError)
         return np.full(len(queries), size, dtype=np.int64)
-    missing = [query for query in queries.tolist() if query not in items]
-    if missing:
+    try:
+        return np.array([items[query] for query in queries.tolist()], dtype=np.int64)
+    except KeyError as query:
         raise DesignError(
-            f"items must hold a number for each query, got none for {missing[0]!r} "
-            f"({len(missing)} targets)"
-        )
-    return np.array([items[query] for query in queries.tolist()], dtype=np.int64)
+            f"items must hold a number for each query, got none for {query}"
+        ) from None
 
 
 def _as_names(what: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

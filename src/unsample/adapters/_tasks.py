@@ -117,8 +117,6 @@ class Task:
         Number of items in the catalogue.
     exclude
         Users x items matrix of what is no candidate, or None.
-    weights
-        How much each target counts: each user counts 1 in all.
     user_ids, item_ids
         The library's own name of each user and item.
     """

@@ -31,8 +31,7 @@ def task(model: Any, method: Any) -> Task:
         A `cornac.eval_methods.BaseMethod` such as `RatioSplit`: its training, validation and test
         sets, rating threshold, and whether unknown users and items are left out.
     """
-    _check_method(method)
-    _check_model(model)
+    _check(model, method)
     train, test = method.train_set, method.test_set
     items = train.num_items if method.exclude_unknowns else test.num_items
     users = max(train.num_users, test.num_users)
@@ -47,7 +46,7 @@ def task(model: Any, method: Any) -> Task:
     )
 
 
-def _check_method(method: Any) -> None:
+def _check(model: Any, method: Any) -> None:
     kind = "an evaluation method of cornac such as RatioSplit"
     check_object("method", method, kind, ["train_set", "test_set", "rating_threshold"])
     if method.train_set is None or method.test_set is None:
@@ -55,9 +54,6 @@ def _check_method(method: Any) -> None:
             "method must have a training and a test set, got none; CrossValidation has them only "
             "while a fold is evaluated"
         )
-
-
-def _check_model(model: Any) -> None:
     check_object("model", model, "a recommender of cornac", ["score", "num_items"])
     if model.num_items is None:
         raise InputError(f"model must be fitted, got {model.name}; call model.fit first")

@@ -125,8 +125,17 @@ def task(model: Any, loader: Any) -> Task:
             "evaluation use unsample.adapters.recbole.targets(model, loader)"
         )
     data = loader.dataset
-    asked, held_out, seen = (_sequences if loader.is_sequential else _users)(loader)
     item_ids = np.arange(1, int(data.item_num))
+    if loader.is_sequential:
+        rows = np.arange(len(data))
+        asked = loader.transform(data, data[rows])
+        held_out, seen = (rows, asked[data.iid_field].numpy() - 1), None
+    else:
+        asked = loader.user_df
+        held_out, seen = (
+            _pairs([items[user].numpy() for user in loader.uid_list.numpy()])
+            for items in (loader.uid2positive_item, loader.uid2history_item)
+        )
 
     def everything(rows: IntArray, /) -> npt.NDArray[Any]:
         """Return the scores of all items, by one pass where the model has one."""
@@ -152,23 +161,6 @@ def task(model: Any, loader: Any) -> Task:
     )
 
 
-def _users(loader: Any) -> tuple[Any, Pairs, Pairs]:
-    """Return an interaction with a row for each user, the targets of rows, and their past."""
-    wanted, history = (
-        [items[user].numpy() for user in loader.uid_list.numpy()]
-        for items in (loader.uid2positive_item, loader.uid2history_item)
-    )
-    return loader.user_df, _pairs(wanted), _pairs(history)
-
-
-def _sequences(loader: Any) -> tuple[Any, Pairs, None]:
-    """Return an interaction with a row for each history, and the target of each."""
-    data = loader.dataset
-    rows = np.arange(len(data))
-    interaction = loader.transform(data, data[rows])
-    return interaction, (rows, interaction[data.iid_field].numpy() - 1), None
-
-
 def _pairs(lists: list[IntArray]) -> Pairs:
     """Return the row and the item of each entry; RecBole counts items from 1."""
     rows = np.repeat(np.arange(len(lists)), [len(items) for items in lists])
@@ -190,12 +182,10 @@ def _ask(model: Any, method: str, interaction: Any) -> npt.NDArray[Any]:
 
 def _uniform_sample(loader: Any) -> int:
     """Return how many items a loader draws for a target, and refuse what is no uniform draw."""
-    arguments = getattr(loader, "neg_sample_args", None)
-    if arguments is None or not hasattr(loader, "uid2items_num"):
-        raise InputError(
-            f"loader must draw items under mode: uniN, got {type(loader).__name__}; for mode: "
-            "full use unsample.adapters.recbole.task(model, loader)"
-        )
+    hint = "for mode: full use unsample.adapters.recbole.task(model, loader)"
+    needed = ("neg_sample_args", "uid2items_num")
+    check_object("loader", loader, "made under mode: uniN", needed, hint)
+    arguments = loader.neg_sample_args
     if arguments["distribution"] != "uniform":
         raise DesignError(
             f"loader must draw items uniformly, got {arguments['distribution']!r}; ranks among "

@@ -15,11 +15,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from unsample import errors
-from unsample._checks import FloatArray, IntArray, Seed, check_choice, check_integer
-from unsample.adapters._lists import WHOLE_TIES
+from unsample._checks import IntArray, Seed, check_integer
+from unsample.adapters._lists import whole_ties
 from unsample.adapters._tasks import require
 from unsample.designs import Candidates, Exact, Excluded, Fixed, as_key, as_scorer, run
 from unsample.errors import DesignError, InputError, UnsampleError
@@ -77,7 +75,7 @@ def counts(
         A seed. What is random of a target follows from it, the user and the item.
     """
     check_integer("items", items, minimum=2, error=DesignError)
-    check_choice("ties", ties, WHOLE_TIES)
+    whole_ties(ties)
     design = Exact() if sampled is None else Fixed(sampled, replacement)
     scoring, seed = as_scorer(scorer, items), as_key(rng)
 
@@ -101,9 +99,10 @@ def counts(
         pyarrow = require("spark", "pyarrow")
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
-            users, chosen, weights = _as_columns(pyarrow.Table.from_batches(filled))
+            table = pyarrow.Table.from_batches(filled)
+            users, chosen, *weights = (column.to_numpy() for column in table.columns)
             found = cloudpickle.loads(broadcast.value)(users, chosen)
-            counted = replace(found, weights=weights).counts
+            counted = replace(found, weights=weights[0] if weights else None).counts
             cells = {name: pyarrow.array(getattr(counted, name)) for name in _FIELDS}
             yield pyarrow.RecordBatch.from_pydict(cells)
 
@@ -120,21 +119,6 @@ def counts(
         raise InputError("targets must hold at least one row, got none")
     cells = {name: table.column(name).to_numpy() for name in _FIELDS}
     return RankCounts(**cells, replacement=design.with_replacement)
-
-
-def _as_columns(table: Any) -> tuple[IntArray, IntArray, FloatArray | None]:
-    """Return users, targets and weights, or name the column that cannot be."""
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    for place, (name, column) in enumerate(columns.items()):
-        if column.null_count:
-            raise InputError(f"column {name!r} of targets must not hold nulls")
-        if place < 2 and not np.issubdtype(column.to_numpy().dtype, np.integer):
-            raise InputError(
-                f"column {name!r} of targets must hold whole numbers, got {column.type}"
-            )
-    users, targets, *weights = (column.to_numpy() for column in columns.values())
-    weight = weights[0].astype(np.float64) if weights else None
-    return users.astype(np.int64), targets.astype(np.int64), weight
 
 
 def _own_error(text: str) -> Exception:
