@@ -139,7 +139,7 @@ class Task:
         """Make a task of the targets, each once, what is no candidate, and everybody's names."""
         from scipy import sparse
 
-        users, items = (np.asarray(ids).astype(np.int64) for ids in held_out)
+        users, items = (np.asarray(column).astype(np.int64) for column in held_out)
         if not len(users):
             raise InputError("test data must hold at least one target, got none")
         shape = len(ids[0]), len(ids[1])

@@ -40,11 +40,8 @@ def targets(
         ``lenskit.batch.score(pipeline, candidates)`` returns.
     test
         An `ItemListCollection` of the test items, with the same keys.
-    items
-        Candidates in a full ranking of a user, all test items included: a number, or one for each
-        user.
-    sampled, ties, rng, each
-        As in `unsample.adapters.trec.targets`.
+    items, sampled, ties, rng, each
+        As in `unsample.adapters.trec.targets`, with users for queries.
     """
     counting = Counting(ties, rng, each)
     listed, relevant = _read("scored", scored, with_scores=True), _read("test", test)

@@ -6,7 +6,6 @@ and scores only the entities that a design needs (the sampled evaluator scores a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,11 +46,8 @@ def targets(
     counting = Counting(ties, rng, each="target")
     triples, sides = _evaluated(evaluator), _sides(side)
     size = len(triples)
-    best, worst = (
-        _collected(evaluator.ranks, [(part, kind) for part in sides], size)
-        for kind in ("optimistic", "pessimistic")
-    )
-    sampled = _collected(evaluator.num_candidates, sides, size) - 1
+    best, worst, candidates = np.hstack([_collected(evaluator, part, size) for part in sides])
+    sampled = candidates - 1
     answers, _ = _Questions.of(triples, sides).answers(known)
     items = int(evaluator.num_entities) - answers + 1
     crowded = sampled >= items
@@ -77,11 +73,8 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
         A `pykeen.models.Model`.
     triples
         Test triples: a triples factory or an array of ids.
-    known
-        Other true triples (training, validation), whose entities are no candidates; test triples
-        always count as known.
-    side
-        ``"head"``, ``"tail"`` or ``"both"``: then heads are asked for first.
+    known, side
+        As in `targets`: entities of known triples are no candidates. Heads are asked for first.
     """
     check_object("model", model, "a model of pykeen", ["predict_h", "predict_t", "num_entities"])
     torch = require("pykeen", "torch")
@@ -177,19 +170,17 @@ def _evaluated(evaluator: Any) -> IntArray:
     return np.array(list(evaluator.triple_to_index), dtype=np.int64)
 
 
-def _collected(batches: Any, keys: Iterable[Any], size: int) -> IntArray:
-    """Return what an evaluator collected under these keys, one after the other."""
-    parts = []
-    for key in keys:
-        part = np.concatenate(batches.get(key) or [np.zeros(0)])
-        if len(part) != size:
-            side = key if isinstance(key, str) else key[0]
-            raise InputError(
-                f"evaluator must have ranked each of its {size} triples once, got {len(part)} "
-                f"ranks for side {side!r}; evaluate all of them, on that side too"
-            )
-        parts.append(part)
-    return np.concatenate(parts).astype(np.int64)
+def _collected(evaluator: Any, side: str, size: int) -> IntArray:
+    """Return rows of best ranks, of worst ranks, and of numbers of candidates."""
+    ranks = evaluator.ranks
+    batches = ranks.get((side, "optimistic")), ranks.get((side, "pessimistic"))
+    columns = [np.concatenate(b or [[]]) for b in (*batches, evaluator.num_candidates.get(side))]
+    if len(columns[0]) != size:
+        raise InputError(
+            f"evaluator must have ranked each of its {size} triples once, got {len(columns[0])} "
+            f"ranks for side {side!r}; evaluate all of them, on that side too"
+        )
+    return np.stack(columns).astype(np.int64)
 
 
 def _as_triples(name: str, given: Any) -> IntArray:

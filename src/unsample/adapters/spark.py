@@ -56,23 +56,15 @@ def counts(
     ----------
     targets
         A Spark frame with a row for each target.
-    scorer
-        As in `unsample.evaluate`, if it can be sent to the workers. Where it only scores all items
-        at once, ``unsample.designs.Scorer(score_all=...)``.
-    items
-        Number of items in the catalogue.
+    scorer, items, exclude, ties, rng
+        As in `unsample.evaluate`; the scorer is sent to the workers. One that only scores all
+        items at once is given as ``unsample.designs.Scorer(score_all=...)``.
     sampled, replacement
         How many items to draw for each target, and how; only they are scored. None ranks each
         target among all candidates of its user.
-    exclude
-        Sparse users x items matrix of pairs that are no candidates, or None.
     user, target, weight
         Columns of ``targets``: whole numbers that count users and items from 0, and how much a
         target counts.
-    ties
-        ``"random"``, ``"optimistic"`` or ``"pessimistic"``.
-    rng
-        A seed. What is random of a target follows from it, the user and the item.
     """
     check_integer("items", items, minimum=2, error=DesignError)
     whole_ties(ties)
