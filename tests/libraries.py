@@ -145,9 +145,8 @@ class Implicit:
 class Cornac:
     """Ratings with a threshold, of which some users and items are unknown to training."""
 
-    tasks = tuple(
-        f"{kind}{all_}" for kind in ("BPR", "EASE", "MostPop", "MF") for all_ in ("", "+")
-    )
+    #: With a plus, unknown users and items are not left out.
+    tasks = ("BPR", "EASE", "EASE+", "MostPop", "MostPop+", "MF+")
     ranked = ()
 
     def split(self, **options: Any) -> Any:

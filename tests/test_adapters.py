@@ -184,9 +184,10 @@ def test_recbole_sequences_and_printed_metrics():
 # -- how libraries are got -------------------------------------------------------------------------
 
 
-def test_every_module_says_how_to_install_its_library():
+def test_every_module_has_an_example_and_says_how_to_install_its_library():
     modules = {found.name for found in pkgutil.iter_modules(adapters.__path__)}
     assert {name for name in modules if not name.startswith("_")} == set(INSTALL)
+    assert set(NAMES) == set(INSTALL) - {"spark"}  # an example each; docs/frames.md shows Spark's
     with pytest.raises(MissingExtraError, match=r"pip install recbole==1\.2\.1 'numpy<2'"):
         require("recbole", "a_module_that_does_not_exist")
 
@@ -410,10 +411,6 @@ def test_ranks_agree_with_the_metrics_of_the_library(name):
 WAYS = ("full_catalogue", "ask_the_model", "ask_the_pipeline", "from_printed_metrics")
 
 
-def test_every_library_has_an_example():
-    assert set(NAMES) == set(INSTALL) - {"spark"}  # which docs/frames.md shows
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_ten_lines_are_enough(name):
     tree = ast.parse((EXAMPLES / f"with_{name}.py").read_text())
@@ -431,18 +428,16 @@ def test_the_example_runs(name):
     spec = importlib.util.spec_from_file_location(f"example_{name}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found = [values_of(result) for result in module.main()]
+    found = [
+        {name: float(getattr(value, "value", value)) for name, value in result.items()}
+        for result in module.main()
+    ]
     for values in found:
         assert values
         assert all(0 < value < 1 for value in values.values()), values
     # Two ways to the whole catalogue lead to the same place, sampling error aside.
     for metric in set.intersection(*map(set, found)):
         assert found[0][metric] == pytest.approx(found[-1][metric], abs=0.06), metric
-
-
-def values_of(result):
-    found = {name: result[name] for name in result}
-    return {name: float(getattr(value, "value", value)) for name, value in found.items()}
 
 
 BLOCK = re.compile(r"<!-- (examples/adapters/\S+) -->\n```python\n(.*?)```", re.DOTALL)
