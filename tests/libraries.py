@@ -2,7 +2,7 @@
 
 Every library has a class here with the same three methods. ``task(kind)`` makes a `Task` and the
 metrics that the library itself computes for it; ``targets(kind)`` a function of ``ties=`` that
-makes `Targets`, and what they must be; ``refusals()`` calls that must fail, and their messages.
+makes `Targets`, and what they must be; ``refusals()`` calls that must fail, by their messages.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -21,10 +21,10 @@ import pytest
 from scipy import sparse
 
 from unsample.adapters import Task, cornac, implicit, lenskit, pykeen, recbole, rectools
-from unsample.errors import DesignError, InputError, UnsampleError
 from unsample.evidence import Targets
 
-Refusal = tuple[Callable[[], Any], type[UnsampleError], str]
+#: What is called with which arguments, by the message with which it must fail.
+Refusals = dict[str, tuple[Any, ...]]
 SAMPLED = 25
 
 
@@ -84,15 +84,6 @@ class Held:
         """Return how many users find their item in the list recommended to them."""
         return float(np.mean([item in row for item, row in zip(self.target, lists, strict=True)]))
 
-    def compare(self, lists: dict[int, dict[int, float]]) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many items of a user's list beat the held-out one, and how many tie."""
-        found = []
-        for user, scores in sorted(lists.items()):
-            own = scores[self.target[user]]
-            above = sum(value > own for value in scores.values())
-            found.append((above, sum(value == own for value in scores.values()) - 1))
-        return tuple(np.array(found).T)  # type: ignore[return-value]
-
 
 @cache
 def held_out(users: int = 120, items: int = 200) -> Held:
@@ -125,9 +116,9 @@ class Implicit:
         from implicit.bpr import BayesianPersonalizedRanking
         from implicit.nearest_neighbours import BM25Recommender
 
-        options = {} if kind == "bm25" else {"factors": 8, "random_state": 0}
+        factors = {"factors": 8, "random_state": 0, "num_threads": 1}
         kinds = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking}
-        model = kinds.get(kind, BM25Recommender)(num_threads=1, **options)
+        model = kinds[kind](**factors) if kind in kinds else BM25Recommender(num_threads=1)
         model.fit(self.train, show_progress=False)
         return model
 
@@ -138,31 +129,24 @@ class Implicit:
         task = implicit.task(model, *(given if kind == "bpr" else (self.train, self.test)))
         return Asked(task, {"Recall@10": self.data.hits(lists)}, factors=kind != "bm25")
 
-    def refusals(self) -> Iterator[Refusal]:
+    def refusals(self) -> Refusals:
         from implicit.als import AlternatingLeastSquares
 
-        train, test, model = self.train, self.test, self.fit("als")
-        for bad in (AlternatingLeastSquares(), object()):
-            yield partial(implicit.task, bad, train, test), InputError, "must be a fitted model"
-        for given, message in (
-            ((train, test.T), r"test must be of shape \(120, 200\).*got \(200, 120\)"),
-            ((train.T, test.T), "train must have a row for each of the model's 120 users"),
-            (
-                (train[:, :150], test[:, :150]),
-                "a column for each of the model's 200 items, got 150",
-            ),
-            ((train.toarray(), test), r"train must be a scipy sparse matrix .* got ndarray"),
-            ((train, sparse.csr_matrix(train.shape)), "at least one target, got none"),
-        ):
-            yield partial(implicit.task, model, *given), InputError, message
+        ask, train, test, model = implicit.task, self.train, self.test, self.fit("als")
+        return {
+            "must be a fitted model": (ask, AlternatingLeastSquares(), train, test),
+            r"test must be of shape \(120, 200\).*got \(200, 120\)": (ask, model, train, test.T),
+            "a row for each of the model's 120 users": (ask, model, train.T, test.T),
+            "model's 200 items, got 150": (ask, model, train[:, :150], test[:, :150]),
+            "at least one target, got none": (ask, model, train, sparse.csr_matrix(train.shape)),
+        }
 
 
 class Cornac:
     """Ratings with a threshold, of which some users and items are unknown to training."""
 
-    tasks = tuple(
-        f"{kind}{all_}" for kind in ("BPR", "EASE", "MostPop", "MF") for all_ in ("", "+")
-    )
+    #: With a plus, unknown users and items are not left out.
+    tasks = ("BPR", "EASE", "EASE+", "MostPop", "MostPop+", "MF+")
     ranked = ()
 
     def split(self, **options: Any) -> Any:
@@ -193,19 +177,17 @@ class Cornac:
         found = cornac.task(model, method)
         return Asked(found, {"Recall@10": recall}, ties=name == "MostPop", factors=factors)
 
-    def refusals(self) -> Iterator[Refusal]:
+    def refusals(self) -> Refusals:
         import cornac as library
 
         method, model, session = self.split(), library.models.MostPop(), library.models.SPop()
         session.num_items = 5
-        for given, message in (
-            ((model, method), "model must be fitted, got MostPop"),
-            ((object(), method), "model must be a recommender of cornac, got object"),
-            ((model, method.train_set), "method must be an evaluation method of cornac"),
-            ((model, library.eval_methods.BaseMethod()), "must have a training and a test set"),
-            ((session, method), r"model must score items for a user alone.*history_items"),
-        ):
-            yield partial(cornac.task, *given), InputError, message
+        empty = library.eval_methods.BaseMethod()
+        return {
+            "model must be fitted, got MostPop": (cornac.task, model, method),
+            "must have a training and a test set": (cornac.task, model, empty),
+            r"must score items for a user alone.*history_items": (cornac.task, session, method),
+        }
 
 
 class LensKit:
@@ -231,12 +213,9 @@ class LensKit:
         from lenskit.knn import ItemKNNScorer
         from lenskit.pipeline import topn_pipeline
 
-        als = kind == "als"
-        made = topn_pipeline(
-            ImplicitMFScorer(embedding_size=8, epochs=3)
-            if als
-            else ItemKNNScorer(max_nbrs=20, feedback="implicit")
-        )
+        als = ImplicitMFScorer(embedding_size=8, epochs=3)
+        knn = ItemKNNScorer(max_nbrs=20, feedback="implicit")
+        made = topn_pipeline(als if kind == "als" else knn)
         made.train(self.train)
         return made
 
@@ -259,48 +238,32 @@ class LensKit:
             free = np.setdiff1d(np.flatnonzero(~self.data.seen[user]), [target])
             lists[user] = np.append(rng.choice(free, SAMPLED, replace=False), target)
         scored = library.batch.score(self.pipeline(kind), self.collection(lists), n_jobs=1)
-        values = {
-            key.user_id - 1000: dict(
-                zip(row.ids() - 5000, np.nan_to_num(row.scores(), nan=-1e9), strict=True)
-            )
-            for key, row in scored
-        }
+        better, tied = np.zeros((2, len(self.data.target)), dtype=int)
+        for key, row in scored:
+            user, values = key.user_id - 1000, np.nan_to_num(row.scores(), nan=-1e9)
+            own = values[row.ids() - 5000 == self.data.target[user]]
+            better[user], tied[user] = (values > own).sum(), (values == own).sum() - 1
         items = dict(zip((1000 + self.data.users).tolist(), self.data.items.tolist(), strict=True))
-        return Ranked(
-            partial(lenskit.targets, scored, self.test, items=items, sampled=SAMPLED),
-            *self.data.compare(values),
-            self.data.items,
-            SAMPLED,
-        )
+        rank = partial(lenskit.targets, scored, self.test, items=items, sampled=SAMPLED)
+        return Ranked(rank, better, tied, self.data.items, SAMPLED)
 
-    def refusals(self) -> Iterator[Refusal]:
+    def refusals(self) -> Refusals:
         import lenskit as library
 
-        pipeline, train, test = self.pipeline("als"), self.train, self.test
-        scored = library.batch.score(pipeline, self.collection({0: [0, 1, 2]}), n_jobs=1)
-        short = self.collection({0: [1]})
-        for given, message in (
-            (({}, test), r"scored must be an ItemListCollection .* got dict"),
-            ((test, test), "scored must hold lists with scores, got none for 1000"),
-            ((scored, test), "scored must hold every target, got"),
-        ):
-            yield partial(lenskit.targets, *given, items=50), InputError, message
-        wrong = "scored must hold sampled = 99 items .* got 2"
-        yield partial(lenskit.targets, scored, short, items=50, sampled=99), DesignError, wrong
-        for asked, message in (
-            ((pipeline, train, self.collection({})), "test must hold at least one item list"),
-            (
-                (pipeline, train, self.collection({0: [-7]})),
-                r"each item of test must be known .*4993",
-            ),
-            (
-                (pipeline, train, self.collection({-7: [0]})),
-                r"each user of test must be known .*993",
-            ),
-            (("ALS", train, test), "pipeline must be a pipeline of lenskit, got str"),
-            ((pipeline, test, test), "train must be a dataset of lenskit"),
-        ):
-            yield partial(lenskit.task, *asked), InputError, message
+        train, test = self.train, self.test
+        scored = library.batch.score(
+            self.pipeline("als"), self.collection({0: [0, 1, 2]}), n_jobs=1
+        )
+        rank, ask = partial(lenskit.targets, items=50), partial(lenskit.task, self.pipeline("als"))
+        many = partial(rank, sampled=99)
+        return {
+            "scored must hold lists with scores, got none for 1000": (rank, test, test),
+            "scored must hold every target, got": (rank, scored, test),
+            "must hold sampled = 99 items .* got 2": (many, scored, self.collection({0: [1]})),
+            "test must hold at least one item list": (ask, train, self.collection({})),
+            "each item of test must be known .*4993": (ask, train, self.collection({0: [-7]})),
+            "each user of test must be known .*993": (ask, train, self.collection({-7: [0]})),
+        }
 
 
 class RecTools:
@@ -352,36 +315,21 @@ class RecTools:
         found = self.test.merge(table, on=["user_id", "item_id"]).sort_values("user_id")
         items = dict(zip(self.test["user_id"], self.data.items, strict=True))
         given = table if kind == "score" else table.drop(columns="score")
-        return Ranked(
-            partial(rectools.targets, given, self.test, items=items),
-            found["rank"].to_numpy() - 1,
-            np.zeros(len(found), dtype=int),
-            self.data.items,
-            self.data.items - 1,
-        )
+        rank, better = partial(rectools.targets, given, self.test, items=items), found["rank"] - 1
+        return Ranked(rank, better, np.zeros(len(found)), self.data.items, self.data.items - 1)
 
-    def refusals(self) -> Iterator[Refusal]:
+    def refusals(self) -> Refusals:
         model, test = self.fit("popular"), self.test
-        table = self.recommend(model, 5)
-        for given, message in (
-            (table[["item_id"]], "reco must have the columns user_id, item_id, got item_id"),
-            (
-                table[["user_id", "item_id"]],
-                "reco must have the columns rank, got user_id, item_id",
+        table, rank = self.recommend(model, 5), partial(rectools.targets, items=50)
+        pairs, unknown = table[["user_id", "item_id"]], test.assign(item_id=3)
+        return {
+            "reco must have the columns user_id, item_id, got": (rank, table[["item_id"]], test),
+            "reco must have the columns rank, got user_id, item_id": (rank, pairs, test),
+            "reco must hold every target, got": (rank, table, test),
+            "each item of interactions must be known .* such as 3": (
+                rectools.task, model, self.dataset, unknown
             ),
-            ([], "reco must be a pandas frame, got list"),
-            (table, "reco must hold every target, got"),
-        ):
-            yield partial(rectools.targets, given, test, items=50), InputError, message
-        for asked, message in (
-            (("model", self.dataset, test), "model must be a model of rectools, got str"),
-            ((model, test, test), "dataset must be a Dataset of rectools, got DataFrame"),
-            (
-                (model, self.dataset, test.assign(item_id=3)),
-                "each item of interactions must be known .* such as 3",
-            ),
-        ):
-            yield partial(rectools.task, *asked), InputError, message
+        }  # fmt: skip
 
 
 class PyKEEN:
@@ -450,32 +398,26 @@ class PyKEEN:
         )
         # Filtered evaluation tells how many entities compete: the N of each question.
         items = np.concatenate([np.concatenate(full.num_candidates[part]) for part in sides])
-        return Ranked(
-            partial(pykeen.targets, few, known=self.train, side=side),
-            best - 1, worst - best, items, 20,
-        )  # fmt: skip
+        rank = partial(pykeen.targets, few, known=self.train, side=side)
+        return Ranked(rank, best - 1, worst - best, items, 20)
 
-    def refusals(self) -> Iterator[Refusal]:
-        model = self.fit("DistMult")
+    def refusals(self) -> Refusals:
+        model, rank = self.fit("DistMult"), pykeen.targets
         cleared, partly, crowded = self.sampled(clear=True), self.sampled(), self.sampled(149)
         for evaluator, rows in ((cleared, None), (partly, 50), (crowded, None)):
             self.run(evaluator, model, rows)
-        for evaluator, side, message in (
-            (self.full(), "both", "must be a SampledRankBasedEvaluator, got RankBased"),
-            (cleared, "both", "got none; make it with clear_on_finalize=False"),
-            (partly, "relation", "side must be one of head, tail, both"),
-            (partly, "both", "each of its 180 triples once, got 50 ranks"),
-        ):
-            yield partial(pykeen.targets, evaluator, side=side), InputError, message
-        different = "negatives must be different entities, got 149"
-        yield partial(pykeen.targets, crowded, known=self.train), DesignError, different
         flat, factory = np.zeros((4, 2), dtype=int), "must be a triples factory or an integer array"
-        for asked, known, message in (
-            ((object(), self.test), None, "model must be a model of pykeen, got object"),
-            ((model, flat), None, f"triples {factory}"),
-            ((model, self.test), object(), f"known {factory}"),
-        ):
-            yield partial(pykeen.task, *asked, known=known), InputError, message
+        return {
+            "must be a SampledRankBasedEvaluator, got RankBased": (rank, self.full()),
+            "got none; make it with clear_on_finalize=False": (rank, cleared),
+            "side must be one of head, tail, both": (partial(rank, side="relation"), partly),
+            "each of its 180 triples once, got 50 ranks": (rank, partly),
+            "negatives must be different entities, got 149": (
+                partial(rank, known=self.train), crowded
+            ),
+            f"triples {factory}": (pykeen.task, model, flat),
+            f"known {factory}": (partial(pykeen.task, known=object()), model, self.test),
+        }  # fmt: skip
 
 
 class RecBole:
@@ -535,7 +477,7 @@ class RecBole:
         task = recbole.task(model, test)
         return Asked(task, wanted, 6e-5, ties=kind == "EASE")  # they round
 
-    def refusals(self) -> Iterator[Refusal]:
+    def refusals(self) -> Refusals:
         model, full, _ = self.train("EASE", "full", self.several)
         several, one, popular = (
             self.prepare("EASE", mode, split)[2]
@@ -543,20 +485,14 @@ class RecBole:
                 ("uni50", self.several), ("uni50", self.one_target), ("pop50", self.one_target)
             )
         )  # fmt: skip
-        uniform = "loader must draw items uniformly, got 'popularity'"
-        yield partial(recbole.targets, model, popular), DesignError, uniform
-        wrong = "results must be of one target for each user, got up to"
-        yield partial(recbole.published, {"hit@10": 0.5}, several), DesignError, wrong
-        none = r"results must hold one of hit, .* got itemcoverage@10"
-        yield partial(recbole.published, {"itemcoverage@10": 0.5}, one), InputError, none
-        sampled = "loader must be made under mode: full, got NegSample"
-        yield partial(recbole.task, model, one), InputError, sampled
-        for given, ties, message in (
-            ((model, full), "random", "loader must draw items under mode: uniN, got FullSort"),
-            (("EASE", one), "random", "model must be a model of recbole, got str"),
-            ((model, one), "realistic", "ties must be one of random, optimistic, pessimistic"),
-        ):
-            yield partial(recbole.targets, *given, ties=ties), InputError, message
+        rank, printed = recbole.targets, recbole.published
+        return {
+            "loader must draw items uniformly, got 'popularity'": (rank, model, popular),
+            "one target for each user, got up to": (printed, {"hit@10": 0.5}, several),
+            "one of hit, .* got itemcoverage@10": (printed, {"itemcoverage@10": 0.5}, one),
+            "must be made under mode: full, got NegSample": (recbole.task, model, one),
+            "must be made under mode: uniN, got FullSort": (rank, model, full),
+        }
 
 
 LIBRARIES: dict[str, Any] = {

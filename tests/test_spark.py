@@ -147,7 +147,11 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
         spark.counts(targets, nothing, items=ITEMS)
     with pytest.raises(DesignError, match="at most a target's other candidates"):
         spark.counts(targets, model, items=ITEMS, sampled=60, replacement=False)
+    halves = targets.withColumn("target", targets["share"])
+    nulls = targets.selectExpr("user", "nullif(target, target) AS target")
     for frame, options, message in (
+        (halves, {}, "targets must be whole numbers, got 0"),
+        (nulls, {}, "targets must be whole numbers, got nan"),
         (targets.drop("user"), {}, "targets must have the columns"),
         (targets.limit(0), {}, "targets must hold at least one row"),
         (targets, {"rng": -1}, "rng must be an integer of at least 0"),
@@ -155,11 +159,3 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
     ):
         with pytest.raises(InputError, match=message):
             spark.counts(frame, model, items=ITEMS, sampled=5, **options)
-
-
-def test_workers_refuse_targets_that_are_no_numbers():
-    pyarrow = pytest.importorskip("pyarrow")
-    for target, message in (([1.5], "hold whole numbers, got"), ([None], "not hold nulls")):
-        table = pyarrow.table({"user": [0], "target": target})
-        with pytest.raises(InputError, match=f"column 'target' of targets must {message}"):
-            spark._as_columns(table)

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import (
-    BoolArray,
     FloatArray,
     IntArray,
     Seed,
@@ -25,13 +24,15 @@ from unsample._checks import (
     check_choice,
     check_integer,
 )
+from unsample.adapters._tasks import Pairs
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.evidence import Targets, TieRule, rank_with_ties
+from unsample.evidence import TIE_RULES, Targets, TieRule, rank_with_ties
 
-#: Who counts once: every user however many targets, or every target.
-_EACH = ("user", "target")
-#: The tie rules under which ranks are whole numbers.
-WHOLE_TIES = ("random", "optimistic", "pessimistic")
+
+def whole_ties(ties: str) -> TieRule:
+    """Return a tie rule under which ranks are whole numbers, or say which ones there are."""
+    rules = [rule for rule in TIE_RULES if rule != "realistic"]
+    return cast("TieRule", check_choice("ties", ties, rules))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,8 @@ class Counting:
     each: str
 
     def __post_init__(self) -> None:
-        check_choice("ties", self.ties, WHOLE_TIES)
-        check_choice("each", self.each, _EACH)
+        whole_ties(self.ties)
+        check_choice("each", self.each, ("user", "target"))
 
     def targets(
         self,
@@ -57,7 +58,7 @@ class Counting:
         replacement: bool,
     ) -> Targets:
         """Rank targets of which it is known how many items beat them and tie with them."""
-        ranks = rank_with_ties(better, tied, cast("TieRule", self.ties), as_rng(self.rng))
+        ranks = rank_with_ties(better, tied, whole_ties(self.ties), as_rng(self.rng))
         return Targets(
             ranks=np.asarray(ranks, dtype=np.int64),
             items=items,
@@ -92,7 +93,8 @@ class Lists:
             score = np.asarray(scores, dtype=np.float64)
         except (OverflowError, TypeError, ValueError) as problem:
             raise ScoreError(f"{name} must have a number for each item: {problem}") from problem
-        return cls(name, _as_array(name, queries), _as_array(name, items), score)
+        query, item = (np.asarray(names, dtype=object) for names in (queries, items))
+        return cls(name, query, item, score)
 
     @classmethod
     def of_nested(cls, name: str, lists: Mapping[Any, Mapping[Any, Any]]) -> Lists:
@@ -114,28 +116,27 @@ class Lists:
         sampled: int | None,
         counting: Counting,
     ) -> Targets:
-        """Rank every relevant item among the items of its query's list.
+        """Rank every relevant item in its query's list; lists of other queries are left aside.
 
-        Parameters
-        ----------
-        relevant
-            The targets. Lists of other queries are left aside.
-        items
-            Candidates in a full ranking of a query, all its targets included: a number, or one
-            for each query.
-        sampled
-            How many items were sampled for a query. Lists tell it by their length; given, lists
-            of another length are refused.
+        ``items`` and ``sampled`` are as in `unsample.adapters.trec.targets`.
         """
-        size = len(self.query)
-        query, _ = _codes(self, relevant, "query")
-        item, distinct = _codes(self, relevant, "item")
-        pair = query * distinct + item
-        wanted, first = np.unique(pair[size:], return_index=True)
+        names = self.name, relevant.name
+        query, asked, _ = _codes("query", self.query, relevant.query, names)
+        item, wanted, distinct = _codes("item", self.item, relevant.item, names)
+        pairs, first = np.unique(asked * distinct + wanted, return_index=True)
         targets = relevant.take(first)
-        own = self._places(pair[:size], wanted, targets)
-        better, tied, against = self._compare(query[:size], own)
-        self._check_sampled(against, sampled, targets)
+        own = self._places(query * distinct + item, pairs, targets)
+        better, tied, against = self._compare(query, own)
+        expected = against if sampled is None else check_integer("sampled", sampled, minimum=1)
+        wrong = (against != expected) | (against == 0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            rule = "at least one item" if sampled is None else f"sampled = {sampled} items"
+            raise DesignError(
+                f"{self.name} must hold {rule} beside the targets of each query, got "
+                f"{int(against[row])} for query {targets.query[row]!s} ({int(wrong.sum())} "
+                "targets of such queries)"
+            )
         return counting.targets(
             better,
             tied,
@@ -145,16 +146,17 @@ class Lists:
             replacement=False,
         )
 
-    def _places(self, pair: IntArray, wanted: IntArray, targets: Lists) -> IntArray:
+    def _places(self, listed: IntArray, wanted: IntArray, targets: Lists) -> IntArray:
         """Return the row of each target; refuse lists that lack a target or repeat an item."""
-        _, first, count = np.unique(pair, return_index=True, return_counts=True)
+        pairs, first, count = np.unique(listed, return_index=True, return_counts=True)
         if count.max() > 1:
             row = first[np.argmax(count > 1)]
             raise InputError(
                 f"{self.name} must hold each item of a query once, got item {self.item[row]!s} of "
                 f"query {self.query[row]!s} again"
             )
-        place, missing = _find(wanted, pair)
+        place = np.searchsorted(pairs, wanted).clip(max=len(pairs) - 1)
+        missing = pairs[place] != wanted
         if missing.any():
             row = np.argmax(missing)
             raise InputError(
@@ -163,7 +165,7 @@ class Lists:
                 f"{targets.query[row]!s}; a list that is cut at the top k does not tell their "
                 "ranks: keep the scores of all sampled items and of the target"
             )
-        return place
+        return np.asarray(first[place])
 
     def _compare(self, query: IntArray, own: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return for each target how many others of its query beat it, tie with it, and are there.
@@ -186,41 +188,38 @@ class Lists:
         below, upto = (np.searchsorted(ladder, spot[own], side=side) for side in ("left", "right"))
         return stop - upto, upto - below, stop - start
 
-    def _check_sampled(self, against: IntArray, sampled: int | None, targets: Lists) -> None:
-        wanted = against if sampled is None else check_integer("sampled", sampled, minimum=1)
-        wrong = (against != wanted) | (against == 0)
-        if wrong.any():
-            first = int(np.argmax(wrong))
-            rule = "at least one item" if sampled is None else f"sampled = {sampled} items"
-            raise DesignError(
-                f"{self.name} must hold {rule} beside the targets of each query, got "
-                f"{int(against[first])} for query {targets.query[first]!s} ({int(wrong.sum())} "
-                "targets of such queries)"
+
+def numbered(pairs: Pairs, ids: Pairs, *, here: str, there: str) -> tuple[IntArray, IntArray]:
+    """Return users and items by their places among the ids, which are distinct; refuse others."""
+    found = []
+    for what, given, known in zip(("user", "item"), pairs, ids, strict=True):
+        asked, listed = (_as_names(f"each {what}", names) for names in (given, known))
+        wanted, codes, distinct = _codes(what, asked, listed, (here, there))
+        place = np.full(distinct, -1)
+        place[codes] = np.arange(len(codes))
+        found.append(place[wanted])
+        strange = found[-1] < 0
+        if strange.any():
+            raise InputError(
+                f"each {what} of {here} must be known to {there}, got {int(strange.sum())} of "
+                f"{len(asked)} rows where it is not, such as {asked[np.argmax(strange)]!s}; leave "
+                "them out, and say so where you report"
             )
+    return found[0], found[1]
 
 
-def numbers_of(
-    names: npt.NDArray[Any], known: npt.NDArray[Any], *, what: str, here: str, there: str
-) -> IntArray:
-    """Return the place of each name among the known ones, which are distinct; refuse others."""
-    asked, listed = (_as_names(f"each {what}", values) for values in (names, known))
-    _check_alike(what, asked, listed, names=(here, there))
-    found, strange = _find(asked, listed)
-    if strange.any():
+def _codes(
+    what: str, here: npt.NDArray[Any], there: npt.NDArray[Any], names: tuple[str, str]
+) -> tuple[IntArray, IntArray, int]:
+    """Return the names of both as numbers, and how many different ones there are."""
+    # Text here and numbers there: nothing would match, and nobody would know why.
+    if (here.dtype.kind in "US") != (there.dtype.kind in "US"):
         raise InputError(
-            f"each {what} of {here} must be known to {there}, got {int(strange.sum())} of "
-            f"{len(asked)} rows where it is not, such as {asked[np.argmax(strange)]!s}; leave them "
-            "out, and say so where you report"
+            f"{names[0]} and {names[1]} must name each {what} alike, got {here[0]!r} and "
+            f"{there[0]!r}; make both text, or both whole numbers"
         )
-    return found
-
-
-def _find(asked: npt.NDArray[Any], listed: npt.NDArray[Any]) -> tuple[IntArray, BoolArray]:
-    """Return where each value stands in a list of different ones, and which do not at all."""
-    order = np.argsort(listed, kind="stable")
-    place = np.searchsorted(listed, asked, sorter=order).clip(max=len(listed) - 1)
-    found = np.asarray(order[place], dtype=np.int64)
-    return found, listed[found] != asked
+    distinct, codes = np.unique(np.concatenate([here, there]), return_inverse=True)
+    return codes[: len(here)], codes[len(here) :], len(distinct)
 
 
 def _targets_of(users: npt.NDArray[Any]) -> IntArray:
@@ -229,51 +228,27 @@ def _targets_of(users: npt.NDArray[Any]) -> IntArray:
     return np.asarray(count[user])
 
 
-def _codes(listed: Lists, relevant: Lists, field: str) -> tuple[IntArray, int]:
-    """Return queries or items of both as numbers, and how many different ones there are."""
-    columns = [getattr(listed, field), getattr(relevant, field)]
-    _check_alike(field, *columns, names=(listed.name, relevant.name))
-    names, codes = np.unique(np.concatenate(columns), return_inverse=True)
-    return codes.astype(np.int64), len(names)
-
-
 def _catalogue(items: int | Mapping[Any, int], queries: npt.NDArray[Any]) -> IntArray:
     if not isinstance(items, Mapping):
         size = check_integer("items", items, minimum=2, error=DesignError)
         return np.full(len(queries), size, dtype=np.int64)
-    missing = [query for query in queries.tolist() if query not in items]
-    if missing:
+    try:
+        return np.array([items[query] for query in queries.tolist()], dtype=np.int64)
+    except KeyError as query:
         raise DesignError(
-            f"items must hold a number for each query, got none for {missing[0]!r} "
-            f"({len(missing)} targets)"
-        )
-    return np.array([items[query] for query in queries.tolist()], dtype=np.int64)
-
-
-def _as_array(name: str, column: tuple[Any, ...]) -> npt.NDArray[Any]:
-    if column and all(isinstance(value, str) for value in column):
-        return as_text_array(f"names in {name}", column)
-    return np.asarray(column)
+            f"items must hold a number for each query, got none for {query}"
+        ) from None
 
 
 def _as_names(what: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return names as an array of text or of integers, from arrays of objects too."""
-    if values.dtype.kind in "US" or np.issubdtype(values.dtype, np.integer):
+    if values.dtype.kind in "USiu":
         return values
-    for kind, wanted in ((str, np.str_), (numbers.Integral, np.int64)):
-        if all(isinstance(value, kind) for value in values):
-            return values.astype(wanted)
-    strange = [value for value in values if not isinstance(value, str | numbers.Integral)]
+    named = values.tolist()
+    if all(isinstance(name, str) for name in named):
+        return as_text_array(what, named)
+    if all(isinstance(name, numbers.Integral) for name in named):
+        return np.asarray(named)
+    strange = [name for name in named if not isinstance(name, str | numbers.Integral)]
     got = repr(strange[0]) if strange else "both"
     raise InputError(f"{what} must be named by text or by whole numbers, got {got}")
-
-
-def _check_alike(
-    what: str, here: npt.NDArray[Any], there: npt.NDArray[Any], *, names: tuple[str, str]
-) -> None:
-    """Refuse text here and numbers there: nothing would match, and nobody would know why."""
-    if (here.dtype.kind in "US") != (there.dtype.kind in "US"):
-        raise InputError(
-            f"{names[0]} and {names[1]} must name each {what} alike, got {here[0]!r} and "
-            f"{there[0]!r}; make both text, or both whole numbers"
-        )

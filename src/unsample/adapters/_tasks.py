@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,6 +19,7 @@ from unsample.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     import scipy.sparse
 
+#: Users and items, row by row.
 Pairs: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 #: Adapter -> what ``pip install`` takes: the versions that the adapters' tests were run with.
@@ -51,6 +53,27 @@ def require(adapter: str, module: str) -> ModuleType:
         ) from problem
 
 
+def check_object(
+    name: str, value: object, kind: str, attributes: Iterable[str], hint: str = ""
+) -> None:
+    """Refuse an object that lacks what objects of this kind have."""
+    if not all(hasattr(value, attribute) for attribute in attributes):
+        advice = f"; {hint}" if hint else ""
+        raise InputError(f"{name} must be {kind}, got {type(value).__name__}{advice}")
+
+
+def unscored_last(values: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:
+    """Return scores with the lowest finite number for NaN.
+
+    Not -inf: a target without a score has a rank, among the last.
+    """
+    scores = np.asarray(values)
+    if not np.issubdtype(scores.dtype, np.floating):
+        scores = scores.astype(np.float64)
+    missing = np.isnan(scores)
+    return np.where(missing, np.finfo(scores.dtype).min, scores) if missing.any() else scores
+
+
 @dataclass(frozen=True, eq=False)
 class ModelScores:
     """Scores of a library's model, all at once or only the chosen ones.
@@ -66,12 +89,12 @@ class ModelScores:
 
     def score_all(self, users: IntArray, /) -> npt.NDArray[np.floating[Any]]:
         """Return the scores of all items for these users."""
-        return _unscored_last(self.everything(users))
+        return unscored_last(self.everything(users))
 
     def score(self, users: IntArray, items: IntArray, /) -> npt.NDArray[np.floating[Any]]:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
         if self.chosen is not None:
-            return _unscored_last(self.chosen(users, items))
+            return unscored_last(self.chosen(users, items))
         size = max(1, _ROOM // self.items)
         blocks = [slice(start, start + size) for start in range(0, len(users), size)]
         picked = [np.take_along_axis(self.score_all(users[b]), items[b], axis=1) for b in blocks]
@@ -94,8 +117,6 @@ class Task:
         Number of items in the catalogue.
     exclude
         Users x items matrix of what is no candidate, or None.
-    weights
-        How much each target counts: each user counts 1 in all.
     user_ids, item_ids
         The library's own name of each user and item.
     """
@@ -113,19 +134,22 @@ class Task:
         scorer: ModelScores | FactorScores,
         held_out: Pairs,
         seen: Pairs | None,
-        *,
-        user_ids: npt.NDArray[Any],
-        item_ids: npt.NDArray[Any],
+        ids: Pairs,
     ) -> Task:
-        """Make a task of pairs (users, items): the targets, each once, and what is no candidate."""
-        users, items = (np.asarray(ids).astype(np.int64) for ids in held_out)
+        """Make a task of the targets, each once, what is no candidate, and everybody's names."""
+        from scipy import sparse
+
+        users, items = (np.asarray(column).astype(np.int64) for column in held_out)
         if not len(users):
             raise InputError("test data must hold at least one target, got none")
-        shape = len(user_ids), len(item_ids)
+        shape = len(ids[0]), len(ids[1])
         codes = np.unique(users * shape[1] + items)
-        exclude = None if seen is None else _matrix(*seen, shape=shape)
+        # A pair that is seen twice is excluded as if it was seen once.
+        exclude = None
+        if seen is not None:
+            exclude = sparse.csr_array((np.ones(len(seen[0]), dtype=bool), seen), shape=shape)
         targets = codes // shape[1], codes % shape[1]
-        return cls(scorer, targets, shape[1], exclude, user_ids, item_ids)
+        return cls(scorer, targets, shape[1], exclude, *ids)
 
     @property
     def weights(self) -> FloatArray:
@@ -136,22 +160,3 @@ class Task:
     def __repr__(self) -> str:
         users = len(np.unique(self.targets[0]))
         return f"Task({len(self.targets[0])} targets, {users} users, {self.items} items)"
-
-
-def _matrix(users: npt.NDArray[Any], items: npt.NDArray[Any], *, shape: tuple[int, int]) -> Any:
-    """Return a csr matrix with a 1 for each pair."""
-    from scipy import sparse
-
-    found = sparse.csr_array((np.ones(len(users), dtype=np.int8), (users, items)), shape=shape)
-    found.sum_duplicates()
-    found.data[:] = 1
-    return found
-
-
-def _unscored_last(values: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:
-    scores = np.asarray(values)
-    if not np.issubdtype(scores.dtype, np.floating):
-        scores = scores.astype(np.float64)
-    missing = np.isnan(scores)
-    # The lowest finite number, not -inf: a target without a score has a rank, among the last.
-    return np.where(missing, np.finfo(scores.dtype).min, scores) if missing.any() else scores

@@ -7,14 +7,12 @@ exclude unknown ones) without what the user liked in training and validation.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray
-from unsample.adapters._tasks import ModelScores, Task, require
+from unsample.adapters._tasks import ModelScores, Task, check_object, require
 from unsample.designs import FactorScores
 from unsample.errors import InputError
 
@@ -33,8 +31,7 @@ def task(model: Any, method: Any) -> Task:
         A `cornac.eval_methods.BaseMethod` such as `RatioSplit`: its training, validation and test
         sets, rating threshold, and whether unknown users and items are left out.
     """
-    _check_method(method)
-    _check_model(model)
+    _check(model, method)
     train, test = method.train_set, method.test_set
     items = train.num_items if method.exclude_unknowns else test.num_items
     users = max(train.num_users, test.num_users)
@@ -45,27 +42,19 @@ def task(model: Any, method: Any) -> Task:
         _scores(model, users, items),
         (target_users, target_items),
         (seen_users, seen_items),
-        user_ids=np.array(list(test.uid_map))[:users],
-        item_ids=np.array(list(test.iid_map))[:items],
+        (np.array(list(test.uid_map))[:users], np.array(list(test.iid_map))[:items]),
     )
 
 
-def _check_method(method: Any) -> None:
-    if not all(hasattr(method, name) for name in ("train_set", "test_set", "rating_threshold")):
-        raise InputError(
-            "method must be an evaluation method of cornac such as RatioSplit, got "
-            f"{type(method).__name__}"
-        )
+def _check(model: Any, method: Any) -> None:
+    kind = "an evaluation method of cornac such as RatioSplit"
+    check_object("method", method, kind, ["train_set", "test_set", "rating_threshold"])
     if method.train_set is None or method.test_set is None:
         raise InputError(
             "method must have a training and a test set, got none; CrossValidation has them only "
             "while a fold is evaluated"
         )
-
-
-def _check_model(model: Any) -> None:
-    if not callable(getattr(model, "score", None)) or not hasattr(model, "num_items"):
-        raise InputError(f"model must be a recommender of cornac, got {type(model).__name__}")
+    check_object("model", model, "a recommender of cornac", ["score", "num_items"])
     if model.num_items is None:
         raise InputError(f"model must be fitted, got {model.name}; call model.fit first")
     needs = [name for name in inspect.signature(model.score).parameters if "history" in name]
@@ -92,26 +81,15 @@ def _scores(model: Any, users: int, items: int) -> ModelScores | FactorScores:
         if model.get_vector_measure() == product and shapes == ((users,), (items,)):
             return FactorScores(left, right)
     unknown = require("cornac", "cornac.exception").ScoreException
-    return ModelScores(_Recommender(model, items, unknown), items)
 
-
-@dataclass(frozen=True, eq=False)
-class _Recommender:
-    """Scores as ``Recommender.rank`` makes them: unknown items come last, with the lowest score."""
-
-    model: Any
-    items: int
-    unknown: type[Exception]
-
-    def __call__(self, users: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of all items for these users."""
-        return np.stack([self._of_user(user) for user in users.tolist()])
-
-    def _of_user(self, user: int) -> npt.NDArray[Any]:
+    def of_user(user: int) -> npt.NDArray[Any]:
+        """Score as ``Recommender.rank``: unknown items come last, with the lowest score."""
         try:
-            known = np.asarray(self.model.score(user), dtype=np.float64).reshape(-1)
-        except self.unknown:
-            return np.full(self.items, float(self.model.default_score()))
-        scores = np.full(self.items, known.min())
-        scores[: len(known)] = known[: self.items]
+            known = np.asarray(model.score(user), dtype=np.float64).reshape(-1)
+        except unknown:
+            return np.full(items, float(model.default_score()))
+        scores = np.full(items, known.min())
+        scores[: len(known)] = known[:items]
         return scores
+
+    return ModelScores(lambda asked: np.stack([of_user(user) for user in asked.tolist()]), items)

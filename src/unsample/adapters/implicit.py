@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.adapters._tasks import ModelScores, Task
+from unsample.adapters._tasks import ModelScores, Task, check_object
 from unsample.designs import FactorScores
 from unsample.errors import InputError
 
@@ -33,10 +33,8 @@ def task(model: Any, train: Any, test: Any) -> Task:
     seen, held_out = _matrix("train", train), _matrix("test", test)
     if held_out.shape != seen.shape:
         raise InputError(f"test must be of shape {seen.shape} as train, got {held_out.shape}")
-    users, items = map(np.arange, seen.shape)
-    return Task.of_pairs(
-        _scores(model, seen), held_out.nonzero(), seen.nonzero(), user_ids=users, item_ids=items
-    )
+    ids = np.arange(seen.shape[0]), np.arange(seen.shape[1])
+    return Task.of_pairs(_scores(model, seen), held_out.nonzero(), seen.nonzero(), ids)
 
 
 def _scores(model: Any, train: Any) -> ModelScores | FactorScores:
@@ -73,10 +71,7 @@ def _check_size(line: str, what: str, known: int, given: int) -> None:
 
 def _matrix(name: str, matrix: Any) -> Any:
     """Return a sparse matrix as csr without explicit zeros."""
-    if not hasattr(matrix, "tocsr"):
-        raise InputError(
-            f"{name} must be a scipy sparse matrix of users x items, got {type(matrix).__name__}"
-        )
+    check_object(name, matrix, "a scipy sparse matrix of users x items", ["tocsr"])
     rows = matrix.tocsr().copy()
     rows.eliminate_zeros()
     return rows

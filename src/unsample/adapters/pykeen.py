@@ -6,7 +6,6 @@ and scores only the entities that a design needs (the sampled evaluator scores a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed, check_choice
 from unsample.adapters._lists import Counting
-from unsample.adapters._tasks import ModelScores, Task, require
+from unsample.adapters._tasks import ModelScores, Task, check_object, require
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets
 
@@ -42,17 +41,14 @@ def targets(
     side
         ``"head"``, ``"tail"`` or ``"both"``.
     ties, rng
-        ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
+        As in `unsample.adapters.trec.targets`.
     """
     counting = Counting(ties, rng, each="target")
-    questions = _Questions.ask(_evaluated(evaluator), side)
-    size, sides = len(questions.triples), questions.sides
-    best, worst = (
-        _collected(evaluator.ranks, [(side, kind) for side in sides], size)
-        for kind in ("optimistic", "pessimistic")
-    )
-    sampled = _collected(evaluator.num_candidates, sides, size) - 1
-    answers, _ = questions.answers(known)
+    triples, sides = _evaluated(evaluator), _sides(side)
+    size = len(triples)
+    best, worst, candidates = np.hstack([_collected(evaluator, part, size) for part in sides])
+    sampled = candidates - 1
+    answers, _ = _Questions.of(triples, sides).answers(known)
     items = int(evaluator.num_entities) - answers + 1
     crowded = sampled >= items
     if crowded.any():
@@ -77,101 +73,95 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
         A `pykeen.models.Model`.
     triples
         Test triples: a triples factory or an array of ids.
-    known
-        Other true triples (training, validation), whose entities are no candidates; test triples
-        always count as known.
-    side
-        ``"head"``, ``"tail"`` or ``"both"``: then heads are asked for first.
+    known, side
+        As in `targets`: entities of known triples are no candidates. Heads are asked for first.
     """
-    if not callable(getattr(model, "predict_t", None)) or not hasattr(model, "num_entities"):
-        raise InputError(f"model must be a model of pykeen, got {type(model).__name__}")
-    questions = _Questions.ask(_as_triples("triples", triples), side)
-    count, found = questions.answers(known)
+    check_object("model", model, "a model of pykeen", ["predict_h", "predict_t", "num_entities"])
+    torch = require("pykeen", "torch")
+    tested, sides = _as_triples("triples", triples), _sides(side)
+    questions = _Questions.of(tested, sides)
+    width = int(model.num_entities)
+
+    def scores(asked: IntArray, entities: IntArray | None = None, /) -> npt.NDArray[Any]:
+        """Return the scores of these entities, row by row, or of all entities."""
+        columns = width if entities is None else entities.shape[1]
+        found = np.empty((len(asked), columns), dtype=np.float32)
+        for wanted in np.unique(questions.wanted[asked]):
+            rows = np.flatnonzero(questions.wanted[asked] == wanted)
+            given = np.delete(questions.triples[asked[rows]], wanted, axis=1)
+            batch, only = (
+                None if ids is None else torch.as_tensor(ids, device=model.device)
+                for ids in (given, None if entities is None else entities[rows])
+            )
+            with torch.inference_mode():
+                if wanted == _SIDES["head"]:
+                    part = model.predict_h(batch, heads=only)
+                else:
+                    part = model.predict_t(batch, tails=only)
+            found[rows] = part.float().cpu().numpy()
+        return found
+
+    count, true = questions.answers(known)
     row = np.repeat(np.arange(len(count)), count)
-    other = found != questions.targets[row]
-    scores = _LinkScores(model, questions)
+    other = true != questions.targets[row]
+    names = [f"{part} of triple {number}" for part in sides for number in range(len(tested))]
     return Task.of_pairs(
-        ModelScores(scores, int(model.num_entities), scores),
+        ModelScores(scores, width, scores),
         (np.arange(len(count)), questions.targets),
-        (row[other], found[other]),
-        user_ids=questions.names,
-        item_ids=np.arange(int(model.num_entities)),
+        (row[other], true[other]),
+        (np.array(names), np.arange(width)),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Questions:
-    """What triples ask: for each of the first side, then for each of the next."""
+    """What triples ask: a triple for each question, and the column that is wanted."""
 
     triples: IntArray
+    wanted: IntArray
     sides: tuple[str, ...]
 
     @classmethod
-    def ask(cls, triples: IntArray, side: str) -> _Questions:
-        check_choice("side", side, (*_SIDES, "both"))
-        return cls(triples, tuple(_SIDES) if side == "both" else (side,))
+    def of(cls, triples: IntArray, sides: tuple[str, ...]) -> _Questions:
+        """Ask for the first side of every triple, then for the next side."""
+        wanted = np.repeat([_SIDES[side] for side in sides], len(triples))
+        return cls(np.tile(triples, (len(sides), 1)), wanted, sides)
 
     @property
     def targets(self) -> IntArray:
         """Return the entity that each question asks for."""
-        return np.concatenate([self.triples[:, _SIDES[side]] for side in self.sides])
-
-    @property
-    def names(self) -> npt.NDArray[Any]:
-        """Return what each question is called."""
-        rows = range(len(self.triples))
-        return np.array([f"{side} of triple {row}" for side in self.sides for row in rows])
+        return np.asarray(self.triples[np.arange(len(self.wanted)), self.wanted])
 
     def answers(self, known: Any) -> tuple[IntArray, IntArray]:
         """Return how many entities are true answers to each question, and all of these in turn."""
         several = known if isinstance(known, list | tuple) else [] if known is None else [known]
         others = [_as_triples("known", given) for given in several]
-        true = np.unique(np.vstack([self.triples, *others]), axis=0)
-        parts = [_answers(self.triples, true, _SIDES[side]) for side in self.sides]
-        counts, found = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return counts, found
-
-
-@dataclass(frozen=True, eq=False)
-class _LinkScores:
-    """Scores of entities as answers to questions."""
-
-    model: Any
-    questions: _Questions
-
-    def __call__(self, asked: IntArray, entities: IntArray | None = None, /) -> npt.NDArray[Any]:
-        """Return the scores of these entities, row by row, or of all entities."""
-        width = int(self.model.num_entities) if entities is None else entities.shape[1]
-        scores = np.empty((len(asked), width), dtype=np.float32)
-        part, triple = np.divmod(asked, len(self.questions.triples))
-        for place, side in enumerate(self.questions.sides):
-            rows = np.flatnonzero(part == place)
-            if len(rows):
-                given = np.delete(self.questions.triples[triple[rows]], _SIDES[side], axis=1)
-                wanted = None if entities is None else entities[rows]
-                scores[rows] = self._predict(side, given, wanted)
-        return scores
-
-    def _predict(self, side: str, given: IntArray, wanted: IntArray | None) -> npt.NDArray[Any]:
-        torch = require("pykeen", "torch")
-        batch, only = (
-            None if ids is None else torch.as_tensor(ids, device=self.model.device)
-            for ids in (given, wanted)
+        true = _Questions.of(np.unique(np.vstack([self.triples, *others]), axis=0), self.sides)
+        size = int(true.triples.max()) + 1
+        listed, asked = true.codes(size), self.codes(size)
+        order = np.argsort(listed, kind="stable")
+        start, stop = (
+            np.searchsorted(listed, asked, side=end, sorter=order) for end in ("left", "right")
         )
-        with torch.inference_mode():
-            if side == "head":
-                scores = self.model.predict_h(batch, heads=only)
-            else:
-                scores = self.model.predict_t(batch, tails=only)
-        return np.asarray(scores.float().cpu().numpy())
+        count = stop - start
+        place = np.arange(count.sum()) + np.repeat(start - np.cumsum(count) + count, count)
+        return count, true.targets[order[place]]
+
+    def codes(self, size: int) -> IntArray:
+        """Return a number for each question: what is wanted, the relation, the other entity."""
+        other = self.triples[np.arange(len(self.wanted)), 2 - self.wanted]
+        return np.asarray((other * size + self.triples[:, 1]) * 3 + self.wanted)
+
+
+def _sides(side: str) -> tuple[str, ...]:
+    check_choice("side", side, (*_SIDES, "both"))
+    return tuple(_SIDES) if side == "both" else (side,)
 
 
 def _evaluated(evaluator: Any) -> IntArray:
-    if not hasattr(evaluator, "negative_samples") or not hasattr(evaluator, "ranks"):
-        raise InputError(
-            f"evaluator must be a SampledRankBasedEvaluator, got {type(evaluator).__name__}; the "
-            "ranks of other evaluators hold among all entities already"
-        )
+    kind = "a SampledRankBasedEvaluator"
+    hint = "the ranks of other evaluators hold among all entities already"
+    check_object("evaluator", evaluator, kind, ["negative_samples", "ranks"], hint)
     if not evaluator.ranks:
         raise InputError(
             "evaluator must hold ranks, got none; make it with clear_on_finalize=False and call "
@@ -180,19 +170,17 @@ def _evaluated(evaluator: Any) -> IntArray:
     return np.array(list(evaluator.triple_to_index), dtype=np.int64)
 
 
-def _collected(batches: Any, keys: Iterable[Any], size: int) -> IntArray:
-    """Return what an evaluator collected under these keys, one after the other."""
-    parts = []
-    for key in keys:
-        part = np.concatenate(batches.get(key) or [np.zeros(0)])
-        if len(part) != size:
-            side = key if isinstance(key, str) else key[0]
-            raise InputError(
-                f"evaluator must have ranked each of its {size} triples once, got {len(part)} "
-                f"ranks for side {side!r}; evaluate all of them, on that side too"
-            )
-        parts.append(part)
-    return np.concatenate(parts).astype(np.int64)
+def _collected(evaluator: Any, side: str, size: int) -> IntArray:
+    """Return rows of best ranks, of worst ranks, and of numbers of candidates."""
+    ranks = evaluator.ranks
+    batches = ranks.get((side, "optimistic")), ranks.get((side, "pessimistic"))
+    columns = [np.concatenate(b or [[]]) for b in (*batches, evaluator.num_candidates.get(side))]
+    if len(columns[0]) != size:
+        raise InputError(
+            f"evaluator must have ranked each of its {size} triples once, got {len(columns[0])} "
+            f"ranks for side {side!r}; evaluate all of them, on that side too"
+        )
+    return np.stack(columns).astype(np.int64)
 
 
 def _as_triples(name: str, given: Any) -> IntArray:
@@ -203,17 +191,3 @@ def _as_triples(name: str, given: Any) -> IntArray:
             f"{name} must be a triples factory or an integer array with three columns, got {got}"
         )
     return array.astype(np.int64)
-
-
-def _answers(asked: IntArray, true: IntArray, column: int) -> tuple[IntArray, IntArray]:
-    """Return how many entities answer each question truly, and all of them one after the other."""
-    size = int(true.max()) + 1
-    known, wanted = (
-        pairs[:, 0] * size + pairs[:, 1]
-        for pairs in (np.delete(true, column, axis=1), np.delete(asked, column, axis=1))
-    )
-    order = np.argsort(known, kind="stable")
-    start, stop = (np.searchsorted(known[order], wanted, side=side) for side in ("left", "right"))
-    count = stop - start
-    place = np.arange(count.sum()) + np.repeat(start - np.cumsum(count) + count, count)
-    return count, true[order[place], column]

@@ -11,17 +11,15 @@ RecBole counts users and items from 1; 0 is padding, and no candidate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import answers
-from unsample import metrics as _metrics
 from unsample._checks import IntArray, Seed
 from unsample.adapters._lists import Counting
-from unsample.adapters._tasks import ModelScores, Pairs, Task, require
+from unsample.adapters._tasks import ModelScores, Pairs, Task, check_object, require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Published
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets
@@ -29,6 +27,7 @@ from unsample.metrics import Metric
 
 __all__ = ["published", "targets", "task"]
 
+_MODEL = "a model of recbole", ("predict", "device")
 #: Metrics of RecBole that are metrics of the one target's rank.
 _OF_RANK = ("hit", "recall", "mrr", "ndcg", "map", "precision")
 
@@ -45,13 +44,11 @@ def targets(
     loader
         The loader of test (or validation) data under ``mode: uniN``, as ``data_preparation``
         makes it. Its items are drawn anew on every pass, by the seed that RecBole was given.
-    ties, rng
-        ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
-    each
-        Whether each ``"user"`` counts once, or each ``"target"``.
+    ties, rng, each
+        As in `unsample.adapters.trec.targets`.
     """
     counting = Counting(ties, rng, each)
-    _check_model(model)
+    check_object("model", model, *_MODEL)
     sampled = _uniform_sample(loader)
     parts = [_compare_batch(model, batch, loader) for batch in loader]
     users, better, tied = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -88,7 +85,11 @@ def published(
             f"{int(per_user.max())}; RecBole ranks the targets of a user among the items drawn "
             "for all of them: use unsample.adapters.recbole.targets(model, loader)"
         )
-    numbers = {name: float(value) for name, value in results.items() if _is_of_rank(name)}
+    numbers = {
+        name: float(value)
+        for name, value in results.items()
+        if name.casefold().partition("@")[0] in _OF_RANK
+    }
     if not numbers:
         raise InputError(
             f"results must hold one of {', '.join(_OF_RANK)} at some k, got "
@@ -117,7 +118,7 @@ def task(model: Any, loader: Any) -> Task:
     the history stays among the candidates. With other models, what a user has interacted with in
     training and validation is no candidate.
     """
-    _check_model(model)
+    check_object("model", model, *_MODEL)
     if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):
         raise InputError(
             f"loader must be made under mode: full, got {type(loader).__name__}; for sampled "
@@ -125,62 +126,45 @@ def task(model: Any, loader: Any) -> Task:
         )
     data = loader.dataset
     item_ids = np.arange(1, int(data.item_num))
-    interaction, held_out, seen = (_sequences if loader.is_sequential else _users)(loader)
-    scores = _RecBoleScores(model, data, interaction)
+    if loader.is_sequential:
+        rows = np.arange(len(data))
+        asked = loader.transform(data, data[rows])
+        held_out, seen = (rows, asked[data.iid_field].numpy() - 1), None
+    else:
+        asked = loader.user_df
+        held_out, seen = (
+            _pairs([items[user].numpy() for user in loader.uid_list.numpy()])
+            for items in (loader.uid2positive_item, loader.uid2history_item)
+        )
+
+    def everything(rows: IntArray, /) -> npt.NDArray[Any]:
+        """Return the scores of all items, by one pass where the model has one."""
+        try:
+            scores = _ask(model, "full_sort_predict", asked[rows])
+        except NotImplementedError:
+            return chosen(rows, np.tile(item_ids - 1, (len(rows), 1)))
+        return scores.reshape(len(rows), -1)[:, 1:]
+
+    def chosen(rows: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
+        interaction = asked[np.repeat(rows, items.shape[1])]
+        interaction.update(data.get_item_feature()[items.reshape(-1) + 1])
+        return _ask(model, "predict", interaction).reshape(items.shape)
+
     return Task.of_pairs(
-        ModelScores(scores.everything, len(item_ids), scores.chosen),
+        ModelScores(everything, len(item_ids), chosen),
         held_out,
         seen,
-        user_ids=np.asarray(data.id2token(data.uid_field, interaction[data.uid_field])),
-        item_ids=np.asarray(data.id2token(data.iid_field, item_ids)),
+        (
+            np.asarray(data.id2token(data.uid_field, asked[data.uid_field])),
+            np.asarray(data.id2token(data.iid_field, item_ids)),
+        ),
     )
-
-
-def _users(loader: Any) -> tuple[Any, Pairs, Pairs | None]:
-    """Return an interaction with a row for each user, the targets of rows, and their past."""
-    wanted, history = (
-        [items[user].numpy() for user in loader.uid_list.numpy()]
-        for items in (loader.uid2positive_item, loader.uid2history_item)
-    )
-    return loader.user_df, _pairs(wanted), _pairs(history)
-
-
-def _sequences(loader: Any) -> tuple[Any, Pairs, Pairs | None]:
-    """Return an interaction with a row for each history, and the target of each."""
-    data = loader.dataset
-    rows = np.arange(len(data))
-    interaction = loader.transform(data, data[rows])
-    return interaction, (rows, interaction[data.iid_field].numpy() - 1), None
 
 
 def _pairs(lists: list[IntArray]) -> Pairs:
     """Return the row and the item of each entry; RecBole counts items from 1."""
     rows = np.repeat(np.arange(len(lists)), [len(items) for items in lists])
     return rows, np.concatenate(lists).astype(np.int64) - 1
-
-
-@dataclass(frozen=True, eq=False)
-class _RecBoleScores:
-    """Scores of a model for rows of an interaction."""
-
-    model: Any
-    data: Any
-    rows: Any
-
-    def everything(self, rows: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of all items, by one pass where the model has one."""
-        try:
-            scores = _ask(self.model, "full_sort_predict", self.rows[rows])
-        except NotImplementedError:
-            items = np.arange(int(self.data.item_num) - 1)
-            return self.chosen(rows, np.tile(items, (len(rows), 1)))
-        return scores.reshape(len(rows), -1)[:, 1:]
-
-    def chosen(self, rows: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of these items."""
-        asked = self.rows[np.repeat(rows, items.shape[1])]
-        asked.update(self.data.get_item_feature()[items.reshape(-1) + 1])
-        return _ask(self.model, "predict", asked).reshape(items.shape)
 
 
 def _ask(model: Any, method: str, interaction: Any) -> npt.NDArray[Any]:
@@ -196,19 +180,12 @@ def _ask(model: Any, method: str, interaction: Any) -> npt.NDArray[Any]:
     return np.asarray(scores.float().cpu().numpy())
 
 
-def _check_model(model: Any) -> None:
-    if not callable(getattr(model, "predict", None)) or not hasattr(model, "device"):
-        raise InputError(f"model must be a model of recbole, got {type(model).__name__}")
-
-
 def _uniform_sample(loader: Any) -> int:
     """Return how many items a loader draws for a target, and refuse what is no uniform draw."""
-    arguments = getattr(loader, "neg_sample_args", None)
-    if arguments is None or not hasattr(loader, "uid2items_num"):
-        raise InputError(
-            f"loader must draw items under mode: uniN, got {type(loader).__name__}; for mode: "
-            "full use unsample.adapters.recbole.task(model, loader)"
-        )
+    hint = "for mode: full use unsample.adapters.recbole.task(model, loader)"
+    needed = ("neg_sample_args", "uid2items_num")
+    check_object("loader", loader, "made under mode: uniN", needed, hint)
+    arguments = loader.neg_sample_args
     if arguments["distribution"] != "uniform":
         raise DesignError(
             f"loader must draw items uniformly, got {arguments['distribution']!r}; ranks among "
@@ -243,22 +220,14 @@ def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[IntArray, IntAr
 
 
 def _is_repeatable(loader: Any) -> bool:
-    sampler = loader._sampler  # noqa: SLF001  # RecBole has no other way to it
-    return type(sampler).__name__ == "RepeatableSampler"
+    """Return whether the target alone is not drawn for a user, as sequential models have it."""
+    return type(loader._sampler).__name__ == "RepeatableSampler"  # noqa: SLF001  # no other way
 
 
 def _catalogue(loader: Any) -> IntArray:
-    """Return N for each user: what could have been drawn, and the target.
-
-    A repeatable sampler, which sequential models use, leaves out the target alone.
-    """
+    """Return N for each user: what could have been drawn, and the target."""
     users, items = int(loader.dataset.user_num), int(loader.dataset.item_num) - 1
     if _is_repeatable(loader):
         return np.full(users, items, dtype=np.int64)
     used = loader._sampler.used_ids  # noqa: SLF001  # RecBole has no other way to it
     return np.array([items - len(known) + 1 for known in used], dtype=np.int64)
-
-
-def _is_of_rank(name: str) -> bool:
-    family, at, _ = name.partition("@")
-    return bool(at) and family.casefold() in _OF_RANK and bool(_metrics.parse(name))

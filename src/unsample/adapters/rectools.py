@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed
-from unsample.adapters._lists import Counting, Lists, numbers_of
-from unsample.adapters._tasks import ModelScores, Task
+from unsample.adapters._lists import Counting, Lists, numbered
+from unsample.adapters._tasks import ModelScores, Pairs, Task, check_object
 from unsample.designs import FactorScores
 from unsample.errors import InputError
 from unsample.evidence import Targets
@@ -68,69 +67,50 @@ def task(model: Any, dataset: Any, interactions: Any) -> Task:
     interactions
         A table of test interactions, with user_id and item_id.
     """
-    if not callable(getattr(model, "recommend", None)):
-        raise InputError(f"model must be a model of rectools, got {type(model).__name__}")
-    if not hasattr(dataset, "user_id_map"):
-        raise InputError(f"dataset must be a Dataset of rectools, got {type(dataset).__name__}")
-    ids = _Ids(*(np.asarray(m.external_ids) for m in (dataset.user_id_map, dataset.item_id_map)))
-    held_out = ids.numbers("interactions", *_columns("interactions", interactions, _PAIR))
+    check_object("model", model, "a model of rectools", ["recommend"])
+    check_object("dataset", dataset, "a Dataset of rectools", ["user_id_map", "item_id_map"])
+    known = dataset.user_id_map, dataset.item_id_map
+    ids = np.asarray(known[0].external_ids), np.asarray(known[1].external_ids)
+    users, items = _columns("interactions", interactions, _PAIR)
     return Task.of_pairs(
         _scores(model, dataset, ids),
-        held_out,
+        numbered((users, items), ids, here="interactions", there="dataset"),
         dataset.get_user_item_matrix(include_weights=False).nonzero(),
-        user_ids=ids.users,
-        item_ids=ids.items,
+        ids,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Ids:
-    """The names of a dataset's users and items, in the order of their numbers."""
-
-    users: npt.NDArray[Any]
-    items: npt.NDArray[Any]
-
-    def numbers(
-        self, table: str, users: npt.NDArray[Any], items: npt.NDArray[Any]
-    ) -> tuple[IntArray, IntArray]:
-        """Return users and items of a table by number."""
-        return (
-            numbers_of(users, self.users, what="user", here=table, there="dataset"),
-            numbers_of(items, self.items, what="item", here=table, there="dataset"),
-        )
-
-
-def _scores(model: Any, dataset: Any, ids: _Ids) -> ModelScores | FactorScores:
+def _scores(model: Any, dataset: Any, ids: Pairs) -> ModelScores | FactorScores:
+    user_ids, item_ids = ids
     distance = getattr(getattr(model, "u2i_dist", None), "name", "")
     vectors = getattr(model, "get_vectors", None)
     # Vectors that depend on a dataset (LightFM's) are left to the model.
     if distance == "DOT" and callable(vectors) and not inspect.signature(vectors).parameters:
         left, right = map(np.asarray, vectors())
-        if (len(left), len(right)) == (len(ids.users), len(ids.items)):
+        if (len(left), len(right)) == (len(user_ids), len(item_ids)):
             return FactorScores(left, right)
 
     def recommended(asked: IntArray, /) -> npt.NDArray[Any]:
         """Read the scores of all items off recommendations; the others have none."""
         distinct, place = np.unique(asked, return_inverse=True)
         table = model.recommend(
-            users=ids.users[distinct],
+            users=user_ids[distinct],
             dataset=dataset,
-            k=len(ids.items),
+            k=len(item_ids),
             filter_viewed=False,
             add_rank_col=False,
         )
-        *names, values = _columns("recommendations", table, (*_PAIR, "score"))
-        users, items = ids.numbers("recommendations", *names)
-        scores = np.full((len(distinct), len(ids.items)), np.nan)
-        scores[np.searchsorted(distinct, users), items] = values
+        names = table["user_id"].to_numpy(), table["item_id"].to_numpy()
+        users, items = numbered(names, ids, here="recommendations", there="dataset")
+        scores = np.full((len(distinct), len(item_ids)), np.nan)
+        scores[np.searchsorted(distinct, users), items] = table["score"]
         return scores[place]
 
-    return ModelScores(recommended, len(ids.items))
+    return ModelScores(recommended, len(item_ids))
 
 
 def _columns(name: str, frame: Any, wanted: tuple[str, ...]) -> list[npt.NDArray[Any]]:
-    if not hasattr(frame, "columns"):
-        raise InputError(f"{name} must be a pandas frame, got {type(frame).__name__}")
+    check_object(name, frame, "a pandas frame", ["columns"])
     missing = [column for column in wanted if column not in frame.columns]
     if missing:
         raise InputError(

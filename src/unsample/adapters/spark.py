@@ -11,15 +11,13 @@ targets and returns one small batch of counts, on any number of partitions the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from unsample import errors
-from unsample._checks import FloatArray, IntArray, Seed, check_choice, check_integer
-from unsample.adapters._lists import WHOLE_TIES
+from unsample._checks import IntArray, Seed, check_integer
+from unsample.adapters._lists import whole_ties
 from unsample.adapters._tasks import require
 from unsample.designs import Candidates, Exact, Excluded, Fixed, as_key, as_scorer, run
 from unsample.errors import DesignError, InputError, UnsampleError
@@ -30,18 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["counts"]
 
-#: Ranks some targets, of which it gets the users and the items.
-_Ranker: TypeAlias = Callable[[IntArray, IntArray], Targets]
-
-_FIELDS = {
-    "sampled": "bigint",
-    "items": "bigint",
-    "low": "bigint",
-    "high": "bigint",
-    "count": "bigint",
-    "weight": "double",
-    "weight_squared": "double",
-}
+#: What workers send back: columns of `RankCounts`, and Spark's types of them.
+_FIELDS = dict.fromkeys(("sampled", "items", "low", "high", "count"), "bigint")
+_FIELDS |= dict.fromkeys(("weight", "weight_squared"), "double")
 
 
 def counts(
@@ -67,95 +56,61 @@ def counts(
     ----------
     targets
         A Spark frame with a row for each target.
-    scorer
-        As in `unsample.evaluate`, if it can be sent to the workers. Where it only scores all items
-        at once, ``unsample.designs.Scorer(score_all=...)``.
-    items
-        Number of items in the catalogue.
+    scorer, items, exclude, ties, rng
+        As in `unsample.evaluate`; the scorer is sent to the workers. One that only scores all
+        items at once is given as ``unsample.designs.Scorer(score_all=...)``.
     sampled, replacement
         How many items to draw for each target, and how; only they are scored. None ranks each
         target among all candidates of its user.
-    exclude
-        Sparse users x items matrix of pairs that are no candidates, or None.
     user, target, weight
         Columns of ``targets``: whole numbers that count users and items from 0, and how much a
         target counts.
-    ties
-        ``"random"``, ``"optimistic"`` or ``"pessimistic"``.
-    rng
-        A seed. What is random of a target follows from it, the user and the item.
     """
     check_integer("items", items, minimum=2, error=DesignError)
-    check_choice("ties", ties, WHOLE_TIES)
+    whole_ties(ties)
     design = Exact() if sampled is None else Fixed(sampled, replacement)
     scoring, seed = as_scorer(scorer, items), as_key(rng)
 
-    def rank(users: IntArray, wanted: IntArray) -> Targets:
-        candidates = Candidates.check((users, wanted), items, exclude)
-        candidates.refuse_unrankable()
-        return run(design, scoring, candidates, ties=ties, rng=seed)[0]
-
-    return _count_on_cluster(
-        targets, rank, [user, target, weight], replacement=design.with_replacement
-    )
-
-
-def _count_on_cluster(
-    targets: DataFrame, rank: _Ranker, columns: list[str | None], *, replacement: bool
-) -> RankCounts:
-    python_error = require("spark", "pyspark.errors").PythonException
-    user, *others = wanted = [name for name in columns if name is not None]
-    missing = [name for name in wanted if name not in targets.columns]
-    if missing:
+    wanted = [name for name in (user, target, weight) if name is not None]
+    if not set(wanted) <= set(targets.columns):
         raise InputError(
             f"targets must have the columns {', '.join(wanted)}, got {', '.join(targets.columns)}"
         )
+
+    def rank(users: IntArray, chosen: IntArray) -> Targets:
+        candidates = Candidates.check((users, chosen), items, exclude)
+        candidates.refuse_unrankable()
+        return run(design, scoring, candidates, ties=ties, rng=seed)[0]
+
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
     cloudpickle = require("spark", "pyspark.cloudpickle")
     broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(rank))
 
     def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        return _count_partition(batches, cloudpickle.loads(broadcast.value))
+        """Count a partition, in a worker: batches of targets in, one batch of counts out."""
+        pyarrow = require("spark", "pyarrow")
+        filled = [batch for batch in batches if batch.num_rows]
+        if filled:
+            table = pyarrow.Table.from_batches(filled)
+            users, chosen, *weights = (column.to_numpy() for column in table.columns)
+            found = cloudpickle.loads(broadcast.value)(users, chosen)
+            counted = replace(found, weights=weights[0] if weights else None).counts
+            cells = {name: pyarrow.array(getattr(counted, name)) for name in _FIELDS}
+            yield pyarrow.RecordBatch.from_pydict(cells)
 
     # Errors count users, so all targets of a user are counted in one partition.
-    frame = targets.select(user, *others).repartition(user)
+    frame = targets.select(*wanted).repartition(user)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
     try:
         table = frame.mapInArrow(count_partition, schema).toArrow()
-    except python_error as problem:
+    except require("spark", "pyspark.errors").PythonException as problem:
         raise _own_error(str(problem)) from problem
     finally:
         broadcast.unpersist()
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
     cells = {name: table.column(name).to_numpy() for name in _FIELDS}
-    return RankCounts(**cells, replacement=replacement)
-
-
-def _count_partition(batches: Iterator[Any], rank: _Ranker) -> Iterator[Any]:
-    """Count a partition, in a worker: batches of targets in, one batch of counts out."""
-    pyarrow = require("spark", "pyarrow")
-    filled = [batch for batch in batches if batch.num_rows]
-    if filled:
-        users, targets, weights = _as_columns(pyarrow.Table.from_batches(filled))
-        counts = replace(rank(users, targets), weights=weights).counts
-        cells = {name: pyarrow.array(getattr(counts, name)) for name in _FIELDS}
-        yield pyarrow.RecordBatch.from_pydict(cells)
-
-
-def _as_columns(table: Any) -> tuple[IntArray, IntArray, FloatArray | None]:
-    """Return users, targets and weights, or name the column that cannot be."""
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    for place, (name, column) in enumerate(columns.items()):
-        if column.null_count:
-            raise InputError(f"column {name!r} of targets must not hold nulls")
-        if place < 2 and not np.issubdtype(column.to_numpy().dtype, np.integer):
-            raise InputError(
-                f"column {name!r} of targets must hold whole numbers, got {column.type}"
-            )
-    users, targets, *weights = (column.to_numpy() for column in columns.values())
-    weight = weights[0].astype(np.float64) if weights else None
-    return users.astype(np.int64), targets.astype(np.int64), weight
+    return RankCounts(**cells, replacement=design.with_replacement)
 
 
 def _own_error(text: str) -> Exception:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from unsample._checks import check_choice, check_integer
-from unsample.adapters._lists import WHOLE_TIES
+from unsample._checks import Seed, as_rng
+from unsample.adapters._lists import whole_ties
 from unsample.adapters._tasks import require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, estimate
 from unsample.errors import RankError, ScoreError
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, rank_with_ties
 from unsample.law import Law
 from unsample.metrics import Metric, parse_all
 
@@ -65,14 +65,14 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         method: str = DEFAULT_METHOD,
         replacement: bool = True,
         ties: str = "random",
-        rng: int = 0,
+        rng: Seed = 0,
     ) -> None:
         super().__init__()
         self.law = Law(items, sampled, replacement)
         self.metrics = parse_all(metrics)
         self.method = method
-        self.ties = check_choice("ties", ties, WHOLE_TIES)
-        self._generator = _torch.Generator().manual_seed(check_integer("rng", rng, minimum=0))
+        self.ties = whole_ties(ties)
+        self._generator = as_rng(rng)
         empty = _torch.zeros(self.law.n, dtype=_torch.int64)
         self.add_state("histogram", default=empty, dist_reduce_fx="sum")
 
@@ -87,7 +87,9 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
             raise ScoreError("scores must not be NaN; a model that diverged gives such scores")
         others, target = scores[:, 1:], scores[:, :1]
         better, tied = (others > target).sum(dim=1), (others == target).sum(dim=1)
-        self.update_ranks(1 + better + self._lost_ties(tied))
+        beaten, equal = better.cpu().numpy(), tied.cpu().numpy()
+        ranks = rank_with_ties(beaten, equal, self.ties, self._generator)
+        self.update_ranks(_torch.as_tensor(ranks, device=scores.device))
 
     def update_ranks(self, ranks: Tensor) -> None:
         """Take in ranks that are known already, from 1 to sampled + 1."""
@@ -108,13 +110,3 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
     def counts(self) -> RankCounts:
         """Return the counts so far, of which `unsample.estimate` gives intervals too."""
         return RankCounts.from_histogram(self.histogram.cpu().numpy(), self.law)
-
-    def _lost_ties(self, tied: Tensor) -> Tensor | int:
-        if self.ties == "optimistic":
-            return 0
-        if self.ties == "pessimistic":
-            return tied
-        share = _torch.rand(tied.shape, generator=self._generator, dtype=_torch.float64)
-        # The largest float64 below 1 times a small number may round up to that number.
-        lost: Any = (share.to(tied.device) * (tied + 1)).long()
-        return _torch.minimum(lost, tied)

@@ -15,6 +15,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,49 +69,41 @@ def targets(
 
 
 def _read(name: str, given: Any, value: str) -> Lists:
+    """Read rows (query, document, value) from any of the forms."""
     if isinstance(given, str | os.PathLike):
-        return Lists.of_rows(name, _read_file(name, Path(given), value))
-    if hasattr(given, "itertuples"):
+        given = _read_file(name, Path(given), is_run=value == "score")
+    elif hasattr(given, "itertuples"):
         given = given.itertuples(index=False)
     elif callable(getattr(given, "to_dict", None)):
         given = given.to_dict()
     if isinstance(given, Mapping):
         return Lists.of_nested(name, given)
-    if not isinstance(given, Iterable):
-        raise InputError(f"{name} must be {_shapes(value)}, got {type(given).__name__}")
-    return Lists.of_rows(name, (_fields_of(name, row, value) for row in given))
-
-
-def _shapes(value: str) -> str:
-    return (
-        "a path, a ranx.Run or ranx.Qrels, a dict of query -> document -> number, or named tuples "
-        f"or a pandas frame with query_id, doc_id and {value}"
-    )
-
-
-def _fields_of(name: str, row: Any, value: str) -> Any:
     fields = ("query_id", "doc_id", value)
-    missing = [field for field in fields if not hasattr(row, field)]
-    if missing:
-        raise InputError(
-            f"{name} must be {_shapes(value)}, got rows without {', '.join(missing)}: {row!r}"
-        )
-    return tuple(getattr(row, field) for field in fields)
+    kinds = (
+        f"{name} must be a path, a ranx.Run or ranx.Qrels, a dict of query -> document -> number, "
+        f"or named tuples or a pandas frame with {', '.join(fields)}, got"
+    )
+    if not isinstance(given, Iterable):
+        raise InputError(f"{kinds} {type(given).__name__}")
+    rows = list(given)
+    for row in rows:
+        missing = [field for field in fields if not hasattr(row, field)]
+        if missing:
+            raise InputError(f"{kinds} rows without {', '.join(missing)}: {row!r}")
+    return Lists.of_rows(name, map(attrgetter(*fields), rows))
 
 
-def _read_file(name: str, path: Path, value: str) -> list[Any]:
+def _read_file(name: str, path: Path, *, is_run: bool) -> list[Any]:
     library = require("trec", "ir_measures")
-    is_run = value == "score"
-    read = library.read_trec_run if is_run else library.read_trec_qrels
+    read, columns = (library.read_trec_run, 6) if is_run else (library.read_trec_qrels, 4)
     try:
         with io.TextIOWrapper(open_plain(path), encoding="utf-8") as lines:
-            return [_fields_of(name, row, value) for row in read(lines)]
+            return list(read(lines))
     except FileError:
         raise
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
         raise FileError(f"{name} must be a readable file, got {path}: {problem}") from problem
     except ValueError as problem:
-        columns = "6 columns" if is_run else "4 columns"
         raise FileError(
-            f"{name} must be a TREC file of {columns}, got {path}: {problem}"
+            f"{name} must be a TREC file of {columns} columns, got {path}: {problem}"
         ) from problem
