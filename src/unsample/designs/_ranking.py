@@ -84,18 +84,11 @@ def exact_ranks(
 
     Parameters
     ----------
-    scorer
+    scorer, targets
         Anything that `unsample.evaluate` takes; ``Scorer(score_all=...)`` for a function that
         gives the scores of all items for an array of users.
-    targets
-        A pair (users, items) of id arrays, in which a user may come several times, a dict of
-        user -> items, or a sparse users x items matrix.
-    items
-        Number of items in the catalogue.
-    exclude
-        Sparse users x items matrix of pairs that are no candidates (the training data, for
-        ``candidates="unseen"``). None keeps every item. A target is a candidate even if it is
-        among them.
+    items, exclude
+        As in `unsample.evaluate`; but a target is a candidate even if it is to be excluded.
     ties
         ``"random"``, ``"realistic"``, ``"optimistic"`` or ``"pessimistic"``.
     rng
@@ -144,57 +137,47 @@ def count_all(
         # Imported here, for torch takes a while.
         from unsample.designs._device import count_all_on_device
 
-        yield from count_all_on_device(
-            scorer.factors, candidates, device=device, precision=precision
-        )
+        yield from count_all_on_device(scorer.factors, candidates, device, precision)
         return
     rows = max(_FEWEST_ROWS, _BLOCK // candidates.items)
-    counter = _Counter.build(min(rows, len(candidates)), candidates.items)
+    padded = -(-candidates.items // _WORD) * _WORD
+    mask = np.zeros((min(rows, len(candidates)), padded), dtype=bool)
     for part in candidates.chunks(rows):
         scores = scorer.rows(part.users, candidates.items)
         own = scores[np.arange(len(part)), part.targets]
-        yield Counted(part.place, *_beaten_and_tied(scores, own, part, counter), own)
-
-
-@dataclass(frozen=True, eq=False)
-class _Counter:
-    """Counts the true comparisons of each row, eight at a time.
-
-    Comparisons are bytes of 0 or 1. Read as 64-bit words they add up eight columns at once, each
-    byte for itself, as long as no byte passes 255.
-    """
-
-    mask: npt.NDArray[np.bool_]
-    items: int
-
-    @classmethod
-    def build(cls, rows: int, items: int) -> _Counter:
-        """Prepare for blocks of at most ``rows`` rows; the columns are padded with false."""
-        return cls(np.zeros((rows, -(-items // _WORD) * _WORD), dtype=bool), items)
-
-    def count(self, compare: np.ufunc, scores: ScoreArray, target: ScoreArray) -> IntArray:
-        """Return for how many items of each row ``compare(score, target)`` holds."""
-        mask = self.mask[: len(scores)]
-        compare(scores, target[:, None], out=mask[:, : self.items])
-        words = mask.view(np.uint64)
-        total = np.zeros(len(scores), dtype=np.int64)
-        for start in range(0, words.shape[1], _WORDS_AT_ONCE):
-            sums = words[:, start : start + _WORDS_AT_ONCE].sum(axis=1)
-            total += sums.view(np.uint8).reshape(-1, _WORD).sum(axis=1, dtype=np.int64)
-        return total
+        yield Counted(part.place, *_beaten_and_tied(scores, own, part, mask), own)
 
 
 def _beaten_and_tied(
-    scores: ScoreArray, target: ScoreArray, part: Chunk, counter: _Counter
+    scores: ScoreArray, target: ScoreArray, part: Chunk, mask: npt.NDArray[np.bool_]
 ) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many others tie with it."""
-    better = counter.count(np.greater, scores, target)
-    not_worse = counter.count(np.greater_equal, scores, target)
+    better, not_worse = (
+        _count(compare, scores, target, mask[: len(part)])
+        for compare in (np.greater, np.greater_equal)
+    )
     if len(part.row):
         excluded, rival = scores[part.row, part.column], target[part.row]
         better -= np.bincount(part.row[excluded > rival], minlength=len(part))
         not_worse -= np.bincount(part.row[excluded >= rival], minlength=len(part))
     return better, not_worse - better - 1  # the target ties with itself
+
+
+def _count(
+    compare: np.ufunc, scores: ScoreArray, target: ScoreArray, mask: npt.NDArray[np.bool_]
+) -> IntArray:
+    """Return for how many items of each row ``compare(score, target)`` holds.
+
+    Comparisons are bytes of 0 or 1 in ``mask``, whose rows are padded with 0 to whole words. Read
+    as words they add up eight columns at once, each byte for itself, unless a byte passes 255.
+    """
+    compare(scores, target[:, None], out=mask[:, : scores.shape[1]])
+    words = mask.view(np.uint64)
+    total = np.zeros(len(scores), dtype=np.int64)
+    for start in range(0, words.shape[1], _WORDS_AT_ONCE):
+        sums = words[:, start : start + _WORDS_AT_ONCE].sum(axis=1)
+        total += sums.view(np.uint8).reshape(-1, _WORD).sum(axis=1, dtype=np.int64)
+    return total
 
 
 def ranks_against(
@@ -231,7 +214,13 @@ def ranks_against(
     check_choice("on_target", on_target, _ON_TARGET)
     user_ids = check_ids("users", users, None, of="users")
     target_ids = check_ids("targets", targets, None, of="items")
-    matrix = _as_negatives(negatives, len(user_ids), len(target_ids))
+    matrix = np.asarray(negatives)
+    if matrix.ndim != 2 or not len(user_ids) == len(target_ids) == len(matrix) or not matrix.size:
+        raise InputError(
+            "negatives must be a matrix with a row for each target and at least one column, got "
+            f"shape {matrix.shape} for {len(target_ids)} targets of {len(user_ids)} users"
+        )
+    matrix = check_ids("negatives", matrix.reshape(-1), None, of="items").reshape(matrix.shape)
     itself = matrix == target_ids[:, None]
     if on_target == "refuse" and itself.any():
         rows = np.flatnonzero(itself.any(axis=1))
@@ -251,14 +240,3 @@ def ranks_against(
         if progress is not None:
             progress(min(start + step, len(user_ids)), len(user_ids))
     return SampledRanks(rank_with_ties(better, equal, rule, generator), counted.sum(axis=1))
-
-
-def _as_negatives(negatives: npt.ArrayLike, users: int, targets: int) -> IntArray:
-    matrix = np.asarray(negatives)
-    if matrix.ndim != 2 or not users == targets == len(matrix) or matrix.size == 0:
-        raise InputError(
-            "negatives must be a matrix with a row for each target and at least one column, got "
-            f"shape {matrix.shape} for {targets} targets of {users} users"
-        )
-    ids = check_ids("negatives", matrix.reshape(-1), None, of="items")
-    return ids.reshape(matrix.shape)
