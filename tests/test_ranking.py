@@ -16,7 +16,6 @@ from unsample.designs import (
     Exact,
     FactorScores,
     Fixed,
-    Scan,
     Scorer,
     _ranking,
     exact_ranks,
@@ -191,13 +190,9 @@ def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
     many = np.tile(np.arange(users), repeats)
     pairs = np.arange(len(many)), targets[many]
     candidates = Candidates.check(pairs, items, None if seen is None else seen[many])
-    scan = Scan.prepare(
-        lambda some, wanted: scores[many[some][:, None], wanted],
-        candidates,
-        rng=5,
-        replacement=replacement,
-    )
-    drawn = 1 + scan.draw(sampled, workers=2).beaten("random").reshape(repeats, users)
+    scorer = Scorer(lambda some, wanted: scores[many[some][:, None], wanted])
+    drawn = run(Fixed(sampled, replacement), scorer, candidates, rng=5)[0].ranks
+    drawn = drawn.reshape(repeats, users)
     assert np.array_equal(candidates.others[:users] + 1, exact.items)
     values = []
     for user in range(users):
@@ -249,8 +244,8 @@ def test_drawing_everything_gives_the_exact_rank(ties):
 def test_a_tie_drawn_twice_beats_twice_or_not_at_all():
     # One rival, tied: with replacement it is drawn nine times.
     candidates = Candidates.check((np.arange(500), np.zeros(500, dtype=int)), 2)
-    scan = Scan.prepare(lambda users, items: np.zeros(items.shape), candidates, replacement=True)
-    values, counts = np.unique(1 + scan.draw(9).beaten("random"), return_counts=True)
+    scorer = Scorer(lambda users, items: np.zeros(items.shape))
+    values, counts = np.unique(run(Fixed(9), scorer, candidates)[0].ranks, return_counts=True)
     assert values.tolist() == [1, 10]
     assert abs(counts[0] - 250) < 60
 

@@ -220,8 +220,8 @@ def ranks_against(
             "negatives must be a matrix with a row for each target and at least one column, got "
             f"shape {matrix.shape} for {len(target_ids)} targets of {len(user_ids)} users"
         )
-    matrix = check_ids("negatives", matrix.reshape(-1), None, of="items").reshape(matrix.shape)
-    itself = matrix == target_ids[:, None]
+    ids = check_ids("negatives", matrix.reshape(-1), None, of="items").reshape(matrix.shape)
+    itself = ids == target_ids[:, None]
     if on_target == "refuse" and itself.any():
         rows = np.flatnonzero(itself.any(axis=1))
         raise InputError(
@@ -233,8 +233,8 @@ def ranks_against(
     step = max(1, _PAIRS // (matrix.shape[1] + 1))
     for start in range(0, len(user_ids), step):
         part = slice(start, start + step)
-        asked = np.column_stack([target_ids[part], matrix[part]])
-        scores = as_scores(score(user_ids[part], asked), asked.shape, user_ids[part], items=asked)
+        asked = np.column_stack([target_ids[part], ids[part]])
+        scores = as_scores(score(user_ids[part], asked), asked.shape, user_ids[part], asked)
         better[part] = ((scores[:, 1:] > scores[:, :1]) & counted[part]).sum(axis=1)
         equal[part] = ((scores[:, 1:] == scores[:, :1]) & counted[part]).sum(axis=1)
         if progress is not None:

@@ -26,8 +26,8 @@ from unsample._checks import (
     as_rng,
     check_integer,
 )
-from unsample.designs._orders import LongWords, Orders, target_keys
-from unsample.designs._scorers import Score, ScoreArray, as_scores, refuse_infinite_targets
+from unsample.designs._orders import LongWords, Orders
+from unsample.designs._scorers import Score, as_scores, refuse_infinite_targets
 from unsample.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,36 +110,22 @@ class Candidates:
     @cached_property
     def others(self) -> IntArray:
         """Return how many candidates each target has beside itself."""
-        others = np.full(len(self), self.items - 1)
-        if self.exclude is not None:
-            lengths = np.diff(self.exclude.indptr)[self.users].astype(np.int64)
-            others -= lengths - self.excluded_targets
-        return others
-
-    @cached_property
-    def excluded_targets(self) -> BoolArray:
-        """Return which targets are among the excluded items of their own users."""
-        if self.exclude is None:
-            return np.zeros(len(self), dtype=bool)
-        present = []
-        for start in range(0, len(self), _ROWS):
-            targets = self.targets[start : start + _ROWS]
-            block = self.exclude[self.users[start : start + _ROWS]]
-            row = np.repeat(np.arange(len(targets)), np.diff(block.indptr))
-            hits = np.bincount(row[block.indices == targets[row]], minlength=len(targets))
-            present.append(hits > 0)
-        return np.concatenate(present)
+        excluded = [part.excluded for part in self.chunks(_ROWS)]
+        return np.asarray(self.items - 1 - np.concatenate(excluded))
 
     def refuse_unrankable(self) -> None:
         """Refuse targets that are to be excluded, and those with nothing to be ranked against."""
-        if self.excluded_targets.any():
-            first = int(np.argmax(self.excluded_targets))
-            raise InputError(
-                f"targets must not be among the items to exclude, got "
-                f"{int(self.excluded_targets.sum())} that are, the first item "
-                f"{int(self.targets[first])} of user {int(self.users[first])}; take them "
-                "out of exclude, or pass exclude=None to keep every item as a candidate"
-            )
+        if self.exclude is not None:
+            listed = np.diff(self.exclude.indptr)[self.users]
+            excluded = listed > self.items - 1 - self.others  # the target is listed as well
+            if excluded.any():
+                first = int(np.argmax(excluded))
+                raise InputError(
+                    f"targets must not be among the items to exclude, got {int(excluded.sum())} "
+                    f"that are, the first item {int(self.targets[first])} of user "
+                    f"{int(self.users[first])}; take them out of exclude, or pass exclude=None to "
+                    "keep every item as a candidate"
+                )
         alone = self.others < 1
         if alone.any():
             first = int(np.argmax(alone))
@@ -192,29 +178,16 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What is known of each target: how many items it met, and how it compared with them.
-
-    Attributes
-    ----------
-    scored
-        Items the target was compared with.
-    better
-        Those of them with a higher score.
-    equal
-        Those with the same score.
-    lost_ties
-        Those of the equal ones that stand above the target when ties are broken at random.
-    infinite
-        Those whose score is infinite; they stand above or below all finite ones.
-    own
-        The target's own score; NaN until it is asked for, with the target's first items.
-    """
+    """What is known of each target: how many items it met, and how it compared with them."""
 
     scored: IntArray
     better: IntArray
     equal: IntArray
+    #: Those of the equal ones that stand above the target when ties are broken at random.
     lost_ties: IntArray
+    #: Items whose score is infinite; they stand above or below all finite ones.
     infinite: IntArray
+    #: The target's own score; NaN until it is asked for, with the target's first items.
     own: FloatArray
 
     @classmethod
@@ -238,41 +211,17 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Targets, their candidates and their random orders; build it with `prepare`.
-
-    >>> candidates = Candidates.check(([0, 1], [4, 2]), items=50)
-    >>> scan = Scan.prepare(lambda users, items: -items, candidates, rng=7)
-    >>> tally = scan.draw(20)
-    >>> tally.scored, bool((tally.better <= [4, 2]).all())
-    (array([20, 20]), True)
-    """
+    """Targets, their candidates and their random orders, made from ``keys``."""
 
     score: Score
     candidates: Candidates
     keys: LongWords
     replacement: bool
 
-    @classmethod
-    def prepare(
-        cls, score: Score, candidates: Candidates, *, rng: Seed = 0, replacement: bool = False
-    ) -> Scan:
-        """Key the orders. A target's items depend on the seed, its user and itself alone."""
-        keys = target_keys(as_key(rng), candidates.users, candidates.targets)
-        return cls(score, candidates, keys, replacement)
-
     @property
     def shuffle(self) -> IntArray:
         """Return a random order of the targets, which models with one seed share."""
         return np.argsort(self.keys, kind="stable")
-
-    def draw(self, sampled: int, *, batch: int = 1 << 17, workers: int = 1) -> Tally:
-        """Compare every target with the first ``sampled`` items of its order."""
-        tally = Tally.empty(len(self.keys))
-        for _ in self.advance(
-            tally, np.full(len(self.keys), sampled), batch=batch, workers=workers
-        ):
-            pass
-        return tally
 
     def advance(
         self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1
@@ -290,21 +239,16 @@ class Scan:
                 tally.add(done, part)
                 yield asked
 
-    def items_of(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
-        """Return the items that stand at ``first, first + 1, ...`` in these targets' orders."""
-        orders = Orders(self.candidates.others[rows], self.keys[rows])
-        index = (orders.draws if self.replacement else orders.positions)(first, count)
-        return self.candidates.items_at(rows, index)
-
     def own_scores(self, rows: IntArray) -> FloatArray:
         """Ask for the own scores of some targets."""
         users, asked = self.candidates.users[rows], self.candidates.targets[rows][:, None]
-        scores = as_scores(self.score(users, asked), asked.shape, users, items=asked)
+        scores = as_scores(self.score(users, asked), asked.shape, users, asked)
         return scores[:, 0].astype(np.float64)
 
     def tie_place(self) -> FloatArray:
         """Return where in 0..1 each target stands among the items that tie with it."""
-        return Orders(self.candidates.others, self.keys).tie_place(np.arange(len(self.keys)))
+        rows = np.arange(len(self.keys))
+        return self._orders(rows).tie_place(rows)
 
     def _compared(
         self, jobs: Iterator[_Job], tally: Tally, workers: int
@@ -318,36 +262,35 @@ class Scan:
     def _compare(self, job: _Job, tally: Tally) -> tuple[IntArray, Tally, int]:
         rows, length, fresh = job
         users, targets = self.candidates.users[rows], self.candidates.targets[rows]
-        items = self.items_of(rows, tally.scored[rows], length)
+        orders = self._orders(rows)
+        stretch = orders.draws if self.replacement else orders.positions
+        items = self.candidates.items_at(rows, stretch(tally.scored[rows], length))
         asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
-        scores = as_scores(self.score(users, asked), asked.shape, users, items=asked)
+        scores = as_scores(self.score(users, asked), asked.shape, users, asked)
         own = tally.own[rows]
         if fresh:
             own = scores[:, 0].astype(np.float64)
             refuse_infinite_targets(own, users, targets)
             scores = scores[:, 1:]
-        better = np.count_nonzero(scores > own[:, None], axis=1)
         row, column = np.nonzero(scores == own[:, None])
-        orders = Orders(self.candidates.others[rows], self.keys[rows])
         lost = orders.tie_is_lost(row, items[row, column])
+        infinite = np.zeros(len(rows), dtype=np.int64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = scores.sum()
+        if not np.isfinite(total):  # a sum is quicker than a look at each score
+            infinite = np.count_nonzero(np.isinf(scores), axis=1)
         part = Tally(
             np.full(len(rows), length),
-            better,
+            np.count_nonzero(scores > own[:, None], axis=1),
             np.bincount(row, minlength=len(rows)),
             np.bincount(row[lost], minlength=len(rows)),
-            _infinite(scores),
+            infinite,
             own,
         )
         return rows, part, asked.size
 
-
-def _infinite(scores: ScoreArray) -> IntArray:
-    """Return how many scores of each row are infinite; one sum tells where to look at all."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        total = scores.sum()
-    if np.isfinite(total):
-        return np.zeros(len(scores), dtype=np.int64)
-    return np.asarray(np.count_nonzero(np.isinf(scores), axis=1))
+    def _orders(self, rows: IntArray) -> Orders:
+        return Orders(self.candidates.others[rows], self.keys[rows])
 
 
 #: Targets that are asked for as many items each; whether their own scores are asked for as well.
