@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from unsample._checks import check_choice, import_extra
 from unsample.designs._ranking import Counted
-from unsample.designs._scan import Candidates, Chunk
+from unsample.designs._scan import Candidates
 from unsample.designs._scorers import FactorScores
 from unsample.errors import InputError, ScoreError
 
@@ -44,13 +44,13 @@ def count_all_on_device(
             f"factors, and {precision} holds no larger numbers than it holds"
         )
     counts = _fused_counts if fused else _chunked_counts
-    for part in candidates.chunks(_TARGETS if fused else max(1, _SCORES // candidates.items)):
+    for at, part in candidates.parts(_TARGETS if fused else max(1, _SCORES // candidates.items)):
         users = _as_tensor(torch, left[part.users], place, precision, fused)
         targets = torch.as_tensor(part.targets, device=place)
         found = counts(torch, users, items, targets, part, precision)
         better, not_worse, own = (array.cpu().numpy() for array in found)
         better, not_worse = better.astype(np.int64), not_worse.astype(np.int64)
-        yield Counted(part.place, better, not_worse - better - 1, own)
+        yield at, better, not_worse - better - 1, own
 
 
 def _checked_device(torch: Any, device: str, precision: str) -> Any:
@@ -93,31 +93,31 @@ def _as_tensor(
 
 
 def _fused_counts(
-    torch: Any, users: Any, items: Any, targets: Any, part: Chunk, precision: str
+    torch: Any, users: Any, items: Any, targets: Any, part: Candidates, precision: str
 ) -> tuple[Any, Any, Any]:
     from unsample.designs import _fused
 
     launch = _fused.LAUNCHES[precision]
     own = _fused.own_scores(users, items, targets, launch=launch)
     better, not_worse = _fused.count_above(users, items, own, ties=True, launch=launch)
-    if len(part.row):
-        starts = np.concatenate([[0], np.cumsum(part.excluded)])
-        pairs = _as_ids(torch, users.device, starts, part.column)
+    if len(part.excluded[0]):
+        starts = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
+        pairs = _as_ids(torch, users.device, starts, part.excluded[1])
         fewer = _fused.count_excluded(users, items, own, *pairs, launch=launch)
         better, not_worse = better - fewer[0], not_worse - fewer[1]
     return better, not_worse, own
 
 
 def _chunked_counts(
-    torch: Any, users: Any, items: Any, targets: Any, part: Chunk, precision: str
+    torch: Any, users: Any, items: Any, targets: Any, part: Candidates, precision: str
 ) -> tuple[Any, Any, Any]:
     # Factors rounded to bfloat16 are whole in tf32: its products are the same, and faster.
     with _matrix_products(torch, tf32=precision != "float32"):
         scores = users @ items.T
     own = scores.gather(1, targets[:, None])
     better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
-    if len(part.row):
-        row, column = _as_ids(torch, users.device, part.row, part.column)
+    if len(part.excluded[0]):
+        row, column = _as_ids(torch, users.device, *part.excluded)
         excluded, rival = scores[row, column], own[row, 0]
         better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
         not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)

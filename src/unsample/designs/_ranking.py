@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
 from unsample._progress import Progress
-from unsample.designs._scan import Candidates, Chunk, Excluded, check_ids
+from unsample.designs._scan import Candidates, Excluded, check_ids
 from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
@@ -28,6 +28,9 @@ _FEWEST_ROWS = 16
 _WORD = 8
 #: A byte counts to 255, so that many words may be added before their bytes overflow.
 _WORDS_AT_ONCE = 255
+#: How some consecutive targets compare with all their candidates: where they are, how many items
+#: beat each, how many others tie with it, and its own score.
+Counted: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray]"
 #: Pairs scored at a time against published negatives, and what to do with the target among them.
 _PAIRS = 1 << 20
 _ON_TARGET = ("drop", "tie", "refuse")
@@ -107,21 +110,11 @@ def exact_ranks(
     rule, generator = check_ties(ties), as_rng(rng)
     candidates = Candidates.check(targets, items, exclude)
     better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
-    for part in count_all(as_scorer(scorer, items), candidates, device, precision):
-        better[part.place], equal[part.place] = part.better, part.equal
+    for place, *counts, _ in count_all(as_scorer(scorer, items), candidates, device, precision):
+        better[place], equal[place] = counts
         if progress is not None:
-            progress(part.place.stop, len(candidates))
+            progress(place.stop, len(candidates))
     return FullRanks(rank_with_ties(better, equal, rule, generator), candidates.others + 1, equal)
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """How some consecutive targets compare with all their candidates, and their own scores."""
-
-    place: slice
-    better: IntArray
-    equal: IntArray
-    own: ScoreArray
 
 
 def count_all(
@@ -142,24 +135,25 @@ def count_all(
     rows = max(_FEWEST_ROWS, _BLOCK // candidates.items)
     padded = -(-candidates.items // _WORD) * _WORD
     mask = np.zeros((min(rows, len(candidates)), padded), dtype=bool)
-    for part in candidates.chunks(rows):
+    for place, part in candidates.parts(rows):
         scores = scorer.rows(part.users, candidates.items)
         own = scores[np.arange(len(part)), part.targets]
-        yield Counted(part.place, *_beaten_and_tied(scores, own, part, mask), own)
+        yield place, *_beaten_and_tied(scores, own, part, mask), own
 
 
 def _beaten_and_tied(
-    scores: ScoreArray, target: ScoreArray, part: Chunk, mask: npt.NDArray[np.bool_]
+    scores: ScoreArray, target: ScoreArray, part: Candidates, mask: npt.NDArray[np.bool_]
 ) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many others tie with it."""
     better, not_worse = (
         _count(compare, scores, target, mask[: len(part)])
         for compare in (np.greater, np.greater_equal)
     )
-    if len(part.row):
-        excluded, rival = scores[part.row, part.column], target[part.row]
-        better -= np.bincount(part.row[excluded > rival], minlength=len(part))
-        not_worse -= np.bincount(part.row[excluded >= rival], minlength=len(part))
+    row, column = part.excluded
+    if len(row):
+        excluded, rival = scores[row, column], target[row]
+        better -= np.bincount(row[excluded > rival], minlength=len(part))
+        not_worse -= np.bincount(row[excluded >= rival], minlength=len(part))
     return better, not_worse - better - 1  # the target ties with itself
 
 

@@ -147,12 +147,12 @@ class _Run:
             return
         rows = np.flatnonzero(~done)
         candidates = self.scan.candidates.take(rows)
-        for part in count_all(self.scorer, candidates, manner.device, manner.precision):
-            at = rows[part.place]
-            users, targets = candidates.users[part.place], candidates.targets[part.place]
-            refuse_infinite_targets(part.own, users, targets)
-            tally.better[at], tally.equal[at] = part.better, part.equal
-            tally.scored[at], tally.own[at] = others[at], part.own
+        parts = count_all(self.scorer, candidates, manner.device, manner.precision)
+        for place, better, equal, own in parts:
+            refuse_infinite_targets(own, candidates.users[place], candidates.targets[place])
+            at = rows[place]
+            tally.better[at], tally.equal[at] = better, equal
+            tally.scored[at], tally.own[at] = others[at], own
             # Whole rows hold excluded items, too, which no target is compared with.
             yield int((others[at] + 1).sum())
 

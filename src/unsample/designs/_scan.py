@@ -49,28 +49,6 @@ _SHAPES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
-    """Some consecutive targets; ``row`` and ``column`` are the pairs that are no candidates.
-
-    A target is always its own candidate: it is never among the excluded pairs.
-    """
-
-    place: slice
-    users: IntArray
-    targets: IntArray
-    row: IntArray
-    column: npt.NDArray[np.integer[Any]]
-
-    def __len__(self) -> int:
-        return len(self.users)
-
-    @property
-    def excluded(self) -> IntArray:
-        """Return how many items are no candidates of each target."""
-        return np.bincount(self.row, minlength=len(self)).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
 class Candidates:
     """Targets, the catalogue, and the pairs to leave out; build it with `check`."""
 
@@ -103,14 +81,33 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.users)
 
-    def take(self, rows: IntArray) -> Candidates:
+    def take(self, rows: IntArray | slice) -> Candidates:
         """Return some of the targets."""
         return replace(self, users=self.users[rows], targets=self.targets[rows])
+
+    def parts(self, rows: int) -> Iterator[tuple[slice, Candidates]]:
+        """Yield the targets in order, at most ``rows`` at a time, and where they are."""
+        for start in range(0, len(self), rows):
+            place = slice(start, min(start + rows, len(self)))
+            yield place, self.take(place)
+
+    @cached_property
+    def excluded(self) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
+        """Return the pairs (row, item) that are no candidates; a target is always its own."""
+        if self.exclude is None:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        block = self.exclude[self.users]
+        row = np.repeat(np.arange(len(self)), np.diff(block.indptr))
+        column = np.asarray(block.indices)
+        other = column != self.targets[row]
+        return (row, column) if other.all() else (row[other], column[other])
 
     @cached_property
     def others(self) -> IntArray:
         """Return how many candidates each target has beside itself."""
-        excluded = [part.excluded for part in self.chunks(_ROWS)]
+        excluded = [
+            np.bincount(part.excluded[0], minlength=len(part)) for _, part in self.parts(_ROWS)
+        ]
         return np.asarray(self.items - 1 - np.concatenate(excluded))
 
     def refuse_unrankable(self) -> None:
@@ -134,46 +131,24 @@ class Candidates:
                 f"first of user {int(self.users[first])}; exclude leaves nothing to rank against"
             )
 
-    def items_at(self, rows: IntArray, index: IntArray) -> IntArray:
-        """Return the items at places ``index`` among the other candidates of these targets.
+    def items_at(self, index: IntArray) -> IntArray:
+        """Return the items at places ``index`` among the other candidates of each target.
 
         The other candidates of a target stand in the order of their ids: all items but itself
         and the excluded ones.
         """
-        targets = self.targets[rows]
         if self.exclude is None:
-            return index + (index >= targets[:, None])
-        row, column = self._excluded_pairs(self.users[rows], targets)
-        before = np.bincount(row[column < targets[row]], minlength=len(rows))
-        index = index + (index >= (targets - before)[:, None])
+            return index + (index >= self.targets[:, None])
+        row, column = self.excluded
+        before = np.bincount(row[column < self.targets[row]], minlength=len(self))
+        index = index + (index >= (self.targets - before)[:, None])
         # Place j is the item j + (excluded items up to it): of the sorted excluded items e_0,
         # e_1, ... those with e_i - i <= j. One search serves all rows, each in a range of its own.
-        first = np.searchsorted(row, np.arange(len(rows)))
-        ranges = np.arange(len(rows)) * (self.items + 1)
+        first = np.searchsorted(row, np.arange(len(self)))
+        ranges = np.arange(len(self)) * (self.items + 1)
         keys = column - (np.arange(len(row)) - first[row]) + ranges[row]
         found = np.searchsorted(keys, index + ranges[:, None], side="right")
         return np.asarray(index + (found - first[:, None]))
-
-    def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Yield the targets in order, at most ``rows`` at a time."""
-        for start in range(0, len(self), rows):
-            place = slice(start, min(start + rows, len(self)))
-            users, targets = self.users[place], self.targets[place]
-            row, column = self._excluded_pairs(users, targets)
-            yield Chunk(place, users, targets, row, column)
-
-    def _excluded_pairs(
-        self, users: IntArray, targets: IntArray
-    ) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
-        if self.exclude is None:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        block = self.exclude[users]
-        row = np.repeat(np.arange(len(users)), np.diff(block.indptr))
-        column = np.asarray(block.indices)
-        other = column != targets[row]
-        if not other.all():
-            row, column = row[other], column[other]
-        return row, column
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,10 +236,10 @@ class Scan:
 
     def _compare(self, job: _Job, tally: Tally) -> tuple[IntArray, Tally, int]:
         rows, length, fresh = job
-        users, targets = self.candidates.users[rows], self.candidates.targets[rows]
-        orders = self._orders(rows)
+        some, orders = self.candidates.take(rows), self._orders(rows)
+        users, targets = some.users, some.targets
         stretch = orders.draws if self.replacement else orders.positions
-        items = self.candidates.items_at(rows, stretch(tally.scored[rows], length))
+        items = some.items_at(stretch(tally.scored[rows], length))
         asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
         scores = as_scores(self.score(users, asked), asked.shape, users, asked)
         own = tally.own[rows]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,10 @@ from unsample._checks import IntArray
 from unsample.errors import InputError, ScoreError
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
+#: Scores of every item: one row for each user asked for, one column for each item.
+ScoreAll: TypeAlias = Callable[[IntArray], npt.ArrayLike]
+#: Scores of chosen items, in their shape: row i of the items is scored for ``users[i]``.
+Score: TypeAlias = Callable[[IntArray, IntArray], npt.ArrayLike]
 
 _KINDS = (
     "a callable scores(users, items), a pair (user factors, item factors), a FactorScores, a "
@@ -24,20 +29,6 @@ _KINDS = (
 _LARGEST_WHOLE = 2.0**53
 #: Bytes of item factors gathered at a time.
 _ROOM = 1 << 20
-
-
-class ScoreAll(Protocol):
-    """Scores of every item: one row for each user asked for, one column for each item."""
-
-    def __call__(self, users: IntArray, /) -> npt.ArrayLike:
-        """Return the scores of all items for these users."""
-
-
-class Score(Protocol):
-    """Scores of chosen items: row i of ``items`` is scored for ``users[i]``."""
-
-    def __call__(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
-        """Return scores in the shape of ``items``."""
 
 
 @dataclass(frozen=True, eq=False)
