@@ -186,15 +186,10 @@ class Plan(Result):
         return [self._row(outcome) for outcome in self.outcomes]
 
     def _row(self, outcome: Outcome) -> dict[str, Any]:
+        names = ("setting", "users", "cost", "bias", "sd", "method", "rmse")
         return {
             "design": outcome.name,
-            "setting": outcome.setting,
-            "users": outcome.users,
-            "cost": outcome.cost,
-            "bias": outcome.bias,
-            "sd": outcome.sd,
-            "method": outcome.method,
-            "rmse": outcome.rmse,
+            **{name: getattr(outcome, name) for name in names},
             "relative_error": outcome.rmse / self.value,
             "share_of_full": outcome.cost / (float(self.items) * self.users),
             "cost_for_precision": self.needed[outcome.name],
@@ -473,11 +468,16 @@ class _Planner:
 
     def needed(self, name: str, curves: Iterable[Outcome]) -> float:
         """Return the cost at which a design reaches the precision."""
-        if name != self.exact.name:
-            return _crossing([outcome for outcome in curves if outcome.name == name], self.sought)
-        # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
-        enough = math.ceil(1.0 / ((self.sought / self._sd_of_users) ** 2 + 1.0 / self.users) - 1e-9)
-        return self._cost_of_exact(enough)
+        if name == self.exact.name:
+            # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
+            share = (self.sought / self._sd_of_users) ** 2 + 1.0 / self.users
+            return self._cost_of_exact(math.ceil(1.0 / share - 1e-9))
+        curve = sorted((each.cost, each.rmse) for each in curves if each.name == name)
+        cost, error = np.transpose(curve)
+        # Noise aside, errors fall with the cost; what counts is the worst from there on.
+        worst = np.maximum.accumulate(error[::-1])[::-1]
+        ratio = np.maximum(worst / self.sought, _NEGLIGIBLE)
+        return float(np.exp(np.interp(0.0, -np.log(ratio), np.log(cost))))
 
     def within(self, budget: int) -> tuple[Outcome, ...]:
         """Return what each design gives for this budget; an exact one only if it allows a user."""
@@ -589,16 +589,6 @@ def _simplified(
     thinner = np.rint(sampled * far / rounded).astype(np.int64)
     beyond = rounded > far
     return np.where(beyond, far, rounded), np.where(beyond, thinner, sampled)
-
-
-def _crossing(curve: list[Outcome], target: float) -> float:
-    """Return the cost at which the error falls to the target for good, between those tried."""
-    curve = sorted(curve, key=lambda outcome: outcome.cost)
-    cost = np.log([outcome.cost for outcome in curve])
-    # Noise aside, errors fall with the cost; what counts is the worst from there on.
-    worst = np.maximum.accumulate([outcome.rmse for outcome in curve][::-1])[::-1]
-    error = np.log(np.maximum(worst, _NEGLIGIBLE * target) / target)
-    return float(np.exp(np.interp(0.0, -error, cost)))
 
 
 def _percent(share: float) -> str:
