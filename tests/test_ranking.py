@@ -213,23 +213,6 @@ def test_a_part_of_the_targets_has_the_ranks_it_has_among_all():
         assert np.array_equal(whole[0], np.concatenate(parts))
 
 
-@pytest.mark.parametrize("ties", ["random", "optimistic", "pessimistic"])
-def test_drawing_everything_gives_the_exact_rank(ties):
-    rng = np.random.default_rng(4)
-    scores = rng.integers(0, 6, (8, 30)).astype(np.float64)
-    candidates = Candidates.check((np.arange(8), rng.integers(30, size=8)), 30)
-    scorer = Scorer(score_all=scores.__getitem__)
-    drawn, full = (
-        run(design, scorer, candidates, ties=ties)[0].ranks
-        for design in (Fixed(29, replacement=False), Exact())
-    )
-    low = rank(scores, candidates.users, candidates.targets, items=30, ties="optimistic")
-    for ranks in (drawn, full):
-        assert ((ranks >= low.ranks) & (ranks <= low.ranks + low.ties)).all()
-    if ties != "random":
-        assert np.array_equal(drawn, full)
-
-
 def test_a_tie_drawn_twice_beats_twice_or_not_at_all():
     # One rival, tied: with replacement it is drawn nine times.
     candidates = Candidates.check((np.arange(500), np.zeros(500, dtype=int)), 2)

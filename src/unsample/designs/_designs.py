@@ -22,7 +22,6 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import (
     BoolArray,
-    FloatArray,
     IntArray,
     Seed,
     as_integer_array,
@@ -217,7 +216,6 @@ class Design(ABC):
         *,
         scored: int,
         users: IntArray | None = None,
-        weights: FloatArray | None = None,
     ) -> Findings:
         """Return ranks among the items met; an exact design's are those in the whole catalogue.
 
@@ -232,7 +230,6 @@ class Design(ABC):
             ranks=ranks,
             items=others + 1,
             sampled=sampled,
-            weights=weights,
             users=users,
             replacement=self.with_replacement,
             stop=self.stops_after,
