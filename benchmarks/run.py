@@ -24,7 +24,7 @@ from references import (
 )
 
 import unsample
-from unsample.designs import Candidates, FactorScores, Scan, exact_ranks
+from unsample.designs import Candidates, FactorScores, Fixed, Scorer, exact_ranks, run
 from unsample.estimators import MES, MLE, Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -179,9 +179,7 @@ def bench_ranking() -> None:
 
     def draw() -> None:
         """Draw 99 items for every target, in its own order, and compare."""
-        Scan.prepare(
-            lambda some, wanted: scores[some[:, None], wanted], candidates, replacement=True
-        ).draw(99)
+        run(Fixed(99), Scorer(lambda some, wanted: scores[some[:, None], wanted]), candidates)
 
     once = seconds(draw)
     name = "99 items drawn and compared for each target: the gather of their scores"

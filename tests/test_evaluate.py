@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import runpy
 import warnings
 from pathlib import Path
@@ -14,16 +15,20 @@ from scipy.sparse import csr_array
 from scipy.stats import chi2
 
 import unsample
+from unsample import metrics
 from unsample.answers import evaluate
 from unsample.designs import (
     DESIGNS,
     Adaptive,
+    Candidates,
     Certified,
-    Design,
     Exact,
     FactorScores,
     Fixed,
+    Manner,
+    as_scorer,
     exact_ranks,
+    run,
 )
 from unsample.errors import (
     BudgetError,
@@ -35,8 +40,7 @@ from unsample.errors import (
     ScoreError,
     UnresolvedWarning,
 )
-from unsample.lab.datasets import load_ranks, names, synthetic
-from unsample.law import Law
+from unsample.lab.datasets import load_ranks, synthetic
 
 # Made-up ranks have shapes that no real ones have; that intervals say so is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
@@ -55,8 +59,8 @@ class World:
         self.right = rng.normal(size=(items, dim))
         if levels:  # whole numbers of few kinds: many ties, and no rounding
             self.left, self.right = (
-                rng.integers(-levels, levels + 1, size=one.shape).astype(float)
-                for one in (self.left, self.right)
+                rng.integers(-levels, levels + 1, size=factors.shape).astype(float)
+                for factors in (self.left, self.right)
             )
         order = np.argsort(-(self.left @ self.right.T), axis=1)
         places = np.floor(items ** rng.random(users)).astype(int) - 1
@@ -78,6 +82,14 @@ class World:
         scorer = options.pop("scorer", (self.left, self.right))
         return evaluate(scorer, self.targets, design=design, **settings | options)
 
+    def find(self, design, *, scorer=None, budget=None, rng=0, **manner):
+        """Run a design without the estimates, which take longer than all else."""
+        design = DESIGNS[design]() if isinstance(design, str) else design
+        candidates = Candidates.check(self.targets, self.items, self.exclude)
+        options = {"metrics": metrics.parse_all(METRICS), "budget": budget, "rng": rng}
+        chosen = as_scorer(scorer or (self.left, self.right), self.items)
+        return run(design, chosen, candidates, manner=Manner(**manner), **options)[0]
+
 
 @pytest.fixture(scope="module")
 def world():
@@ -94,9 +106,8 @@ def wide():
 
 
 def same(first, second):
-    for name in ("users", "targets", "ranks", "highest", "sampled", "catalogues", "scored"):
+    for name in ("users", "ranks", "lowest", "items", "sampled", "met", "scored", "design"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
-    assert [e.value for e in first.entries] == [e.value for e in second.entries]
 
 
 # -- the contract of every design ------------------------------------------------------------------
@@ -137,16 +148,13 @@ class Counting:
 
 def test_every_design_is_under_contract():
     assert {design.name for design, _ in CASES} == set(DESIGNS)
-    for name, kind in DESIGNS.items():
-        assert issubclass(kind, Design)
-        assert kind.name == name
-        assert kind() == kind(), "a design is a value"
+    assert all(kind.name == name and kind() == kind() for name, kind in DESIGNS.items())
 
 
 @pytest.mark.parametrize(("design", "budget"), EACH)
 def test_what_is_scored_is_what_was_asked_for_and_within_the_budget(world, design, budget):
     scorer = Counting(world)
-    found = world.run(design, scorer=scorer, budget=budget)
+    found = world.find(design, scorer=scorer, budget=budget)
     assert scorer.asked == found.scored
     assert found.scored <= (budget or np.inf)
     users, items = scorer.pairs()
@@ -157,23 +165,23 @@ def test_what_is_scored_is_what_was_asked_for_and_within_the_budget(world, desig
         pairs = users[~own] * world.items + items[~own]
         assert len(np.unique(pairs)) == len(pairs), "no item is scored twice"
     if design.exact:
-        assert np.array_equal(found.sampled, found.catalogues - 1)
+        assert np.array_equal(found.sampled, found.items - 1)
     else:
         assert own.sum() + found.sampled.sum() == found.scored
 
 
 @pytest.mark.parametrize(("design", "budget"), ONE_EACH)
 def test_batches_and_threads_change_nothing(world, design, budget):
-    first = world.run(design, budget=budget)
-    same(first, world.run(design, budget=budget, batch=400))
-    same(first, world.run(design, budget=budget, workers=3, batch=3000))
+    first = world.find(design, budget=budget)
+    same(first, world.find(design, budget=budget, batch=400))
+    same(first, world.find(design, budget=budget, workers=3, batch=3000))
 
 
-@pytest.mark.parametrize(("design", "budget"), EACH)
+@pytest.mark.parametrize(("design", "budget"), ONE_EACH)
 def test_a_simulation_and_an_evaluation_find_the_same_in_law(wide, design, budget):
     budget = None if budget is None else budget * len(wide.full.ranks) // 300
-    met = wide.run(design, budget=budget)
-    assert np.array_equal(met.catalogues, wide.full.items)
+    met = wide.find(design, budget=budget)
+    assert np.array_equal(met.items, wide.full.items)
     drawn = design.simulate(
         wide.full.ranks, items=wide.full.items, budget=budget, metrics=METRICS, rng=1
     )
@@ -182,9 +190,11 @@ def test_a_simulation_and_an_evaluation_find_the_same_in_law(wide, design, budge
     assert drawn.scored <= (budget or np.inf)
     assert drawn.scored == pytest.approx(met.scored, rel=0.1)
     if design.exact:
-        assert unsample.estimate(drawn, metrics="NDCG@10", resamples=0)["NDCG@10"].value == (
-            pytest.approx(met["NDCG@10"].value, abs=1e-12)
+        drawn, met = (
+            unsample.estimate(found, metrics="NDCG@10", resamples=0)["NDCG@10"].value
+            for found in (drawn, met)
         )
+        assert drawn == pytest.approx(met, abs=1e-12)
     else:
         for level in (1, 2):
             share = (met.ranks == level).mean()
@@ -205,16 +215,16 @@ def test_an_interrupted_evaluation_comes_to_the_same_result(world, tmp_path, des
         return world.scores(users, items)
 
     options = {"batch": 2000, "checkpoint": tmp_path / "state.npz", "budget": budget}
-    whole = world.run(design, scorer=world.scores, budget=budget)
+    whole = world.find(design, scorer=world.scores, budget=budget)
     try:
-        world.run(design, scorer=failing, **options)
+        world.find(design, scorer=failing, **options)
     except CrashError:
         scorer = Counting(world)
-        same(world.run(design, scorer=scorer, **options), whole)
+        same(world.find(design, scorer=scorer, **options), whole)
         assert scorer.asked < whole.scored + 17
     # A finished one is read, not repeated: only the probe is asked for.
     scorer = Counting(world)
-    same(world.run(design, scorer=scorer, **options), whole)
+    same(world.find(design, scorer=scorer, **options), whole)
     assert scorer.asked <= 16
 
 
@@ -230,29 +240,29 @@ def test_an_interrupted_evaluation_comes_to_the_same_result(world, tmp_path, des
     ],
 )
 def test_a_budget_that_cannot_suffice_names_the_least_that_would(world, design, least):
+    world = copy.copy(world)
+    world.exclude = None
     with pytest.raises(BudgetError, match=rf"at least {least:,} scores"):
-        world.run(design, budget=least - 1, exclude=None)
+        world.find(design, budget=least - 1)
     if not isinstance(design, Certified):
-        assert world.run(design, budget=least, exclude=None).scored == least
+        assert world.find(design, budget=least).scored == least
         return
     with pytest.raises(BudgetError, match=r"targets are still open; about [\d,]+ scores should do"):
-        world.run(design, budget=least, exclude=None)
+        world.find(design, budget=least)
 
 
 def test_an_adaptive_budget_is_used(world):
     for budget in (5000, 30_000, 60_000):
-        assert 0.75 * budget < world.run(Adaptive(), budget=budget).scored <= budget
+        assert 0.75 * budget < world.find(Adaptive(), budget=budget).scored <= budget
 
 
 def test_a_generator_gives_one_key_and_a_seed_the_numbers_it_gave(world):
     rng = np.random.default_rng(3)
     key = int(np.random.default_rng(3).integers(2**63))
-    found = world.run("fixed", rng=rng)
-    assert found.rng == key
-    same(found, world.run("fixed", rng=key))
+    same(world.find("fixed", rng=rng), world.find("fixed", rng=key))
     assert rng.random() != np.random.default_rng(3).random()
     # The items that targets meet have been these since the first version.
-    assert world.run(Fixed(20), rng=7).ranks[:10].tolist() == FIRST_RANKS
+    assert world.find(Fixed(20), rng=7).ranks[:10].tolist() == FIRST_RANKS
 
 
 @pytest.mark.parametrize(
@@ -325,20 +335,6 @@ def test_certified_metrics_equal_those_of_a_full_ranking(seed, items, levels, ti
     assert certified.counts.total == 40
 
 
-@pytest.mark.parametrize("dataset", names())
-@pytest.mark.parametrize("candidates", ["unseen", "all"])
-def test_certified_is_exact_on_every_bundled_recommender(dataset, candidates):
-    for recommender in ("ease", "als"):
-        known = load_ranks(dataset, recommender, candidates=candidates)
-        some = slice(None, None, 20)
-        ranks, items = known.ranks[some], known.items[some]
-        found = Certified().simulate(ranks, items=items, metrics=METRICS)
-        expected = unsample.exact(ranks, items=items, metrics=METRICS, resamples=0)
-        result = unsample.estimate(found, metrics=METRICS, resamples=0)
-        for metric in METRICS:
-            assert result[metric].value == pytest.approx(expected[metric].value, abs=1e-12)
-
-
 def test_certified_costs_little_more_than_the_law_of_its_stop():
     known = load_ranks("citeulike-a", "ease")
     found = Certified().simulate(known.ranks, items=known.items)
@@ -347,44 +343,16 @@ def test_certified_costs_little_more_than_the_law_of_its_stop():
 
 
 def test_without_replacement_a_target_followed_to_its_end_is_known(world):
-    found, full = world.run(Adaptive()), world.run("exact")
-    known = found.sampled == found.catalogues - 1
+    found, full = world.find(Adaptive()), world.find("exact")
+    known = found.sampled == found.items - 1
     assert known.any()
     assert np.array_equal(found.ranks[known], full.ranks[known])
     # Nothing beats the first, so it is followed to its end.
     assert known[full.ranks == 1].all()
 
 
-@pytest.mark.parametrize("replacement", [True, False])
-def test_sampled_ranks_follow_the_law_of_their_design(replacement):
-    users = np.arange(6000)
-    found = evaluate(
-        lambda users, items: -items,
-        (users, np.full(6000, 24)),
-        items=400,
-        design=Fixed(30, replacement),
-        resamples=0,
-    )
-    expected = 6000 * Law(400, 30, replacement).pmf(np.arange(1, 32), 25)
-    times = np.bincount(found.ranks, minlength=32)[1:]
-    kept = expected > 10
-    statistic = ((times[kept] - expected[kept]) ** 2 / expected[kept]).sum()
-    assert statistic < chi2.ppf(0.9999, kept.sum() - 1)
-
-
-def test_ties_broken_at_random_give_the_law_of_the_mean_rank():
-    # Ten items, all alike: the target's rank is uniform, and so is what fixed sampling sees of it.
+def test_random_ties_put_a_fully_ranked_target_anywhere_among_its_equals():
     users = np.arange(5000)
-    found = evaluate(
-        lambda users, items: np.zeros(items.shape),
-        (users, users % 10),
-        items=10,
-        design=Fixed(4, replacement=False),
-        metrics="Recall@5",
-        resamples=0,
-    )
-    times = np.bincount(found.ranks, minlength=6)[1:]
-    assert ((times - 1000) ** 2 / 1000).sum() < chi2.ppf(0.9999, 4)
     full = evaluate(
         lambda users, items: np.zeros(items.shape),
         (users, users % 10),
@@ -410,7 +378,7 @@ def test_adaptive_estimates_are_close_where_fixed_ones_of_the_same_cost_are_not(
     complete = adaptive.met == known.items - 1
     assert 0 < complete[known.ranks == 1].mean() < 0.5
     assert (adaptive.ranks[complete] == known.ranks[complete]).all()
-    settings = {"metrics": "NDCG@10", "candidates": "unseen"}
+    settings = {"metrics": "NDCG@10", "candidates": "unseen", "resamples": 50}
     adaptive = unsample.estimate(adaptive, method="mle(iterations=30)", **settings)["NDCG@10"]
     with pytest.warns(UnresolvedWarning):
         fixed = unsample.estimate(fixed, method="mle", **settings)["NDCG@10"]
@@ -432,13 +400,13 @@ def test_models_evaluated_with_one_seed_meet_the_same_items(world):
         met.append({(u, i) for u, row in zip(users, items, strict=True) for i in row})
         return world.scores(users, items)
 
-    world.run("fixed", scorer=listening)
+    world.find("fixed", scorer=listening)
     first = set.union(*met)
     met.clear()
-    world.run("fixed", scorer=lambda users, items: -listening(users, items))
+    world.find("fixed", scorer=lambda users, items: -listening(users, items))
     assert set.union(*met) == first
     met.clear()
-    world.run("fixed", scorer=listening, rng=1)
+    world.find("fixed", scorer=listening, rng=1)
     assert set.union(*met) != first
 
 
@@ -460,32 +428,35 @@ def test_a_full_ranking_from_whole_rows_can_be_interrupted_too(world, tmp_path):
     large = World(users=5000, items=900)
     world = large
     with pytest.raises(RuntimeError, match="out of rows"):
-        large.run("exact", scorer=Rows(3000), checkpoint=path)
-    same(large.run("exact", scorer=Rows(3000), checkpoint=path), large.run("exact"))
+        large.find("exact", scorer=Rows(3000), checkpoint=path)
+    same(large.find("exact", scorer=Rows(3000), checkpoint=path), large.find("exact"))
 
 
 def test_a_checkpoint_of_another_evaluation_is_refused(world, tmp_path):
     path = tmp_path / "state.npz"
-    world.run("certified", checkpoint=path)
+    world.find("fixed", checkpoint=path)
     with pytest.raises(CheckpointError, match="other targets, items, excluded pairs, design"):
-        world.run("certified", checkpoint=path, rng=1)
+        world.find("fixed", checkpoint=path, rng=1)
     with pytest.raises(CheckpointError, match="other scores"):
-        world.run("certified", checkpoint=path, scorer=(-world.left, world.right))
+        world.find("fixed", checkpoint=path, scorer=(-world.left, world.right))
     path.write_bytes(b"nonsense")
     with pytest.raises(FileError, match="cannot read checkpoint"):
-        world.run("certified", checkpoint=path)
+        world.find("fixed", checkpoint=path)
+    np.savez(path, format="unsample.Checkpoint/2")
+    with pytest.raises(CheckpointError, match="another file or a damaged one"):
+        world.find("fixed", checkpoint=path)
 
 
 def test_a_certified_evaluation_goes_on_with_a_larger_budget(world, tmp_path):
     path = tmp_path / "state.npz"
     with pytest.raises(BudgetError, match="still open"):
-        world.run("certified", budget=12_000, checkpoint=path)
-    same(world.run("certified", checkpoint=path), world.run("certified"))
+        world.find("certified", budget=12_000, checkpoint=path)
+    same(world.find("certified", checkpoint=path), world.find("certified"))
 
 
 def test_progress_is_told(world):
     told = []
-    world.run("adaptive", progress=lambda done, total, note="": told.append((done, total, note)))
+    world.find("adaptive", progress=lambda done, total, note="": told.append((done, total, note)))
     assert told
     assert all(done <= total == 300 for done, total, _ in told)
 
@@ -500,8 +471,8 @@ def test_every_kind_of_scorer_gives_the_same(world):
         def __init__(self):
             super().__init__()
             self.left, self.right = (
-                torch.nn.Embedding.from_pretrained(torch.as_tensor(one))
-                for one in (world.left, world.right)
+                torch.nn.Embedding.from_pretrained(torch.as_tensor(factors))
+                for factors in (world.left, world.right)
             )
             self.dropout = torch.nn.Dropout(0.5)
 
@@ -528,9 +499,9 @@ def test_every_kind_of_scorer_gives_the_same(world):
         world.scores,
     ]
     for design in ("adaptive", "exact"):
-        expected = world.run(design)
+        expected = world.find(design)
         for scorer in kinds:
-            assert np.array_equal(world.run(design, scorer=scorer).ranks, expected.ranks)
+            assert np.array_equal(world.find(design, scorer=scorer).ranks, expected.ranks)
     assert module.training, "the module is left in the mode in which it was found"
     assert module.dropout.training
 
@@ -547,36 +518,15 @@ def test_models_of_implicit_are_scorers():
     assert found.users.tolist() == [3, 4, 4]
 
 
-def test_our_recommenders_are_scorers():
-    from unsample.lab.datasets import leave_random_out
-    from unsample.lab.recommenders import create
-
-    split = leave_random_out(synthetic(300, 200, pairs=6000, rng=0), rng=0)
-    model = create("ease").fit_split(split)
-    options = {"items": 200, "exclude": split.train.matrix(), "resamples": 0}
-    pairs = split.target_user, split.target_item
-    full = evaluate(model, pairs, design="exact", **options)
-    certified = evaluate(model, pairs, design="certified", **options)
-    assert certified["NDCG@10"].value == pytest.approx(full["NDCG@10"].value, abs=1e-12)
-
-
 def test_targets_may_be_a_dict_a_pair_or_a_matrix(world):
     users, items = world.targets
-    expected = world.run("certified").ranks
     for targets in (
         dict(zip(users.tolist(), items.tolist(), strict=True)),
         [users, items],
         csr_array((np.ones(300), (users, items)), shape=(300, world.items)),
     ):
-        found = evaluate(
-            (world.left, world.right),
-            targets,
-            items=world.items,
-            exclude=world.exclude,
-            design="certified",
-            resamples=0,
-        )
-        assert np.array_equal(found.ranks, expected)
+        found = Candidates.check(targets, world.items)
+        assert np.array_equal([found.users, found.targets], world.targets)
 
 
 def test_weights_say_how_targets_count(world):
@@ -630,7 +580,6 @@ def spoilt(world, value, at):
         (lambda world: spoilt(world, -np.inf, 0), "scores of targets must be finite, got"),
         (noisy, "must be the same when asked for again, got 1"),
         (listwise, "let no score depend on the items asked with it"),
-        (lambda world: lambda users, items: items.astype(str), "must be real numbers"),
     ],
 )
 def test_bad_scores_are_refused(world, scorer, words):
@@ -651,14 +600,11 @@ def test_infinite_scores_of_other_items_are_told_of(world):
         ({"design": Adaptive(cap=5)}, DesignError, "cap must be at least the largest K = 10"),
         ({"design": Certified(k=5)}, DesignError, "k must be at least the largest K"),
         ({"design": "certified", "metrics": "AUC"}, DesignError, "must have a K to be certified"),
-        ({"budget": 0}, InputError, "budget must be an integer"),
         ({"budget": 900.5}, InputError, "budget must be an integer"),
         ({"design": Adaptive(replacement=True)}, DesignError, "cap or budget must be given"),
         ({"design": Fixed(899, replacement=False)}, DesignError, "sampled must be at most"),
         ({"design": "exact", "method": "mle"}, DesignError, "method must be left out"),
         ({"ties": "realistic"}, InputError, "no whole number"),
-        ({"ties": "fair"}, InputError, "ties must be one of"),
-        ({"items": 1}, InputError, "items must be"),
         ({"items": 901, "exclude": None}, InputError, "number of rows of the item factors, 900"),
         ({"scorer": 5}, InputError, "scorer must be a callable"),
         ({"scorer": (np.ones((2, 2)),)}, InputError, "pair of factor matrices"),
@@ -671,17 +617,10 @@ def test_bad_arguments_are_refused(world, options, error, words):
         world.run(**{"design": "adaptive"} | options)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"start": 20, "cap": 10}, "start must be at most cap"),
-        ({"growth": 1.0}, "growth must be"),
-        ({"stop": 0}, "stop must be"),
-    ],
-)
-def test_bad_designs_are_refused(parameters, words):
-    with pytest.raises(DesignError, match=words):
-        Adaptive(**parameters)
+def test_bad_designs_are_refused():
+    for parameters in ({"start": 20, "cap": 10}, {"growth": 1.0}, {"stop": 0}):
+        with pytest.raises(DesignError, match=f"{next(iter(parameters))} must be"):
+            Adaptive(**parameters)
 
 
 def test_bad_targets_are_refused(world):
@@ -719,12 +658,13 @@ def test_device_is_for_factors_ranked_in_full(world):
     for options in ({"design": "adaptive"}, {"design": "exact", "scorer": world.scores}):
         with pytest.raises(InputError, match="device must be left out"):
             world.run(device="cpu", **options)
-    assert np.array_equal(world.run("exact", device="cpu").ranks, world.run("exact").ranks)
+    assert np.array_equal(world.run("exact", device="cpu").ranks, world.find("exact").ranks)
 
 
 # -- the example ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_example_with_a_model_of_pytorch_runs(capsys):
     pytest.importorskip("torch")
     path = Path(__file__).parents[1] / "examples" / "evaluate_pytorch.py"

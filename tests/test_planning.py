@@ -9,8 +9,8 @@ import pytest
 import unsample
 from tests.promises import Finding, keep
 from unsample import metrics
-from unsample.answers import _plan, plan, published
-from unsample.answers._plan import Guess
+from unsample.answers import _plan, plan
+from unsample.answers._plan import draw_ranks, from_pilot, power_law
 from unsample.designs import DESIGNS, Adaptive, Certified, Exact, Fixed
 from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
 from unsample.evidence import RankCounts
@@ -22,23 +22,19 @@ NAMES = ["fixed", "adaptive", "certified"]
 
 
 @pytest.fixture(scope="module")
-def guess() -> Guess:
-    return Guess.power_law(ITEMS, K, 0.1)
+def guess() -> RankDistribution:
+    return power_law(ITEMS, K, 0.1)[0]
 
 
 @pytest.fixture(scope="module")
 def small() -> unsample.Plan:
-    return plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=60)
+    return plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=40)
 
 
-def _planner(guess: Guess, users: int = 1000, repeats: int = 100, seed: int = 3) -> _plan._Planner:
+def _planner(
+    guess: RankDistribution, users: int = 1000, repeats: int = 100, seed: int = 3
+) -> _plan._Planner:
     return _plan._Planner(guess, users, NDCG, repeats, np.random.SeedSequence(seed), 0.05)
-
-
-def _as_found(ranks: np.ndarray):
-    """Return a scorer and targets that have these ranks: small items score high."""
-    targets = ranks - 1
-    return (lambda users, items: -items), (np.arange(len(ranks)), targets)
 
 
 # -- the guess ------------------------------------------------------------------------------------
@@ -46,7 +42,7 @@ def _as_found(ranks: np.ndarray):
 
 @pytest.mark.parametrize(("items", "k"), [(2, 1), (3, 2), (17, 10), (50, 10), (10**6, 10)])
 def test_the_default_guess_is_possible_in_every_catalogue(items, k):
-    found = Guess.power_law(items, k, None).distribution.expect(f"Recall@{k}")
+    found = power_law(items, k, None)[0].expect(f"Recall@{k}")
     assert max(0.1, k / items) <= found + 1e-9 < 1.0
 
 
@@ -54,16 +50,16 @@ def test_the_default_guess_is_possible_in_every_catalogue(items, k):
     ("items", "k", "recall"), [(100, 5, 0.3), (3706, 10, 0.1), (10**7, 50, 0.02)]
 )
 def test_a_power_law_has_the_recall_asked_for(items, k, recall):
-    guess = Guess.power_law(items, k, recall)
-    assert guess.distribution.expect(f"Recall@{k}") == pytest.approx(recall, rel=1e-9)
-    assert guess.distribution.mass.sum() == pytest.approx(1.0)
+    guess = power_law(items, k, recall)[0]
+    assert guess.expect(f"Recall@{k}") == pytest.approx(recall, rel=1e-9)
+    assert guess.mass.sum() == pytest.approx(1.0)
 
 
 def test_ranks_drawn_follow_the_guess(guess):
-    ranks = guess.draw((200_000,), np.random.default_rng(1))
+    ranks = draw_ranks(guess, (200_000,), np.random.default_rng(1))
     for name in ("Recall@1", "Recall@10", "NDCG@100", "AUC"):
         exact = unsample.exact(ranks, items=ITEMS, metrics=name, resamples=0)[name].value
-        assert exact == pytest.approx(guess.distribution.expect(name), abs=0.003)
+        assert exact == pytest.approx(guess.expect(name), abs=0.003)
 
 
 def test_pilots_of_every_kind_agree():
@@ -75,7 +71,7 @@ def test_pilots_of_every_kind_agree():
         RankDistribution.from_ranks(full, items=ITEMS),
         RankCounts.from_ranks(drawn, items=ITEMS, sampled=300),
     )
-    values = [Guess.from_pilot(each, ITEMS, K).distribution.expect("NDCG@10") for each in pilots]
+    values = [from_pilot(each, ITEMS, K)[0].expect("NDCG@10") for each in pilots]
     exact = unsample.exact(full, items=ITEMS, metrics="NDCG@10", resamples=0)["NDCG@10"].value
     assert values[:2] == pytest.approx([exact, exact], rel=1e-9)
     assert values[2] == pytest.approx(exact, rel=0.05)
@@ -88,13 +84,12 @@ def test_pilots_of_every_kind_agree():
 def test_an_evaluation_asks_for_what_was_planned_and_errs_no_more(small, guess, name):
     outcome = next(each for each in small.outcomes if each.name == name)
     errors, costs = [], []
-    for seed in range(12):
-        ranks = guess.draw((USERS,), np.random.default_rng(seed))
-        scorer, (users, targets) = _as_found(ranks)
-        some = slice(outcome.users)
+    for seed in range(6):
+        ranks = draw_ranks(guess, (USERS,), np.random.default_rng(seed))
+        some = np.arange(outcome.users)
         found = unsample.evaluate(
-            scorer,
-            (users[some], targets[some]),
+            lambda users, items: -items,  # so item i has the rank i + 1
+            (some, ranks[some] - 1),
             items=ITEMS,
             design=outcome.design,
             budget=small.budget,
@@ -132,19 +127,17 @@ def test_the_error_of_fewer_users_is_that_of_drawing_them(small, guess):
     outcome = small.outcomes[-1]
     rng = np.random.default_rng(7)
     errors = []
-    for _ in range(2000):
-        weights = NDCG.weights(guess.draw((USERS,), rng), ITEMS)
+    for _ in range(1000):
+        weights = NDCG.weights(draw_ranks(guess, (USERS,), rng), ITEMS)
         errors.append(weights[: outcome.users].mean() - weights.mean())
-    assert outcome.sd == pytest.approx(np.std(errors), rel=0.07)
+    assert outcome.sd == pytest.approx(np.std(errors), rel=0.1)
 
 
-@pytest.mark.parametrize("sampled", [99, 400])
-def test_simplified_counts_estimate_as_mle_does(sampled, guess):
+def test_simplified_counts_estimate_as_mle_does(guess):
     """Rounded ranks, thinned samples and a coarse grid change an estimate far less than chance."""
     planner = _planner(guess, repeats=6)
     found = [
-        Fixed(sampled, replacement=False).simulate(row, items=ITEMS, rng=4)
-        for row in planner._ranks
+        Fixed(400, replacement=False).simulate(row, items=ITEMS, rng=4) for row in planner._ranks
     ]
     ours = planner._estimates(found, "mle")
     theirs = [
@@ -177,19 +170,19 @@ def test_huge_catalogues_full_samples_and_metrics_without_k_work():
 
 
 def test_without_a_budget_the_best_design_reaches_the_precision():
-    result = plan(items=ITEMS, users=5000, precision=0.03, repeats=40)
+    result = plan(items=ITEMS, users=5000, precision=0.03, repeats=20)
     assert result.best.rmse <= 0.03 * result.value
     assert result.best.cost <= result.budget
     assert min(result.needed.values()) == result.needed[result.best.name] <= result.best.cost
-    assert plan(items=ITEMS, users=5000, precision=0.2, repeats=40).budget < result.budget
+    assert plan(items=ITEMS, users=5000, precision=0.2, repeats=20).budget < result.budget
 
 
-def test_plans_are_repeatable_and_depend_on_the_seed(small):
-    same = plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=60)
-    other = plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=60, rng=1)
-    assert same.to_dict() == small.to_dict()
-    assert other.outcomes[0].sd != small.outcomes[0].sd
-    assert other.outcomes[0].sd == pytest.approx(small.outcomes[0].sd, rel=0.4)
+def test_plans_are_repeatable_and_depend_on_the_seed():
+    first, same, other = (
+        plan(items=200, users=100, budget=5000, repeats=5, rng=rng) for rng in (0, 0, 1)
+    )
+    assert same.to_dict() == first.to_dict()
+    assert other.outcomes[0].sd != first.outcomes[0].sd
 
 
 def test_results_print_and_travel(small):
@@ -210,19 +203,14 @@ def test_results_print_and_travel(small):
     [
         ({"items": 1}, DesignError, "items must be"),
         ({"items": 10**9}, DesignError, "at most 999999999"),
-        ({"users": 0}, InputError, "users must be"),
-        ({"metrics": "NDCG@0"}, MetricError, "K of NDCG must be"),
         ({"metrics": "NDCG@1001"}, MetricError, "at most items = 1000, got NDCG@1001"),
-        ({"metrics": "Fame@10"}, MetricError, "metric must be one of"),
         ({"metrics": ["NDCG@10", "NDCG@20"]}, MetricError, "must be one metric to plan for"),
         ({"precision": 0.0}, InputError, "precision must be"),
-        ({"precision": 1.5}, InputError, "precision must be"),
         ({"budget": 1500}, InputError, "budget must be an integer of at least 2000"),
         ({"budget": math.inf}, InputError, "budget must be"),
         ({"recall": 0.0001}, InputError, "recall must be in 0.01"),
         ({"recall": 1.0}, InputError, "recall must be"),
         ({"metrics": "NDCG@1000"}, InputError, "K must be below items = 1000 where no pilot"),
-        ({"repeats": 1}, InputError, "repeats must be"),
         ({"pilot": []}, RankError, "pilot must hold at least one rank"),
         ({"pilot": [0, 5]}, InputError, "ranks must hold values in 1..1000"),
         ({"pilot": [500, 900]}, InputError, "some targets in the top 10"),
@@ -236,7 +224,7 @@ def test_bad_input_is_refused_with_a_reason(options, error, message):
 
 def test_plots_draw_on_the_axes_given(small, tmp_path):
     figure = pytest.importorskip("matplotlib.figure")
-    from unsample.pages import plot_metric_curve, plot_plan, write_plot
+    from unsample.pages import plot_plan, write_plot
 
     axes = figure.Figure().subplots()
     assert plot_plan(small, ax=axes) is axes
@@ -245,9 +233,6 @@ def test_plots_draw_on_the_axes_given(small, tmp_path):
     assert (tmp_path / "plan.svg").read_text().startswith("<?xml")
     with pytest.raises(FileError, match="pdf, png, svg"):
         write_plot(small, tmp_path / "plan.doc")
-    paper = published({"HR@1": "0.18", "HR@10": "0.69"}, items=3706, sampled=99, users=6040)
-    axes = figure.Figure().subplots()
-    assert plot_metric_curve(paper, ax=axes) is axes
 
 
 # -- promises -------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from unsample.designs import (
     Exact,
     FactorScores,
     Fixed,
-    Scan,
     Scorer,
     _ranking,
     exact_ranks,
@@ -34,20 +33,15 @@ def rank(scores, users, targets, **options):
     return exact_ranks(Scorer(score_all=scores.__getitem__), (users, targets), **options)
 
 
-def candidates_of(scores, user, target, seen):
-    """The slow reference: the scores of the target and of its rivals, one user at a time."""
-    kept = [
-        item
-        for item in range(scores.shape[1])
+def places(scores, user, target, seen):
+    """The slow reference: how many beat and tie with a target, one user at a time."""
+    own = scores[user, target]
+    others = [
+        score
+        for item, score in enumerate(scores[user])
         if item != target and (seen is None or not seen[user, item])
     ]
-    return scores[user, target], scores[user, kept]
-
-
-def places(scores, user, target, seen):
-    own, others = candidates_of(scores, user, target, seen)
-    better, equal = int((others > own).sum()), int((others == own).sum())
-    return better, equal, len(others) + 1
+    return sum(score > own for score in others), others.count(own), len(others) + 1
 
 
 @st.composite
@@ -106,8 +100,7 @@ def test_counts_beyond_one_byte_are_exact():
 
 def test_infinite_scores_can_be_ranked():
     scores = np.array([[-np.inf, 1.0, np.inf, -np.inf]])
-    ranks = rank(scores, [0, 0], [1, 0], items=4, ties="realistic").ranks
-    assert ranks.tolist() == [2.0, 3.5]
+    assert rank(scores, [0, 0], [1, 0], items=4, ties="realistic").ranks.tolist() == [2.0, 3.5]
 
 
 def test_factor_scores_are_products_plus_bias():
@@ -176,11 +169,9 @@ def merged(observed, expected, least=8.0):
 
 @pytest.mark.parametrize("levels", [4, 10**6], ids=["ties", "no ties"])
 @pytest.mark.parametrize("exclude", [False, True], ids=["kept", "excluded"])
-@pytest.mark.parametrize(
-    ("replacement", "sampled"), [(True, 9), (False, 9), (True, 70), (False, 22)]
-)
+@pytest.mark.parametrize(("replacement", "sampled"), [(True, 70), (False, 22)])
 def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
-    """Drawn ranks of a target, over many seeds, follow P(r | R), and so do draws from the law."""
+    """Drawn ranks of a target, over many seeds, follow P(r | R)."""
     rng = np.random.default_rng(11)
     users, items, repeats = 6, 60, 3000
     scores = rng.integers(0, levels, (users, items)).astype(np.float32)
@@ -191,13 +182,9 @@ def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
     many = np.tile(np.arange(users), repeats)
     pairs = np.arange(len(many)), targets[many]
     candidates = Candidates.check(pairs, items, None if seen is None else seen[many])
-    scan = Scan.prepare(
-        lambda some, wanted: scores[many[some][:, None], wanted],
-        candidates,
-        rng=5,
-        replacement=replacement,
-    )
-    drawn = 1 + scan.draw(sampled, workers=2).beaten("random").reshape(repeats, users)
+    scorer = Scorer(lambda some, wanted: scores[many[some][:, None], wanted])
+    drawn = run(Fixed(sampled, replacement), scorer, candidates, rng=5)[0].ranks
+    drawn = drawn.reshape(repeats, users)
     assert np.array_equal(candidates.others[:users] + 1, exact.items)
     values = []
     for user in range(users):
@@ -207,11 +194,8 @@ def test_drawn_ranks_follow_the_design(replacement, sampled, exclude, levels):
         counts = np.bincount(drawn[:, user], minlength=design.n + 1)[1:]
         assert counts[law == 0].sum() == 0
         values.append(chi_square(*merged(counts, law * repeats)))
-        from_design = design.draw(rng.choice(places, repeats), rng=user)
-        both = np.bincount(from_design, minlength=design.n + 1)[1:]
-        values.append(chi_square(*merged(both, law * repeats)))
-    # A right program fails one of the 16 tests with probability 0.001.
-    assert min(values) > 0.001 / len(values) / 16
+    # A right program fails one of the 8 tests with probability 0.001.
+    assert min(values) > 0.001 / len(values) / 8
 
 
 def test_a_part_of_the_targets_has_the_ranks_it_has_among_all():
@@ -229,28 +213,11 @@ def test_a_part_of_the_targets_has_the_ranks_it_has_among_all():
         assert np.array_equal(whole[0], np.concatenate(parts))
 
 
-@pytest.mark.parametrize("ties", ["random", "optimistic", "pessimistic"])
-def test_drawing_everything_gives_the_exact_rank(ties):
-    rng = np.random.default_rng(4)
-    scores = rng.integers(0, 6, (8, 30)).astype(np.float64)
-    candidates = Candidates.check((np.arange(8), rng.integers(30, size=8)), 30)
-    scorer = Scorer(score_all=scores.__getitem__)
-    drawn, full = (
-        run(design, scorer, candidates, ties=ties)[0].ranks
-        for design in (Fixed(29, replacement=False), Exact())
-    )
-    low = rank(scores, candidates.users, candidates.targets, items=30, ties="optimistic")
-    for ranks in (drawn, full):
-        assert ((ranks >= low.ranks) & (ranks <= low.ranks + low.ties)).all()
-    if ties != "random":
-        assert np.array_equal(drawn, full)
-
-
 def test_a_tie_drawn_twice_beats_twice_or_not_at_all():
     # One rival, tied: with replacement it is drawn nine times.
     candidates = Candidates.check((np.arange(500), np.zeros(500, dtype=int)), 2)
-    scan = Scan.prepare(lambda users, items: np.zeros(items.shape), candidates, replacement=True)
-    values, counts = np.unique(1 + scan.draw(9).beaten("random"), return_counts=True)
+    scorer = Scorer(lambda users, items: np.zeros(items.shape))
+    values, counts = np.unique(run(Fixed(9), scorer, candidates)[0].ranks, return_counts=True)
     assert values.tolist() == [1, 10]
     assert abs(counts[0] - 250) < 60
 
@@ -334,10 +301,7 @@ def test_seen_pairs_given_twice_or_as_zeros_count_once_or_not():
     seen = csr_array(([1.0, 1.0, 0.0], ([0, 0, 0], [1, 1, 2])), shape=(1, 4))
     result = call(np.array([[0.0, 1.0, 2.0, 3.0]]).__getitem__, items=4, exclude=seen)
     assert (result.ranks[0], result.items[0]) == (3, 3)
-
-
-def test_results_print_themselves():
-    assert repr(call()) == "FullRanks(1 targets, items=3..3, 0 targets with ties)"
+    assert repr(result) == "FullRanks(1 targets, items=3..3, 0 targets with ties)"
 
 
 # -- keyed orders -----------------------------------------------------------------------------
@@ -378,8 +342,8 @@ def test_an_order_does_not_depend_on_how_much_is_asked_at_a_time():
     parts = [some.positions(np.full(4, start), 20) for start in (0, 20, 40)]
     inside = np.arange(60) < some.size[:, None]
     assert (np.concatenate(parts, axis=1) == whole)[inside].all()
-    one = Orders(some.size[2:3], some.keys[2:3])
-    assert (from_start(one, 60) == whole[2]).all()
+    alone = Orders(some.size[2:3], some.keys[2:3])
+    assert (from_start(alone, 60) == whole[2]).all()
 
 
 @pytest.mark.parametrize("size", [3, 4, 5])
@@ -388,30 +352,19 @@ def test_all_orders_of_a_few_items_are_equally_likely(size):
     places = from_start(orders(np.full(rows, size)), size)
     found, times = np.unique(places @ size ** np.arange(size), return_counts=True)
     expected = rows / factorial(size)
-    statistic = ((times - expected) ** 2 / expected).sum() + expected * (
-        factorial(size) - len(found)
-    )
-    assert statistic < chi2.ppf(0.9999, factorial(size) - 1)
+    assert len(found) == factorial(size)
+    assert chi_square(times, np.full(len(found), expected)) > 1e-4
 
 
-@pytest.mark.parametrize(
-    ("size", "better", "sampled"), [(100, 30, 20), (1000, 10, 200), (16_979, 200, 500)]
-)
+@pytest.mark.parametrize(("size", "better", "sampled"), [(1000, 10, 200), (16_979, 200, 500)])
 def test_how_many_of_the_better_items_come_first_follows_the_hypergeometric_law(
     size, better, sampled
 ):
-    rows = 20_000
-    beaten = np.concatenate(
-        [
-            (from_start(orders(np.full(1000, size), seed), sampled) < better).sum(axis=1)
-            for seed in range(rows // 1000)
-        ]
-    )
+    rows = 10_000
+    beaten = (from_start(orders(np.full(rows, size)), sampled) < better).sum(axis=1)
     times = np.bincount(beaten, minlength=better + 1)
     expected = rows * hypergeom.pmf(np.arange(better + 1), size, better, sampled)
-    kept = expected > 10
-    statistic = ((times[kept] - expected[kept]) ** 2 / expected[kept]).sum()
-    assert statistic < chi2.ppf(0.9999, kept.sum() - 1)
+    assert chi_square(*merged(times, expected)) > 1e-4
 
 
 def test_neighbours_in_an_order_are_independent():
@@ -430,8 +383,7 @@ def test_draws_are_uniform_and_counted():
     again = np.concatenate([some.draws(np.full(500, k), 10) for k in (0, 10, 20, 30)], axis=1)
     assert (drawn == again).all()
     times = np.bincount(drawn.ravel(), minlength=7)
-    expected = drawn.size / 7
-    assert ((times - expected) ** 2 / expected).sum() < chi2.ppf(0.9999, 6)
+    assert chi_square(times, np.full(7, drawn.size / 7)) > 1e-4
 
 
 def test_keys_differ_by_seed_user_and_target():
@@ -447,4 +399,4 @@ def test_a_target_takes_any_place_among_its_ties_and_ties_agree():
     lost = some.tie_is_lost(row, item)
     assert (lost == some.tie_is_lost(row, item)).all()
     times = np.bincount(lost.reshape(-1, 3).sum(axis=1), minlength=4)
-    assert ((times - 1000) ** 2 / 1000).sum() < chi2.ppf(0.9999, 3)
+    assert chi_square(times, np.full(4, 1000)) > 1e-4

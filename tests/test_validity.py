@@ -14,7 +14,7 @@ from benchmarks import verdicts
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
-from unsample.designs import Candidates, Scan
+from unsample.designs import Candidates, Fixed, Scorer, run
 from unsample.errors import UnsampleWarning
 from unsample.lab.datasets import load_ranks
 from unsample.law import Law, draw_sampled_ranks
@@ -170,15 +170,10 @@ class SmallWorld:
     def _estimates(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         scores, targets, _ = self._world()
         candidates = Candidates.check((np.arange(self.users), targets), self.items)
+        scorer = Scorer(lambda users, items: scores[users[:, None], items])
         values, limits = [], []
         for seed in range(size):
-            scan = Scan.prepare(
-                lambda users, items: scores[users[:, None], items],
-                candidates,
-                rng=seed,
-                replacement=True,
-            )
-            ranks = 1 + scan.draw(self.sampled).beaten(self.ties)
+            ranks = run(Fixed(self.sampled), scorer, candidates, ties=self.ties, rng=seed)[0].ranks
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnsampleWarning)
                 result = unsample.estimate(

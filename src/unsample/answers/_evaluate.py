@@ -21,9 +21,7 @@ from unsample.designs import (
     Candidates,
     Design,
     Excluded,
-    Findings,
     Manner,
-    Tally,
     as_design,
     as_key,
     as_scorer,
@@ -211,15 +209,43 @@ def evaluate(
     )
     if weights is not None:
         found = replace(found, weights=np.asarray(weights, dtype=np.float64))
-    # Without a list of seen items it is not known whether there were any to leave out.
-    said = None if exclude is None else "unseen"
-    estimates = _estimates(found, wanted, method, said, resamples, seed)
-    notes = (*estimates.notes, *_infinity_notes(tally, candidates.users))
+    if found.design.exact:
+        estimates = exact(
+            found.ranks,
+            items=found.items,
+            metrics=wanted,
+            weights=found.weights,
+            users=found.users,
+            resamples=resamples,
+            rng=seed,
+        )
+        if not np.array_equal(found.lowest, found.ranks):
+            # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
+            estimates = replace(estimates, distributions={})
+    else:
+        estimates = estimate_counts(
+            found.counts,
+            metrics=wanted,
+            method=method_of(found.design) if method is None else method,
+            # Without a list of seen items it is not known whether there were any to leave out.
+            candidates=None if exclude is None else "unseen",
+            resamples=resamples,
+            rng=seed,
+        )
     for note in estimates.notes:
         warnings.warn(note, stacklevel=2)
+    notes = list(estimates.notes)
+    if tally.infinite.any():
+        first = int(candidates.users[np.argmax(tally.infinite > 0)])
+        notes.append(
+            UnsampleWarning(
+                f"{int(tally.infinite.sum())} scores were infinite, the first for user {first}: "
+                "such items rank above (+inf) or below (-inf) all others"
+            )
+        )
     return Evaluation(
         **{each.name: getattr(estimates, each.name) for each in fields(estimates)}
-        | {"notes": notes, "counts": found.ranges},
+        | {"notes": tuple(notes), "counts": found.ranges},
         design=found.design,
         users=candidates.users,
         targets=candidates.targets,
@@ -236,47 +262,3 @@ def evaluate(
 def method_of(design: Design) -> str:
     """Return the method by which `evaluate` estimates from what a sampled design found."""
     return DEFAULT_METHOD if design.stops_after is None else ADAPTIVE_METHOD
-
-
-def _estimates(
-    found: Findings,
-    metrics: tuple[Metric, ...],
-    method: str | Estimator | Iterable[str | Estimator] | None,
-    candidates: str | None,
-    resamples: int,
-    seed: int,
-) -> Estimates:
-    """Return the metrics: plain ones of known ranks, estimates of sampled ones."""
-    if not found.design.exact:
-        return estimate_counts(
-            found.counts,
-            metrics=metrics,
-            method=method_of(found.design) if method is None else method,
-            candidates=candidates,
-            resamples=resamples,
-            rng=seed,
-        )
-    plain = exact(
-        found.ranks,
-        items=found.items,
-        metrics=metrics,
-        weights=found.weights,
-        users=found.users,
-        resamples=resamples,
-        rng=seed,
-    )
-    if np.array_equal(found.lowest, found.ranks):
-        return plain
-    # Beyond K the last rank stands for all: right for metrics@K, but no distribution of ranks.
-    return replace(plain, distributions={})
-
-
-def _infinity_notes(tally: Tally, users: IntArray) -> tuple[UnsampleWarning, ...]:
-    met = tally.infinite > 0
-    if not met.any():
-        return ()
-    text = (
-        f"{int(tally.infinite.sum())} scores were infinite, the first for user "
-        f"{int(users[np.argmax(met)])}: such items rank above (+inf) or below (-inf) all others"
-    )
-    return (UnsampleWarning(text),)

@@ -7,6 +7,7 @@ it: the same classes, the same budget, the same estimator.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -141,22 +142,22 @@ class Plan(Result):
     @property
     def best(self) -> Outcome:
         """Return the design with the least expected error at this cost."""
-        return min(self.outcomes, key=lambda outcome: (outcome.rmse, outcome.cost))
+        return _best(self.outcomes)
 
     @property
     def recommendation(self) -> str:
         """Return what to do, in a sentence or two."""
         best = self.best
-        full = float(self.items) * self.users
+        share = best.cost / (self.items * self.users)
         text = (
             f"Use design={best.name!r} ({best.setting}): {best.cost:,.0f} scores "
-            f"({_percent(best.cost / full)} of a full ranking) for an expected error of "
+            f"({_percent(share)} of a full ranking) for an expected error of "
             f"{_percent(best.rmse / self.value)} of {self.metric}."
         )
         if best.users < self.users:
             text += f" Evaluate {best.users:,} of the {self.users:,} users, drawn at random."
-        cheapest = min(self.needed, key=lambda name: self.needed[name])
         if best.rmse > self.precision * self.value:
+            cheapest = min(self.needed, key=lambda name: self.needed[name])
             text += (
                 f" An error of {_percent(self.precision)} needs about {self.needed[cheapest]:,.0f} "
                 f"scores ({cheapest})."
@@ -185,15 +186,10 @@ class Plan(Result):
         return [self._row(outcome) for outcome in self.outcomes]
 
     def _row(self, outcome: Outcome) -> dict[str, Any]:
+        names = ("setting", "users", "cost", "bias", "sd", "method", "rmse")
         return {
             "design": outcome.name,
-            "setting": outcome.setting,
-            "users": outcome.users,
-            "cost": outcome.cost,
-            "bias": outcome.bias,
-            "sd": outcome.sd,
-            "method": outcome.method,
-            "rmse": outcome.rmse,
+            **{name: getattr(outcome, name) for name in names},
             "relative_error": outcome.rmse / self.value,
             "share_of_full": outcome.cost / (float(self.items) * self.users),
             "cost_for_precision": self.needed[outcome.name],
@@ -255,23 +251,20 @@ def plan(
         hint = "each target is scored, and at least one item beside it"
         budget = check_integer("budget", budget, minimum=2 * users, hint=hint)
     k = metric.k or min(_USUAL_K, items - 1)
-    if pilot is None:
-        guess = Guess.power_law(items, k, recall)
-    else:
-        guess = Guess.from_pilot(pilot, items, k)
+    guess, source = power_law(items, k, recall) if pilot is None else from_pilot(pilot, items, k)
     seed = np.random.SeedSequence(int(as_rng(rng).integers(2**63)))
     planner = _Planner(guess, users, metric, repeats, seed, precision)
     budget, outcomes, curves = planner.compare(budget)
     needed = {name: planner.needed(name, curves) for name in planner.names}
-    best = min(outcomes, key=lambda outcome: (outcome.rmse, outcome.cost))
-    if best.rmse <= precision * planner.value:
+    best = _best(outcomes)
+    if best.rmse <= planner.sought:
         # What was found by trying counts more than what the curve between two trials promises.
         needed[best.name] = min(needed[best.name], best.cost)
     return Plan(
         items,
         users,
         metric,
-        guess.source,
+        source,
         planner.value,
         precision,
         budget,
@@ -280,6 +273,10 @@ def plan(
         needed,
         repeats,
     )
+
+
+def _best(outcomes: Iterable[Outcome]) -> Outcome:
+    return min(outcomes, key=lambda outcome: (outcome.rmse, outcome.cost))
 
 
 def _method_of(design: Design) -> str:
@@ -302,86 +299,78 @@ def _only_metric(metrics: str | Metric | Iterable[str | Metric], items: int) -> 
 # -- the guess -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Guess:
-    """A guess of P(R), and where it comes from in words."""
+def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistribution, str]:
+    """Return P(R) proportional to R^-a, with the a that makes Recall@k as given, and so in words.
 
-    distribution: RankDistribution
-    source: str
+    Without a recall it is 0.1, or what two lists of K find by luck where that is more.
+    """
+    if k >= items:
+        raise InputError(
+            f"K must be below items = {items} where no pilot is given, got {k}: Recall@{k} is 1 "
+            "whatever P(R) is, so it cannot be guessed from that"
+        )
+    if recall is None:
+        recall = max(_DEFAULT_RECALL, 1.0 - (1.0 - k / items) ** 2)
+    check_real("recall", recall, low=0.0, high=1.0, open_low=True, open_high=True)
+    grid = _guess_grid(items, k)
 
-    @classmethod
-    def power_law(cls, items: int, k: int, recall: float | None) -> Guess:
-        """Return P(R) proportional to R^-a, with the a that makes Recall@k as given.
+    def mass(exponent: float) -> FloatArray:
+        found = mean_over(lambda ranks: ranks**-exponent, grid.low, grid.high) * grid.width
+        return np.asarray(found / found.sum())
 
-        Without a recall it is 0.1, or what two lists of K find by luck where that is more.
-        """
-        if k >= items:
-            raise InputError(
-                f"K must be below items = {items} where no pilot is given, got {k}: Recall@{k} is "
-                "1 whatever P(R) is, so it cannot be guessed from that"
-            )
-        if recall is None:
-            recall = max(_DEFAULT_RECALL, 1.0 - (1.0 - k / items) ** 2)
-        check_real("recall", recall, low=0.0, high=1.0, open_low=True, open_high=True)
-        grid = _guess_grid(items, k)
+    def at_top(exponent: float) -> float:
+        return float(mass(exponent)[grid.high <= k].sum())
 
-        def excess(exponent: float) -> float:
-            return float(_power_mass(grid, exponent)[grid.high <= k].sum()) - recall
+    if not at_top(0.0) <= recall <= at_top(_STEEPEST):
+        raise InputError(
+            f"recall must be in {at_top(0.0):.4g}..{at_top(_STEEPEST):.4g}, what power laws from "
+            f"R^0 to R^-{_STEEPEST:g} give at K = {k} of {items} items, got {recall:g}; or give a "
+            "pilot instead"
+        )
+    low, high = 0.0, _STEEPEST
+    for _ in range(_BISECTIONS):
+        exponent = (low + high) / 2.0
+        low, high = (exponent, high) if at_top(exponent) < recall else (low, exponent)
+    text = f"P(R) falls as R^-{high:.2f}, so that Recall@{k} is {recall:.4g}"
+    return RankDistribution(grid, mass(high)), text
 
-        if not excess(0.0) <= 0.0 <= excess(_STEEPEST):
-            raise InputError(
-                f"recall must be in {excess(0.0) + recall:.4g}..{excess(_STEEPEST) + recall:.4g}, "
-                f"what power laws from R^0 to R^-{_STEEPEST:g} give at K = {k} of {items} items, "
-                f"got {recall:g}; or give a pilot instead"
-            )
-        low, high = 0.0, _STEEPEST
-        for _ in range(_BISECTIONS):
-            exponent = (low + high) / 2.0
-            low, high = (exponent, high) if excess(exponent) < 0.0 else (low, exponent)
-        text = f"P(R) falls as R^-{high:.2f}, so that Recall@{k} is {recall:.4g}"
-        return cls(RankDistribution(grid, _power_mass(grid, high)), text)
 
-    @classmethod
-    def from_pilot(
-        cls, pilot: RankCounts | RankDistribution | npt.ArrayLike, items: int, k: int
-    ) -> Guess:
-        """Return the P(R) of sampled ranks (fitted by `mle`), or of ranks among all items."""
-        if isinstance(pilot, RankDistribution):
-            found, text = pilot, "the given P(R)"
-        elif isinstance(pilot, RankCounts):
-            found = _estimators.MLE().fit(pilot, cutoffs=[k])
-            text = f"P(R) fitted to a pilot of {pilot.total:,} sampled ranks"
-        else:
-            ranks = as_integer_array("pilot", pilot, hint="ranks among all items start at 1")
-            if ranks.size == 0:
-                raise RankError("pilot must hold at least one rank, got none")
-            found = RankDistribution.from_ranks(ranks, items=items)
-            text = f"a pilot of {len(ranks):,} ranks among all items"
-        if found.items != items:
-            raise InputError(
-                f"pilot must rank among items = {items}, got one among {found.items} items"
-            )
-        # Some estimators give bins a mass below zero.
-        grid = _guess_grid(items, k)
-        mass = np.maximum(np.diff(found.cdf(grid.high), prepend=0.0), 0.0)
-        return cls(RankDistribution(grid, mass / mass.sum()), text)
+def from_pilot(
+    pilot: RankCounts | RankDistribution | npt.ArrayLike, items: int, k: int
+) -> tuple[RankDistribution, str]:
+    """Return the P(R) of sampled ranks (fitted by `mle`), or of ranks among all items."""
+    if isinstance(pilot, RankDistribution):
+        found, text = pilot, "the given P(R)"
+    elif isinstance(pilot, RankCounts):
+        found = _estimators.MLE().fit(pilot, cutoffs=[k])
+        text = f"P(R) fitted to a pilot of {pilot.total:,} sampled ranks"
+    else:
+        ranks = as_integer_array("pilot", pilot, hint="ranks among all items start at 1")
+        if ranks.size == 0:
+            raise RankError("pilot must hold at least one rank, got none")
+        found = RankDistribution.from_ranks(ranks, items=items)
+        text = f"a pilot of {len(ranks):,} ranks among all items"
+    if found.items != items:
+        raise InputError(
+            f"pilot must rank among items = {items}, got one among {found.items} items"
+        )
+    grid = _guess_grid(items, k)
+    # Some estimators give bins a mass below zero.
+    mass = np.maximum(np.diff(found.cdf(grid.high), prepend=0.0), 0.0)
+    return RankDistribution(grid, mass / mass.sum()), text
 
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
-        """Draw global ranks."""
-        grid = self.distribution.grid
-        bins = rng.choice(len(grid), size=size, p=self.distribution.mass)
-        return np.asarray(grid.low[bins] + rng.integers(grid.width[bins]))
+
+def draw_ranks(
+    guess: RankDistribution, size: tuple[int, ...], rng: np.random.Generator
+) -> IntArray:
+    """Draw global ranks from a guess."""
+    bins = rng.choice(len(guess.grid), size=size, p=guess.mass)
+    return np.asarray(guess.grid.low[bins] + rng.integers(guess.grid.width[bins]))
 
 
 def _guess_grid(items: int, k: int) -> RankGrid:
     single = max(_SINGLE_RANKS, min(k, 4 * _SINGLE_RANKS))
     return RankGrid.build(items, cutoffs=[k], ratio=_RATIO, single=single)
-
-
-def _power_mass(grid: RankGrid, exponent: float) -> FloatArray:
-    density = mean_over(lambda ranks: ranks**-exponent, grid.low, grid.high)
-    mass = density * grid.width
-    return np.asarray(mass / mass.sum())
 
 
 # -- the simulation --------------------------------------------------------------------------------
@@ -391,31 +380,32 @@ def _power_mass(grid: RankGrid, exponent: float) -> FloatArray:
 class _Planner:
     """Many sets of users with ranks from a guess, and what designs make of them."""
 
-    guess: Guess
+    guess: RankDistribution
     users: int
     metric: Metric
     repeats: int
     seed: np.random.SeedSequence
     precision: float
 
-    @property
+    @cached_property
     def items(self) -> int:
         """Return the size of the catalogue."""
-        return self.guess.distribution.items
+        return self.guess.items
+
+    @cached_property
+    def exact(self) -> Design:
+        """Return the design that is run on some of the users."""
+        return Exact() if self.metric.k is None else Certified(self.metric.k)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the designs."""
-        return ("fixed", "adaptive", self._exact.name)
-
-    @property
-    def _exact(self) -> Design:
-        return Exact() if self.metric.k is None else Certified(self.metric.k)
+        return ("fixed", "adaptive", self.exact.name)
 
     @cached_property
     def value(self) -> float:
         """Return the metric of the guess."""
-        value = float(self.guess.distribution.mass @ self._weights)
+        value = float(self.guess.mass @ self._weights)
         if value <= 0.0:
             raise InputError(
                 f"the pilot must have some targets in the top {self.metric.k}, got none: an error "
@@ -423,14 +413,19 @@ class _Planner:
             )
         return value
 
+    @property
+    def sought(self) -> float:
+        """Return the error that is sought."""
+        return self.precision * self.value
+
     @cached_property
     def _weights(self) -> FloatArray:
-        return bin_weights(self.metric, self.guess.distribution.grid)
+        return bin_weights(self.metric, self.guess.grid)
 
     @cached_property
     def _sd_of_users(self) -> float:
-        mass = self.guess.distribution.mass
-        return math.sqrt(max(float(mass @ self._weights**2) - self.value**2, 0.0))
+        square = float(self.guess.mass @ self._weights**2)
+        return math.sqrt(max(square - self.value**2, 0.0))
 
     def compare(self, budget: int | None) -> tuple[int, tuple[Outcome, ...], list[Outcome]]:
         """Return a budget, each design within it, and each at growing costs.
@@ -452,8 +447,7 @@ class _Planner:
 
     def _at_precision(self, curves: list[Outcome]) -> tuple[int, tuple[Outcome, ...]]:
         """Try the budget that the curves promise, learn from it; return the least that held."""
-        target = self.precision * self.value
-        held = math.ceil(self.needed(self._exact.name, curves))
+        held = math.ceil(self.needed(self.exact.name, curves))
         outcomes = self.within(held)
         curves += outcomes
         cost = 0.0
@@ -462,23 +456,28 @@ class _Planner:
             cost = max(min(self.needed(name, curves) for name in self.names), _NEXT_COST * cost)
             if cost >= _CLOSER * held:
                 break
-            tried = self.within(max(math.ceil(cost), 2 * self.users))
+            budget = max(math.ceil(cost), 2 * self.users)
+            tried = self.within(budget)
             curves += tried
-            error = min(outcome.rmse for outcome in tried)
-            if error <= target:
-                held, outcomes, cost = max(math.ceil(cost), 2 * self.users), tried, 0.0
-            if _CLOSE * target <= error <= target:
+            error = _best(tried).rmse
+            if error <= self.sought:
+                held, outcomes, cost = budget, tried, 0.0
+            if _CLOSE * self.sought <= error <= self.sought:
                 break
         return held, outcomes
 
     def needed(self, name: str, curves: Iterable[Outcome]) -> float:
         """Return the cost at which a design reaches the precision."""
-        target = self.precision * self.value
-        if name != self._exact.name:
-            return _crossing([outcome for outcome in curves if outcome.name == name], target)
-        # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
-        enough = math.ceil(1.0 / ((target / self._sd_of_users) ** 2 + 1.0 / self.users) - 1e-9)
-        return self._cost_of_exact(enough)
+        if name == self.exact.name:
+            # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
+            share = (self.sought / self._sd_of_users) ** 2 + 1.0 / self.users
+            return self._cost_of_exact(math.ceil(1.0 / share - 1e-9))
+        curve = sorted((each.cost, each.rmse) for each in curves if each.name == name)
+        cost, error = np.transpose(curve)
+        # Noise aside, errors fall with the cost; what counts is the worst from there on.
+        worst = np.maximum.accumulate(error[::-1])[::-1]
+        ratio = np.maximum(worst / self.sought, _NEGLIGIBLE)
+        return float(np.exp(np.interp(0.0, -np.log(ratio), np.log(cost))))
 
     def within(self, budget: int) -> tuple[Outcome, ...]:
         """Return what each design gives for this budget; an exact one only if it allows a user."""
@@ -488,20 +487,13 @@ class _Planner:
             design.fit([self.metric], others, budget)[0]
             for design in (Fixed(replacement=False), Adaptive())
         )
-        sampled = tuple(self._simulated(design, budget) for design in (fixed, adaptive))
-        exact = self._exact_for_some(budget)
-        return sampled if exact is None else (*sampled, exact)
-
-    def _exact_for_some(self, budget: int) -> Outcome | None:
-        """Return exact metrics of as many users as the budget allows."""
-        low, high = 0, self.users + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._cost_of_exact(middle) <= budget else (low, middle)
-        if low == 0:
-            return None
-        sd = self._sd_of_users * math.sqrt(1.0 / low - 1.0 / self.users)
-        return Outcome(self._exact, low, low * self._cost_of_user[0], 0.0, sd, None)
+        outcomes = [self._simulated(design, budget) for design in (fixed, adaptive)]
+        some = bisect_right(range(self.users + 1), float(budget), key=self._cost_of_exact) - 1
+        if some:
+            sd = self._sd_of_users * math.sqrt(1.0 / some - 1.0 / self.users)
+            cost = some * self._cost_of_user[0]
+            outcomes.append(Outcome(self.exact, some, cost, 0.0, sd, None))
+        return tuple(outcomes)
 
     def _cost_of_exact(self, users: int) -> float:
         """Return a budget that suffices for so many users, but for very bad luck."""
@@ -512,7 +504,7 @@ class _Planner:
     def _cost_of_user(self) -> tuple[float, float]:
         """Return the mean and the standard deviation of the scores of a user's exact metric."""
         ranks = self._ranks[: max(1, 20_000 // self._ranks.shape[1])].ravel()
-        found = self._exact.simulate(ranks, items=self.items, rng=self._rng(0), metrics=self.metric)
+        found = self.exact.simulate(ranks, items=self.items, rng=self._rng(0), metrics=self.metric)
         return float(found.met.mean()) + 1.0, float(found.met.std())
 
     # -- sampled designs --
@@ -521,7 +513,7 @@ class _Planner:
     def _ranks(self) -> IntArray:
         """Return global ranks: one row for each set of users."""
         size = (self.repeats, min(self.users, _MOST_USERS))
-        return self.guess.draw(size, np.random.default_rng(self.seed))
+        return draw_ranks(self.guess, size, np.random.default_rng(self.seed))
 
     @cached_property
     def _truth(self) -> FloatArray:
@@ -556,18 +548,16 @@ class _Planner:
 
     def _estimates(self, found: list[Findings], method: str) -> FloatArray:
         """Return the metric of each set of users as the method estimates it, all in one fit."""
-        ranks, sampled = (
-            np.stack([np.asarray(getattr(each, name)) for each in found])
-            for name in ("ranks", "sampled")
-        )
+        ranks = np.stack([each.ranks for each in found])
+        sampled = np.stack([np.asarray(each.sampled) for each in found])
         if method != DEFAULT_METHOD:
             ranks, sampled = _simplified(ranks, sampled, self.metric.cutoff(self.items), self.items)
         base = int(ranks.max()) + 1
         cells, where = np.unique(sampled * base + ranks, return_inverse=True)
         places = where.reshape(ranks.shape) + np.arange(len(found))[:, None] * len(cells)
         times = np.bincount(places.ravel(), minlength=len(found) * len(cells))
-        shares = times.reshape(len(found), len(cells)) / ranks.shape[1]
-        total = times.reshape(len(found), len(cells)).sum(axis=0)
+        times = times.reshape(len(found), len(cells))
+        total = times.sum(axis=0)
         counts = RankCounts(
             sampled=cells // base,
             items=np.full(len(cells), self.items),
@@ -579,7 +569,7 @@ class _Planner:
             replacement=found[0].replacement,
             stop=found[0].stop,
         )
-        observed = Observed(counts, shares, self.guess.distribution.grid)
+        observed = Observed(counts, times / ranks.shape[1], self.guess.grid)
         return _estimators.parse(method).evaluate(observed, [self.metric]).values[:, 0]
 
 
@@ -599,16 +589,6 @@ def _simplified(
     thinner = np.rint(sampled * far / rounded).astype(np.int64)
     beyond = rounded > far
     return np.where(beyond, far, rounded), np.where(beyond, thinner, sampled)
-
-
-def _crossing(curve: list[Outcome], target: float) -> float:
-    """Return the cost at which the error falls to the target for good, between those tried."""
-    curve = sorted(curve, key=lambda outcome: outcome.cost)
-    cost = np.log([outcome.cost for outcome in curve])
-    # Noise aside, errors fall with the cost; what counts is the worst from there on.
-    worst = np.maximum.accumulate([outcome.rmse for outcome in curve][::-1])[::-1]
-    error = np.log(np.maximum(worst, _NEGLIGIBLE * target) / target)
-    return float(np.exp(np.interp(0.0, -error, cost)))
 
 
 def _percent(share: float) -> str:

@@ -20,7 +20,7 @@ from unsample.designs._designs import (
 from unsample.designs._orders import LARGEST_ORDER
 from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
 from unsample.designs._run import Manner, run
-from unsample.designs._scan import Candidates, Excluded, Scan, Tally, as_key
+from unsample.designs._scan import Candidates, Excluded, Tally, as_key
 from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "FullRanks",
     "Manner",
     "SampledRanks",
-    "Scan",
     "Score",
     "ScoreAll",
     "Scorer",

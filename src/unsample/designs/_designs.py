@@ -22,7 +22,6 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import (
     BoolArray,
-    FloatArray,
     IntArray,
     Seed,
     as_integer_array,
@@ -63,14 +62,6 @@ class Situation:
     allowed: int | None
 
 
-@dataclass(frozen=True, eq=False)
-class Allowance:
-    """What a budget leaves: own scores to ask for twice, and items to score (None: any number)."""
-
-    checked: int
-    items: int | None
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings(Targets):
     """What a design found of each target, and how many scores that took.
@@ -89,9 +80,8 @@ class Findings(Targets):
     @property
     def ranges(self) -> RankCounts:
         """Return the counts of ranks with the ranges in which they are known to lie."""
-        counts = self.counts
         if np.array_equal(self.lowest, self.ranks):
-            return counts
+            return self.counts
         weight = np.ones(len(self.ranks)) if self.weights is None else np.asarray(self.weights)
         return RankCounts(
             sampled=np.asarray(self.sampled),
@@ -99,8 +89,8 @@ class Findings(Targets):
             low=self.lowest,
             high=self.ranks,
             count=np.ones(len(self.ranks), dtype=np.int64),
-            weight=weight.astype(np.float64),
-            weight_squared=weight.astype(np.float64) ** 2,
+            weight=weight,
+            weight_squared=weight**2,
             replacement=False,
         )
 
@@ -112,41 +102,44 @@ class Design(ABC):
     name: ClassVar[str]
     #: Whether ranks come out as they are in the whole catalogue, as far as metrics look.
     exact: ClassVar[bool] = False
+    #: What to do instead where a budget does not suffice.
+    instead: ClassVar[str] = "raise it, or evaluate fewer targets"
 
     @property
     def with_replacement(self) -> bool:
         """Return whether an item may be met twice."""
-        return False
+        return bool(getattr(self, "replacement", False))
 
     @property
     def stops_after(self) -> int | None:
         """Return after how many items that beat it a sample stops growing; None: for none."""
-        return None
+        return getattr(self, "stop", None)
 
     def fit(
         self, metrics: Sequence[Metric], others: IntArray, budget: int | None = None
-    ) -> tuple[Self, Allowance]:
+    ) -> tuple[Self, int | None, int]:
         """Return this design with what was left open decided, and what the budget leaves it.
 
-        ``others`` is the number of candidates beside the target, for each target. A budget with
-        which the design cannot keep its word is refused.
+        That is, how many items may be scored (None: any number), and how many own scores may be
+        asked for twice. ``others`` is the number of candidates beside the target, for each target.
+        A budget with which the design cannot keep its word is refused.
         """
         design = self.for_metrics(metrics, others)
         targets = len(others)
         total = int(others.sum()) + targets if budget is None else budget
         checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
         if budget is None:
-            return design.within(math.inf, others), Allowance(checked, None)
+            return design.within(math.inf, others), None, checked
         check_integer("budget", budget, minimum=1, hint="all scores that may be asked for")
         least = targets + design.least(others)
         if budget < least:
             raise BudgetError(
                 f"budget must be at least {least:,} scores for {design.name} and {targets:,} "
-                f"targets ({design.needs}), got {budget:,}; {design.instead}"
+                f"targets, got {budget:,}; {design.instead}"
             )
         checked = min(checked, budget - least)
-        allowance = Allowance(checked, budget - targets - checked)
-        return design.within((budget - checked) / targets - 1, others), allowance
+        left = budget - targets - checked
+        return design.within((budget - checked) / targets - 1, others), left, checked
 
     @abstractmethod
     def goal(self, now: Situation) -> IntArray:
@@ -190,13 +183,13 @@ class Design(ABC):
         (np.int64(1), np.int64(1), True)
         """
         better, others = _as_better(ranks, items)
-        design, allowance = self.fit(_metrics.parse_all(metrics), others, budget)
+        design, allowed, checked = self.fit(_metrics.parse_all(metrics), others, budget)
         rng = as_rng(rng)
         if shuffle is None:
             shuffle = rng.permutation(len(better))
         scored, beaten = (np.zeros(len(better), dtype=np.int64) for _ in range(2))
         while True:
-            now = Situation(scored, beaten, others, shuffle, allowance.items)
+            now = Situation(scored, beaten, others, shuffle, allowed)
             step = design.goal(now) - scored
             rows = np.flatnonzero(step)
             if not len(rows):
@@ -208,7 +201,7 @@ class Design(ABC):
                 hits = rng.hypergeometric(left, others[rows] - scored[rows] - left, step[rows])
             beaten[rows] += hits
             scored[rows] += step[rows]
-        total = len(better) + allowance.checked + int(scored.sum())
+        total = len(better) + checked + int(scored.sum())
         return design.findings(
             1 + beaten, scored == others, 1 + better, scored, others, scored=total
         )
@@ -223,7 +216,6 @@ class Design(ABC):
         *,
         scored: int,
         users: IntArray | None = None,
-        weights: FloatArray | None = None,
     ) -> Findings:
         """Return ranks among the items met; an exact design's are those in the whole catalogue.
 
@@ -238,7 +230,6 @@ class Design(ABC):
             ranks=ranks,
             items=others + 1,
             sampled=sampled,
-            weights=weights,
             users=users,
             replacement=self.with_replacement,
             stop=self.stops_after,
@@ -249,10 +240,6 @@ class Design(ABC):
         )
 
     # What differs between designs before they start.
-
-    #: What the least budget is for, and what to do instead.
-    needs: ClassVar[str] = "a target and an item each"
-    instead: ClassVar[str] = "raise it, or evaluate fewer targets"
 
     def for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
         """Return the design for these metrics, or say why it cannot give them."""
@@ -273,7 +260,6 @@ class Exact(Design):
 
     name: ClassVar[str] = "exact"
     exact: ClassVar[bool] = True
-    needs: ClassVar[str] = "all candidates"
     instead: ClassVar[str] = (
         "design='certified' needs less for metrics@K, design='adaptive' keeps to any budget"
     )
@@ -300,11 +286,6 @@ class Fixed(Design):
 
     def __post_init__(self) -> None:
         _check_optional("sampled", self.sampled)
-
-    @property
-    def with_replacement(self) -> bool:
-        """Return whether an item may be met twice."""
-        return self.replacement
 
     def goal(self, now: Situation) -> IntArray:
         """Sample as many for everyone."""
@@ -367,16 +348,6 @@ class Adaptive(Design):
         if self.start is not None and self.cap is not None and self.start > self.cap:
             raise DesignError(f"start must be at most cap = {self.cap}, got {self.start}")
 
-    @property
-    def with_replacement(self) -> bool:
-        """Return whether an item may be met twice."""
-        return self.replacement
-
-    @property
-    def stops_after(self) -> int | None:
-        """Return after how many items that beat it a sample stops growing."""
-        return self.stop
-
     def goal(self, now: Situation) -> IntArray:
         """Let the samples grow of those not yet beaten often enough, as far as the budget goes."""
         assert self.start is not None
@@ -389,16 +360,15 @@ class Adaptive(Design):
         size = max(self.start, math.ceil(reached * self.growth))
         step = np.where(open_rows, np.minimum(size, most) - now.scored, 0)
         if now.allowed is not None:
-            step = self._affordable(step, size, now.allowed, now)
+            step = self._affordable(step, size, now.allowed - int(now.scored.sum()), now)
         return now.scored + step
 
-    def _affordable(self, step: IntArray, size: int, allowed: int, now: Situation) -> IntArray:
+    def _affordable(self, step: IntArray, size: int, left: int, now: Situation) -> IntArray:
         """Let only so many targets, drawn at random, take a step that the budget lasts to the end.
 
         Those drawn stand for those left behind: the top ranks are then seen on a part of the
         targets instead of being guessed for all of them.
         """
-        left = allowed - int(now.scored.sum())
         if now.scored.any():
             last = max(int(now.others.max()) if self.cap is None else self.cap, size)
             rounds = 1 + math.ceil(math.log(last / size) / math.log(self.growth) - 1e-9)
@@ -445,7 +415,6 @@ class Certified(Design):
 
     name: ClassVar[str] = "certified"
     exact: ClassVar[bool] = True
-    needs: ClassVar[str] = "a target is out of the top K once K items beat it"
     instead: ClassVar[str] = "raise it, or use design='adaptive'"
     k: int | None = None
 
@@ -527,8 +496,9 @@ def _as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, In
             f"items must be in 2..{_LARGEST_URN} to simulate, got {others.min() + 1} to "
             f"{others.max() + 1}"
         )
-    if (better < 0).any() or (better > others).any():
-        where = int(np.argmax((better < 0) | (better > others)))
+    bad = (better < 0) | (better > others)
+    if bad.any():
+        where = int(np.argmax(bad))
         raise RankError(
             f"ranks must be in 1..items, got {better[where] + 1} where items is {others[where] + 1}"
         )

@@ -19,51 +19,38 @@ import numpy.typing as npt
 
 from unsample._checks import check_choice, import_extra
 from unsample.designs._ranking import Counted
-from unsample.designs._scan import Candidates, Chunk
+from unsample.designs._scan import Candidates
 from unsample.designs._scorers import FactorScores
 from unsample.errors import InputError, ScoreError
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
-ENGINES = ("fused", "chunked")
 #: Targets sent to the device at a time, and scores that the chunked engine holds at a time.
 _TARGETS, _SCORES = 1 << 18, 1 << 26
 
 
 def count_all_on_device(
-    factors: FactorScores,
-    candidates: Candidates,
-    *,
-    device: str,
-    precision: str = "float32",
-    engine: str | None = None,
+    factors: FactorScores, candidates: Candidates, device: str, precision: str
 ) -> Iterator[Counted]:
-    """Compare targets with all their candidates on a device, chunk after chunk of targets.
-
-    The engine ``"fused"`` never writes a score and needs CUDA and Triton; ``"chunked"`` runs
-    everywhere. By default it is the first where it can be had.
-    """
+    """Compare targets with all their candidates on a device, chunk after chunk of targets."""
     torch = import_extra("torch", extra="neural", purpose="Ranking on a device")
     check_choice("precision", precision, PRECISIONS)
     place = _checked_device(torch, device, precision)
     left, right = factors.folded
-    chosen = _chosen_engine(engine, place, left.shape[1])
-    items = _as_tensor(torch, right, place, precision, chosen)
-    if len(candidates) and not bool(torch.isfinite(items).all()):
+    fused = _is_fused(place, left.shape[1])
+    items = _as_tensor(torch, right, place, precision, fused)
+    if not bool(torch.isfinite(items).all()):
         raise ScoreError(
             "item factors must be finite, got some that are not; a model that diverged has such "
             f"factors, and {precision} holds no larger numbers than it holds"
         )
-    rows = _TARGETS if chosen == "fused" else max(1, _SCORES // candidates.items)
-    for part in candidates.chunks(rows):
-        users = _as_tensor(torch, left[part.users], place, precision, chosen)
+    counts = _fused_counts if fused else _chunked_counts
+    for at, part in candidates.parts(_TARGETS if fused else max(1, _SCORES // candidates.items)):
+        users = _as_tensor(torch, left[part.users], place, precision, fused)
         targets = torch.as_tensor(part.targets, device=place)
-        if chosen == "fused":
-            counts = _fused_counts(torch, users, items, targets, part, precision)
-        else:
-            counts = _chunked_counts(torch, users, items, targets, part, precision)
-        better, not_worse, own = (array.cpu().numpy() for array in counts)
+        found = counts(torch, users, items, targets, part, precision)
+        better, not_worse, own = (array.cpu().numpy() for array in found)
         better, not_worse = better.astype(np.int64), not_worse.astype(np.int64)
-        yield Counted(part.place, better, not_worse - better - 1, own)
+        yield at, better, not_worse - better - 1, own
 
 
 def _checked_device(torch: Any, device: str, precision: str) -> Any:
@@ -83,33 +70,22 @@ def _checked_device(torch: Any, device: str, precision: str) -> Any:
     return place
 
 
-def _chosen_engine(engine: str | None, place: Any, dim: int) -> str:
+def _is_fused(place: Any, dim: int) -> bool:
+    """Return whether the kernels, which never write a score, can be had."""
     # Imported here, for Triton takes a while.
     from unsample.designs import _fused
 
-    why_not = None
-    if place.type != "cuda":
-        why_not = f"a CUDA device, and the device is {place.type}"
-    elif not _fused.AVAILABLE:
-        why_not = "Triton, which is not installed"
-    elif dim > _fused.LARGEST_DIM:
-        why_not = f"at most {_fused.LARGEST_DIM} factors, and the model has {dim}"
-    if engine is None:
-        return "chunked" if why_not else "fused"
-    check_choice("engine", engine, ENGINES)
-    if engine == "fused" and why_not:
-        raise InputError(f"engine 'fused' needs {why_not}; leave engine out to use what there is")
-    return engine
+    return place.type == "cuda" and _fused.AVAILABLE and dim <= _fused.LARGEST_DIM
 
 
 def _as_tensor(
-    torch: Any, factors: npt.NDArray[Any], place: Any, precision: str, engine: str
+    torch: Any, factors: npt.NDArray[Any], place: Any, precision: str, fused: bool
 ) -> Any:
     """Return factors on the device, rounded; for the kernel as many as a power of two."""
     tensor = torch.as_tensor(np.asarray(factors, dtype=np.float32), device=place)
     if precision == "bfloat16":
         tensor = tensor.bfloat16()
-    if engine == "chunked":
+    if not fused:
         # In float32 the products of rounded factors are exact, as they are in the kernel.
         return tensor.float()
     dim = max(16, 1 << (tensor.shape[1] - 1).bit_length())
@@ -117,41 +93,39 @@ def _as_tensor(
 
 
 def _fused_counts(
-    torch: Any, users: Any, items: Any, targets: Any, part: Chunk, precision: str
+    torch: Any, users: Any, items: Any, targets: Any, part: Candidates, precision: str
 ) -> tuple[Any, Any, Any]:
     from unsample.designs import _fused
 
     launch = _fused.LAUNCHES[precision]
     own = _fused.own_scores(users, items, targets, launch=launch)
     better, not_worse = _fused.count_above(users, items, own, ties=True, launch=launch)
-    if len(part.row):
-        starts = np.concatenate([[0], np.cumsum(part.excluded)])
-        pairs = [
-            torch.as_tensor(np.asarray(ids, dtype=np.int64), device=users.device)
-            for ids in (starts, part.column)
-        ]
+    if len(part.excluded[0]):
+        starts = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
+        pairs = _as_ids(torch, users.device, starts, part.excluded[1])
         fewer = _fused.count_excluded(users, items, own, *pairs, launch=launch)
         better, not_worse = better - fewer[0], not_worse - fewer[1]
     return better, not_worse, own
 
 
 def _chunked_counts(
-    torch: Any, users: Any, items: Any, targets: Any, part: Chunk, precision: str
+    torch: Any, users: Any, items: Any, targets: Any, part: Candidates, precision: str
 ) -> tuple[Any, Any, Any]:
     # Factors rounded to bfloat16 are whole in tf32: its products are the same, and faster.
     with _matrix_products(torch, tf32=precision != "float32"):
         scores = users @ items.T
     own = scores.gather(1, targets[:, None])
     better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
-    if len(part.row):
-        row, column = (
-            torch.as_tensor(np.asarray(ids, dtype=np.int64), device=users.device)
-            for ids in (part.row, part.column)
-        )
+    if len(part.excluded[0]):
+        row, column = _as_ids(torch, users.device, *part.excluded)
         excluded, rival = scores[row, column], own[row, 0]
         better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
         not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
     return better, not_worse, own[:, 0]
+
+
+def _as_ids(torch: Any, place: Any, *arrays: npt.NDArray[Any]) -> list[Any]:
+    return [torch.as_tensor(ids.astype(np.int64), device=place) for ids in arrays]
 
 
 @contextmanager

@@ -59,12 +59,11 @@ class Orders:
         offsets = np.minimum(first[:, None] + np.arange(count), self.size[:, None] - 1)
         short = self.size <= _SHORT
         if not short.any():
-            return _Network.build(self.size, self.keys).permuted(offsets)
+            return _permuted(self.size, self.keys, offsets)
         places: IntArray = np.empty_like(offsets)
-        places[short] = _sorted_order(self.size[short], self.keys[short], offsets[short])
-        if not short.all():
-            network = _Network.build(self.size[~short], self.keys[~short])
-            places[~short] = network.permuted(offsets[~short])
+        for rows, order in ((short, _sorted_order), (~short, _permuted)):
+            if rows.any():
+                places[rows] = order(self.size[rows], self.keys[rows], offsets[rows])
         return places
 
     def draws(self, first: IntArray, count: int) -> IntArray:
@@ -88,46 +87,34 @@ class Orders:
         return _unit(_mixed(self.keys[row] ^ _spread(np.zeros_like(row), 1)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Network:
-    """The Feistel network of each row; ``left`` and ``right`` are the numbers of digits."""
+def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
+    """Return where the Feistel network of each row sends its positions (rows x columns)."""
+    # How many values the two digits have.
+    high = np.ceil(np.sqrt(size)).astype(np.int64)
+    low = -(-size // np.maximum(high, 1))
+    left, right = high.astype(np.uint32)[:, None], low.astype(np.uint32)[:, None]
+    counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
+    round_keys = _mixed(keys[:, None] + counters).view(np.uint32)
+    places = _walk(positions, left, right, round_keys)
+    row, column = np.nonzero(places >= size[:, None])
+    while len(row):
+        again = places[row, column][:, None]
+        again = _walk(again, left[row], right[row], round_keys[row])[:, 0]
+        places[row, column] = again
+        outside = again >= size[row]
+        row, column = row[outside], column[outside]
+    return places
 
-    size: IntArray
-    left: Words
-    right: Words
-    round_keys: Words
 
-    @classmethod
-    def build(cls, size: IntArray, keys: LongWords) -> _Network:
-        left = np.ceil(np.sqrt(size)).astype(np.int64)
-        right = -(-size // np.maximum(left, 1))
-        counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
-        round_keys = _mixed(keys[:, None] + counters).view(np.uint32)
-        return cls(size, left.astype(np.uint32), right.astype(np.uint32), round_keys)
-
-    def permuted(self, positions: IntArray) -> IntArray:
-        """Return where each position of each row goes (positions: rows x columns)."""
-        places = self._walk(positions, slice(None))
-        row, column = np.nonzero(places >= self.size[:, None])
-        while len(row):
-            again = self._walk(places[row, column][:, None], row)[:, 0]
-            places[row, column] = again
-            outside = again >= self.size[row]
-            row, column = row[outside], column[outside]
-        return places
-
-    def _walk(self, positions: IntArray, rows: slice | IntArray) -> IntArray:
-        right = self.right[rows][:, None]
-        left = self.left[rows][:, None]
-        keys = self.round_keys[rows]
-        # Exact: quotients of whole numbers below 2**32 are apart by more than a rounding.
-        high = np.floor(positions / right).astype(np.uint32)
-        low = positions.astype(np.uint32) - high * right
-        room, spare = np.empty_like(low), np.empty_like(low)
-        for step in range(0, _ROUNDS, 2):
-            _shift(high, low, keys[:, step, None], left, room, spare)
-            _shift(low, high, keys[:, step + 1, None], right, room, spare)
-        return high.astype(np.int64) * right + low
+def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArray:
+    # Exact: quotients of whole numbers below 2**32 are apart by more than a rounding.
+    high = np.floor(positions / right).astype(np.uint32)
+    low = positions.astype(np.uint32) - high * right
+    room, spare = np.empty_like(low), np.empty_like(low)
+    for step in range(0, _ROUNDS, 2):
+        _shift(high, low, keys[:, step, None], left, room, spare)
+        _shift(low, high, keys[:, step + 1, None], right, room, spare)
+    return high.astype(np.int64) * right + low
 
 
 def _sorted_order(size: IntArray, keys: LongWords, offsets: IntArray) -> IntArray:

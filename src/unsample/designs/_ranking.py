@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
 from unsample._progress import Progress
-from unsample.designs._scan import Candidates, Chunk, Excluded, check_ids
+from unsample.designs._scan import Candidates, Excluded, check_ids
 from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
@@ -28,6 +28,9 @@ _FEWEST_ROWS = 16
 _WORD = 8
 #: A byte counts to 255, so that many words may be added before their bytes overflow.
 _WORDS_AT_ONCE = 255
+#: How some consecutive targets compare with all their candidates: where they are, how many items
+#: beat each, how many others tie with it, and its own score.
+Counted: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray]"
 #: Pairs scored at a time against published negatives, and what to do with the target among them.
 _PAIRS = 1 << 20
 _ON_TARGET = ("drop", "tie", "refuse")
@@ -84,18 +87,11 @@ def exact_ranks(
 
     Parameters
     ----------
-    scorer
+    scorer, targets
         Anything that `unsample.evaluate` takes; ``Scorer(score_all=...)`` for a function that
         gives the scores of all items for an array of users.
-    targets
-        A pair (users, items) of id arrays, in which a user may come several times, a dict of
-        user -> items, or a sparse users x items matrix.
-    items
-        Number of items in the catalogue.
-    exclude
-        Sparse users x items matrix of pairs that are no candidates (the training data, for
-        ``candidates="unseen"``). None keeps every item. A target is a candidate even if it is
-        among them.
+    items, exclude
+        As in `unsample.evaluate`; but a target is a candidate even if it is to be excluded.
     ties
         ``"random"``, ``"realistic"``, ``"optimistic"`` or ``"pessimistic"``.
     rng
@@ -114,21 +110,11 @@ def exact_ranks(
     rule, generator = check_ties(ties), as_rng(rng)
     candidates = Candidates.check(targets, items, exclude)
     better, equal = (np.empty(len(candidates), dtype=np.int64) for _ in range(2))
-    for part in count_all(as_scorer(scorer, items), candidates, device, precision):
-        better[part.place], equal[part.place] = part.better, part.equal
+    for place, *counts, _ in count_all(as_scorer(scorer, items), candidates, device, precision):
+        better[place], equal[place] = counts
         if progress is not None:
-            progress(part.place.stop, len(candidates))
+            progress(place.stop, len(candidates))
     return FullRanks(rank_with_ties(better, equal, rule, generator), candidates.others + 1, equal)
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """How some consecutive targets compare with all their candidates, and their own scores."""
-
-    place: slice
-    better: IntArray
-    equal: IntArray
-    own: ScoreArray
 
 
 def count_all(
@@ -144,57 +130,48 @@ def count_all(
         # Imported here, for torch takes a while.
         from unsample.designs._device import count_all_on_device
 
-        yield from count_all_on_device(
-            scorer.factors, candidates, device=device, precision=precision
-        )
+        yield from count_all_on_device(scorer.factors, candidates, device, precision)
         return
     rows = max(_FEWEST_ROWS, _BLOCK // candidates.items)
-    counter = _Counter.build(min(rows, len(candidates)), candidates.items)
-    for part in candidates.chunks(rows):
+    padded = -(-candidates.items // _WORD) * _WORD
+    mask = np.zeros((min(rows, len(candidates)), padded), dtype=bool)
+    for place, part in candidates.parts(rows):
         scores = scorer.rows(part.users, candidates.items)
         own = scores[np.arange(len(part)), part.targets]
-        yield Counted(part.place, *_beaten_and_tied(scores, own, part, counter), own)
-
-
-@dataclass(frozen=True, eq=False)
-class _Counter:
-    """Counts the true comparisons of each row, eight at a time.
-
-    Comparisons are bytes of 0 or 1. Read as 64-bit words they add up eight columns at once, each
-    byte for itself, as long as no byte passes 255.
-    """
-
-    mask: npt.NDArray[np.bool_]
-    items: int
-
-    @classmethod
-    def build(cls, rows: int, items: int) -> _Counter:
-        """Prepare for blocks of at most ``rows`` rows; the columns are padded with false."""
-        return cls(np.zeros((rows, -(-items // _WORD) * _WORD), dtype=bool), items)
-
-    def count(self, compare: np.ufunc, scores: ScoreArray, target: ScoreArray) -> IntArray:
-        """Return for how many items of each row ``compare(score, target)`` holds."""
-        mask = self.mask[: len(scores)]
-        compare(scores, target[:, None], out=mask[:, : self.items])
-        words = mask.view(np.uint64)
-        total = np.zeros(len(scores), dtype=np.int64)
-        for start in range(0, words.shape[1], _WORDS_AT_ONCE):
-            sums = words[:, start : start + _WORDS_AT_ONCE].sum(axis=1)
-            total += sums.view(np.uint8).reshape(-1, _WORD).sum(axis=1, dtype=np.int64)
-        return total
+        yield place, *_beaten_and_tied(scores, own, part, mask), own
 
 
 def _beaten_and_tied(
-    scores: ScoreArray, target: ScoreArray, part: Chunk, counter: _Counter
+    scores: ScoreArray, target: ScoreArray, part: Candidates, mask: npt.NDArray[np.bool_]
 ) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many others tie with it."""
-    better = counter.count(np.greater, scores, target)
-    not_worse = counter.count(np.greater_equal, scores, target)
-    if len(part.row):
-        excluded, rival = scores[part.row, part.column], target[part.row]
-        better -= np.bincount(part.row[excluded > rival], minlength=len(part))
-        not_worse -= np.bincount(part.row[excluded >= rival], minlength=len(part))
+    better, not_worse = (
+        _count(compare, scores, target, mask[: len(part)])
+        for compare in (np.greater, np.greater_equal)
+    )
+    row, column = part.excluded
+    if len(row):
+        excluded, rival = scores[row, column], target[row]
+        better -= np.bincount(row[excluded > rival], minlength=len(part))
+        not_worse -= np.bincount(row[excluded >= rival], minlength=len(part))
     return better, not_worse - better - 1  # the target ties with itself
+
+
+def _count(
+    compare: np.ufunc, scores: ScoreArray, target: ScoreArray, mask: npt.NDArray[np.bool_]
+) -> IntArray:
+    """Return for how many items of each row ``compare(score, target)`` holds.
+
+    Comparisons are bytes of 0 or 1 in ``mask``, whose rows are padded with 0 to whole words. Read
+    as words they add up eight columns at once, each byte for itself, unless a byte passes 255.
+    """
+    compare(scores, target[:, None], out=mask[:, : scores.shape[1]])
+    words = mask.view(np.uint64)
+    total = np.zeros(len(scores), dtype=np.int64)
+    for start in range(0, words.shape[1], _WORDS_AT_ONCE):
+        sums = words[:, start : start + _WORDS_AT_ONCE].sum(axis=1)
+        total += sums.view(np.uint8).reshape(-1, _WORD).sum(axis=1, dtype=np.int64)
+    return total
 
 
 def ranks_against(
@@ -231,8 +208,14 @@ def ranks_against(
     check_choice("on_target", on_target, _ON_TARGET)
     user_ids = check_ids("users", users, None, of="users")
     target_ids = check_ids("targets", targets, None, of="items")
-    matrix = _as_negatives(negatives, len(user_ids), len(target_ids))
-    itself = matrix == target_ids[:, None]
+    matrix = np.asarray(negatives)
+    if matrix.ndim != 2 or not len(user_ids) == len(target_ids) == len(matrix) or not matrix.size:
+        raise InputError(
+            "negatives must be a matrix with a row for each target and at least one column, got "
+            f"shape {matrix.shape} for {len(target_ids)} targets of {len(user_ids)} users"
+        )
+    ids = check_ids("negatives", matrix.reshape(-1), None, of="items").reshape(matrix.shape)
+    itself = ids == target_ids[:, None]
     if on_target == "refuse" and itself.any():
         rows = np.flatnonzero(itself.any(axis=1))
         raise InputError(
@@ -244,21 +227,10 @@ def ranks_against(
     step = max(1, _PAIRS // (matrix.shape[1] + 1))
     for start in range(0, len(user_ids), step):
         part = slice(start, start + step)
-        asked = np.column_stack([target_ids[part], matrix[part]])
-        scores = as_scores(score(user_ids[part], asked), asked.shape, user_ids[part], items=asked)
+        asked = np.column_stack([target_ids[part], ids[part]])
+        scores = as_scores(score(user_ids[part], asked), asked.shape, user_ids[part], asked)
         better[part] = ((scores[:, 1:] > scores[:, :1]) & counted[part]).sum(axis=1)
         equal[part] = ((scores[:, 1:] == scores[:, :1]) & counted[part]).sum(axis=1)
         if progress is not None:
             progress(min(start + step, len(user_ids)), len(user_ids))
     return SampledRanks(rank_with_ties(better, equal, rule, generator), counted.sum(axis=1))
-
-
-def _as_negatives(negatives: npt.ArrayLike, users: int, targets: int) -> IntArray:
-    matrix = np.asarray(negatives)
-    if matrix.ndim != 2 or not users == targets == len(matrix) or matrix.size == 0:
-        raise InputError(
-            "negatives must be a matrix with a row for each target and at least one column, got "
-            f"shape {matrix.shape} for {targets} targets of {users} users"
-        )
-    ids = check_ids("negatives", matrix.reshape(-1), None, of="items")
-    return ids.reshape(matrix.shape)

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._files import check_writable, read_arrays, write_atomically
 from unsample._progress import Progress
-from unsample.designs._designs import Allowance, Design, Findings, Situation
+from unsample.designs._designs import Design, Findings, Situation
+from unsample.designs._orders import target_keys
 from unsample.designs._ranking import count_all
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
@@ -73,147 +74,113 @@ def run(
     Targets ranked in parts (on several machines) have the ranks that they have together, where the
     design treats each for itself, as `Fixed`, `Certified` and `Exact` do.
     """
-    seed = as_key(rng)
-    fitted, allowance = design.fit(metrics, candidates.others, budget)
-    scan = Scan.prepare(scorer.chosen, candidates, rng=seed, replacement=fitted.with_replacement)
-    return _Run(scan, scorer, fitted, allowance, ties, seed, manner or Manner()).finish()
+    seed, others = as_key(rng), candidates.others
+    fitted, allowed, checked = design.fit(metrics, others, budget)
+    keys = target_keys(seed, candidates.users, candidates.targets)
+    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement)
+    probe = Probe.ask(scan, checked)
+    state = State(Tally.empty(len(others)), np.zeros(len(others), dtype=np.int64))
+    work = _Run(scan, scorer, probe, state, manner or Manner())
+    if work.manner.checkpoint is not None:
+        identity = _identity(fitted, candidates, allowed=allowed, ties=ties, seed=seed)
+        work.place = Checkpoint(Path(work.manner.checkpoint), identity, probe.scores)
+        work.state = state = work.place.load() or state
+    # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
+    for_sure = "optimistic" if fitted.exact and ties == "random" else ties
+    tally = state.tally
+    try:
+        while True:
+            work.reach_goal()
+            now = Situation(tally.scored, tally.beaten(for_sure), others, scan.shuffle, allowed)
+            goal = fitted.goal(now)
+            if not (goal > tally.scored).any():
+                break
+            state.goal[:] = goal
+    finally:  # also when something goes wrong on the way
+        if work.place is not None:
+            work.place.save(state, now=True)
+    above = tally.beaten(ties)
+    if ties == "random":  # of full counts: keyed, the same for every model
+        above = tally.better + np.floor(scan.tie_place() * (tally.equal + 1)).astype(np.int64)
+    found = fitted.findings(
+        1 + tally.beaten(for_sure),
+        tally.scored == others,
+        1 + above,
+        tally.scored,
+        others,
+        scored=state.asked + len(probe.rows),
+        users=candidates.users,
+    )
+    return found, tally
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Run:
-    """A fitted design on the targets of a scan, whose keys were made from ``seed``."""
+    """The targets of a scan on their way from one goal to the next."""
 
     scan: Scan
     scorer: Scorer
-    design: Design
-    allowance: Allowance
-    ties: str
-    seed: int
+    probe: Probe
+    state: State
     manner: Manner
+    place: Checkpoint | None = None
 
-    def finish(self) -> tuple[Findings, Tally]:
-        """Go from the checkpoint, or from nothing, to the end."""
-        probe = Probe.ask(self.scan, self.allowance.checked)
-        place = self._checkpoint(probe)
-        total = len(self.scan.keys)
-        state = None if place is None else place.load()
-        if state is None:
-            state = State(Tally.empty(total), np.zeros(total, dtype=np.int64))
-        try:
-            while True:
-                self._reach_goal(state, probe, place)
-                goal = self.design.goal(self._situation(state.tally))
-                if not (goal > state.tally.scored).any():
-                    break
-                state.goal[:] = goal
-        finally:  # also when something goes wrong on the way
-            if place is not None:
-                place.save(state, now=True)
-        return self._findings(state, len(probe.rows)), state.tally
-
-    def _findings(self, state: State, checked: int) -> Findings:
-        tally, others = state.tally, self.scan.candidates.others
-        return self.design.findings(
-            1 + self._beaten(tally),
-            tally.scored == others,
-            _full_ranks(tally, self.ties, self.scan),
-            tally.scored,
-            others,
-            scored=state.asked + checked,
-            users=self.scan.candidates.users,
-        )
-
-    def _situation(self, tally: Tally) -> Situation:
-        return Situation(
-            tally.scored,
-            self._beaten(tally),
-            self.scan.candidates.others,
-            self.scan.shuffle,
-            self.allowance.items,
-        )
-
-    def _beaten(self, tally: Tally) -> IntArray:
-        """Return how often each target is beaten for sure.
-
-        Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
-        """
-        return tally.beaten(
-            "optimistic" if self.design.exact and self.ties == "random" else self.ties
-        )
-
-    def _reach_goal(self, state: State, probe: Probe, place: Checkpoint | None) -> None:
-        for asked in self._compare(state):
+    def reach_goal(self) -> None:
+        """Compare targets with items up to the goal of the state."""
+        state = self.state
+        for asked in self._compare(state.tally, state.goal):
             state.asked += asked
-            probe.compare(state.tally.own)
-            if place is not None:
-                place.save(state)
+            self.probe.compare(state.tally.own)
+            if self.place is not None:
+                self.place.save(state)
             if self.manner.progress is not None:
                 done = int(np.count_nonzero(state.tally.scored >= state.goal))
                 note = f"{int(state.tally.scored.sum()):,} scored"
                 self.manner.progress(done, len(state.goal), note)
 
-    def _compare(self, state: State) -> Iterator[int]:
-        """Compare targets with items up to the goal; with all at once where that is quicker."""
-        tally, others = state.tally, self.scan.candidates.others
+    def _compare(self, tally: Tally, goal: IntArray) -> Iterator[int]:
+        """Compare targets with items, with all of them at once where that is quicker."""
+        manner, others = self.manner, self.scan.candidates.others
         untouched, done = tally.scored == 0, tally.scored == others
-        if self.scorer.score_all is None or not ((state.goal == others) & (untouched | done)).all():
-            yield from self.scan.advance(
-                tally, state.goal, batch=self.manner.batch, workers=self.manner.workers
-            )
+        if self.scorer.score_all is None or not ((goal == others) & (untouched | done)).all():
+            yield from self.scan.advance(tally, goal, batch=manner.batch, workers=manner.workers)
             return
         rows = np.flatnonzero(~done)
-        if not len(rows):
-            return
         candidates = self.scan.candidates.take(rows)
-        parts = count_all(self.scorer, candidates, self.manner.device, self.manner.precision)
-        for part in parts:
-            at = rows[part.place]
-            users, targets = candidates.users[part.place], candidates.targets[part.place]
-            refuse_infinite_targets(part.own, users, targets)
-            tally.better[at], tally.equal[at] = part.better, part.equal
-            tally.scored[at], tally.own[at] = others[at], part.own
+        parts = count_all(self.scorer, candidates, manner.device, manner.precision)
+        for place, better, equal, own in parts:
+            refuse_infinite_targets(own, candidates.users[place], candidates.targets[place])
+            at = rows[place]
+            tally.better[at], tally.equal[at] = better, equal
+            tally.scored[at], tally.own[at] = others[at], own
             # Whole rows hold excluded items, too, which no target is compared with.
             yield int((others[at] + 1).sum())
 
-    def _checkpoint(self, probe: Probe) -> Checkpoint | None:
-        if self.manner.checkpoint is None:
-            return None
-        return Checkpoint(Path(self.manner.checkpoint), self._identity(), probe.scores)
 
-    def _identity(self) -> str:
-        """Return a hash of everything that decides the numbers, except the scores."""
-        candidates = self.scan.candidates
-        settings = {
-            "design": self.design.name,
-            **asdict(self.design),
-            # More of it continues where less ended, if it only says when to give up.
-            "allowed": None if self.design.exact else self.allowance.items,
-            "ties": self.ties,
-            "seed": self.seed,
-            "items": candidates.items,
-        }
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "users": candidates.users,
-            "targets": candidates.targets,
-        }
-        if candidates.exclude is not None:
-            arrays["starts"] = candidates.exclude.indptr
-            arrays["exclude"] = candidates.exclude.indices
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        for name, array in arrays.items():
-            digest.update(f"{name}:{array.dtype}:{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
-
-
-def _full_ranks(tally: Tally, ties: str, scan: Scan) -> IntArray:
-    """Return whole ranks from full counts; random ties are keyed, the same for every model."""
-    if ties == "optimistic":
-        return 1 + tally.better
-    if ties == "pessimistic":
-        return 1 + tally.better + tally.equal
-    above = np.floor(scan.tie_place() * (tally.equal + 1)).astype(np.int64)
-    return np.asarray(1 + tally.better + above)
+def _identity(
+    design: Design, candidates: Candidates, *, allowed: int | None, ties: str, seed: int
+) -> str:
+    """Return a hash of everything that decides the numbers, except the scores."""
+    settings = {
+        "design": design.name,
+        **asdict(design),
+        # More of it continues where less ended, if it only says when to give up.
+        "allowed": None if design.exact else allowed,
+        "ties": ties,
+        "seed": seed,
+        "items": candidates.items,
+    }
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "users": candidates.users,
+        "targets": candidates.targets,
+    }
+    if candidates.exclude is not None:
+        arrays |= {"starts": candidates.exclude.indptr, "exclude": candidates.exclude.indices}
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for name, array in arrays.items():
+        digest.update(f"{name}:{array.dtype}:{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,13 +235,10 @@ class Checkpoint:
         check_writable(self.path)
         if not self.path.exists():
             return None
-        name = f"checkpoint {str(self.path)!r}"
         try:
             with self.path.open("rb") as file:
-                found = read_arrays(file, name)
-        except OSError as problem:
-            raise FileError(f"cannot read {name}: {problem}") from problem
-        except FileError as problem:
+                found = read_arrays(file, f"checkpoint {str(self.path)!r}")
+        except (OSError, FileError) as problem:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
         tally = Tally(*(found[each].astype(found[each].dtype.kind + "8") for each in _TALLY))
@@ -297,16 +261,14 @@ class Checkpoint:
 
     def _check(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
         """Refuse another evaluation's state, and one that no evaluation leaves."""
-        missing = {"format", "identity", "probe", "goal", "asked", *_TALLY} - set(found)
-        if missing or str(found["format"]) != _FORMAT:
-            self._refuse(
-                f"hold {_FORMAT}", "is another file or a damaged one", "delete it to start anew"
-            )
+        anew = "delete it to start anew"
+        if not _is_whole(found):
+            self._refuse(f"hold {_FORMAT}", "is another file or a damaged one", anew)
         if str(found["identity"]) != self.identity:
             self._refuse(
                 "belong to this evaluation",
                 "was made with other targets, items, excluded pairs, design, budget, ties or rng",
-                "delete it to start anew",
+                anew,
             )
         probe = found["probe"]
         alike = probe.dtype == self.probe.dtype and probe.shape == self.probe.shape
@@ -316,14 +278,22 @@ class Checkpoint:
                 "was made by one that gives other scores",
                 "use one path for each model",
             )
-        arrays = [found[name] for name in ("goal", *_TALLY)]
-        kinds = "".join(array.dtype.kind for array in (found["asked"], *arrays))
-        shapes = {array.shape for array in arrays}
-        if kinds != "i" * (len(kinds) - 1) + "f" or shapes != {(found["goal"].size,)}:
-            self._refuse(f"hold {_FORMAT}", "is damaged", "delete it to start anew")
 
     def _refuse(self, rule: str, what: str, advice: str) -> None:
         raise CheckpointError(
             f"checkpoint must {rule}, got {str(self.path)!r}, which {what}; pass another path, or "
             f"{advice}"
         )
+
+
+def _is_whole(found: Mapping[str, npt.NDArray[Any]]) -> bool:
+    """Return whether every array of a state is there, as numbers of one shape."""
+    if {"format", "identity", "probe", "goal", "asked", *_TALLY} - set(found):
+        return False
+    arrays = [found[name] for name in ("goal", *_TALLY)]
+    kinds = "".join(array.dtype.kind for array in (found["asked"], *arrays))
+    return (
+        str(found["format"]) == _FORMAT
+        and kinds == "i" * (len(kinds) - 1) + "f"
+        and {array.shape for array in arrays} == {(found["goal"].size,)}
+    )

@@ -26,8 +26,8 @@ from unsample._checks import (
     as_rng,
     check_integer,
 )
-from unsample.designs._orders import LongWords, Orders, target_keys
-from unsample.designs._scorers import Score, ScoreArray, as_scores, refuse_infinite_targets
+from unsample.designs._orders import LongWords, Orders
+from unsample.designs._scorers import Score, as_scores, refuse_infinite_targets
 from unsample.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,28 +46,6 @@ _SHAPES = (
     "a pair (users, items) of equally long id arrays, a dict of user -> item or items, or a "
     "scipy sparse matrix of users x items"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Some consecutive targets; ``row`` and ``column`` are the pairs that are no candidates.
-
-    A target is always its own candidate: it is never among the excluded pairs.
-    """
-
-    place: slice
-    users: IntArray
-    targets: IntArray
-    row: IntArray
-    column: npt.NDArray[np.integer[Any]]
-
-    def __len__(self) -> int:
-        return len(self.users)
-
-    @property
-    def excluded(self) -> IntArray:
-        """Return how many items are no candidates of each target."""
-        return np.bincount(self.row, minlength=len(self)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,43 +81,48 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.users)
 
-    def take(self, rows: IntArray) -> Candidates:
+    def take(self, rows: IntArray | slice) -> Candidates:
         """Return some of the targets."""
         return replace(self, users=self.users[rows], targets=self.targets[rows])
+
+    def parts(self, rows: int) -> Iterator[tuple[slice, Candidates]]:
+        """Yield the targets in order, at most ``rows`` at a time, and where they are."""
+        for start in range(0, len(self), rows):
+            place = slice(start, min(start + rows, len(self)))
+            yield place, self.take(place)
+
+    @cached_property
+    def excluded(self) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
+        """Return the pairs (row, item) that are no candidates; a target is always its own."""
+        if self.exclude is None:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        block = self.exclude[self.users]
+        row = np.repeat(np.arange(len(self)), np.diff(block.indptr))
+        column = np.asarray(block.indices)
+        other = column != self.targets[row]
+        return (row, column) if other.all() else (row[other], column[other])
 
     @cached_property
     def others(self) -> IntArray:
         """Return how many candidates each target has beside itself."""
-        others = np.full(len(self), self.items - 1)
-        if self.exclude is not None:
-            lengths = np.diff(self.exclude.indptr)[self.users].astype(np.int64)
-            others -= lengths - self.excluded_targets
-        return others
-
-    @cached_property
-    def excluded_targets(self) -> BoolArray:
-        """Return which targets are among the excluded items of their own users."""
-        if self.exclude is None:
-            return np.zeros(len(self), dtype=bool)
-        present = []
-        for start in range(0, len(self), _ROWS):
-            targets = self.targets[start : start + _ROWS]
-            block = self.exclude[self.users[start : start + _ROWS]]
-            row = np.repeat(np.arange(len(targets)), np.diff(block.indptr))
-            hits = np.bincount(row[block.indices == targets[row]], minlength=len(targets))
-            present.append(hits > 0)
-        return np.concatenate(present)
+        excluded = [
+            np.bincount(part.excluded[0], minlength=len(part)) for _, part in self.parts(_ROWS)
+        ]
+        return np.asarray(self.items - 1 - np.concatenate(excluded))
 
     def refuse_unrankable(self) -> None:
         """Refuse targets that are to be excluded, and those with nothing to be ranked against."""
-        if self.excluded_targets.any():
-            first = int(np.argmax(self.excluded_targets))
-            raise InputError(
-                f"targets must not be among the items to exclude, got "
-                f"{int(self.excluded_targets.sum())} that are, the first item "
-                f"{int(self.targets[first])} of user {int(self.users[first])}; take them "
-                "out of exclude, or pass exclude=None to keep every item as a candidate"
-            )
+        if self.exclude is not None:
+            listed = np.diff(self.exclude.indptr)[self.users]
+            excluded = listed > self.items - 1 - self.others  # the target is listed as well
+            if excluded.any():
+                first = int(np.argmax(excluded))
+                raise InputError(
+                    f"targets must not be among the items to exclude, got {int(excluded.sum())} "
+                    f"that are, the first item {int(self.targets[first])} of user "
+                    f"{int(self.users[first])}; take them out of exclude, or pass exclude=None to "
+                    "keep every item as a candidate"
+                )
         alone = self.others < 1
         if alone.any():
             first = int(np.argmax(alone))
@@ -148,73 +131,38 @@ class Candidates:
                 f"first of user {int(self.users[first])}; exclude leaves nothing to rank against"
             )
 
-    def items_at(self, rows: IntArray, index: IntArray) -> IntArray:
-        """Return the items at places ``index`` among the other candidates of these targets.
+    def items_at(self, index: IntArray) -> IntArray:
+        """Return the items at places ``index`` among the other candidates of each target.
 
         The other candidates of a target stand in the order of their ids: all items but itself
         and the excluded ones.
         """
-        targets = self.targets[rows]
         if self.exclude is None:
-            return index + (index >= targets[:, None])
-        row, column = self._excluded_pairs(self.users[rows], targets)
-        before = np.bincount(row[column < targets[row]], minlength=len(rows))
-        index = index + (index >= (targets - before)[:, None])
+            return index + (index >= self.targets[:, None])
+        row, column = self.excluded
+        before = np.bincount(row[column < self.targets[row]], minlength=len(self))
+        index = index + (index >= (self.targets - before)[:, None])
         # Place j is the item j + (excluded items up to it): of the sorted excluded items e_0,
         # e_1, ... those with e_i - i <= j. One search serves all rows, each in a range of its own.
-        first = np.searchsorted(row, np.arange(len(rows)))
-        ranges = np.arange(len(rows)) * (self.items + 1)
+        first = np.searchsorted(row, np.arange(len(self)))
+        ranges = np.arange(len(self)) * (self.items + 1)
         keys = column - (np.arange(len(row)) - first[row]) + ranges[row]
         found = np.searchsorted(keys, index + ranges[:, None], side="right")
         return np.asarray(index + (found - first[:, None]))
 
-    def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Yield the targets in order, at most ``rows`` at a time."""
-        for start in range(0, len(self), rows):
-            place = slice(start, min(start + rows, len(self)))
-            users, targets = self.users[place], self.targets[place]
-            row, column = self._excluded_pairs(users, targets)
-            yield Chunk(place, users, targets, row, column)
-
-    def _excluded_pairs(
-        self, users: IntArray, targets: IntArray
-    ) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
-        if self.exclude is None:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        block = self.exclude[users]
-        row = np.repeat(np.arange(len(users)), np.diff(block.indptr))
-        column = np.asarray(block.indices)
-        other = column != targets[row]
-        if not other.all():
-            row, column = row[other], column[other]
-        return row, column
-
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What is known of each target: how many items it met, and how it compared with them.
-
-    Attributes
-    ----------
-    scored
-        Items the target was compared with.
-    better
-        Those of them with a higher score.
-    equal
-        Those with the same score.
-    lost_ties
-        Those of the equal ones that stand above the target when ties are broken at random.
-    infinite
-        Those whose score is infinite; they stand above or below all finite ones.
-    own
-        The target's own score; NaN until it is asked for, with the target's first items.
-    """
+    """What is known of each target: how many items it met, and how it compared with them."""
 
     scored: IntArray
     better: IntArray
     equal: IntArray
+    #: Those of the equal ones that stand above the target when ties are broken at random.
     lost_ties: IntArray
+    #: Items whose score is infinite; they stand above or below all finite ones.
     infinite: IntArray
+    #: The target's own score; NaN until it is asked for, with the target's first items.
     own: FloatArray
 
     @classmethod
@@ -238,41 +186,17 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Targets, their candidates and their random orders; build it with `prepare`.
-
-    >>> candidates = Candidates.check(([0, 1], [4, 2]), items=50)
-    >>> scan = Scan.prepare(lambda users, items: -items, candidates, rng=7)
-    >>> tally = scan.draw(20)
-    >>> tally.scored, bool((tally.better <= [4, 2]).all())
-    (array([20, 20]), True)
-    """
+    """Targets, their candidates and their random orders, made from ``keys``."""
 
     score: Score
     candidates: Candidates
     keys: LongWords
     replacement: bool
 
-    @classmethod
-    def prepare(
-        cls, score: Score, candidates: Candidates, *, rng: Seed = 0, replacement: bool = False
-    ) -> Scan:
-        """Key the orders. A target's items depend on the seed, its user and itself alone."""
-        keys = target_keys(as_key(rng), candidates.users, candidates.targets)
-        return cls(score, candidates, keys, replacement)
-
     @property
     def shuffle(self) -> IntArray:
         """Return a random order of the targets, which models with one seed share."""
         return np.argsort(self.keys, kind="stable")
-
-    def draw(self, sampled: int, *, batch: int = 1 << 17, workers: int = 1) -> Tally:
-        """Compare every target with the first ``sampled`` items of its order."""
-        tally = Tally.empty(len(self.keys))
-        for _ in self.advance(
-            tally, np.full(len(self.keys), sampled), batch=batch, workers=workers
-        ):
-            pass
-        return tally
 
     def advance(
         self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1
@@ -290,21 +214,16 @@ class Scan:
                 tally.add(done, part)
                 yield asked
 
-    def items_of(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
-        """Return the items that stand at ``first, first + 1, ...`` in these targets' orders."""
-        orders = Orders(self.candidates.others[rows], self.keys[rows])
-        index = (orders.draws if self.replacement else orders.positions)(first, count)
-        return self.candidates.items_at(rows, index)
-
     def own_scores(self, rows: IntArray) -> FloatArray:
         """Ask for the own scores of some targets."""
         users, asked = self.candidates.users[rows], self.candidates.targets[rows][:, None]
-        scores = as_scores(self.score(users, asked), asked.shape, users, items=asked)
+        scores = as_scores(self.score(users, asked), asked.shape, users, asked)
         return scores[:, 0].astype(np.float64)
 
     def tie_place(self) -> FloatArray:
         """Return where in 0..1 each target stands among the items that tie with it."""
-        return Orders(self.candidates.others, self.keys).tie_place(np.arange(len(self.keys)))
+        rows = np.arange(len(self.keys))
+        return self._orders(rows).tie_place(rows)
 
     def _compared(
         self, jobs: Iterator[_Job], tally: Tally, workers: int
@@ -317,37 +236,36 @@ class Scan:
 
     def _compare(self, job: _Job, tally: Tally) -> tuple[IntArray, Tally, int]:
         rows, length, fresh = job
-        users, targets = self.candidates.users[rows], self.candidates.targets[rows]
-        items = self.items_of(rows, tally.scored[rows], length)
+        some, orders = self.candidates.take(rows), self._orders(rows)
+        users, targets = some.users, some.targets
+        stretch = orders.draws if self.replacement else orders.positions
+        items = some.items_at(stretch(tally.scored[rows], length))
         asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
-        scores = as_scores(self.score(users, asked), asked.shape, users, items=asked)
+        scores = as_scores(self.score(users, asked), asked.shape, users, asked)
         own = tally.own[rows]
         if fresh:
             own = scores[:, 0].astype(np.float64)
             refuse_infinite_targets(own, users, targets)
             scores = scores[:, 1:]
-        better = np.count_nonzero(scores > own[:, None], axis=1)
         row, column = np.nonzero(scores == own[:, None])
-        orders = Orders(self.candidates.others[rows], self.keys[rows])
         lost = orders.tie_is_lost(row, items[row, column])
+        infinite = np.zeros(len(rows), dtype=np.int64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = scores.sum()
+        if not np.isfinite(total):  # a sum is quicker than a look at each score
+            infinite = np.count_nonzero(np.isinf(scores), axis=1)
         part = Tally(
             np.full(len(rows), length),
-            better,
+            np.count_nonzero(scores > own[:, None], axis=1),
             np.bincount(row, minlength=len(rows)),
             np.bincount(row[lost], minlength=len(rows)),
-            _infinite(scores),
+            infinite,
             own,
         )
         return rows, part, asked.size
 
-
-def _infinite(scores: ScoreArray) -> IntArray:
-    """Return how many scores of each row are infinite; one sum tells where to look at all."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        total = scores.sum()
-    if np.isfinite(total):
-        return np.zeros(len(scores), dtype=np.int64)
-    return np.asarray(np.count_nonzero(np.isinf(scores), axis=1))
+    def _orders(self, rows: IntArray) -> Orders:
+        return Orders(self.candidates.others[rows], self.keys[rows])
 
 
 #: Targets that are asked for as many items each; whether their own scores are asked for as well.

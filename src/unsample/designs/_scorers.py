@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,10 @@ from unsample._checks import IntArray
 from unsample.errors import InputError, ScoreError
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
+#: Scores of every item: one row for each user asked for, one column for each item.
+ScoreAll: TypeAlias = Callable[[IntArray], npt.ArrayLike]
+#: Scores of chosen items, in their shape: row i of the items is scored for ``users[i]``.
+Score: TypeAlias = Callable[[IntArray, IntArray], npt.ArrayLike]
 
 _KINDS = (
     "a callable scores(users, items), a pair (user factors, item factors), a FactorScores, a "
@@ -25,20 +29,6 @@ _KINDS = (
 _LARGEST_WHOLE = 2.0**53
 #: Bytes of item factors gathered at a time.
 _ROOM = 1 << 20
-
-
-class ScoreAll(Protocol):
-    """Scores of every item: one row for each user asked for, one column for each item."""
-
-    def __call__(self, users: IntArray, /) -> npt.ArrayLike:
-        """Return the scores of all items for these users."""
-
-
-class Score(Protocol):
-    """Scores of chosen items: row i of ``items`` is scored for ``users[i]``."""
-
-    def __call__(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
-        """Return scores in the shape of ``items``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,24 +152,22 @@ def as_scorer(scorer: Any, items: int) -> Scorer:
 
 
 def _recognise(scorer: Any) -> Scorer | None:
+    factors = hasattr(scorer, "user_factors") and hasattr(scorer, "item_factors")
+    if factors and not isinstance(scorer, FactorScores):
+        scorer = scorer.user_factors, scorer.item_factors
+    if isinstance(scorer, tuple | list):
+        if len(scorer) != 2:
+            raise InputError(f"scorer must be a pair of factor matrices, got {len(scorer)} of them")
+        scorer = FactorScores(*map(_as_matrix, scorer))
     if isinstance(scorer, FactorScores):
         return Scorer(scorer.score, scorer, scorer)
-    if isinstance(scorer, tuple | list):
-        return _from_pair(scorer)
-    if hasattr(scorer, "user_factors") and hasattr(scorer, "item_factors"):
-        return _from_pair((scorer.user_factors, scorer.item_factors))
     if callable(getattr(scorer, "score", None)) and callable(getattr(scorer, "score_all", None)):
         return Scorer(scorer.score, scorer.score_all)
-    if callable(scorer):
-        return Scorer(_TorchScores(scorer) if _is_torch_module(scorer) else scorer)
-    return None
-
-
-def _from_pair(pair: tuple[Any, ...] | list[Any]) -> Scorer:
-    if len(pair) != 2:
-        raise InputError(f"scorer must be a pair of factor matrices, got {len(pair)} of them")
-    factors = FactorScores(*(_as_matrix(values) for values in pair))
-    return Scorer(factors.score, factors, factors)
+    # Whoever has a module has imported torch; importing it here would cost seconds.
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(scorer, torch.nn.Module):
+        return Scorer(_TorchScores(scorer))
+    return Scorer(scorer) if callable(scorer) else None
 
 
 def _as_matrix(values: Any) -> npt.NDArray[Any]:
@@ -189,15 +177,7 @@ def _as_matrix(values: Any) -> npt.NDArray[Any]:
         if callable(convert):
             values = convert()
     matrix = np.asarray(values)
-    if not np.issubdtype(matrix.dtype, np.floating):
-        matrix = matrix.astype(np.float64)
-    return matrix
-
-
-def _is_torch_module(scorer: Any) -> bool:
-    # Whoever has a module has imported torch; importing it here would cost seconds.
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(scorer, torch.nn.Module)
+    return matrix if np.issubdtype(matrix.dtype, np.floating) else matrix.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,37 +193,27 @@ class _TorchScores:
     def __call__(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
         torch = sys.modules["torch"]
-        device = next((tensor.device for tensor in self._tensors()), None)
+        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
+        device = next((tensor.device for tensor in tensors), None)
         repeated = np.repeat(users, items.shape[1])
         ids = [torch.as_tensor(array, device=device) for array in (repeated, items.reshape(-1))]
-        with torch.inference_mode(), _evaluating(self.module):
-            scores = self.module(*ids)
+        training = [part for part in self.module.modules() if part.training]
+        self.module.eval()
+        try:
+            with torch.inference_mode():
+                scores = self.module(*ids)
+        finally:
+            for part in training:
+                part.training = True
         values = np.asarray(scores.float().cpu().numpy())
         # One column, as the last layer of many a network gives, is as good as none.
         return values.reshape(items.shape) if values.size == items.size else values
 
-    def _tensors(self) -> Iterator[Any]:
-        yield from self.module.parameters()
-        yield from self.module.buffers()
-
-
-@contextmanager
-def _evaluating(module: Any) -> Iterator[None]:
-    """Put a module into evaluation mode, and its parts back into the mode they were in."""
-    training = [part for part in module.modules() if part.training]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True
-
 
 def as_scores(
     values: npt.ArrayLike,
-    shape: tuple[int, ...],
+    shape: tuple[int, int],
     users: IntArray,
-    *,
     items: IntArray | None = None,
 ) -> ScoreArray:
     """Return scores as floats of the right shape without NaN (infinities are fine).
@@ -263,8 +233,14 @@ def as_scores(
     # A product with zeros is one quick pass, and is zero unless something is not finite.
     with np.errstate(invalid="ignore"):
         suspicious = np.isnan(scores @ np.zeros(shape[-1], dtype=scores.dtype))
-    if suspicious.any():
-        _refuse_nan(scores, users, items)
+    if suspicious.any() and (bad := np.isnan(scores)).any():
+        row, column = (int(place) for place in np.argwhere(bad)[0])
+        raise ScoreError(
+            f"scores must not be NaN, got {int(bad.sum())} NaN in a block of {len(users)} users, "
+            f"the first for user {int(users[row])} and item "
+            f"{column if items is None else int(items[row, column])}; a model that diverged gives "
+            "such scores, and -inf may stand for an item that must not be recommended"
+        )
     return scores
 
 
@@ -292,16 +268,3 @@ def refuse_infinite_targets(own: ScoreArray, users: IntArray, targets: IntArray)
             f"{int(targets[where])}; an item masked by -inf cannot be a target (other items may "
             "be infinite: they rank above or below all finite ones)"
         )
-
-
-def _refuse_nan(scores: ScoreArray, users: IntArray, items: IntArray | None) -> None:
-    bad = np.isnan(scores)
-    if not bad.any():
-        return
-    row, column = (int(place) for place in np.argwhere(bad)[0][[0, -1]])
-    item = column if items is None else int(items[row, column])
-    raise ScoreError(
-        f"scores must not be NaN, got {int(bad.sum())} NaN in a block of {len(users)} users, the "
-        f"first for user {int(users[row])} and item {item}; a model that diverged gives such "
-        "scores, and -inf may stand for an item that must not be recommended"
-    )
