@@ -1,7 +1,6 @@
 """Bounds, intervals, shapes, delta-method errors and the resolution of a sample."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
