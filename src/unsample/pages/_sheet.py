@@ -231,7 +231,9 @@ def _(result: Comparison) -> Sheet:
     differences: Columns[Any] = {
         "metric": lambda row: row.metric,
         "a - b": lambda row: f"{row.a} - {row.b}",
-        "difference": lambda row: number(row.value, "+"),
+        "difference": lambda row: Number(
+            _digits(row.value, max(abs(row.low), abs(row.high)), "+"), row.value
+        ),
         "interval": lambda row: _range(row.low, row.high, "+"),
         "a better": lambda row: _chances(row.least, row.most),
         "if alike": lambda row: _chances(row.if_alike, row.if_alike),
@@ -315,19 +317,21 @@ def _percent(share: float, sign: str = "") -> Number:
 # --- numbers -----------------------------------------------------------------------------------
 
 
-def number(value: float, sign: str = "", *, best: bool = False) -> Number:
+def number(value: float, *, best: bool = False) -> Number:
     """Return a metric to four decimals, or to three digits where these would be lost."""
-    return Number(_digits(value, sign), value, best) if math.isfinite(value) else Number(DASH)
+    return Number(_digits(value, value), value, best) if math.isfinite(value) else Number(DASH)
 
 
-def _digits(value: float, sign: str) -> str:
-    return f"{value:{sign}.3g}" if 1e-6 < abs(value) < 1e-3 else f"{value:{sign}.4f}"
+def _digits(value: float, scale: float, sign: str = "") -> str:
+    """Return a value with the digits that numbers of this scale need."""
+    return f"{value:{sign}.3g}" if 1e-6 < abs(scale) < 1e-3 else f"{value:{sign}.4f}"
 
 
 def _range(low: float, high: float, sign: str = "") -> Cell:
     if math.isnan(low):
         return "none (nothing varies)"
-    return Number(f"{_digits(low, sign)} .. {_digits(high, sign)}", low)
+    scale = max(abs(low), abs(high))
+    return Number(f"{_digits(low, scale, sign)} .. {_digits(high, scale, sign)}", low)
 
 
 def _span(values: Any) -> str:
