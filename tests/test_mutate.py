@@ -90,6 +90,7 @@ def test_mutants_of_the_package_compile_and_listed_ones_exist(monkeypatch):
     assert len({mutant.name for mutant in mutants}) == len(mutants) > 2000
     for mutant in mutants[::25]:
         compile(mutant.apply(Path(mutant.file).read_bytes()), mutant.file, "exec")
+    assert mutate.stale(mutate.read_listed(mutate.LISTED), mutants) == []
 
 
 def test_results_survive_a_line_cut_off(tmp_path):
