@@ -185,7 +185,8 @@ class SmallWorld:
                     resamples=0,
                 )
             values.append([entry.value for entry in result.entries])
-            limits.append([entry.interval(population=False) for entry in result.entries])
+            # How ties fall is chance too, which the interval for these users alone leaves out.
+            limits.append([entry.interval() for entry in result.entries])
         return np.array(values), np.array(limits)
 
     def _world(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -48,9 +48,9 @@ _BISECTIONS = 60
 _USUAL_K = 10
 #: The guess of Recall@K where nothing is known.
 _DEFAULT_RECALL = 0.1
-#: Users that are simulated. The bias does not depend on their number, and the standard deviation
-#: falls with its square root, which takes it to any other number.
-_MOST_USERS = 1000
+#: Users that are simulated. For more of them the bias hardly moves, and the standard deviation
+#: falls with the square root of their number. (`auto` trusts more users more: 1,000 are too few.)
+_MOST_USERS = 4000
 #: Sampled ranks are exact up to here, or K, then rounded to a share of themselves, less than their
 #: noise; and beyond the last number they are taken from a thinner sample.
 _SINGLE, _ROUNDED, _FAR = 16, 0.06, 300
