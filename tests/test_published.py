@@ -13,7 +13,7 @@ from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample.answers import published
 from unsample.answers._published import fit_to_means, tilt
 from unsample.confidence import MeanLimits
-from unsample.errors import ContradictionError, InputError, MetricError, RefutedWarning
+from unsample.errors import ContradictionError, DesignError, InputError, MetricError, RefutedWarning
 from unsample.evidence import RankCounts
 from unsample.lab.datasets import load_ranks
 from unsample.law import Law, draw_sampled_ranks
@@ -248,6 +248,7 @@ def test_the_limits_of_a_contradiction_are_sharp(sign, gain):
         ({"HR@10": 0.5}, {"users": 0}, InputError, "users must be an integer of at least 1"),
         ({"HR@10": 0.5}, {"sampled": 0}, InputError, "sampled must be"),
         ({"HR@10": 0.5}, {"decimals": -1}, InputError, "decimals must be"),
+        ({"HR@10": 0.5}, {"items": 99, "sampled": 3706}, DesignError, "swapped"),
         ({"HR@10": 0.5}, {"candidates": "maybe"}, InputError, "candidates must be one of"),
         ({"HR@10": "0.690"}, {"users": 7}, ContradictionError, "0.5714 and 0.7143"),
         ({"HR@10": 0.5}, {"replacement": False, "items": 50}, InputError, "at most items - 1"),

@@ -36,6 +36,7 @@ from unsample.answers._estimate import (
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._result import Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
+from unsample.errors import DesignError
 from unsample.estimators import Estimator, Observed
 from unsample.law import Law
 from unsample.metrics import Metric
@@ -132,6 +133,10 @@ def published(
     True
     """
     law = Law(items, sampled, replacement)
+    if law.sampled > law.items:
+        raise DesignError(
+            f"sampled must be at most items, got {sampled} with items = {items}; swapped?"
+        )
     users = check_integer("users", users, minimum=1, hint="the targets the means are taken over")
     printed = read_numbers(
         numbers, sampled=law.sampled, users=users, decimals=decimals, percent=percent

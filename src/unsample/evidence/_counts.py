@@ -143,15 +143,12 @@ class RankCounts:
         plain = weights is None and count is None and users is None and stop is None
         if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
-            _refuse_swapped(array, design.items, design.sampled)
             return cls.from_histogram(_count_ranks(array, design), design)
         low = array.astype(np.int64, copy=False)
         weight = as_weights(weights, array.size)
         times = as_column("count", 1 if count is None else count, array.size)
         drawn = as_column("sampled", sampled, array.size)
         sizes = as_column("items", items, array.size)
-        if stop is None:
-            _refuse_swapped(low, int(sizes.max()), int(drawn.min()))
         return cls(
             sampled=drawn,
             items=sizes,
@@ -409,14 +406,16 @@ def _check_cells(cells: RankCounts) -> None:
     )
     refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
     refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
+    _refuse_swapped(cells)
 
 
-def _refuse_swapped(ranks: npt.NDArray[Any], items: int, sampled: int) -> None:
+def _refuse_swapped(cells: RankCounts) -> None:
     """Refuse ranks that fit only the other way round: so many draws give higher ranks than these.
 
     Whoever draws more than there are items sees ranks of 1, and of `sampled / items` and more.
     """
-    if sampled > _FAR_MORE * items and 1 < ranks.max() <= items + 1:
+    items, sampled = int(cells.items.max()), int(cells.sampled.min())
+    if cells.stop is None and sampled > _FAR_MORE * items and 1 < cells.high.max() <= items + 1:
         raise DesignError(
             f"items must be the catalogue's size, got {items} with sampled = {sampled}; swapped?"
         )
