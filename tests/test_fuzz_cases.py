@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fuzzing.judge import Limits, minimised, under
-from tests.fuzzing.targets import _parquet, all_targets
+from tests.fuzzing.targets import all_targets
 from unsample import estimators, metrics
 from unsample._checks import check_integer, check_real
 from unsample.errors import FileError, InputError, MethodError, UnsampleError
@@ -92,11 +92,6 @@ CASES = [
     ("rank-npz", _archive(rank=b"\x93NUMPY\x01\x00\x08\x00'\\d'    ")),
     ("rank-npz", _npy([1, 2])),
     ("data-arrays", _archive(user=_npy([0, 1]), item=_npy(np.arange(0)))),
-    ("interactions-gz", gzip.compress(b"user,item,rating,time\n\0,2,1,1\n1,a,1,1\n", mtime=0)),
-    (
-        "interactions-parquet",
-        _parquet({"us\xe9r": [1], "item": [2]}).replace(b"\xc3\xa9", b"\xfe\xfe"),
-    ),
     # Names that no disk has, and patterns of them.
     ("model-argument", b"a=" + b"x" * 5000),
     ("model-argument", b"a=" + b"[" * 5000),

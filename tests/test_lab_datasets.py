@@ -23,7 +23,6 @@ from unsample.lab.datasets import (
     _registry,
     leave_latest_out,
     leave_random_out,
-    load_file,
     synthetic,
 )
 from unsample.lab.recommenders import create
@@ -487,82 +486,22 @@ def test_parts_of_a_split_must_fit():
         Split(train=train, target_user=one, target_item=one, negatives=np.zeros((2, 9), int))
 
 
-# -- files of the user ----------------------------------------------------------------------
+# -- names of the user ----------------------------------------------------------------------
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        content = text.encode() if isinstance(text, str) else text
-        if path.suffix == ".gz":
-            content = gzip.compress(content)
-        if path.suffix == ".xz":
-            content = lzma.compress(content)
-        path.write_bytes(content)
-        return path
-
-    return write
-
-
-CSV = "user,item,stars,when\nu2,7,4,30\nu1,10,2.5,10\nu2,7,5,40\n"
-
-
-def check_example(loaded):
-    assert loaded.user_ids.tolist() == ["u1", "u2"]
-    assert loaded.item_ids.tolist() == [7, 10]
-    assert (loaded.users, loaded.items, len(loaded), loaded.merged) == (2, 2, 2, 1)
-    assert loaded.user.tolist() == [0, 1]
-    assert loaded.item.tolist() == [1, 0]
-    assert loaded.rating.tolist() == [2.5, 5.0]
-    assert loaded.time.tolist() == [10, 40]
-
-
-@pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz", "mine.CSV.xz"])
-def test_csv(write, name):
-    check_example(load_file(write(name, CSV), rating="stars", time="when"))
-
-
-def test_tsv_without_a_header(write):
-    text = "\n".join(CSV.replace(",", "\t").splitlines()[1:])
-    path = write("u.data", text)
-    check_example(load_file(path, user=0, item=1, rating=2, time=3, separator="\t"))
-
-
-def test_quotes_blank_lines_and_byte_order_marks(write):
-    text = '\ufeffitem,user\n"tea, green",anna\n\n"say ""hi""",bob\n\n'
-    loaded = load_file(write("mine.csv", text))
-    assert loaded.item_ids.tolist() == ['say "hi"', "tea, green"]
-
-
-def test_parquet(tmp_path):
-    polars = pytest.importorskip("polars")
-    rows = {"user": ["u2", "u1", "u2"], "item": [7, 10, 7], "stars": [4.0, 2.5, 5.0]}
-    path = tmp_path / "mine.parquet"
-    polars.DataFrame(rows | {"when": [30, 10, 40]}).write_parquet(path)
-    check_example(load_file(path, rating="stars", time="when"))
-    days = polars.Series(["1970-01-02", "1970-01-01", "1970-01-03"])
-    for dates in (days.str.to_date(), days.str.to_datetime(time_unit="ns")):
-        polars.DataFrame(rows | {"when": dates}).write_parquet(path)
-        assert load_file(path, time="when").time.tolist() == [0, 172800]
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("user,item\na,\n", {}, "line 2: the item must be an integer or a string that is not"),
-        ("user,item,t\na,b,1\nc,d,soon\n", {"time": "t"}, r"line 3: the time must be .* 'soon'"),
-        ("user,item,r\na,b,nan\n", {"rating": "r"}, "the rating must be a finite number"),
-        ("user,itm\na,b\n", {}, r"must have a column 'item'.*did you mean itm"),
-        ("user,item\na,b,c\n", {}, "line 2: must have 2 columns as the first line has"),
-        ("user,item\n", {}, "must hold at least one row, got none"),
-        ("a,b\n", {"user": 0, "item": 7}, "item must be an integer of .* at most 1"),
-        ("a,b\n", {"separator": "::"}, "separator must be one character"),
-    ],
-)
-def test_bad_files_of_the_user_are_refused(write, text, options, message):
-    with pytest.raises(InputError, match=message):
-        load_file(write("mine.csv", text), **options)
+@pytest.mark.parametrize("engine", ["list", "pandas", "polars"])
+def test_names_become_numbers_in_their_order(engine):
+    columns = {"user": ["u2", "u1", "u2"], "item": ["tea", "rum", "tea"], "when": [30, 10, 40]}
+    frame = columns if engine == "list" else pytest.importorskip(engine).DataFrame(columns)
+    made = Interactions.from_pairs(frame["user"], frame["item"], time=frame["when"])
+    assert made.user_ids.tolist() == ["u1", "u2"]
+    assert made.item_ids.tolist() == ["rum", "tea"]
+    assert (made.users, made.items, len(made), made.merged) == (2, 2, 2, 1)
+    assert made.user.tolist() == [0, 1]
+    assert made.item.tolist() == [0, 1]
+    assert made.time.tolist() == [10, 40]
+    with pytest.raises(InputError, match="user must be numbers or names throughout"):
+        Interactions.from_pairs(["a", None], [0, 1])
 
 
 # -- the generator --------------------------------------------------------------------------

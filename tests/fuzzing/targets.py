@@ -31,7 +31,7 @@ from unsample.designs._run import Checkpoint, State
 from unsample.errors import UnsampleWarning
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
-from unsample.lab.datasets import Interactions, _files, _formats, _registry, load_file
+from unsample.lab.datasets import Interactions, _files, _formats, _registry
 from unsample.lab.paper import SCHEMA, Spec, load_results
 from unsample.lab.paper._cells import CellResult, Ranks
 from unsample.lab.paper._folder import RunFolder
@@ -375,11 +375,6 @@ _LINES = {
     "lists": b"2 1 5\n0\n3 7 8 9\n",
 }
 _NEGATIVES = b"(0,25)\t1064\t174\n(1,133)\t5\t6\n"
-_TABLES = (
-    b"user,item\nanna,tea\nbob,tea\nanna,milk\n",
-    b"user,item,rating,time\n1,2,3.5,2024-05-31\n07,2,1,2024-05-31T12:00:00+02:00\n",
-    b'item,user,time,rating\n"a, b",x,1717113600,1\n5,5,1e3,2\n',
-)
 
 
 def _data_sets(desk: _Desk) -> Iterable[Target]:
@@ -391,7 +386,6 @@ def _data_sets(desk: _Desk) -> Iterable[Target]:
     tokens = (b"(", b")", b",", b"\t", b"\n")
     read = lambda data: _formats.read_negatives(data, "the file")  # noqa: E731 - as the others
     yield Target("data-negatives", read, [_NEGATIVES], tokens, cheap=True)
-    yield from _interaction_files(desk)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("ml-1m/ratings.dat", _LINES["movielens"])
@@ -408,34 +402,6 @@ def _columns_reader(form: str) -> Callable[[bytes], object]:
         Interactions.from_pairs(**_formats.read_columns(data, form, "the file"))  # type: ignore[arg-type]
 
     return parse
-
-
-def _interaction_files(desk: _Desk) -> Iterable[Target]:
-    def reads(name: str) -> Callable[[bytes], object]:
-        path = desk.folder / name
-
-        def parse(data: bytes) -> None:
-            path.write_bytes(data)
-            more = {"rating": "rating", "time": "time"} if zlib.crc32(data) & 3 else {}
-            load_file(path, **more)  # type: ignore[arg-type]
-
-        return parse
-
-    words = (b"user", b"item", b"rating", b"time", b",", b"\n", b'"')
-    yield Target("interactions-csv", reads("pairs.csv"), _TABLES, words)
-    for ending, pack, unpack in (
-        ("gz", lambda data: gzip.compress(data, 1, mtime=0), gzip.decompress),
-        ("xz", lambda data: lzma.compress(data, preset=0), lzma.decompress),
-    ):
-        seeds = [pack(text) for text in _TABLES]
-        inside = _compressed(pack, unpack)
-        yield Target(f"interactions-{ending}", reads(f"pairs.csv.{ending}"), seeds, words, inside)
-    tables = [
-        {"user": [1, 2, 2], "item": [5, 5, 6], "rating": [1.0, 2.0, 3.5], "time": [1, 2, 3]},
-        {"user": ["a", "b"], "item": ["x", "y"], "rating": [1, 2], "time": ["2024-01-01", "5"]},
-    ]
-    seeds = [_parquet(table) for table in tables]  # type: ignore[arg-type]
-    yield Target("interactions-parquet", reads("pairs.parquet"), seeds, words)
 
 
 def _compressed(

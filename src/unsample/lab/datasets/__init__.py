@@ -17,7 +17,6 @@ from unsample.lab.datasets._splits import (
     standard_split,
 )
 from unsample.lab.datasets._synthetic import synthetic
-from unsample.lab.datasets._tables import load_file
 
 __all__ = [
     "CANDIDATES",
@@ -33,7 +32,6 @@ __all__ = [
     "leave_published_out",
     "leave_random_out",
     "load",
-    "load_file",
     "load_ranks",
     "names",
     "standard_split",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_integer_array, check_integer
+from unsample._checks import FloatArray, IntArray, as_integer_array, as_text_array, check_integer
 from unsample.errors import DatasetError, InputError
 
 if TYPE_CHECKING:
@@ -75,11 +75,16 @@ class Interactions:
     ) -> Interactions:
         """Merge repeated pairs and sort by user, then item.
 
-        Of repeated pairs the latest row is kept (without times, the last one). ``users`` and
-        ``items`` default to one more than the largest id.
+        Users and items are numbers from 0, or names: the columns of any frame. Names become
+        numbers in their order, which ``user_ids`` and ``item_ids`` tell. Of repeated pairs the
+        latest row is kept (without times, the last one). ``users`` and ``items`` default to one
+        more than the largest number.
+
+        >>> Interactions.from_pairs(["ann", "bob"], ["tea", "tea"]).user_ids.tolist()
+        ['ann', 'bob']
         """
-        user = as_integer_array("user", user, error=InputError).astype(np.int64)
-        item = as_integer_array("item", item, error=InputError).astype(np.int64)
+        user, user_ids = _numbered("user", user, user_ids)
+        item, item_ids = _numbered("item", item, item_ids)
         if not len(user):
             raise DatasetError(f"{name or 'interactions'} must hold at least one pair, got none")
         _check_length("item", item, "user", len(user))
@@ -161,6 +166,19 @@ class Interactions:
         elif self.note:
             parts.append(self.note)
         return f"Interactions({', '.join(parts)})"
+
+
+def _numbered(
+    name: str, values: npt.ArrayLike, ids: npt.NDArray[Any] | None
+) -> tuple[IntArray, npt.NDArray[Any] | None]:
+    """Return numbers from 0 and the names they stand for, where names were given."""
+    given = np.asarray(values)
+    if given.dtype.kind in "UTO" and given.size:
+        texts = [value for value in given.tolist() if isinstance(value, str)]
+        if len(texts) < given.size:
+            raise InputError(f"{name} must be numbers or names throughout, got others among them")
+        ids, given = np.unique(as_text_array(name, texts), return_inverse=True)
+    return as_integer_array(name, given, error=InputError).astype(np.int64), ids
 
 
 def _last_of_each_pair(rows: Interactions) -> IntArray:
