@@ -197,6 +197,16 @@ def test_an_estimate_takes_every_step_once_and_no_other_before_it_is_asked(steps
     assert (steps["resample"], steps["evaluate"], steps["prepare"]) == (1, 2, 3)
 
 
+def test_an_evaluation_takes_every_step_once(steps):
+    factors = tuple(np.random.default_rng(0).normal(size=(2, 300, 4)))
+    pairs = np.arange(300), np.arange(300)
+    result = unsample.evaluate(factors, pairs, items=300, design="adaptive", budget=9000)
+    str(result)
+    assert steps == {
+        "group": 1, "prepare": 2, "certainty": 1, "resample": 0, "evaluate": 1
+    }  # fmt: skip
+
+
 def test_a_comparison_takes_every_step_once_for_each_model(steps):
     unsample.compare(_TWO, **_DESIGN, metrics=METRICS, method="mle")
     # One fit to the data and one for the errors, which verdicts need.

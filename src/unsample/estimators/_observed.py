@@ -180,7 +180,7 @@ class Observed:
         """Yield the histograms of sampled ranks, pooled over catalogue sizes, by sample size.
 
         For estimators that compare a histogram with its expectation and need every rank 1..n of
-        it, candidates or not.
+        it, whether a target was there or not.
         """
         for sampled in self.sample_sizes:
             low, high = self.ranges(sampled)
