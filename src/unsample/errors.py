@@ -13,6 +13,34 @@ from __future__ import annotations
 #: Letters of a message that are shown: a cell of a damaged file can be megabytes long.
 _LONGEST = 2000
 
+__all__ = [
+    "BiasedMethodWarning",
+    "BudgetError",
+    "CheckpointError",
+    "ChecksumError",
+    "ClippedWarning",
+    "ContradictionError",
+    "ConvergenceWarning",
+    "DatasetError",
+    "DesignError",
+    "DownloadError",
+    "FileError",
+    "InputError",
+    "MethodError",
+    "MetricError",
+    "MissingExtraError",
+    "OutputError",
+    "RankError",
+    "RecommenderError",
+    "RefutedWarning",
+    "ScoreError",
+    "SolverError",
+    "UnresolvedWarning",
+    "UnsampleError",
+    "UnsampleWarning",
+    "WorkerError",
+]
+
 
 class UnsampleError(Exception):
     """Base of all errors raised on purpose by this package."""
