@@ -596,3 +596,49 @@ def test_more_random_places_than_fit_are_refused(monkeypatch):
     with pytest.raises(RankError, match=r"optimistic or pessimistic where more than 10 .* got 11"):
         more.ranked()
     assert more.ranked("pessimistic")["rank"].tolist() == [8, 8]
+
+
+@pytest.mark.parametrize("ranks", [[0, 3], [3, 0], [5, 0, 5]])
+def test_ranks_that_start_at_0_are_refused_wherever_they_stand(ranks):
+    with pytest.raises(RankError, match=r"got 0 at position .*add 1 if yours start at 0"):
+        RankCounts.from_ranks(ranks, items=50, sampled=9)
+    with pytest.raises(RankError, match="got 11 at position 1; these may be full-catalogue ranks"):
+        RankCounts.from_ranks([1, 11], items=50, sampled=9)
+
+
+@pytest.mark.parametrize(("stop", "merged"), [(10, True), (600, True), (625, False), (1000, False)])
+def test_how_many_beat_a_target_decides_whether_sizes_are_told_apart(stop, merged):
+    """Half a standard error of theta is 1 / (2 sqrt(stop)): two per cent at 625."""
+    sizes = np.arange(10_000, 10_400, 10)
+    counts = RankCounts.from_ranks(
+        np.ones(40, dtype=int), items=sizes, sampled=9_000, replacement=False, stop=stop
+    )
+    assert (len(np.unique(group_catalogues(counts).items)) <= 2) == merged
+
+
+@pytest.mark.parametrize("stop", [0, "no"])
+def test_a_saved_rule_of_growth_is_checked(tmp_path, stop):
+    counts = RankCounts.from_ranks([1, 3], items=50, sampled=9, replacement=False, stop=2)
+    path = tmp_path / "counts.json"
+    counts.save(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"stop": stop}))
+    with pytest.raises(FileError, match="stop in"):
+        RankCounts.load(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"stop": 1}))
+    assert RankCounts.load(path).stop == 1
+
+
+@pytest.mark.parametrize(
+    ("ranks", "items", "sampled", "refused"),
+    [([1, 3], 10, 51, True), ([1, 3], 10, 50, False), ([1, 11], 10, 51, True),
+     ([1, 12], 10, 51, False), ([1, 1], 10, 51, False), ([1, 3], [10, 12], 59, False)],
+)  # fmt: skip
+def test_sizes_are_called_swapped_only_where_the_ranks_say_so(ranks, items, sampled, refused):
+    def count():
+        return RankCounts.from_ranks(ranks, items=items, sampled=sampled)
+
+    if refused:
+        with pytest.raises(DesignError, match="swapped"):
+            count()
+    else:
+        assert count().total == 2

@@ -503,3 +503,7 @@ def test_refusals():
         RankDistribution.from_ranks([], items=10)
     with pytest.raises(InputError, match="level"):
         RankDistribution.from_ranks([1], items=10).quantile(1.5)
+
+
+def test_the_blind_rank_is_that_down_to_which_one_item_is_drawn():
+    assert Law(items=3706, sampled=99).blind_rank == pytest.approx(3705 / 99)
