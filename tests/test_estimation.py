@@ -168,3 +168,14 @@ def test_estimates_agree_with_a_simulated_truth_in_the_large():
     truth = unsample.exact(full, items=3706, metrics=metrics, resamples=0)
     assert result["Recall@100"].value == pytest.approx(truth["Recall@100"].value, rel=0.03)
     assert result["AUC"].value == pytest.approx(truth["AUC"].value, rel=0.002)
+
+
+def test_an_estimate_says_in_a_line_what_is_wrong_with_it():
+    options = {"items": 100, "sampled": 9, "metrics": "HR@10"}
+    line = str(unsample.estimate([1], **options)["HR@10"])
+    assert "NOT RESOLVED" in line
+    assert "OUTSIDE its interval" in line
+    line = str(unsample.exact([3], items=10, metrics="HR@5")["HR@5"])
+    assert line == "HR@5 = 1.0000 [no interval: nothing varies] (exact)"
+    with pytest.raises(RankError, match=r"got 11 at position 0; check items$"):
+        unsample.exact([11], items=10)

@@ -23,9 +23,9 @@ from unsample.designs import (
     Candidates,
     Certified,
     Exact,
+    Execution,
     FactorScores,
     Fixed,
-    Manner,
     as_scorer,
     exact_ranks,
     run,
@@ -88,7 +88,7 @@ class World:
         candidates = Candidates.check(self.targets, self.items, self.exclude)
         options = {"metrics": metrics.parse_all(METRICS), "budget": budget, "rng": rng}
         chosen = as_scorer(scorer or (self.left, self.right), self.items)
-        return run(design, chosen, candidates, manner=Manner(**manner), **options)[0]
+        return run(design, chosen, candidates, execution=Execution(**manner), **options)[0]
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +271,7 @@ def test_a_generator_gives_one_key_and_a_seed_the_numbers_it_gave(world):
         ([], 10, RankError),
         ([0], 10, RankError),
         ([11], 10, RankError),
-        ([1, 2], [10, 10, 10], RankError),
+        ([1, 2], [10, 10, 10], DesignError),
         ([1], 1, DesignError),
         ([1], 10**9 + 2, DesignError),
     ],
@@ -604,7 +604,7 @@ def test_infinite_scores_of_other_items_are_told_of(world):
         ({"design": Adaptive(replacement=True)}, DesignError, "cap or budget must be given"),
         ({"design": Fixed(899, replacement=False)}, DesignError, "sampled must be at most"),
         ({"design": "exact", "method": "mle"}, DesignError, "method must be left out"),
-        ({"ties": "realistic"}, InputError, "no whole number"),
+        ({"ties": "realistic"}, InputError, "may lie between two ranks"),
         ({"items": 901, "exclude": None}, InputError, "number of rows of the item factors, 900"),
         ({"scorer": 5}, InputError, "scorer must be a callable"),
         ({"scorer": (np.ones((2, 2)),)}, InputError, "pair of factor matrices"),
@@ -674,3 +674,27 @@ def test_the_example_with_a_model_of_pytorch_runs(capsys):
     assert "NDCG@10" in shown
     share = float(shown.split("% of a full ranking")[0].split()[-1])
     assert share < 20
+
+
+@pytest.mark.parametrize("design", sorted(DESIGNS))
+@pytest.mark.parametrize("budget", [0, -1, 2.5, float("nan"), "many"])
+def test_a_budget_is_a_whole_number_for_every_design(design, budget):
+    world = World(users=5, items=20)
+    with pytest.raises(InputError, match="budget must be an integer of at least 1"):
+        evaluate((world.left, world.right), world.targets, items=20, design=design,
+                 budget=budget, metrics="HR@5")  # fmt: skip
+
+
+def test_ranges_of_certified_ranks_count_users_too():
+    """Ten targets of each user, all alike, tell no more than one."""
+    scores = np.random.default_rng(0).normal(size=(40, 60))
+    users, targets = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
+    found = evaluate(
+        lambda who, items: scores[who[:, None], items],
+        (users, targets),
+        items=60,
+        design="certified",
+        metrics="HR@3",
+    )
+    assert (found.counts.low < found.counts.high).any()
+    assert found.counts.effective == pytest.approx(40)

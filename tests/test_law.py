@@ -279,7 +279,7 @@ def test_each_target_has_the_ranks_of_its_own_catalogue():
 
 def test_items_drawn_one_by_one_follow_the_law(monkeypatch):
     design, ranks = Law(40, 15, replacement=False), np.array([1, 9, 40])
-    monkeypatch.setattr(sampling, "_MOST_TO_DRAW_FROM", 10)
+    monkeypatch.setattr(sampling, "LARGEST_URN", 10)
     drawn = design.draw(ranks, rng=0, size=(20_000,))
     for column, rank in zip(drawn.T, ranks, strict=True):
         found = np.bincount(column, minlength=design.n + 1)[1:] / len(column)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +26,7 @@ from unsample._checks import (
 )
 from unsample.adapters._tasks import Pairs
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.evidence import TIE_RULES, Targets, TieRule, rank_with_ties
-
-
-def whole_ties(ties: str) -> TieRule:
-    """Return a tie rule under which ranks are whole numbers, or say which ones there are."""
-    rules = [rule for rule in TIE_RULES if rule != "realistic"]
-    return cast("TieRule", check_choice("ties", ties, rules))
+from unsample.evidence import Targets, check_ties, rank_with_ties
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +38,7 @@ class Counting:
     each: str
 
     def __post_init__(self) -> None:
-        whole_ties(self.ties)
+        check_ties(self.ties, whole=True)
         check_choice("each", self.each, ("user", "target"))
 
     def targets(
@@ -58,7 +52,7 @@ class Counting:
         replacement: bool,
     ) -> Targets:
         """Rank targets of which it is known how many items beat them and tie with them."""
-        ranks = rank_with_ties(better, tied, whole_ties(self.ties), as_rng(self.rng))
+        ranks = rank_with_ties(better, tied, check_ties(self.ties, whole=True), as_rng(self.rng))
         return Targets(
             ranks=np.asarray(ranks, dtype=np.int64),
             items=items,

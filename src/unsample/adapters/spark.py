@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from unsample import errors
 from unsample._checks import IntArray, Seed, check_integer
-from unsample.adapters._lists import whole_ties
 from unsample.adapters._tasks import require
 from unsample.designs import Candidates, Exact, Excluded, Fixed, as_key, as_scorer, run
 from unsample.errors import DesignError, InputError, UnsampleError
-from unsample.evidence import RankCounts, Targets
+from unsample.evidence import RankCounts, Targets, check_ties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,7 +66,7 @@ def counts(
         target counts.
     """
     check_integer("items", items, minimum=2, error=DesignError)
-    whole_ties(ties)
+    check_ties(ties, whole=True)
     design = Exact() if sampled is None else Fixed(sampled, replacement)
     scoring, seed = as_scorer(scorer, items), as_key(rng)
 

@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from unsample._checks import Seed, as_rng
-from unsample.adapters._lists import whole_ties
 from unsample.adapters._tasks import require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, estimate
 from unsample.errors import RankError, ScoreError
-from unsample.evidence import RankCounts, rank_with_ties
+from unsample.evidence import RankCounts, check_ties, rank_with_ties
 from unsample.law import Law
 from unsample.metrics import Metric, parse_all
 
@@ -71,7 +70,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         self.law = Law(items, sampled, replacement)
         self.metrics = parse_all(metrics)
         self.method = method
-        self.ties = whole_ties(ties)
+        self.ties = check_ties(ties, whole=True)
         self._generator = as_rng(rng)
         empty = _torch.zeros(self.law.n, dtype=_torch.int64)
         self.add_state("histogram", default=empty, dist_reduce_fx="sum")

@@ -203,12 +203,14 @@ def exact(
             replacement=False,
         )
     except RankError as problem:
-        raise RankError(str(problem).replace("sampled + 1", "items")) from problem
-    return estimate_counts(counts, metrics=metrics, method=Exact(), resamples=resamples, rng=rng)
+        text, _, hint = str(problem).replace("sampled + 1", "items").partition("; these may be")
+        raise RankError(f"{text}; check items" if hint else text) from problem
+    method = ExactRanks()
+    return estimate_counts(counts, metrics=metrics, method=method, resamples=resamples, rng=rng)
 
 
 @dataclass(frozen=True)
-class Exact(Naive):
+class ExactRanks(Naive):
     """The metric of ranks that are all known."""
 
     name: ClassVar[str] = "exact"

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import IntArray, Seed, check_choice, check_integer
+from unsample._checks import IntArray, Seed, check_integer
 from unsample._progress import Progress
 from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts, exact
 from unsample.answers._result import Estimates
@@ -21,7 +21,7 @@ from unsample.designs import (
     Candidates,
     Design,
     Excluded,
-    Manner,
+    Execution,
     as_design,
     as_key,
     as_scorer,
@@ -29,10 +29,9 @@ from unsample.designs import (
 )
 from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.estimators import Estimator
+from unsample.evidence import check_ties
 from unsample.metrics import Metric
 
-#: The tie rules under which ranks are whole numbers.
-_TIE_RULES = ("random", "optimistic", "pessimistic")
 #: Where samples stop growing by what they found, the data decide, so EM may stop earlier.
 ADAPTIVE_METHOD = "mle(iterations=30)"
 
@@ -189,8 +188,7 @@ def evaluate(
             f"device must be left out unless factors are ranked in full, got {device!r} with "
             f"design={chosen.name!r}; a torch module is asked on the device it is on"
         )
-    hint = "the mean place among ties ('realistic') is no whole number, which ranks must be here"
-    check_choice("ties", ties, _TIE_RULES, hint=hint if ties == "realistic" else "")
+    check_ties(ties, whole=True)
     if chosen.exact and method is not None:
         raise DesignError(
             f"method must be left out with design={chosen.name!r}, whose ranks need no "
@@ -205,7 +203,7 @@ def evaluate(
         budget=budget,
         ties=ties,
         rng=seed,
-        manner=Manner(batch, workers, device, precision, checkpoint, progress),
+        execution=Execution(batch, workers, device, precision, checkpoint, progress),
     )
     if weights is not None:
         found = replace(found, weights=np.asarray(weights, dtype=np.float64))

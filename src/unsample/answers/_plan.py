@@ -34,11 +34,9 @@ from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed
 from unsample.errors import DesignError, InputError, MetricError, RankError
 from unsample.estimators import Observed
 from unsample.evidence import RankCounts
-from unsample.law import RankDistribution, RankGrid, bin_weights, mean_over
+from unsample.law import LARGEST_URN, RankDistribution, RankGrid, bin_weights, mean_over
 from unsample.metrics import Metric
 
-#: numpy draws from urns of fewer balls than this.
-_LARGEST_CATALOGUE = 10**9 - 1
 #: Bins of a guess: ranks stand alone up to K, then a bin is this wide relative to its rank.
 _RATIO = 0.05
 _SINGLE_RANKS = 24
@@ -136,7 +134,7 @@ class Plan(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return nothing: a guess is said to be one."""
+        """Return nothing: the plan itself says what it guesses."""
         return ()
 
     @property
@@ -242,7 +240,7 @@ def plan(
     >>> result.best.design.name, result.best.cost <= 500_000
     ('adaptive', True)
     """
-    items = check_integer("items", items, minimum=2, maximum=_LARGEST_CATALOGUE, error=DesignError)
+    items = check_integer("items", items, minimum=2, maximum=LARGEST_URN - 1, error=DesignError)
     users = check_integer("users", users, minimum=1, hint="the number of targets to evaluate")
     metric = _only_metric(metrics, items)
     precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True, open_high=True)

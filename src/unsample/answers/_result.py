@@ -199,8 +199,10 @@ class Estimate:
 
     def __str__(self) -> str:
         low, high = self.interval()
+        limits = "no interval: nothing varies" if math.isnan(low) else f"{low:.4f} .. {high:.4f}"
         doubt = "" if self.resolved else ", NOT RESOLVED by the sample"
-        return f"{self.metric} = {self.value:.4f} [{low:.4f}, {high:.4f}] ({self.method}{doubt})"
+        doubt += "" if self.credible else ", OUTSIDE its interval"
+        return f"{self.metric} = {self.value:.4f} [{limits}] ({self.method}{doubt})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,7 +19,7 @@ from unsample.designs._designs import (
 )
 from unsample.designs._orders import LARGEST_ORDER
 from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
-from unsample.designs._run import Manner, run
+from unsample.designs._run import Execution, run
 from unsample.designs._scan import Candidates, Excluded, Tally, as_key
 from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
 
@@ -32,11 +32,11 @@ __all__ = [
     "Design",
     "Exact",
     "Excluded",
+    "Execution",
     "FactorScores",
     "Findings",
     "Fixed",
     "FullRanks",
-    "Manner",
     "SampledRanks",
     "Score",
     "ScoreAll",

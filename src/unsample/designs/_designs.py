@@ -32,6 +32,7 @@ from unsample._checks import (
 )
 from unsample.errors import BudgetError, DesignError, InputError, RankError
 from unsample.evidence import RankCounts, Targets
+from unsample.law import LARGEST_URN
 from unsample.metrics import Metric
 
 #: The part of the budget with which an adaptive design starts on every target.
@@ -42,8 +43,6 @@ _CERTIFIED_STEP = 0.25
 #: Own scores that are asked for twice, to find out a scorer that contradicts itself: so many, and
 #: no more than this part of all scores.
 _CHECKED, _CHECKED_SHARE = 16, 0.01
-#: numpy draws from urns of fewer balls than this.
-_LARGEST_URN = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +81,13 @@ class Findings(Targets):
         """Return the counts of ranks with the ranges in which they are known to lie."""
         if np.array_equal(self.lowest, self.ranks):
             return self.counts
-        weight = np.ones(len(self.ranks)) if self.weights is None else np.asarray(self.weights)
-        return RankCounts(
-            sampled=np.asarray(self.sampled),
-            items=np.asarray(self.items),
-            low=self.lowest,
-            high=self.ranks,
-            count=np.ones(len(self.ranks), dtype=np.int64),
-            weight=weight,
-            weight_squared=weight**2,
+        return RankCounts.from_ranks(
+            self.ranks,
+            lowest=self.lowest,
+            items=self.items,
+            sampled=self.sampled,
+            weights=self.weights,
+            users=self.users,
             replacement=False,
         )
 
@@ -124,13 +121,14 @@ class Design(ABC):
         asked for twice. ``others`` is the number of candidates beside the target, for each target.
         A budget with which the design cannot keep its word is refused.
         """
+        if budget is not None:
+            budget = check_integer("budget", budget, minimum=1, hint="all scores in total")
         design = self.for_metrics(metrics, others)
         targets = len(others)
         total = int(others.sum()) + targets if budget is None else budget
         checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
         if budget is None:
             return design.within(math.inf, others), None, checked
-        check_integer("budget", budget, minimum=1, hint="all scores that may be asked for")
         least = targets + design.least(others)
         if budget < least:
             raise BudgetError(
@@ -485,15 +483,16 @@ def _as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, In
     """Return how many candidates beat each target, and how many there are beside it."""
     better = as_integer_array("ranks", ranks, hint="ranks start at 1").astype(np.int64) - 1
     sizes = as_integer_array("items", np.atleast_1d(items), error=DesignError)
-    if not len(better) or len(sizes) not in (1, len(better)):
-        raise RankError(
-            f"ranks must be some, and items one number or one for each, got {len(better)} ranks "
-            f"and {len(sizes)} numbers of items"
+    if not len(better):
+        raise RankError("ranks must hold at least one rank, got none")
+    if len(sizes) not in (1, len(better)):
+        raise DesignError(
+            f"items must be one number or {len(better)}, one for each rank, got {len(sizes)}"
         )
     others = np.broadcast_to(sizes.astype(np.int64) - 1, better.shape)
-    if not 1 <= others.min() <= others.max() < _LARGEST_URN:
+    if not 1 <= others.min() <= others.max() < LARGEST_URN:
         raise DesignError(
-            f"items must be in 2..{_LARGEST_URN} to simulate, got {others.min() + 1} to "
+            f"items must be in 2..{LARGEST_URN} to simulate, got {others.min() + 1} to "
             f"{others.max() + 1}"
         )
     bad = (better < 0) | (better > others)

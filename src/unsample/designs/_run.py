@@ -43,7 +43,7 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Manner:
+class Execution:
     """How the work is done, which changes no number."""
 
     batch: int = 1 << 17
@@ -67,7 +67,7 @@ def run(
     budget: int | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    manner: Manner | None = None,
+    execution: Execution | None = None,
 ) -> tuple[Findings, Tally]:
     """Run a design on a scorer; return what it found, and what was counted on the way.
 
@@ -80,10 +80,10 @@ def run(
     scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement)
     probe = Probe.ask(scan, checked)
     state = State(Tally.empty(len(others)), np.zeros(len(others), dtype=np.int64))
-    work = _Run(scan, scorer, probe, state, manner or Manner())
-    if work.manner.checkpoint is not None:
+    work = _Run(scan, scorer, probe, state, execution or Execution())
+    if work.execution.checkpoint is not None:
         identity = _identity(fitted, candidates, allowed=allowed, ties=ties, seed=seed)
-        work.place = Checkpoint(Path(work.manner.checkpoint), identity, probe.scores)
+        work.place = Checkpoint(Path(work.execution.checkpoint), identity, probe.scores)
         work.state = state = work.place.load() or state
     # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
     for_sure = "optimistic" if fitted.exact and ties == "random" else ties
@@ -122,7 +122,7 @@ class _Run:
     scorer: Scorer
     probe: Probe
     state: State
-    manner: Manner
+    execution: Execution
     place: Checkpoint | None = None
 
     def reach_goal(self) -> None:
@@ -133,21 +133,22 @@ class _Run:
             self.probe.compare(state.tally.own)
             if self.place is not None:
                 self.place.save(state)
-            if self.manner.progress is not None:
+            if self.execution.progress is not None:
                 done = int(np.count_nonzero(state.tally.scored >= state.goal))
                 note = f"{int(state.tally.scored.sum()):,} scored"
-                self.manner.progress(done, len(state.goal), note)
+                self.execution.progress(done, len(state.goal), note)
 
     def _compare(self, tally: Tally, goal: IntArray) -> Iterator[int]:
         """Compare targets with items, with all of them at once where that is quicker."""
-        manner, others = self.manner, self.scan.candidates.others
+        execution, others = self.execution, self.scan.candidates.others
         untouched, done = tally.scored == 0, tally.scored == others
         if self.scorer.score_all is None or not ((goal == others) & (untouched | done)).all():
-            yield from self.scan.advance(tally, goal, batch=manner.batch, workers=manner.workers)
+            batch, workers = execution.batch, execution.workers
+            yield from self.scan.advance(tally, goal, batch=batch, workers=workers)
             return
         rows = np.flatnonzero(~done)
         candidates = self.scan.candidates.take(rows)
-        parts = count_all(self.scorer, candidates, manner.device, manner.precision)
+        parts = count_all(self.scorer, candidates, execution.device, execution.precision)
         for place, better, equal, own in parts:
             refuse_infinite_targets(own, candidates.users[place], candidates.targets[place])
             at = rows[place]

@@ -127,6 +127,7 @@ class RankCounts:
         weights: npt.ArrayLike | None = None,
         count: npt.ArrayLike | None = None,
         users: npt.ArrayLike | None = None,
+        lowest: npt.ArrayLike | None = None,
         replacement: bool = True,
         stop: int | None = None,
     ) -> RankCounts:
@@ -135,16 +136,17 @@ class RankCounts:
         ``items`` and ``sampled`` are single numbers, or one for each rank; ``weights`` say how
         much a target counts, and ``count`` how many targets a rank stands for. With ``users``,
         whose target each rank is, the targets of one user inform no more than one target does.
+        Where ranks are known to lie in a range, ``lowest`` is its first and ``ranks`` its last.
         ``stop`` says after how many items that beat the target its sample stopped growing.
         """
         array = as_integer_array("ranks", ranks, hint="ranks start at 1")
         if array.size == 0:
             raise RankError("ranks must hold at least one rank, got none")
-        plain = weights is None and count is None and users is None and stop is None
+        plain = all(each is None for each in (weights, count, users, lowest, stop))
         if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
             return cls.from_histogram(_count_ranks(array, design), design)
-        low = array.astype(np.int64, copy=False)
+        high = array.astype(np.int64, copy=False)
         weight = as_weights(weights, array.size)
         times = as_column("count", 1 if count is None else count, array.size)
         drawn = as_column("sampled", sampled, array.size)
@@ -152,8 +154,8 @@ class RankCounts:
         return cls(
             sampled=drawn,
             items=sizes,
-            low=low,
-            high=low,
+            low=high if lowest is None else as_column("lowest", lowest, array.size),
+            high=high,
             count=times,
             weight=times * weight,
             weight_squared=times * weight * weight_of_user(times * weight, weight, users),

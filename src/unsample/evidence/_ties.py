@@ -38,9 +38,12 @@ _COLUMNS = (*_KEYS, *SUMS)
 _MOST_PLACES = 1 << 27
 
 
-def check_ties(ties: str) -> TieRule:
-    """Return the tie rule, or suggest the one that was meant."""
-    return cast("TieRule", check_choice("ties", ties, TIE_RULES))
+def check_ties(ties: str, *, whole: bool = False) -> TieRule:
+    """Return the tie rule, or suggest the one that was meant; ``whole``: one of whole ranks."""
+    rules = [rule for rule in TIE_RULES if not (whole and rule == "realistic")]
+    # A rule that exists, but not here.
+    hint = "the mean place among ties may lie between two ranks" if ties == "realistic" else ""
+    return cast("TieRule", check_choice("ties", ties, rules, hint=hint))
 
 
 def rank_with_ties(

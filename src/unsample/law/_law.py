@@ -44,7 +44,7 @@ _TOO_WIDE = 3.0
 #: Minus the logarithm of a probability that is as good as zero.
 _NEVER = 37.0
 #: The hypergeometric law of numpy takes fewer items of either kind than this.
-_MOST_TO_DRAW_FROM = 1_000_000_000
+LARGEST_URN = 1_000_000_000
 #: Most numbers in one block when probabilities of ranges of ranks are summed.
 _BLOCK = 4_000_000
 
@@ -263,7 +263,7 @@ def draw_sampled_ranks(
     shape = (*size, *better.shape)
     if replacement:
         drawn = generator.binomial(sampled, better / others, size=shape)
-    elif (others < _MOST_TO_DRAW_FROM).all():
+    elif (others < LARGEST_URN).all():
         drawn = generator.hypergeometric(better, others - better, sampled, size=shape)
     else:  # item by item, from catalogues of any size
         drawn = np.zeros(shape, dtype=np.int64)
