@@ -9,8 +9,8 @@ import pytest
 import unsample
 from tests.promises import Finding, keep
 from unsample import metrics
-from unsample.answers import _plan, plan
-from unsample.answers._plan import draw_ranks, from_pilot, power_law
+from unsample.answers import plan
+from unsample.answers._planner import Planner, draw_ranks, from_pilot, power_law
 from unsample.designs import DESIGNS, Adaptive, Certified, Exact, Fixed
 from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
 from unsample.evidence import RankCounts
@@ -33,8 +33,8 @@ def small() -> unsample.Plan:
 
 def _planner(
     guess: RankDistribution, users: int = 1000, repeats: int = 100, seed: int = 3
-) -> _plan._Planner:
-    return _plan._Planner(guess, users, NDCG, repeats, np.random.SeedSequence(seed), 0.05)
+) -> Planner:
+    return Planner(guess, users, NDCG, repeats, np.random.SeedSequence(seed), 0.05)
 
 
 # -- the guess ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from unsample.answers._estimate import (
 from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate, method_of
 from unsample.answers._plan import Plan, plan
 from unsample.answers._published import Published, published
-from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result
+from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result, percent
 
 __all__ = [
     "ADAPTIVE_METHOD",
@@ -35,6 +35,7 @@ __all__ = [
     "evaluate",
     "exact",
     "method_of",
+    "percent",
     "plan",
     "published",
 ]

@@ -337,3 +337,9 @@ def _one_or_range(values: npt.NDArray[np.int64]) -> int | list[int]:
 
 def _or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def percent(share: float, sign: str = "") -> str:
+    """Return a share in per cent, with more digits where it is small."""
+    digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
+    return f"{100.0 * share:{sign}.{digits}f} %"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from unsample.answers import Comparison, Estimate, Estimates, Evaluation, Plan, Published
+from unsample.answers import Comparison, Estimate, Estimates, Evaluation, Plan, Published, percent
 from unsample.errors import InputError
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -307,11 +307,7 @@ def _whole(value: float) -> Number:
 
 
 def _percent(share: float, sign: str = "") -> Number:
-    """Return a share in per cent, with more digits where it is small."""
-    if math.isnan(share):
-        return Number(DASH)
-    digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
-    return Number(f"{100.0 * share:{sign}.{digits}f} %", share)
+    return Number(DASH) if math.isnan(share) else Number(percent(share, sign), share)
 
 
 # --- numbers -----------------------------------------------------------------------------------
