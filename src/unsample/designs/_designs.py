@@ -24,7 +24,6 @@ from unsample._checks import (
     BoolArray,
     IntArray,
     Seed,
-    as_integer_array,
     as_rng,
     check_choice,
     check_integer,
@@ -32,7 +31,7 @@ from unsample._checks import (
 )
 from unsample.errors import BudgetError, DesignError, InputError, RankError
 from unsample.evidence import RankCounts, Targets
-from unsample.law import LARGEST_URN
+from unsample.law import LARGEST_URN, as_better
 from unsample.metrics import Metric
 
 #: The part of the budget with which an adaptive design starts on every target.
@@ -180,7 +179,11 @@ class Design(ABC):
         >>> found.lowest[0], found.ranks[0], found.scored < 3 * 1000
         (np.int64(1), np.int64(1), True)
         """
-        better, others = _as_better(ranks, items)
+        better, others = as_better(ranks, items)
+        if not len(better):
+            raise RankError("ranks must hold at least one rank, got none")
+        if others.max() >= LARGEST_URN:
+            raise DesignError(f"items must be at most {LARGEST_URN:,} to simulate, got more")
         design, allowed, checked = self.fit(_metrics.parse_all(metrics), others, budget)
         rng = as_rng(rng)
         if shuffle is None:
@@ -477,31 +480,6 @@ def as_design(design: str | Design) -> Design:
         )
     check_choice("design", design, DESIGNS, error=DesignError)
     return DESIGNS[design]()
-
-
-def _as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-    """Return how many candidates beat each target, and how many there are beside it."""
-    better = as_integer_array("ranks", ranks, hint="ranks start at 1").astype(np.int64) - 1
-    sizes = as_integer_array("items", np.atleast_1d(items), error=DesignError)
-    if not len(better):
-        raise RankError("ranks must hold at least one rank, got none")
-    if len(sizes) not in (1, len(better)):
-        raise DesignError(
-            f"items must be one number or {len(better)}, one for each rank, got {len(sizes)}"
-        )
-    others = np.broadcast_to(sizes.astype(np.int64) - 1, better.shape)
-    if not 1 <= others.min() <= others.max() < LARGEST_URN:
-        raise DesignError(
-            f"items must be in 2..{LARGEST_URN} to simulate, got {others.min() + 1} to "
-            f"{others.max() + 1}"
-        )
-    bad = (better < 0) | (better > others)
-    if bad.any():
-        where = int(np.argmax(bad))
-        raise RankError(
-            f"ranks must be in 1..items, got {better[where] + 1} where items is {others[where] + 1}"
-        )
-    return better, others
 
 
 def _check_optional(name: str, value: int | None) -> None:

@@ -242,6 +242,32 @@ def check_sampler(sampler: str) -> None:
         )
 
 
+def as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+    """Return how many candidates beat each target, and how many there are beside it.
+
+    ``ranks`` are full-catalogue ranks, ``items`` one number or one for each of them.
+    """
+    try:
+        given, sizes = np.broadcast_arrays(np.asarray(ranks), np.asarray(items))
+    except ValueError as problem:
+        raise DesignError(
+            f"items must be one number or one for each of the {np.size(ranks)} ranks, got "
+            f"{np.size(items)}"
+        ) from problem
+    better = as_integer_array("ranks", given.ravel(), hint="ranks start at 1").astype(np.int64) - 1
+    others = as_integer_array("items", sizes.ravel(), error=DesignError).astype(np.int64) - 1
+    if (others < 1).any():
+        raise DesignError(f"items must be at least 2, got {others.min() + 1}")
+    outside = (better < 0) | (better > others)
+    if outside.any():
+        where = int(np.argmax(outside))
+        raise RankError(
+            f"ranks must be in 1..items (1 is the best), got {better[where] + 1} where items is "
+            f"{others[where] + 1}"
+        )
+    return better.reshape(given.shape), others.reshape(given.shape)
+
+
 def draw_sampled_ranks(
     ranks: npt.ArrayLike,
     *,
@@ -253,13 +279,7 @@ def draw_sampled_ranks(
 ) -> IntArray:
     """Draw sampled ranks of targets at global ``ranks``; ``items`` may differ by target."""
     generator = as_rng(rng)
-    given = np.asarray(ranks)
-    better = as_integer_array("ranks", given.ravel()).astype(np.int64).reshape(given.shape) - 1
-    others = np.asarray(items, dtype=np.int64) - 1
-    outside = (better < 0) | (better > others)
-    if outside.any():
-        found = int(np.broadcast_to(better + 1, outside.shape)[outside][0])
-        raise RankError(f"ranks must be in 1..items (1 is the best), got {found}")
+    better, others = as_better(ranks, items)
     shape = (*size, *better.shape)
     if replacement:
         drawn = generator.binomial(sampled, better / others, size=shape)
