@@ -305,7 +305,7 @@ def test_it_says_what_it_chose_and_what_it_assumed():
     assert "keeps rising" in evaluation.explanation
     assert "is flat above rank 26" in evaluation.explanation
     assert "above rank 171" in evaluation.explanation
-    assert evaluation.explanation.endswith("seen in training were no candidates")
+    assert evaluation.explanation.endswith("seen in training were left out")
     smooth = estimators.parse("smooth").evaluate(_observed([1, 5, 9], 100, 9), TOP)
     assert "mean looseness" in smooth.explanation
     # It has one belief, so there is nothing to weigh.
@@ -358,7 +358,7 @@ def test_kept_items_make_the_top_smaller():
         for candidates in ("all", "unseen")
     )
     assert (kept.values < excluded.values).all()
-    assert kept.explanation.endswith("candidates too")
+    assert kept.explanation.endswith("were kept")
     truth = [m.weights(bundled.ranks, int(bundled.items.max())).mean() for m in TOP]
     assert (np.abs(kept.values[0] - truth) < np.abs(excluded.values[0] - truth)).all()
 

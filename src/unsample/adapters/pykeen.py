@@ -74,7 +74,7 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
     triples
         Test triples: a triples factory or an array of ids.
     known, side
-        As in `targets`: entities of known triples are no candidates. Heads are asked for first.
+        As in `targets`: entities of known triples are left out. Heads are asked for first.
     """
     check_object("model", model, "a model of pykeen", ["predict_h", "predict_t", "num_entities"])
     torch = require("pykeen", "torch")

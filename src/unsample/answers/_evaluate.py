@@ -142,7 +142,7 @@ def evaluate(
         An adaptive or fixed design takes what it allows; an exact or certified one, which cannot
         do with less than it needs, is refused where it does not suffice.
     exclude
-        Sparse users x items matrix of pairs that are no candidates (training data); None keeps
+        Sparse users x items matrix of pairs to leave out (training data); None keeps
         all items.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.

@@ -93,7 +93,7 @@ class Candidates:
 
     @cached_property
     def excluded(self) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
-        """Return the pairs (row, item) that are no candidates; a target is always its own."""
+        """Return the pairs (row, item) to leave out; a target is always a candidate."""
         if self.exclude is None:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         block = self.exclude[self.users]

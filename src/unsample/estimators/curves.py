@@ -53,7 +53,7 @@ _BELIEFS: dict[str, tuple[Beliefs, float]] = {
     "unseen": ({0.0: 0.5, 0.15: 0.5}, 0.0),
     "all": ({0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5),
 }
-_WERE = {"unseen": "no candidates", "all": "candidates too"}
+_WERE = {"unseen": "left out", "all": "kept"}
 
 
 @dataclass(frozen=True)

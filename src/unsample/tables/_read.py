@@ -180,7 +180,7 @@ def is_frame(value: object) -> bool:
 
 @contextmanager
 def _named(table: str) -> Iterator[None]:
-    """Name the table in what is said of its rows as a whole."""
+    """Name the table in messages about its rows as a whole."""
     try:
         yield
     except InputError as problem:
