@@ -48,7 +48,12 @@ def metric_weights(name: str, k: int, items: int) -> np.ndarray:
         "NDCG": lambda rank: 1.0 / math.log2(rank + 1),
         "AP": lambda rank: 1.0 / rank,
         "AUC": lambda rank: (items - rank) / (items - 1),
-    }[name]
+        "RPrec": lambda rank: float(rank == 1),
+    }
+    # With one relevant item these are the same numbers.
+    same = {"HR": "Recall", "MRR": "AP", "Recall(norm=min)": "Recall", "AP(norm=min)": "AP"}
+    same |= {"NDCG(gain=exp)": "NDCG"}
+    kernel = kernel[same.get(name, name)]
     return np.array([kernel(rank) if rank <= k else 0.0 for rank in ranks])
 
 

@@ -278,10 +278,10 @@ def test_lists_are_ranked_as_a_loop_would(seed):
             better = sum(score > run[query][doc] for score in others)
             tied = sum(score == run[query][doc] for score in others)
             size = len(qrels[query])
-            wanted.append((query, better, tied, len(others), 90 - size + 1, 1 / size))
-    users, better, tied, sampled, items, weights = map(np.array, zip(*wanted, strict=True))
+            wanted.append((query, better, tied, len(others), 90 - size + 1, size))
+    users, better, tied, sampled, items, relevant = map(np.array, zip(*wanted, strict=True))
     best, worst, drawn = (
-        trec.targets(run, qrels, items=90, ties=rule, rng=seed)
+        trec.targets(run, qrels, items=90, ties=rule, rng=seed, filtered=True)
         for rule in ("optimistic", "pessimistic", "random")
     )
     assert np.array_equal(best.ranks, 1 + better)
@@ -290,9 +290,20 @@ def test_lists_are_ranked_as_a_loop_would(seed):
     assert (drawn.ranks != best.ranks).any()
     for found, values in ((best.users, users), (best.sampled, sampled), (best.items, items)):
         assert np.array_equal(found, values)
-    assert np.allclose(best.weights, weights)
-    assert trec.targets(run, qrels, items=90, each="target").weights is None
     assert not best.replacement
+    assert not best.counts.several
+    lists = trec.targets(run, qrels, items=90, rng=seed)
+    assert lists.items.tolist() == [90] * len(users)
+    assert lists.counts.relevant.max() == relevant.max()
+    alone = relevant == 1
+    assert (lists.places[alone] == 1).all()
+    assert np.array_equal(lists.ranks[alone], drawn.ranks[alone])
+    # The order of a query's targets is that of their scores.
+    scores = [(query, -run[query][doc]) for query in sorted(qrels) for doc in sorted(qrels[query])]
+    for query in set(users.tolist()):
+        mine = np.flatnonzero(users == query)
+        order = sorted(mine, key=lambda row: lists.places[row])
+        assert [scores[row][1] for row in order] == sorted(scores[row][1] for row in mine)
 
 
 def test_lists_give_a_comparison_of_models_by_query():
@@ -317,7 +328,6 @@ def test_lists_give_a_comparison_of_models_by_query():
         ({"items": {"q1": 50}}, DesignError, "items must hold a number for each query.*'q2'"),
         ({"sampled": 5}, DesignError, "run must hold sampled = 5 items .* got 3 for query q1"),
         ({"ties": "realistic"}, InputError, "ties must be one of random, optimistic, pessimistic"),
-        ({"each": "query"}, InputError, "each must be one of user, target"),
         ({"relevance": -1}, InputError, "relevance must be"),
         ({"relevance": 3}, InputError, "qrels must hold at least one row"),
         ({"run": {}}, InputError, "run must hold at least one row, got none"),

@@ -223,7 +223,7 @@ def test_known_ranks_have_intervals_by_the_delta_method_too():
     assert delta.interval() == pytest.approx(boot.interval(), abs=0.01)
 
 
-def test_targets_of_one_user_count_as_one():
+def test_equal_targets_of_one_user_count_as_one():
     ranks = np.random.default_rng(1).integers(1, 32, 300)
     alone = RankCounts.from_ranks(ranks, items=ITEMS, sampled=SAMPLED)
     thrice = RankCounts.from_ranks(
@@ -233,7 +233,7 @@ def test_targets_of_one_user_count_as_one():
     assert thrice.effective == pytest.approx(300)
     names = ["Recall@40"]
     one, two = (unsample.estimate(c, metrics=names, resamples=0) for c in (alone, thrice))
-    assert one["Recall@40"].interval() == pytest.approx(two["Recall@40"].interval())
+    assert one["Recall@40"].interval() == pytest.approx(two["Recall@40"].interval(), rel=0.01)
     with pytest.raises(InputError, match="one user for each of the 3 ranks"):
         RankCounts.from_ranks([1, 2, 3], items=10, sampled=3, users=[1, 2])
 

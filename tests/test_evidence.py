@@ -5,17 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
 from unsample.evidence import (
     TIE_RULES,
     Comparisons,
     RankCounts,
     Targets,
+    _users,
     check_ties,
     group_catalogues,
+    rank_in_lists,
     rank_with_ties,
 )
 from unsample.law import Law
+from unsample.metrics import parse
 
 ranks_of_ten = st.lists(st.integers(1, 10), min_size=1, max_size=60)
 
@@ -51,19 +54,153 @@ def test_effective_number_of_targets_under_weights():
     assert _count([1, 2, 3], weights=[1.0, 1.0, 0.0]).effective == pytest.approx(2.0)
 
 
-def test_targets_of_one_user_inform_no_more_than_one():
+def test_cells_know_how_many_relevant_items_their_users_have():
     alone = _count([1, 2, 2, 5], users=["a", "b", "c", "d"])
     assert alone == _count([1, 2, 2, 5])
+    assert alone.whose is None
     shared = _count([1, 2, 2, 5], users=["a", "b", "a", "c"])
-    assert shared.weight.tolist() == alone.weight.tolist()
-    assert shared.weight_squared.tolist() == [2.0, 3.0, 1.0]
+    assert (shared.users, shared.total, shared.several) == (3, 4, True)
+    assert list(zip(shared.low, shared.relevant, shared.place, strict=True)) == [
+        (1, 2, 0), (2, 1, 1), (2, 2, 0), (5, 1, 1),
+    ]  # fmt: skip
     # Users of weight 2, 1 and 1.
     assert shared.effective == pytest.approx(4**2 / (2**2 + 1 + 1))
-    weighted = _count([1, 2, 3], users=[7, 7, 8], weights=[1.0, 2.0, 3.0], count=[1, 2, 1])
-    assert weighted.effective == pytest.approx(8**2 / (5**2 + 3**2))
+    counted = _count([1, 2, 3], users=[7, 7, 8], weights=[2.0, 2.0, 3.0], count=[1, 2, 1])
+    assert counted.relevant.tolist() == [3, 3, 1]
     for users in (["a"], [["a", "b"]]):
         with pytest.raises(InputError, match="users must hold one user for each of the 2"):
             _count([1, 2], users=users)
+
+
+def test_weights_are_those_of_users():
+    with pytest.raises(InputError, match="got some that differ; metrics are per user"):
+        _count([1, 2, 3], users=[7, 7, 8], weights=[1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="got 1 over the number of the user's targets"):
+        _count([1, 2, 3], users=[7, 7, 8], weights=[0.5, 0.5, 1.0])
+    filtered = _count([1, 2, 3], users=[7, 7, 8], weights=[1.0, 2.0, 3.0], filtered=True)
+    assert filtered.relevant.tolist() == [1, 1, 1]
+    assert filtered.whose.users.tolist() == [3.0, 3.0]
+
+
+def test_targets_weigh_as_they_count_in_the_metric_of_their_user():
+    users, ranks = np.array([0, 0, 0, 1, 2, 2]), np.array([1, 4, 9, 2, 3, 3])
+    counts = _count(ranks, users=users)
+    recall = counts.for_metric(parse("Recall@5"))
+    assert recall.scale == pytest.approx(1.0)
+    assert np.allclose(recall.weight, [1 / 3, 1, 1, 1 / 3, 1 / 3])
+    precision = counts.for_metric(parse("Precision@5"))
+    assert precision.scale == pytest.approx(6 / 3)
+    ndcg = counts.for_metric(parse("NDCG@2"))
+    ideal = {1: 1.0, 2: 1.0 + 1.0 / np.log2(3), 3: 1.0 + 1.0 / np.log2(3)}
+    expected = [1 / ideal[3], 1.0, 2 / ideal[2], 1 / ideal[3], 1 / ideal[3]]
+    assert np.allclose(ndcg.weight, expected)
+    for name in ("HR@5", "MRR", "AP@3", "RPrec"):
+        with pytest.raises(MetricError, match=f"{name} of users with several relevant items"):
+            counts.for_metric(parse(name))
+    joint = _count(ranks, users=users, places=[1, 2, 3, 1, 1, 2])
+    first = joint.for_metric(parse("HR@5"))
+    assert first.scale == pytest.approx(1.0)
+    assert first.weight.sum() == pytest.approx(3.0)
+    assert joint.for_metric(parse("AP@5")).scale == pytest.approx((2 + 1 + 1.5) / 3)
+
+
+def test_errors_count_users_as_far_as_their_targets_depend():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=9)
+    for targets in (1, 4):
+        ranks = rng.integers(1, 10, (500, 1))
+        same = np.repeat(ranks, targets, axis=1).ravel()
+        users = np.repeat(np.arange(500), targets)
+        counts = _count(same, users=users).for_metric(parse("Recall@5"))
+        alone = _count(ranks.ravel())
+        expected = alone.variance_of_mean(scores[alone.low - 1]) * 500 / (500 - (targets == 4))
+        found = counts.variance_of_mean(scores[counts.low - 1])
+        assert found == pytest.approx(expected, rel=1e-9)
+    apart = rng.integers(1, 10, 2000)
+    counts = _count(apart, users=np.repeat(np.arange(500), 4)).for_metric(parse("Recall@5"))
+    values = scores[counts.low - 1]
+    assert counts.variance_of_mean(values) == pytest.approx(
+        _count(apart).variance_of_mean(scores), rel=0.2
+    )
+    drawn = counts.resample(4000, rng=1)
+    means = (drawn @ values) / drawn.sum(axis=1)
+    assert means.var() == pytest.approx(counts.variance_of_mean(values), rel=0.1)
+
+
+def test_many_users_are_drawn_in_groups_that_vary_alike(monkeypatch):
+    rng = np.random.default_rng(3)
+    ranks = np.repeat(rng.integers(1, 10, 3000), 3)
+    counts = _count(ranks, users=np.repeat(np.arange(3000), 3)).for_metric(parse("Recall@5"))
+    whole = counts.resample(2000, rng=0)
+    monkeypatch.setattr(_users, "_MOST_UNITS", 500)
+    grouped = counts.resample(2000, rng=0)
+    for drawn in (whole, grouped):
+        assert np.allclose(drawn.sum(axis=1), counts.weight.sum())
+        assert np.allclose(drawn.mean(axis=0), counts.weight, rtol=0.02)
+    assert np.allclose(whole.std(axis=0), grouped.std(axis=0), rtol=0.2)
+
+
+def test_merged_and_saved_counts_know_their_users(tmp_path):
+    some = _count([1, 2, 2], users=["a", "a", "b"])
+    both = some + _count([3, 3])
+    assert (both.users, both.total) == (4, 5)
+    assert both.whose is not None
+    weighed = both.for_metric(parse("Recall@2"))
+    slow = [np.mean([1, 1]), 1.0, 0.0, 0.0]
+    scores = (weighed.low <= 2).astype(float)
+    assert weighed.weight @ scores / weighed.weight.sum() == pytest.approx(np.mean(slow))
+    expected = np.var(slow, ddof=1) / 4
+    assert weighed.variance_of_mean(scores) == pytest.approx(expected)
+    for name in ("counts.npz", "counts.json"):
+        both.save(tmp_path / name)
+        again = RankCounts.load(tmp_path / name)
+        assert again == both
+        assert again.for_metric(parse("Recall@2")).variance_of_mean(scores) == expected
+
+
+def _list_rank_counts(better, place, relevant, items, sampled, replacement, size=40_000):
+    """Draw sampled ranks from the full list: the slow way to what `rank_in_lists` makes."""
+    rng = np.random.default_rng(5)
+    full_rank = better + place
+    law = Law(items, sampled, replacement)
+    return np.bincount(law.draw(np.full(size, full_rank), rng=rng), minlength=sampled + 2) / size
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_lists_give_the_ranks_of_uniform_samples(replacement):
+    # Three relevant items above 4, 10 and 11 of 17 others; 6 of these are in the list.
+    above, items, sampled, size = np.array([4, 10, 11]), 20, 6, 40_000
+    rng = np.random.default_rng(1)
+    if replacement:
+        drawn = rng.integers(0, 17, (size, sampled))
+    else:
+        drawn = np.argsort(rng.random((size, 17)), axis=1)[:, :sampled]
+    better = (drawn[:, :, None] < above).sum(axis=1)
+    user = np.repeat(np.arange(size), 3)
+    ranks, sizes, places = rank_in_lists(
+        better.ravel(), user, np.tile([9.0, 5.0, 4.0], size),
+        items=np.full(3 * size, items), sampled=np.full(3 * size, sampled),
+        replacement=replacement, rng=rng,
+    )  # fmt: skip
+    assert (sizes == sampled).all()
+    ranks, places = ranks.reshape(size, 3), places.reshape(size, 3)
+    assert (places == [1, 2, 3]).all()
+    for at in range(3):
+        found = np.bincount(ranks[:, at], minlength=sampled + 2) / size
+        expected = _list_rank_counts(above[at], at + 1, 3, items, sampled, replacement)
+        assert np.abs(found - expected).max() < 0.01
+
+
+def test_whole_lists_give_full_ranks():
+    better = np.array([0, 3, 3, 5])
+    ranks, sampled, places = rank_in_lists(
+        better, np.array([0, 0, 0, 1]), np.array([5.0, 2.0, 1.0, 7.0]),
+        items=np.array([13, 13, 13, 11]), sampled=np.full(4, 10),
+        replacement=False, rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert ranks.tolist() == [1, 5, 6, 6]
+    assert sampled.tolist() == [12, 12, 12, 10]
+    assert places.tolist() == [1, 2, 3, 1]
 
 
 def test_sampled_items_in_the_top_are_averaged_over_targets():
@@ -90,7 +227,7 @@ def test_rows_that_stand_for_no_target_are_allowed():
 
 def test_targets_are_counted_as_their_ranks_are():
     assert Targets(np.array([1, 2, 2]), 100, 9).counts == _count([1, 2, 2])
-    columns = {"weights": [1.0, 2.0, 3.0], "users": ["a", "a", "b"], "replacement": False}
+    columns = {"weights": [2.0, 2.0, 3.0], "users": ["a", "a", "b"], "replacement": False}
     assert Targets(np.array([1, 2, 2]), 100, 9, **columns).counts == _count([1, 2, 2], **columns)
 
 

@@ -110,7 +110,7 @@ def seen(pairs):
 
 @pytest.fixture(scope="module")
 def targets(session, pairs):
-    columns = {"user": pairs[0], "target": pairs[1], "share": np.resize([0.5, 0.25], len(pairs[0]))}
+    columns = {"user": pairs[0], "target": pairs[1], "share": 0.25 + pairs[0] % 2}
     return session.createDataFrame(pl.DataFrame(columns).to_arrow())
 
 
@@ -134,7 +134,7 @@ def test_spark_counts_as_evaluate_on_any_partitions(targets, pairs, model, seen,
     found = spark.counts(targets, model, weight="share", **options, **drawn)
     local = unsample.evaluate(
         model, pairs, design=Fixed(**drawn) if drawn else Exact(), resamples=0,
-        metrics="Recall@10", weights=np.resize([0.5, 0.25], len(pairs[0])), **options,
+        metrics="Recall@10", weights=0.25 + pairs[0] % 2, **options,
     )  # fmt: skip
     assert found == local.counts
 
@@ -150,7 +150,7 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
     halves = targets.withColumn("target", targets["share"])
     nulls = targets.selectExpr("user", "nullif(target, target) AS target")
     for frame, options, message in (
-        (halves, {}, "targets must be whole numbers, got 0"),
+        (halves, {}, "targets must be whole numbers, got 1.25"),
         (nulls, {}, "targets must be whole numbers, got nan"),
         (targets.drop("user"), {}, "targets must have the columns"),
         (targets.limit(0), {}, "targets must hold at least one row"),

@@ -1,17 +1,37 @@
-"""Top-K metrics as values: a name, a cutoff K, and a weight w(R) for each rank.
+"""Top-K metrics as values: of each user, then averaged over users.
 
-A metric of a set of users is the mean of w(R_u) over their targets' global ranks. With one
-relevant item for each user AP equals MRR, and the ideal DCG is 1.
+A user has one relevant item or several, the targets, at some ranks R of the user's full list. What
+the user's metric is, is a sum over the targets: a weight w(R) for the rank, times the share that a
+target has in the user's metric. With m relevant items and K places:
+
+======================  =================  ===================================
+metric                  w(R) up to K       share of the j-th target of m
+======================  =================  ===================================
+Recall@K                1                  1/m
+Recall(norm=min)@K      1                  1/min(m, K)
+HR@K                    1                  1 for the first target, 0 for others
+Precision@K             1/K                1
+NDCG@K                  1/log2(R + 1)      1/(ideal DCG of min(m, K) targets)
+AP@K                    1/R                j/m
+AP(norm=min)@K          1/R                j/min(m, K)
+MRR@K                   1/R                1 for the first target, 0 for others
+======================  =================  ===================================
+
+The first three agree where users have one relevant item, and so do the last three.
 
 >>> metric = parse("hr@10")
 >>> metric, metric.weights([1, 10, 11], items=100).tolist()
 (HR@10, [1.0, 1.0, 0.0])
+>>> two_users = np.array([0, 0, 1])
+>>> (Recall @ 10).of_users([1, 30, 4], two_users, items=100).tolist()
+[0.5, 1.0]
 
-A metric prints as it was asked for, whatever the case, and its name parses back to it. Aliases are
-other names of one family: HR@10 and Recall@10 are two metrics in a table, and the same number.
+A metric prints as it was asked for, whatever the case, and its name parses back to it.
 
 >>> metric == Recall @ 10, metric.same_as(Recall @ 10)
 (False, True)
+>>> parse("AP(norm='min')@10"), AP(norm="min") @ 10
+(AP(norm=min)@10, AP(norm=min)@10)
 
 A metric without ``@K`` looks at all items. Add your own with `custom`, and `register` it to make
 its name parse.
@@ -20,6 +40,7 @@ its name parse.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -28,17 +49,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, check_integer, suggest
+from unsample._checks import FloatArray, IntArray, check_integer, suggest
 from unsample.errors import MetricError
 
 __all__ = [
     "AP",
     "AUC",
+    "HR",
+    "MRR",
     "NDCG",
     "REGISTRY",
     "Metric",
     "MetricFamily",
     "Precision",
+    "RPrec",
     "Recall",
     "custom",
     "parse",
@@ -48,9 +72,25 @@ __all__ = [
 
 #: w(R) given float ranks, the number of items, and K (the number of items where there is no K).
 Kernel: TypeAlias = Callable[[FloatArray, float, float], FloatArray]
+#: The share of a target in its user's metric, given the user's number of relevant items, the place
+#: of the target among them (1 is the best, 0 where it is not known), and K.
+Share: TypeAlias = Callable[[IntArray, IntArray, float], FloatArray]
 
-_NAME = re.compile(r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?:@\s*(?P<k>[+-]?[0-9.eE+]+)\s*)?")
+_NAME = re.compile(
+    r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
+    r"(?:@\s*(?P<k>[+-]?[0-9.eE+]+)\s*)?"
+)
 _FAMILY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def _equal_share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
+    """Give every target of a user the same part."""
+    return np.asarray(1.0 / relevant)
+
+
+def _first_only(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
+    """Let the best of a user's targets count, and no other."""
+    return np.asarray(place == 1, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -63,15 +103,34 @@ class MetricFamily:
     summary: str = field(default="", repr=False, compare=False)
     #: Whether w(R) depends on the number of items even with a K (AUC does).
     uses_items: bool = field(default=False, repr=False, compare=False)
+    share: Share = field(default=_equal_share, repr=False, compare=False)
+    #: Whether the share depends on the place of a target among the user's targets, so that the
+    #: ranks of one user must be known together.
+    uses_places: bool = field(default=False, repr=False, compare=False)
+    #: The family that is the same number where users have one relevant item; by default itself.
+    single: str = field(default="", repr=False, compare=False)
+    #: The gain of a graded relevance, for metrics that know grades.
+    gain: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the name and the aliases."""
         return (self.name, *self.aliases)
 
-    def __call__(self, k: int | None = None) -> Metric:
-        """Return the metric at K, or over all items."""
-        return Metric(self, k)
+    @property
+    def weighs_alike(self) -> bool:
+        """Return whether all relevant items of a user have the same part in the metric, 1/m."""
+        return self.share is _equal_share
+
+    @property
+    def counts_hits(self) -> bool:
+        """Return whether the metric of one target is 1 up to K and 0 beyond."""
+        return self.kernel is _ones
+
+    def __call__(self, k: int | None = None, **variant: str) -> Metric:
+        """Return the metric at K or over all items, or a variant: ``AP(norm="min") @ 10``."""
+        given = ",".join(f"{name}={value}" for name, value in variant.items())
+        return Metric(parse(f"{self.name}({given})").family if given else self, k)
 
     def __matmul__(self, k: int) -> Metric:
         return Metric(self, k)
@@ -79,7 +138,7 @@ class MetricFamily:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric at a cutoff, under one of its family's names: ``weights`` is all that it does."""
+    """A metric at a cutoff, under one of its family's names."""
 
     family: MetricFamily
     k: int | None = None
@@ -101,16 +160,22 @@ class Metric:
         """Return the name that parses back to this metric."""
         return self.label if self.k is None else f"{self.label}@{self.k}"
 
-    def same_as(self, other: Metric) -> bool:
-        """Return whether the other metric is the same number, whatever it is called."""
-        return (self.family, self.k) == (other.family, other.k)
+    def same_as(self, other: Metric, *, several: bool = False) -> bool:
+        """Return whether the other metric is the same number, whatever it is called.
+
+        Some metrics differ only where users have ``several`` relevant items.
+        """
+        mine, theirs = self.family, other.family
+        if not several:
+            return (mine.single or mine.name, self.k) == (theirs.single or theirs.name, other.k)
+        return (mine, self.k) == (theirs, other.k)
 
     def cutoff(self, items: int) -> int:
         """Return the last rank that counts in a catalogue of this size."""
         return items if self.k is None else min(self.k, items)
 
     def weights(self, ranks: npt.ArrayLike, items: int) -> FloatArray:
-        """Return w(R) for global ranks, zero beyond K."""
+        """Return w(R) for global ranks, zero beyond K: the metric of a user with one target."""
         values = np.asarray(ranks, dtype=np.float64)
         inside = values <= self.cutoff(items)
         return np.where(inside, self.uncut(values, items), 0.0)
@@ -121,11 +186,79 @@ class Metric:
         values = np.asarray(self.family.kernel(ranks, float(items), k), dtype=np.float64)
         return np.broadcast_to(values, ranks.shape)
 
+    def shares(self, relevant: IntArray, place: IntArray) -> FloatArray:
+        """Return what part of its user's metric each target has, beside w(R)."""
+        k = math.inf if self.k is None else float(self.k)
+        values = np.asarray(self.family.share(relevant, place, k), dtype=np.float64)
+        return np.broadcast_to(values, relevant.shape)
+
+    def of_users(
+        self,
+        ranks: npt.ArrayLike,
+        users: IntArray,
+        items: npt.ArrayLike,
+        relevance: npt.ArrayLike | None = None,
+    ) -> FloatArray:
+        """Return the metric of each user, from the ranks of all the user's targets.
+
+        ``users`` are numbers from 0, one for each target; ``items`` is one number or one for each
+        target. With ``relevance``, targets have grades, which NDCG weighs.
+        """
+        rank = np.asarray(ranks, dtype=np.float64)
+        sizes = np.broadcast_to(np.asarray(items, dtype=np.int64), rank.shape)
+        relevant = np.bincount(users)[users]
+        place = places_of(users, rank)
+        if self.family is RPrec:
+            last = relevant if self.k is None else np.minimum(relevant, self.k)
+            gains = (rank <= last) / relevant
+        elif self.family is AUC:
+            # Other relevant items are not among those that a target should beat.
+            rivals = np.maximum(sizes - relevant, 1)
+            last = sizes if self.k is None else np.minimum(sizes, self.k)
+            gains = np.where(rank <= last, 1.0 - (rank - place) / rivals, 0.0) / relevant
+        else:
+            gains = self.shares(relevant, place) * self._weights_by_size(rank, sizes)
+            if relevance is not None and self.family.gain is not None:
+                gain = self.family.gain(np.asarray(relevance, dtype=np.float64))
+                gains = gain * self._weights_by_size(rank, sizes) / self._ideal(users, gain)[users]
+        return np.asarray(np.bincount(users, gains))
+
+    def _weights_by_size(self, ranks: FloatArray, sizes: IntArray) -> FloatArray:
+        """Return w(R) where catalogues differ."""
+        if self.k is not None and not self.family.uses_items:
+            return self.weights(ranks, int(sizes.max(initial=1)))
+        found = np.zeros(len(ranks))
+        for size in np.unique(sizes):
+            chosen = sizes == size
+            found[chosen] = self.weights(ranks[chosen], int(size))
+        return found
+
+    def _ideal(self, users: IntArray, gain: FloatArray) -> FloatArray:
+        """Return the greatest DCG that each user's targets could have."""
+        place = places_of(users, -gain)
+        inside = place <= (np.inf if self.k is None else self.k)
+        discounted = np.where(inside, gain / np.log2(place + 1.0), 0.0)
+        return np.asarray(np.bincount(users, discounted), dtype=np.float64)
+
+    def __matmul__(self, k: int) -> Metric:
+        return Metric(self.family, k, self.label)
+
     def __str__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
         return self.name
+
+
+def places_of(users: IntArray, values: FloatArray) -> IntArray:
+    """Return the place of each value among those of its user, the smallest first."""
+    order = np.lexsort([values, users])
+    sorted_users = users[order]
+    first = np.flatnonzero(np.diff(sorted_users, prepend=-1))
+    place = np.empty(len(users), dtype=np.int64)
+    starts = np.repeat(first, np.diff(np.append(first, len(users))))
+    place[order] = np.arange(len(users)) - starts + 1
+    return place
 
 
 def parse(name: str | Metric) -> Metric:
@@ -139,13 +272,15 @@ def parse(name: str | Metric) -> Metric:
             f"known families: {', '.join(REGISTRY)}"
         )
     known = _by_name()
-    if match["family"].casefold() not in known:
-        near = suggest(match["family"], [label for _, label in known.values()])
+    variant = re.sub(r"[\s'\"]", "", match["variant"] or "")
+    asked = (match["family"] + ("" if variant == "()" else variant)).casefold()
+    if asked not in known:
+        near = suggest(asked, [label for _, label in known.values()])
         raise MetricError(
             f"metric must be one of {', '.join(REGISTRY)} (with or without @K), got {name!r}"
             + (f"; {near}" if near else "")
         )
-    family, label = known[match["family"].casefold()]
+    family, label = known[asked]
     k: Any = match["k"]
     with contextlib.suppress(ValueError):  # Metric refuses what is not a whole number, as written
         k = k and int(k)
@@ -210,36 +345,116 @@ def _by_name() -> dict[str, tuple[MetricFamily, str]]:
     }
 
 
-Recall = MetricFamily(
-    "Recall",
-    lambda ranks, items, k: np.ones_like(ranks),
-    aliases=("HR", "Hit", "Hits", "HitRate"),
-    summary="1 if R <= K",
+def _ideal_share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
+    """Divide by the greatest DCG that so many targets could have in K places."""
+    most = np.minimum(relevant, k).astype(np.int64)
+    table = np.cumsum(1.0 / np.log2(np.arange(2.0, most.max(initial=1) + 2.0)))
+    return np.asarray(1.0 / table[most - 1])
+
+
+def _ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    return np.ones_like(ranks)
+
+
+def _discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    return np.asarray(1.0 / np.log2(ranks + 1.0))
+
+
+def _reciprocal(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    return np.asarray(1.0 / ranks)
+
+
+Recall = MetricFamily("Recall", _ones, summary="share of the relevant items up to K")
+RecallMin = MetricFamily(
+    "Recall(norm=min)",
+    _ones,
+    share=lambda relevant, place, k: 1.0 / np.minimum(relevant, k),
+    single="Recall",
+    summary="relevant items up to K, divided by the most that K places can hold",
+)
+HR = MetricFamily(
+    "HR",
+    _ones,
+    aliases=("Hit", "Hits", "HitRate", "Success"),
+    share=_first_only,
+    uses_places=True,
+    single="Recall",
+    summary="1 if any relevant item is up to K",
 )
 Precision = MetricFamily(
     "Precision",
     lambda ranks, items, k: np.full_like(ranks, 1.0 / k),
-    aliases=("Prec",),
-    summary="1/K if R <= K",
+    aliases=("Prec", "P"),
+    share=lambda relevant, place, k: np.ones(len(relevant)),
+    summary="share of the first K places that hold relevant items",
 )
 NDCG = MetricFamily(
     "NDCG",
-    lambda ranks, items, k: 1.0 / np.log2(ranks + 1.0),
-    summary="1/log2(R + 1) if R <= K",
+    _discount,
+    share=_ideal_share,
+    gain=lambda relevance: relevance,
+    summary="sum of 1/log2(R + 1) up to K, divided by its greatest value",
+)
+NDCGExp = MetricFamily(
+    "NDCG(gain=exp)",
+    _discount,
+    share=_ideal_share,
+    single="NDCG",
+    gain=lambda relevance: np.exp2(relevance) - 1.0,
+    summary="NDCG with the gain 2^relevance - 1 where relevance is graded",
 )
 AP = MetricFamily(
     "AP",
-    lambda ranks, items, k: 1.0 / ranks,
-    aliases=("MRR", "MAP", "RR"),
-    summary="1/R if R <= K",
+    _reciprocal,
+    aliases=("MAP",),
+    share=lambda relevant, place, k: place / relevant,
+    uses_places=True,
+    summary="mean over the relevant items of the precision at their rank, 0 beyond K",
+)
+APMin = MetricFamily(
+    "AP(norm=min)",
+    _reciprocal,
+    aliases=("MAP(norm=min)",),
+    share=lambda relevant, place, k: place / np.minimum(relevant, k),
+    uses_places=True,
+    single="AP",
+    summary="AP divided by the most relevant items that K places can hold",
+)
+MRR = MetricFamily(
+    "MRR",
+    _reciprocal,
+    aliases=("RR",),
+    share=_first_only,
+    uses_places=True,
+    single="AP",
+    summary="1/R of the first relevant item, 0 beyond K",
+)
+RPrec = MetricFamily(
+    "RPrec",
+    lambda ranks, items, k: np.where(ranks <= 1.0, 1.0, 0.0),
+    aliases=("R-Precision",),
+    summary="share of the first m places that hold the user's m relevant items",
 )
 AUC = MetricFamily(
     "AUC",
     lambda ranks, items, k: (items - ranks) / (items - 1.0),
-    summary="(N - R)/(N - 1) if R <= K",
+    summary="share of the other items that rank below a relevant one, 0 beyond K",
     uses_items=True,
 )
 
 REGISTRY: dict[str, MetricFamily] = {
-    family.name: family for family in (Recall, Precision, NDCG, AP, AUC)
+    family.name: family
+    for family in (
+        Recall,
+        RecallMin,
+        HR,
+        Precision,
+        NDCG,
+        NDCGExp,
+        AP,
+        APMin,
+        MRR,
+        RPrec,
+        AUC,
+    )
 }

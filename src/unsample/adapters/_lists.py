@@ -1,8 +1,8 @@
 """What adapters give to `unsample.estimate`: ranks of targets, from comparisons or scored lists.
 
 A row of a list is (query, item, score); a query's list holds its targets and the items sampled for
-it. Each target is ranked among the query's other items that are no targets: other targets of the
-query neither help nor harm it.
+it. All targets of a query are compared with the same items, so that metrics of the query's whole
+list can be told from them.
 """
 
 from __future__ import annotations
@@ -21,45 +21,70 @@ from unsample._checks import (
     Seed,
     as_rng,
     as_text_array,
-    check_choice,
     check_integer,
 )
 from unsample.adapters._tasks import Pairs
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.evidence import Targets, check_ties, rank_with_ties
+from unsample.evidence import (
+    Targets,
+    check_ties,
+    number_users,
+    rank_in_lists,
+    rank_with_ties,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """How ties are broken, and who counts once; checked before any model is asked."""
+    """How ties are broken, and whether other targets compete; checked before a model is asked."""
 
     ties: str
     rng: Seed
-    each: str
+    filtered: bool = False
 
     def __post_init__(self) -> None:
         check_ties(self.ties, whole=True)
-        check_choice("each", self.each, ("user", "target"))
 
     def targets(
         self,
         better: IntArray,
         tied: IntArray,
         *,
-        items: npt.ArrayLike,
+        items: IntArray,
         sampled: npt.ArrayLike,
         users: npt.NDArray[Any],
         replacement: bool,
+        scores: FloatArray | None = None,
     ) -> Targets:
-        """Rank targets of which it is known how many items beat them and tie with them."""
-        ranks = rank_with_ties(better, tied, check_ties(self.ties, whole=True), as_rng(self.rng))
+        """Rank targets of which it is known how many items beat them and tie with them.
+
+        ``items`` counts all candidates of a user, other targets too. ``scores`` order the targets
+        of a user that were all compared with the same items; without them, each was compared with
+        its own.
+        """
+        generator = as_rng(self.rng)
+        ranks = rank_with_ties(better, tied, check_ties(self.ties, whole=True), generator)
+        ranks, places = ranks.astype(np.int64), None
+        if self.filtered:
+            items = items - _targets_of(users) + 1
+        elif scores is not None:
+            ranks, sampled, places = rank_in_lists(
+                ranks - 1,
+                number_users(users, len(ranks)),
+                scores,
+                items=items,
+                sampled=np.broadcast_to(np.asarray(sampled), len(ranks)),
+                replacement=replacement,
+                rng=generator,
+            )
         return Targets(
-            ranks=np.asarray(ranks, dtype=np.int64),
-            items=items,
-            sampled=sampled,
-            weights=1.0 / _targets_of(users) if self.each == "user" else None,
+            ranks,
+            items,
+            sampled,
             users=users,
             replacement=replacement,
+            places=places,
+            filtered=self.filtered,
         )
 
 
@@ -134,10 +159,11 @@ class Lists:
         return counting.targets(
             better,
             tied,
-            items=_catalogue(items, targets.query) - _targets_of(targets.query) + 1,
+            items=_catalogue(items, targets.query),
             sampled=against,
             users=targets.query,
             replacement=False,
+            scores=self.score[own],
         )
 
     def _places(self, listed: IntArray, wanted: IntArray, targets: Lists) -> IntArray:
@@ -162,10 +188,7 @@ class Lists:
         return np.asarray(first[place])
 
     def _compare(self, query: IntArray, own: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return for each target how many others of its query beat it, tie with it, and are there.
-
-        Query and score make one number, so that one sorted array answers for all queries.
-        """
+        """Compare the targets with the other items of their queries."""
         unscored = np.isnan(self.score)
         if unscored.any():
             row = int(np.argmax(unscored))
@@ -174,13 +197,24 @@ class Lists:
                 f"{len(unscored)}, the first for item {self.item[row]!s} of query "
                 f"{self.query[row]!s}"
             )
-        level = np.unique(self.score, return_inverse=True)[1]
-        height = int(level.max()) + 2
-        spot = query * height + level
-        ladder = np.sort(np.delete(spot, own))
-        start, stop = (np.searchsorted(ladder, (query[own] + step) * height) for step in (0, 1))
-        below, upto = (np.searchsorted(ladder, spot[own], side=side) for side in ("left", "right"))
-        return stop - upto, upto - below, stop - start
+        return compare_lists(query, self.score, own)
+
+
+def compare_lists(
+    query: IntArray, score: FloatArray, own: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return for each target how many others of its query beat it, tie with it, and are there.
+
+    ``own`` are the rows of targets. Query and score make one number, so that one sorted array
+    answers for all queries.
+    """
+    level = np.unique(score, return_inverse=True)[1].reshape(-1)
+    height = int(level.max()) + 2
+    spot = query * height + level
+    ladder = np.sort(np.delete(spot, own))
+    start, stop = (np.searchsorted(ladder, (query[own] + step) * height) for step in (0, 1))
+    below, upto = (np.searchsorted(ladder, spot[own], side=side) for side in ("left", "right"))
+    return stop - upto, upto - below, stop - start
 
 
 def numbered(pairs: Pairs, ids: Pairs, *, here: str, there: str) -> tuple[IntArray, IntArray]:

@@ -29,7 +29,7 @@ def targets(
     sampled: int | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    each: str = "user",
+    filtered: bool = False,
 ) -> Targets:
     """Rank test items among the sampled items of each user's scored list.
 
@@ -40,10 +40,10 @@ def targets(
         ``lenskit.batch.score(pipeline, candidates)`` returns.
     test
         An `ItemListCollection` of the test items, with the same keys.
-    items, sampled, ties, rng, each
+    items, sampled, ties, rng, filtered
         As in `unsample.adapters.trec.targets`, with users for queries.
     """
-    counting = Counting(ties, rng, each)
+    counting = Counting(ties, rng, filtered)
     listed, relevant = _read("scored", scored, with_scores=True), _read("test", test)
     return listed.rank(relevant, items=items, sampled=sampled, counting=counting)
 

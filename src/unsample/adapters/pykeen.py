@@ -6,7 +6,7 @@ and scores only the entities that a design needs (the sampled evaluator scores a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ def targets(
     ties, rng
         As in `unsample.adapters.trec.targets`.
     """
-    counting = Counting(ties, rng, each="target")
+    counting = Counting(ties, rng, filtered=True)
     triples, sides = _evaluated(evaluator), _sides(side)
     size = len(triples)
     best, worst, candidates = np.hstack([_collected(evaluator, part, size) for part in sides])
@@ -59,9 +59,11 @@ def targets(
             "entities where there are too few: use fewer negatives"
         )
     users = np.tile(np.arange(size), len(sides))
-    return counting.targets(
+    # A triple asks for a head and a tail; these are two targets, each among candidates of its own.
+    found = counting.targets(
         best - 1, worst - best, items=items, sampled=sampled, users=users, replacement=False
     )
+    return replace(found, items=items)
 
 
 def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> Task:

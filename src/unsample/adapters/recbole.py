@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from unsample import answers
 from unsample._checks import IntArray, Seed
-from unsample.adapters._lists import Counting
+from unsample.adapters._lists import Counting, compare_lists
 from unsample.adapters._tasks import ModelScores, Pairs, Task, check_object, require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Published
 from unsample.errors import DesignError, InputError
@@ -33,9 +33,9 @@ _OF_RANK = ("hit", "recall", "mrr", "ndcg", "map", "precision")
 
 
 def targets(
-    model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0, each: str = "user"
+    model: Any, loader: Any, *, ties: str = "random", rng: Seed = 0, filtered: bool = False
 ) -> Targets:
-    """Rank each target among the items that a ``uni100`` loader draws for it.
+    """Rank each target among the items that a ``uni100`` loader draws for its user.
 
     Parameters
     ----------
@@ -44,17 +44,23 @@ def targets(
     loader
         The loader of test (or validation) data under ``mode: uniN``, as ``data_preparation``
         makes it. Its items are drawn anew on every pass, by the seed that RecBole was given.
-    ties, rng, each
+    ties, rng, filtered
         As in `unsample.adapters.trec.targets`.
     """
-    counting = Counting(ties, rng, each)
+    counting = Counting(ties, rng, filtered)
     check_object("model", model, *_MODEL)
-    sampled = _uniform_sample(loader)
+    _uniform_sample(loader)
     parts = [_compare_batch(model, batch, loader) for batch in loader]
-    users, better, tied = (np.concatenate(column) for column in zip(*parts, strict=True))
-    items = _catalogue(loader)[users]
+    users, better, tied, sampled, scores = map(np.concatenate, zip(*parts, strict=True))
     return counting.targets(
-        better, tied, items=items, sampled=sampled, users=users, replacement=True
+        better,
+        tied,
+        # What could have been drawn, and all targets.
+        items=_catalogue(loader)[users] + np.bincount(users)[users] - 1,
+        sampled=sampled,
+        users=users,
+        replacement=True,
+        scores=scores,
     )
 
 
@@ -194,11 +200,11 @@ def _uniform_sample(loader: Any) -> int:
     return int(loader.neg_sample_num)
 
 
-def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the user of each target of a batch, and how many of its items beat it and tie.
+def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[npt.NDArray[Any], ...]:
+    """Return for each target its user, and how many items of the user beat it, tie and are there.
 
-    The rows of a user with P targets are the targets, then an item drawn for each of them, then
-    another one for each, and so on.
+    Last comes its score. As RecBole has it, all targets of a user are compared with all items drawn
+    for any of them. A user's rows are the targets, and then the items.
     """
     interaction, owner, positive, _ = batch
     scores = _ask(model, "predict", interaction).reshape(-1)
@@ -206,17 +212,10 @@ def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[IntArray, IntAr
         raise InputError("scores must not be NaN, got some; the model has diverged")
     owner = owner.numpy()
     count = np.bincount(positive.numpy())
-    first = np.cumsum(count) - count
     begin = np.searchsorted(owner, np.arange(len(count)))
-    offset = np.arange(len(owner)) - begin[owner]
-    target = first[owner] + offset % count[owner]
-    is_target = offset < count[owner]
-    own = scores[is_target]
-    drawn = target[~is_target]
-    better = np.bincount(drawn, scores[~is_target] > own[drawn], minlength=len(own))
-    tied = np.bincount(drawn, scores[~is_target] == own[drawn], minlength=len(own))
-    users = interaction[loader.dataset.uid_field].cpu().numpy()[is_target]
-    return users, better.astype(np.int64), tied.astype(np.int64)
+    own = np.flatnonzero(np.arange(len(owner)) - begin[owner] < count[owner])
+    users = interaction[loader.dataset.uid_field].cpu().numpy()[own]
+    return users, *compare_lists(owner, scores, own), scores[own].astype(np.float64)
 
 
 def _is_repeatable(loader: Any) -> bool:

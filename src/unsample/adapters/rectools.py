@@ -29,7 +29,7 @@ def targets(
     sampled: int | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    each: str = "user",
+    filtered: bool = False,
 ) -> Targets:
     """Rank test interactions in a table that holds all sampled items of each user.
 
@@ -40,10 +40,10 @@ def targets(
         of each user's targets and sampled items; without a score, the rank decides.
     interactions
         A table of test interactions, with user_id and item_id.
-    items, sampled, ties, rng, each
+    items, sampled, ties, rng, filtered
         As in `unsample.adapters.trec.targets`.
     """
-    counting = Counting(ties, rng, each)
+    counting = Counting(ties, rng, filtered)
     users, listed = _columns("reco", reco, _PAIR)
     by, sign = ("score", 1.0) if "score" in reco.columns else ("rank", -1.0)
     (value,) = _columns("reco", reco, (by,))

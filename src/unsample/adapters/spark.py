@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from unsample import errors
 from unsample._checks import IntArray, Seed, check_integer
 from unsample.adapters._tasks import require
 from unsample.designs import Candidates, Exact, Excluded, Fixed, as_key, as_scorer, run
 from unsample.errors import DesignError, InputError, UnsampleError
-from unsample.evidence import RankCounts, Targets, check_ties
+from unsample.evidence import RankCounts, Targets, Whose, check_ties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["counts"]
 
 #: What workers send back: columns of `RankCounts`, and Spark's types of them.
-_FIELDS = dict.fromkeys(("sampled", "items", "low", "high", "count"), "bigint")
-_FIELDS |= dict.fromkeys(("weight", "weight_squared"), "double")
+_COLUMNS = dict.fromkeys(
+    ("sampled", "items", "low", "high", "relevant", "place", "count"), "bigint"
+) | dict.fromkeys(("weight", "weight_squared"), "double")
+#: Whose target it is, where users have several; -1 where each has its own user.
+_USER = "user_number"
+_FIELDS = _COLUMNS | {_USER: "bigint"}
 
 
 def counts(
@@ -63,7 +69,7 @@ def counts(
         target among all candidates of its user.
     user, target, weight
         Columns of ``targets``: whole numbers that count users and items from 0, and how much a
-        target counts.
+        target's user counts.
     """
     check_integer("items", items, minimum=2, error=DesignError)
     check_ties(ties, whole=True)
@@ -94,7 +100,14 @@ def counts(
             users, chosen, *weights = (column.to_numpy() for column in table.columns)
             found = cloudpickle.loads(broadcast.value)(users, chosen)
             counted = replace(found, weights=weights[0] if weights else None).counts
-            cells = {name: pyarrow.array(getattr(counted, name)) for name in _FIELDS}
+            cells = {name: getattr(counted, name) for name in _COLUMNS}
+            cells[_USER] = np.full(len(counted), -1)
+            if counted.whose is not None:
+                # Whose target each is must come along: one row for each.
+                cells = {name: values[counted.whose.cell] for name, values in cells.items()}
+                cells["count"] = np.ones_like(counted.whose.cell)
+                cells["weight"] = counted.whose.weight
+                cells[_USER] = np.unique(users)[counted.whose.user]
             yield pyarrow.RecordBatch.from_pydict(cells)
 
     # Errors count users, so all targets of a user are counted in one partition.
@@ -109,7 +122,26 @@ def counts(
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
     cells = {name: table.column(name).to_numpy() for name in _FIELDS}
-    return RankCounts(**cells, replacement=design.with_replacement)
+    return _added_up(cells, design.with_replacement)
+
+
+def _added_up(cells: dict[str, Any], replacement: bool) -> RankCounts:
+    """Return the counts of all partitions; rows that name a user are targets one by one."""
+    user = cells.pop(_USER)
+    named = user >= 0
+    parts = []
+    if not named.all():
+        plain = {name: values[~named] for name, values in cells.items()}
+        parts.append(RankCounts(**plain, replacement=replacement))
+    if named.any():
+        rows = {name: values[named] for name, values in cells.items()}
+        numbers = np.unique(user[named], return_inverse=True)[1].reshape(-1)
+        users = np.zeros(int(numbers.max()) + 1)
+        users[numbers] = rows["weight"]
+        whose = Whose(numbers, np.arange(len(numbers)), rows["weight"], users)
+        rows["weight_squared"] = whose.squares(len(numbers))
+        parts.append(RankCounts(**rows, replacement=replacement, whose=whose))
+    return RankCounts.merge(parts)
 
 
 def _own_error(text: str) -> Exception:

@@ -38,7 +38,7 @@ def targets(
     relevance: float = 1,
     ties: str = "random",
     rng: Seed = 0,
-    each: str = "user",
+    filtered: bool = False,
 ) -> Targets:
     """Rank the relevant documents of each query among the sampled ones.
 
@@ -58,10 +58,11 @@ def targets(
     ties, rng
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first. The rank
         column of a run is not looked at: scores decide, as in trec_eval.
-    each
-        Whether each ``"user"`` (query) counts once, or each ``"target"``.
+    filtered
+        False: the other relevant documents of a query compete, and metrics are those of queries.
+        True: they are left out, and metrics are those of each relevant document.
     """
-    counting = Counting(ties, rng, each)
+    counting = Counting(ties, rng, filtered)
     lowest = check_real("relevance", relevance, low=0.0)
     listed, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
     relevant = judged.take(judged.score >= lowest)

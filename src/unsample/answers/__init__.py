@@ -8,9 +8,9 @@ from unsample.answers._estimate import (
     DEFAULT_METRICS,
     estimate,
     estimate_counts,
-    exact,
 )
 from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate, method_of
+from unsample.answers._exact import exact
 from unsample.answers._plan import Plan, plan
 from unsample.answers._published import Published, published
 from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result, percent

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,15 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
-from unsample.answers._comparison import ALL, BEST, Comparison, listed_briefly
+from unsample.answers._comparison import (
+    ALL,
+    BEST,
+    INDEX,
+    POSITION,
+    USER,
+    Comparison,
+    listed_briefly,
+)
 from unsample.answers._duels import CORRECTIONS, Duels, Model, corrected
 from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
 from unsample.answers._evaluate import Evaluation
@@ -104,11 +112,12 @@ def compare(
     against = _chosen_pairs(against, list(models), notes)
     loaded = [given.model(name, ranks) for name, ranks in models.items()]
     _check_same_catalogue(loaded)
+    if any(model.labels is None for model in loaded):
+        # An index tells nothing where another model has none: rows are matched by position.
+        loaded = [replace(model, labels=None) for model in loaded]
     unmatched = "they are not to be" if paired is False else _why_unmatched(loaded)
     if unmatched and paired:
         raise InputError(f"paired needs the same users for every model, got {unmatched}")
-    if not unmatched:
-        loaded = _in_one_order(loaded)
     estimates: dict[str, Estimates] = {}
     for model in loaded:
         if model.evaluation is not None:
@@ -134,7 +143,7 @@ def compare(
         estimates,
         tuple(standings),
         tuple(differences),
-        not unmatched,
+        "" if unmatched else _matched(loaded),
         level,
         correction,
         tuple(dict.fromkeys(notes)),
@@ -217,13 +226,18 @@ class _Given:
 
 def _check_evaluated(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:
     """Refuse an evaluation that does not hold what is asked for."""
-    missing = [metric.name for metric in metrics if find_metric(metric, found.metrics) is None]
+    missing = [
+        metric.name
+        for metric in metrics
+        if metric.name not in found
+        and find_metric(metric, found.metrics, several=found.counts.several) is None
+    ]
     if missing:
         raise InputError(
             f"metrics must be ones that {model.name} was evaluated for ({', '.join(found)}), got "
             f"{', '.join(missing)}; evaluate it for these too"
         )
-    varies = found.certainty is not None and np.ptp(model.ranks) > 0
+    varies = found.certainty is not None and np.count_nonzero(found.counts.weight) > 1
     if varies and any(math.isnan(entry.standard_error) for entry in found.entries):
         raise InputError(
             f"{model.name} must have been evaluated with resamples > 0 to be compared, got an "
@@ -242,33 +256,32 @@ def _check_same_catalogue(models: list[Model]) -> None:
 
 
 def _why_unmatched(models: list[Model]) -> str:
-    """Return why targets cannot be paired, or nothing where they can."""
+    """Return why users cannot be paired, or nothing where they can."""
     for model in models:
-        if not len(model.ranks):
+        if model.targets is None:
             return f"RankCounts for {model.name}, which do not know users"
         if model.counts.stop is not None:
             return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
     first = models[0]
     for model in models[1:]:
-        if len(model.ranks) != len(first.ranks):
-            sizes = f"{len(first.ranks):,}", f"{len(model.ranks):,}"
-            return f"{sizes[0]} targets of {first.name} and {sizes[1]} of {model.name}"
-        if (model.users is None) != (first.users is None):
+        if _matched([model]) != _matched([first]):
             return f"users for only one of {first.name} and {model.name}"
-        if first.key is None or model.key is None:
+        here, there = first.keys[0], model.keys[0]
+        if np.array_equal(here, there):
             continue
-        missing = np.setdiff1d(first.key, model.key)
-        if len(missing) or not np.array_equal(np.sort(first.key), np.sort(model.key)):
-            example = f", such as {missing[0]}" if len(missing) else ""
-            kind = "users" if first.users is not None else "labels in the index"
-            return f"{kind} of {first.name} that {model.name} does not have{example}"
+        if _matched(models) == POSITION:
+            return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
+        kind = "users" if _matched(models) == USER else "labels in the index"
+        missing, found = np.setdiff1d(here, there), (first.name, model.name)
+        if not len(missing):
+            missing, found = np.setdiff1d(there, here), (model.name, first.name)
+        return f"{kind} of {found[0]} that {found[1]} does not have, such as {missing[0]}"
     return ""
 
 
-def _in_one_order(models: list[Model]) -> list[Model]:
-    """Return the models with their targets in the order of their users, or else of their labels."""
-    if any(model.key is None for model in models):
-        return models
-    # All have the same users: one array of them is enough for any number of models.
-    users = None if models[0].users is None else np.sort(models[0].users)
-    return [model.sorted(users) for model in models]
+def _matched(models: list[Model]) -> str:
+    """Return what tells which targets of the models belong together."""
+    model = models[0]
+    if model.targets is not None and model.targets.users is not None:
+        return USER
+    return POSITION if model.labels is None else INDEX

@@ -14,6 +14,8 @@ from unsample.metrics import Metric
 
 #: Which pairs are compared, if not those with one model: all, or the highest estimate with each.
 ALL, BEST = "all", "best"
+#: What users of two models are matched by.
+USER, INDEX, POSITION = "user", "index", "position"
 #: Longer lists of names are cut short in sentences, and longer tables where people read them.
 _MOST_NAMES = 20
 _MOST_ROWS = 50
@@ -93,13 +95,28 @@ class Comparison(Result):
     estimates: Mapping[str, Estimates]
     standings: tuple[Standing, ...]
     differences: tuple[Difference, ...]
-    #: Whether differences were taken user by user.
-    paired: bool
+    #: What the users of the models were matched by: ``"user"``, ``"index"`` or ``"position"``;
+    #: empty where they were not.
+    matched: str
     level: float
     correction: str
     warnings: tuple[str, ...] = ()
     #: ``"all"`` pairs, ``"best"`` for the highest estimate with each other model, or a model.
     against: str = ALL
+
+    @property
+    def paired(self) -> bool:
+        """Return whether differences were taken user by user."""
+        return bool(self.matched)
+
+    @property
+    def pairing(self) -> str:
+        """Return how the users of the models were compared, in words."""
+        return {
+            USER: "user by user",
+            INDEX: "user by user (matched by their index)",
+            POSITION: "row by row (matched by their position)",
+        }.get(self.matched, "unpaired")
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -218,6 +235,7 @@ class Comparison(Result):
         return {
             "models": list(self.models),
             "paired": self.paired,
+            "matched": self.matched,
             "level": self.level,
             "correction": self.correction,
             "against": self.against,

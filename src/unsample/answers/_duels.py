@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,10 +16,12 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._comparison import ALL, BEST, Difference, Standing
 from unsample.answers._evaluate import Evaluation
+from unsample.answers._exact import UserValues
 from unsample.answers._result import Estimate, Estimates
+from unsample.confidence import AffineBound, DirectMean, sampled_auc
 from unsample.evidence import RankCounts, Targets
 from unsample.law import RankGrid, bin_weights
-from unsample.metrics import Metric
+from unsample.metrics import AUC, Metric
 
 #: How the chance of any wrong verdict among many is kept at 1 - level.
 CORRECTIONS = ("holm", "bonferroni", "none")
@@ -39,12 +41,8 @@ class Model:
 
     name: str
     counts: RankCounts
-    #: Its targets one by one; none where only their counts are known.
-    ranks: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    sampled: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    weights: FloatArray = field(default_factory=lambda: np.empty(0))
-    #: Whose target it is; None where each has a user of its own.
-    users: npt.NDArray[Any] | None = None
+    #: Its targets one by one; None where only their counts are known.
+    targets: Targets | None = None
     #: What to match targets by where users are not given; None to match them by position.
     labels: npt.NDArray[Any] | None = None
     #: Made already, where the model comes from an evaluation.
@@ -55,40 +53,48 @@ class Model:
         cls, name: str, given: Targets | Evaluation, labels: npt.NDArray[Any] | None = None
     ) -> Model:
         """Return a model of which the targets are known."""
-        size = len(given.ranks)
-        return cls(
-            name,
-            given.counts,
-            np.asarray(given.ranks, dtype=np.int64),
-            np.broadcast_to(np.asarray(given.sampled, dtype=np.int64), (size,)),
-            np.ones(size) if given.weights is None else np.asarray(given.weights, dtype=np.float64),
-            None if given.users is None else np.asarray(given.users),
-            labels,
-            given if isinstance(given, Evaluation) else None,
-        )
-
-    @property
-    def key(self) -> npt.NDArray[Any] | None:
-        """Return what tells which targets of two models belong together."""
-        return self.labels if self.users is None else self.users
-
-    def sorted(self, users: npt.NDArray[Any] | None) -> Model:
-        """Return the model with its targets in the order of their keys, those of ``users``."""
-        order = np.argsort(self.key, kind="stable")  # type: ignore[arg-type]
-        ranks, sampled, weights = self.ranks[order], self.sampled[order], self.weights[order]
-        return Model(self.name, self.counts, ranks, sampled, weights, users, None, self.evaluation)
+        if isinstance(given, Evaluation):
+            return cls(name, given.counts, given.found, evaluation=given)
+        return cls(name, given.counts, given, labels)
 
     @cached_property
-    def user_numbers(self) -> IntArray | None:
-        """Return a number for the user of each target, or None where each has its own."""
-        if self.users is None:
-            return None
-        return np.unique(self.users, return_inverse=True)[1].reshape(-1)
+    def keys(self) -> tuple[npt.NDArray[Any], IntArray]:
+        """Return what tells users apart, each once and sorted, and the place of each target's.
 
-    def gains(self, metric: Metric) -> FloatArray:
-        """Return what the metric gives each target for its rank."""
-        items = self.counts.largest_catalogue
-        return np.asarray(metric.weights(self.ranks, items), dtype=np.float64)
+        Users of two models that have the same keys stand in the same order.
+        """
+        assert self.targets is not None
+        key = self.labels if self.targets.users is None else np.asarray(self.targets.users)
+        if key is None:
+            key = np.arange(len(self.targets.ranks))
+        found, place = np.unique(key, return_inverse=True)
+        return found, place.reshape(-1)
+
+    @cached_property
+    def user_weights(self) -> FloatArray:
+        """Return how much each user counts."""
+        assert self.targets is not None
+        weights, user = self.targets.each_weight, self.keys[1]
+        if self.targets.filtered:
+            return np.bincount(user, weights).astype(np.float64)
+        found = np.zeros(len(self.keys[0]))
+        found[user] = weights
+        return found
+
+    def totals(self, metric: Metric, scores: FloatArray) -> FloatArray:
+        """Return the sum of the targets' scores for each user, weighed as in the metric."""
+        assert self.targets is not None
+        weights, user = self.targets.each_weight, self.keys[1]
+        if self.counts.several:
+            weights = weights * metric.shares(*self.targets.relevant_and_place)
+        return np.bincount(user, weights * scores, minlength=len(self.keys[0])).astype(np.float64)
+
+    def error_of_mean(self, totals: FloatArray) -> float:
+        """Return the standard error of the mean over users of what each of them has in all."""
+        weights = self.user_weights
+        deviations = totals - totals.sum() / weights.sum() * weights
+        few = len(weights) / max(len(weights) - 1, 1)
+        return math.sqrt(few * float(deviations @ deviations)) / float(weights.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +103,8 @@ class _Side:
 
     expected: float
     error: float
-    #: What each target adds to it; None where targets are not paired.
-    scores: FloatArray | None
+    #: What each user adds to it; None where users are not paired.
+    totals: FloatArray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +115,7 @@ class _Entrant:
     value: float
     #: The standard error of the value.
     error: float
-    #: What each target adds to the value, centred and of length one; None if not paired. Zeros
+    #: What each user adds to the value, centred and of length one; None if not paired. Zeros
     #: where nothing varies, which correlate with nothing.
     direction: FloatArray | None
     #: The least and the greatest value; None where targets are too few for such bounds.
@@ -213,8 +219,8 @@ class Duels:
     def _bound(self, of_a: _Side, of_b: _Side, model: Model) -> tuple[float, float]:
         """Return the least or greatest difference, and its standard error."""
         error = 0.0
-        if of_a.scores is not None and of_b.scores is not None:
-            error = self._error_of_mean(of_a.scores - of_b.scores, model)
+        if of_a.totals is not None and of_b.totals is not None:
+            error = model.error_of_mean(of_a.totals - of_b.totals)
         if error == 0.0:
             # Differences that are all alike are no proof that there is no chance in them.
             error = math.hypot(of_a.error, of_b.error)
@@ -231,42 +237,40 @@ class Duels:
 
     def _entrant(self, metric: Metric, model: Model) -> _Entrant:
         entry = self.estimates[model.name][metric]
-        known = entry.certainty is None and len(model.ranks) > 0
-        influence = _influence(metric, entry, model) if self.paired or known else np.empty(0)
-        direction = _direction(influence) if self.paired else None
+        known = entry.certainty is None and model.targets is not None
+        totals = _totals(metric, entry, model) if self.paired or known else np.empty(0)
+        direction = _direction(totals, model.user_weights) if self.paired else None
         # Of known ranks, the error is that of their mean.
-        error = self._error_of_mean(influence, model) if known else entry.standard_error
+        error = model.error_of_mean(totals) if known else entry.standard_error
         return _Entrant(model, entry.value, 0.0 if math.isnan(error) else error, direction)
 
     def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
         entrant = self._entrant(metric, model)
-        certainty = self.estimates[model.name].certainty
-        if certainty is None:
-            # Of known ranks, least and greatest are the value itself.
-            scores = model.gains(metric) if self.paired else None
-            side = _Side(entrant.value, entrant.error, scores)
+        certainty = self.estimates[model.name][metric].certainty
+        if certainty is None or DirectMean.of(metric, certainty.counts) is not None:
+            # Of a plain mean, least and greatest are the value itself.
+            totals = _plain_totals(metric, model) if self.paired else None
+            side = _Side(entrant.value, entrant.error, totals)
             return replace(entrant, sides=(side, side))
         if certainty.few:
             return entrant
         low, high = (
             _Side(
-                bound.expected,
-                bound.standard_error(),
-                bound.of_ranks(model.ranks, model.sampled) if self.paired else None,
+                bound.expected, bound.standard_error(), self._totals_of_bound(metric, bound, model)
             )
             for bound in (certainty.affine_bound(metric, side, self.level) for side in (-1, 1))
         )
         return replace(entrant, sides=(low, high))
 
-    def _error_of_mean(self, scores: FloatArray, model: Model) -> float:
-        """Return the standard error of a weighted mean over targets, users being independent."""
-        weights, total = model.weights, model.weights.sum()
-        deviations = weights * (scores - (weights @ scores) / total)
-        # Where targets are paired, all models have the same users.
-        users = (self.models[0] if self.paired else model).user_numbers
-        if users is not None:
-            deviations = np.bincount(users, deviations)
-        return float(np.sqrt((deviations**2).sum()) / total)
+    def _totals_of_bound(
+        self, metric: Metric, bound: AffineBound, model: Model
+    ) -> FloatArray | None:
+        if not self.paired or model.targets is None:
+            return None
+        targets = model.targets
+        sampled = np.broadcast_to(np.asarray(targets.sampled), np.shape(targets.ranks))
+        weights = targets.each_weight
+        return model.totals(metric, bound.of_ranks(np.asarray(targets.ranks), sampled, weights))
 
     # -- all models -------------------------------------------------------------------------
 
@@ -315,15 +319,29 @@ class Duels:
         return dict(zip((each.model.name for each in hopeful), chances, strict=True))
 
 
-def _influence(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
-    """Return what each target adds to the estimate, up to a scale."""
+def _totals(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
+    """Return what each user adds to the estimate, up to a scale."""
+    assert model.targets is not None
     if entry.error is None:
-        return model.gains(metric)
-    return entry.error.of_ranks(model.ranks, model.sampled)
+        return _plain_totals(metric, model)
+    sampled = np.broadcast_to(np.asarray(model.targets.sampled), np.shape(model.targets.ranks))
+    return model.totals(metric, entry.error.of_ranks(np.asarray(model.targets.ranks), sampled))
 
 
-def _direction(influence: FloatArray) -> FloatArray:
-    centred = influence - influence.mean()
+def _plain_totals(metric: Metric, model: Model) -> FloatArray:
+    """Return what the ranks give each user, taken as they are."""
+    assert model.targets is not None
+    targets = model.targets
+    if metric.family is AUC and metric.k is None and not model.counts.known.all():
+        relevant = targets.relevant_and_place[0]
+        sizes = np.asarray(targets.items), np.asarray(targets.sampled)
+        return model.totals(metric, sampled_auc(np.asarray(targets.ranks), *sizes, relevant))
+    relevance = None if model.evaluation is None else model.evaluation.relevance
+    return UserValues.of(targets, [metric], relevance).totals[:, 0]
+
+
+def _direction(totals: FloatArray, weights: FloatArray) -> FloatArray:
+    centred = totals - totals.sum() / weights.sum() * weights
     length = math.sqrt(float(centred @ centred))
     return np.asarray(centred / length if length > 0 else np.zeros_like(centred))
 

@@ -1,4 +1,4 @@
-"""`estimate` and `exact`: from ranks to metrics with intervals, every step once."""
+"""`estimate`: from sampled ranks to metrics with intervals, every step once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from unsample._checks import Seed, as_rng, check_choice, check_integer
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import (
     Certainty,
+    DirectMean,
     Shape,
     blind_rank,
     is_resolved,
@@ -30,21 +31,18 @@ from unsample.errors import (
     ConvergenceWarning,
     DesignError,
     InputError,
-    RankError,
     RefutedWarning,
     UnresolvedWarning,
     UnsampleWarning,
 )
-from unsample.estimators import Estimator, Fit, Naive, Observed
+from unsample.estimators import Estimator, Fit, Observed
 from unsample.evidence import RankCounts, Targets, group_catalogues
-from unsample.law import RankDistribution, RankGrid, check_sampler
+from unsample.law import check_sampler
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
-#: Ranks that stand alone in the distribution of exact ranks; beyond them bins are as fine as ever.
-_MOST_SINGLE_RANKS = 20_000
 
 _Kind = TypeVar("_Kind", bound=Estimates)
 
@@ -58,6 +56,7 @@ def estimate(
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
     weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | None = None,
+    filtered: bool = False,
     replacement: bool = True,
     sampler: str = "uniform",
     candidates: str | None = None,
@@ -85,10 +84,14 @@ def estimate(
         Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``; by
         default ``"auto"``, which chooses from the data.
     weights
-        How much each target counts, where they differ (1/3 each for a user's three targets).
+        How much each target's user counts, where users differ.
     users
-        Whose target each rank is, where users have several: targets of one user are not
-        independent, and the errors then count the users.
+        Whose target each rank is, where users have several: metrics are those of users, and errors
+        count users. HR, MRR and AP then need all targets of a user ranked among the same items:
+        give a frame of scored rows (user, item, score, target).
+    filtered
+        Whether the other relevant items of a user were left out when a target was ranked, as in
+        knowledge graphs. Metrics are then those of targets; errors still count users.
     replacement
         Whether the same item may be sampled twice for a target.
     sampler
@@ -115,7 +118,15 @@ def estimate(
     """
     check_sampler(sampler)
     result = estimate_counts(
-        _as_counts(ranks, replacement, items=items, sampled=sampled, weights=weights, users=users),
+        _as_counts(
+            ranks,
+            replacement,
+            items=items,
+            sampled=sampled,
+            weights=weights,
+            users=users,
+            filtered=filtered or None,
+        ),
         metrics=metrics,
         method=method,
         candidates=candidates,
@@ -126,7 +137,7 @@ def estimate(
     )
     for note in result.notes:
         warnings.warn(note, stacklevel=2)
-    return result
+    return replace(result, filtered=filtered)
 
 
 def estimate_counts(
@@ -145,15 +156,65 @@ def estimate_counts(
     Filters of warnings belong to the whole process, and threads that change them for a moment
     leave them changed for each other. Callers that print warnings themselves need none.
     """
-    question = Question.parse(metrics, method, candidates, shape)
     check_choice("errors", errors, ("bootstrap", "delta"))
     resamples = check_integer("resamples", resamples, minimum=0)
+    question = Question.parse(possible_metrics(metrics, counts), method, candidates, shape)
+    parts = [
+        _answered(replace(question, metrics=same), weighed, errors, resamples, rng)
+        for weighed, same in _weighed(counts, question.metrics)
+    ]
+    return parts[0] if not counts.several else _together(parts, question.metrics, counts)
+
+
+def possible_metrics(
+    metrics: str | Metric | Iterable[str | Metric], counts: RankCounts
+) -> str | Metric | Iterable[str | Metric]:
+    """Return the metrics asked for; of those by default, only what the data can tell."""
+    if metrics is not DEFAULT_METRICS or not counts.several or (counts.place > 0).all():
+        return metrics
+    return [name for name in DEFAULT_METRICS if not _metrics.parse(name).family.uses_places]
+
+
+def _weighed(
+    counts: RankCounts, metrics: tuple[Metric, ...]
+) -> list[tuple[RankCounts, tuple[Metric, ...]]]:
+    """Return the counts as each metric weighs targets, and the metrics that weigh them alike."""
+    found: dict[bytes, tuple[RankCounts, list[Metric]]] = {}
+    for metric in metrics:
+        weighed = counts.for_metric(metric)
+        key = weighed.weight.tobytes() + weighed.relevant.tobytes()
+        found.setdefault(key, (weighed, []))[1].append(metric)
+    return [(weighed, tuple(same)) for weighed, same in found.values()]
+
+
+def _together(parts: list[Estimates], metrics: tuple[Metric, ...], counts: RankCounts) -> Estimates:
+    """Return the answers to metrics that weigh targets differently as one."""
+    entries = [entry for part in parts for entry in part.entries]
+    methods = parts[0].methods
+    order = {metric.name: place for place, metric in enumerate(metrics)}
+    entries.sort(key=lambda entry: (methods.index(entry.method), order[entry.metric.name]))
+    notes = {str(note): note for part in parts for note in part.notes}
+    # P(R) is that of users whose relevant items all count alike, or it is not given.
+    alike = [part for part in parts if part.metrics[0].family.weighs_alike]
+    return replace(
+        parts[0],
+        entries=tuple(entries),
+        counts=counts,
+        notes=tuple(notes.values()),
+        distributions=alike[0].distributions if alike else {},
+    )
+
+
+def _answered(
+    question: Question, counts: RankCounts, errors: str, resamples: int, rng: Seed
+) -> Estimates:
+    """Answer a question about metrics that all weigh targets as the counts do."""
     cutoffs = question.cutoffs(counts.largest_catalogue)
     grouped = group_catalogues(counts)
     observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=question.usual_candidates)
     known = bool(counts.known.all())
     certainty = None if known else Certainty.of(grouped, cutoffs, question.shape)
-    fits = {str(each): each.evaluate(observed, question.metrics) for each in question.methods}
+    fits = {str(each): _fitted(each, observed, question.metrics) for each in question.methods}
     return question.answer(
         Estimates,
         counts,
@@ -175,54 +236,15 @@ def estimate_counts(
     )
 
 
-def exact(
-    full_ranks: npt.ArrayLike,
-    *,
-    items: npt.ArrayLike,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    weights: npt.ArrayLike | None = None,
-    users: npt.ArrayLike | None = None,
-    resamples: int = 400,
-    rng: Seed = 0,
-) -> Estimates:
-    """Return plain metrics of ranks in the full catalogue, as the same kind of result.
-
-    The values hold for these targets without error; the intervals say how far they would move
-    with other targets like these (with other users, where ``users`` says whose targets they are).
-
-    >>> exact([1, 3, 20], items=100, metrics="HR@10")["HR@10"].value
-    0.6666666666666666
-    """
-    try:
-        counts = RankCounts.from_ranks(
-            full_ranks,
-            items=items,
-            sampled=np.asarray(items) - 1,
-            weights=weights,
-            users=users,
-            replacement=False,
-        )
-    except RankError as problem:
-        text, _, hint = str(problem).replace("sampled + 1", "items").partition("; these may be")
-        raise RankError(f"{text}; check items" if hint else text) from problem
-    method = ExactRanks()
-    return estimate_counts(counts, metrics=metrics, method=method, resamples=resamples, rng=rng)
-
-
-@dataclass(frozen=True)
-class ExactRanks(Naive):
-    """The metric of ranks that are all known."""
-
-    name: ClassVar[str] = "exact"
-    caution: ClassVar[str] = ""
-
-    def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
-        """Return the plain mean of every metric, and the ranks as they are."""
-        counts = observed.counts
-        ranks = np.unique(counts.low)[:_MOST_SINGLE_RANKS]
-        grid = RankGrid.build(counts.largest_catalogue, cutoffs=ranks)
-        known = RankDistribution(grid, replace(observed, grid=grid).known_mass()[0])
-        return replace(super().evaluate(observed, metrics), distribution=known)
+def _fitted(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> Fit:
+    """Return the values of a method; of metrics that are plain means, the mean."""
+    fit = method.evaluate(observed, metrics)
+    for column, metric in enumerate(metrics):
+        mean = DirectMean.of(metric, observed.counts)
+        if mean is not None:
+            for values in (fit.values, fit.smooth_values):
+                values[:, column] = observed.shares @ mean.values
+    return fit
 
 
 @dataclass(frozen=True)
@@ -281,7 +303,7 @@ class Question:
             Estimate(
                 metric,
                 name,
-                float(fit.values[0, place]),
+                counts.scale * float(fit.values[0, place]),
                 metric.name not in unresolved,
                 fit.certificate,
                 certainty,
@@ -371,9 +393,10 @@ class Refits(dict[str, Variation]):
             candidates=self._question.usual_candidates,
         )
         for each in methods:
-            fit = each.evaluate(batch, metrics)
+            fit = _fitted(each, batch, metrics)
             errors = tuple(sampling_errors(fit.smooth_values, batch)) if self._delta else ()
-            self[str(each)] = Variation(fit.values[1 : self._resamples + 1], errors)
+            values = fit.values[1:] * self._counts.scales(rows)[:, None]
+            self[str(each)] = Variation(values[: self._resamples], errors)
             if fit.failures and fit.certificate.usable:
                 text = f"{each} did not converge on {fit.failures} bootstrap samples"
                 warnings.warn(text, ConvergenceWarning, stacklevel=2)
@@ -389,7 +412,7 @@ def _as_counts(ranks: Any, replacement: bool, **given: Any) -> RankCounts:
             raise InputError(f"{extra} must be left out with {kind}, which know it")
         return ranks if isinstance(ranks, RankCounts) else ranks.counts
     if is_frame(ranks):
-        if not named.keys() <= {"items", "sampled"}:
+        if not named.keys() <= {"items", "sampled", "filtered"}:
             raise InputError("weights and users must be left out with a frame; give it columns")
         return read_counts(ranks, **named, replacement=replacement)[""]
     for name in ("items", "sampled"):

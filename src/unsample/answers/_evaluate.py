@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import IntArray, Seed, check_integer
+from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._progress import Progress
-from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts, exact
+from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
+from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._result import Estimates
 from unsample.designs import (
     LARGEST_ORDER,
@@ -29,7 +30,7 @@ from unsample.designs import (
 )
 from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.estimators import Estimator
-from unsample.evidence import check_ties
+from unsample.evidence import Targets, check_ties, refuse_joint
 from unsample.metrics import Metric
 
 #: Where samples stop growing by what they found, the data decide, so EM may stop earlier.
@@ -62,8 +63,9 @@ class Evaluation(Estimates):
         a few that were asked for twice. Never more than the budget.
     rng
         The seed of the random orders; models evaluated with one seed met the same items.
-    weights
-        How much each target counts; None where all count the same.
+    weights, relevance
+        How much each target's user counts, and how relevant each target is; None where all are
+        alike.
     """
 
     design: Design
@@ -76,6 +78,21 @@ class Evaluation(Estimates):
     scored: int
     rng: int
     weights: npt.ArrayLike | None = field(repr=False, default=None)
+    relevance: FloatArray | None = field(repr=False, default=None)
+
+    @property
+    def found(self) -> Targets:
+        """Return what the design found, target by target."""
+        return Targets(
+            self.highest if self.design.exact else self.ranks,
+            self.catalogues,
+            self.sampled,
+            self.weights,
+            self.users,
+            self.design.with_replacement,
+            self.design.stops_after,
+            filtered=self.filtered,
+        )
 
     @property
     def share(self) -> float:
@@ -107,6 +124,8 @@ def evaluate(
     exclude: Excluded | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     method: str | Estimator | Iterable[str | Estimator] | None = None,
+    filtered: bool = False,
+    relevance: npt.ArrayLike | None = None,
     ties: str = "random",
     weights: npt.ArrayLike | None = None,
     rng: Seed = 0,
@@ -149,10 +168,17 @@ def evaluate(
     method
         Estimator for sampled designs, or several; by default ``"auto"``, under an adaptive design
         ``"mle"`` with 30 iterations.
+    filtered
+        False: the other targets of a user are competitors of each, as in a list of
+        recommendations, and metrics are those of users. True: they are left out, as in knowledge
+        graphs, and metrics are those of targets. Errors count users either way.
+    relevance
+        How relevant each target is, in the order of ``targets``, for NDCG with grades; with
+        ``design="exact"`` or ``"certified"``.
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``. Random ties are keyed by the seed.
     weights
-        How much each target counts, where they differ.
+        How much each target's user counts, where users differ.
     rng
         Seed or Generator. It decides the order in which each target meets items, which is the
         same for every model, batch size and number of workers, and the bootstrap.
@@ -180,7 +206,7 @@ def evaluate(
     (True, True)
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_ORDER)
-    candidates = Candidates.check(targets, items, exclude)
+    candidates = Candidates.check(targets, items, exclude, filtered=filtered)
     candidates.refuse_unrankable()
     chosen, scoring, seed = as_design(design), as_scorer(scorer, items), as_key(rng)
     if device is not None and (scoring.factors is None or chosen.name != "exact"):
@@ -195,6 +221,11 @@ def evaluate(
             f"estimating, got {method!s}"
         )
     wanted = _metrics.parse_all(metrics)
+    grades = None if relevance is None else as_grades(relevance, len(candidates))
+    if not chosen.exact:
+        wanted = _of_samples(
+            chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
+        )
     found, tally = run(
         chosen,
         scoring,
@@ -208,15 +239,7 @@ def evaluate(
     if weights is not None:
         found = replace(found, weights=np.asarray(weights, dtype=np.float64))
     if found.design.exact:
-        estimates = exact(
-            found.ranks,
-            items=found.items,
-            metrics=wanted,
-            weights=found.weights,
-            users=found.users,
-            resamples=resamples,
-            rng=seed,
-        )
+        estimates = exact_targets(found, wanted, grades, resamples, seed)
         if not np.array_equal(found.lowest, found.ranks):
             # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
             estimates = replace(estimates, distributions={})
@@ -243,7 +266,7 @@ def evaluate(
         )
     return Evaluation(
         **{each.name: getattr(estimates, each.name) for each in fields(estimates)}
-        | {"notes": tuple(notes), "counts": found.ranges},
+        | {"notes": tuple(notes), "counts": found.ranges, "filtered": filtered},
         design=found.design,
         users=candidates.users,
         targets=candidates.targets,
@@ -254,7 +277,31 @@ def evaluate(
         scored=found.scored,
         rng=seed,
         weights=found.weights,
+        relevance=grades,
     )
+
+
+def _of_samples(
+    design: Design,
+    candidates: Candidates,
+    relevance: FloatArray | None,
+    metrics: tuple[Metric, ...],
+    *,
+    by_default: bool,
+) -> tuple[Metric, ...]:
+    """Return the metrics that a sampled design can tell; refuse others unless nobody named them."""
+    if relevance is not None:
+        raise DesignError(
+            f"relevance must be left out with design={design.name!r}, which knows no grades; use "
+            "design='certified' or 'exact'"
+        )
+    if candidates.filtered or len(np.unique(candidates.users)) == len(candidates):
+        return metrics
+    if by_default:
+        return tuple(each for each in metrics if not each.family.uses_places)
+    for metric in metrics:
+        refuse_joint(metric)
+    return metrics
 
 
 def method_of(design: Design) -> str:

@@ -132,7 +132,7 @@ def _check_possible(number: Printed, sampled: int, users: int, percent: bool) ->
         )
     # A hit rate is a whole number of hits over users.
     hits = math.ceil(number.low * users - 1e-9)
-    if metric.family is _metrics.Recall and hits > number.high * users + 1e-9:
+    if metric.family.counts_hits and hits > number.high * users + 1e-9:
         raise ContradictionError(
             f"{number} must be a number of hits over users = {users}, and none is printed like "
             f"that: the nearest are {(hits - 1) / users:.4g} and {hits / users:.4g}; check users, "
@@ -178,7 +178,7 @@ class Paper:
     @cached_property
     def counts(self) -> RankCounts:
         """Return the targets between the K of the hit rates, whole numbers of them."""
-        hits = {n.metric.k: n.value for n in self.numbers if n.metric.family is _metrics.Recall}
+        hits = {n.metric.k: n.value for n in self.numbers if n.metric.family.counts_hits}
         ends = sorted(k for k in hits if k is not None)
         # Rounding can turn two equal hit rates round; a share never falls as K grows.
         shares = np.maximum.accumulate(np.clip([hits[k] for k in ends], 0.0, 1.0))

@@ -22,7 +22,7 @@ from unsample._checks import FloatArray, check_choice, import_extra
 from unsample.confidence import Certainty, Resolution, SamplingError, percentile_interval
 from unsample.errors import MethodError, MetricError, MissingExtraError, UnsampleWarning
 from unsample.estimators import Certificate
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
 
@@ -222,6 +222,8 @@ class Estimates(Result, Mapping[str, Estimate]):
     candidates: str | None = None
     #: What a method chose and why, for methods that choose.
     explanations: Mapping[str, str] = field(default_factory=dict)
+    #: Whether metrics are those of targets, because other relevant items of a user were left out.
+    filtered: bool = False
     #: Exact values by metric, where they are known beside the estimates.
     truth: Mapping[str, float] = field(default_factory=dict)
 
@@ -246,10 +248,16 @@ class Estimates(Result, Mapping[str, Estimate]):
         return self.entries[0].certainty
 
     def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
-        """Return `certainty` prepared for metrics@K at other K."""
+        """Return `certainty` prepared for metrics@K at other K.
+
+        Where users have several relevant items, for metrics in which these count alike.
+        """
         if self.certainty is None:
             return None
-        return Certainty.of(self.certainty.counts, cutoffs, self.certainty.shape)
+        counts = self.certainty.counts
+        if self.counts.several:
+            counts = group_catalogues(self.counts.for_metric(_metrics.Recall()))
+        return Certainty.of(counts, cutoffs, self.certainty.shape)
 
     @property
     def assumes(self) -> str:
@@ -272,7 +280,8 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
-        metric, asked = find_metric(name, self.metrics), method and _full_name(method)
+        metric = find_metric(name, self.metrics, several=self.counts.several)
+        asked = method and _full_name(method)
         for entry in self.entries:
             if entry.metric == metric and asked in (None, entry.method):
                 return entry
@@ -300,17 +309,22 @@ class Estimates(Result, Mapping[str, Estimate]):
         return {
             "items": _one_or_range(self.counts.items),
             "sampled": _one_or_range(self.counts.sampled),
-            "users": self.counts.total,
+            "users": self.counts.users,
             "estimates": self.rows(),
             "warnings": list(self.warnings),
             "candidates": self.candidates,
             "assumes": self.assumes,
             "explanations": dict(self.explanations),
+            "targets": self.counts.total,
+            "filtered": self.filtered,
         }
 
 
-def find_metric(name: Any, metrics: Iterable[Metric]) -> Metric | None:
-    """Return the one of the metrics that has this name, or else the same one under another name."""
+def find_metric(name: Any, metrics: Iterable[Metric], *, several: bool = False) -> Metric | None:
+    """Return the one of the metrics that has this name, or else the same one under another name.
+
+    Where users have ``several`` relevant items, fewer metrics are the same.
+    """
     there = tuple(metrics)
     for metric in there:
         if metric.name == str(name):
@@ -319,7 +333,7 @@ def find_metric(name: Any, metrics: Iterable[Metric]) -> Metric | None:
         wanted = _metrics.parse(name)
     except MetricError:
         return None
-    return next((metric for metric in there if metric.same_as(wanted)), None)
+    return next((metric for metric in there if metric.same_as(wanted, several=several)), None)
 
 
 def _full_name(method: str) -> str:

@@ -1,6 +1,13 @@
 """How sure an estimate is: bounds, intervals that include bias, and what a sample resolves."""
 
-from unsample.confidence._certainty import Certainty, Resolution, blind_rank, is_resolved
+from unsample.confidence._certainty import (
+    AffineBound,
+    Certainty,
+    Resolution,
+    blind_rank,
+    is_resolved,
+)
+from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._errors import (
     SamplingError,
     nudged,
@@ -12,7 +19,9 @@ from unsample.confidence._program import SHAPES, Shape, shape_for
 
 __all__ = [
     "SHAPES",
+    "AffineBound",
     "Certainty",
+    "DirectMean",
     "MeanLimits",
     "Resolution",
     "SamplingError",
@@ -22,6 +31,7 @@ __all__ = [
     "is_resolved",
     "nudged",
     "percentile_interval",
+    "sampled_auc",
     "sampling_errors",
     "shape_for",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_level, check_real
+from unsample.confidence._direct import DirectMean
 from unsample.confidence._limits import MeanLimits, evidence_grid, gather
 from unsample.confidence._program import SHAPES, InfeasibleError, Program, Shape
 from unsample.estimators import Observed, mean_weights
@@ -36,6 +37,7 @@ class AffineBound:
     """
 
     side: int
+    counts: RankCounts
     offset: float
     evidence: tuple[MeanLimits, ...]
     scores: tuple[FloatArray, ...]
@@ -45,12 +47,12 @@ class AffineBound:
 
     @property
     def expected(self) -> float:
-        """Return the bound before the error of the mean is allowed for."""
+        """Return the bound of the users' metric before the error of the mean is allowed for."""
         means = sum(
             float(part.observed @ score)
             for part, score in zip(self.evidence, self.scores, strict=True)
         )
-        return self.offset + means
+        return self.counts.scale * (self.offset + means)
 
     def standard_error(self, *, population: bool = True) -> float:
         """Return the standard error of the mean.
@@ -60,26 +62,33 @@ class AffineBound:
         share: only the sampling of items, and what the scores miss of the metric, is left.
         """
         total = sum(part.targets for part in self.evidence)
-        variance = 0.0
+        variance = seen = 0.0
         for part, score in zip(self.evidence, self.scores, strict=True):
             if population:
                 at_bound = _variance(score, part.expected @ self.mass)
-                single = max(at_bound, _variance(score, part.observed))
+                observed = _variance(score, part.observed)
+                single = max(at_bound, observed)
+                seen += observed / part.targets
             else:
                 share = part.targets / total
                 difference = score[:, None] - share * self.weights[None, :]
                 single = _variance(difference, part.expected * self.mass)
             variance += single / part.targets
-        return math.sqrt(variance)
+        counts = self.counts
+        if seen > 0.0 and counts.whose is not None and counts.stop is None:
+            # How far targets of one user depend on each other, the data tell.
+            scores = self.of_ranks(counts.low, counts.sampled, counts.weight)
+            return math.sqrt(counts.variance_of_mean(scores) * variance / seen)
+        return counts.scale * math.sqrt(variance)
 
-    def of_ranks(self, ranks: IntArray, sampled: IntArray) -> FloatArray:
+    def of_ranks(self, ranks: IntArray, sampled: IntArray, weights: FloatArray) -> FloatArray:
         """Return the score of each target, for comparisons target by target."""
-        result = np.zeros(len(ranks))
+        result = np.full(len(ranks), self.offset)
         for part, score in zip(self.evidence, self.scores, strict=True):
             chosen = sampled == part.sampled
             # A target of this sample size stands for all sizes: the scores of the parts add up.
-            scale = len(ranks) / max(int(chosen.sum()), 1)
-            result[chosen] = score[part.locate(ranks[chosen])] * scale
+            scale = weights.sum() / max(weights[chosen].sum(), 1e-300)
+            result[chosen] += score[part.locate(ranks[chosen])] * scale
         return result
 
 
@@ -120,6 +129,9 @@ class Certainty:
 
     def bounds(self, metric: Metric, level: float = 0.95) -> tuple[float, float]:
         """Return the metric's least and greatest value over every P(R) the data allow."""
+        direct = DirectMean.of(metric, self.counts)
+        if direct is not None:
+            return direct.bounds(check_level(level))
         return self._both_sides(metric, SHAPES["none"], check_level(level))
 
     def interval(
@@ -133,6 +145,10 @@ class Certainty:
         from scipy.special import ndtri
 
         level = check_level(level)
+        direct = DirectMean.of(metric, self.counts)
+        if direct is not None:
+            few = self.few
+            return direct.bounds(level) if few else direct.interval(level, population=population)
         shape = self.shape_in_use()
         if shape is None:
             return self.bounds(metric, level)
@@ -163,6 +179,7 @@ class Certainty:
         solved = self._program(shape, level).lowest(-side * weights)
         return AffineBound(
             side,
+            self.counts,
             -side * solved.offset,
             self.evidence,
             tuple(side * score for score in solved.scores),
@@ -176,17 +193,18 @@ class Certainty:
         mass = np.zeros(len(weights))
         mass[best] = 1.0
         nothing = tuple(np.zeros_like(part.observed) for part in self.evidence)
-        return AffineBound(side, float(weights[best]), self.evidence, nothing, mass, weights)
+        offset = float(weights[best])
+        return AffineBound(side, self.counts, offset, self.evidence, nothing, mass, weights)
 
     def _both_sides(self, metric: Metric, shape: Shape, level: float) -> tuple[float, float]:
-        weights = self._weights(metric)
-        widest = float(weights.min()), float(weights.max())
+        weights, scale = self._weights(metric), self.counts.scale
+        widest = scale * float(weights.min()), scale * float(weights.max())
         try:
             program = self._program(shape, level)
             low, high = program.lowest(weights), program.lowest(-weights)
         except InfeasibleError:
             return widest
-        least, most = max(low.value, widest[0]), min(-high.value, widest[1])
+        least, most = max(scale * low.value, widest[0]), min(-scale * high.value, widest[1])
         # Both are solved to a tolerance: where they should meet, they may pass each other.
         return min(least, most), max(least, most)
 

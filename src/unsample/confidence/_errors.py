@@ -91,10 +91,15 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
     given_rank = (posterior * observed.shares[0][:, None]).T @ influence[group]
     given_rank /= np.maximum(mass, 1e-300)[:, None]
     between = mass @ given_rank**2
+    scale = counts.scale
+    population = [scale * math.sqrt(whole / targets) for whole in total]
+    if counts.whose is not None:
+        cells = values[0] + influence[group]
+        population = [math.sqrt(counts.variance_of_mean(scores)) for scores in cells.T]
     return [
         SamplingError(
-            math.sqrt(whole / targets),
-            math.sqrt(max(whole - part, 0.0) / targets),
+            population[column],
+            scale * math.sqrt(max(whole - part, 0.0) / targets),
             counts.sampled,
             counts.low,
             influence[group, column],

@@ -85,7 +85,7 @@ class MeanLimits:
         high = ((self.high - least) / span).clip(0.0, 1.0)
         indicator = np.isin(self.features, (0.0, 1.0)).all(axis=1)
         exact = _clopper_pearson(low, high, targets, part)
-        bounded = _hoeffding(low, high, targets, part)
+        bounded = hoeffding(low, high, targets, part)
         lower, upper = (
             least + span * np.where(indicator, *ends) for ends in zip(exact, bounded, strict=True)
         )
@@ -175,7 +175,7 @@ def _clopper_pearson(
     return np.where(below > 1e-9, least, 0.0), np.where(above > 1e-9, most, 1.0)
 
 
-def _hoeffding(
+def hoeffding(
     low: FloatArray, high: FloatArray, targets: float, part: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return limits of the mean of variables in 0..1 whose observed mean is in ``low..high``.

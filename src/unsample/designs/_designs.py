@@ -87,6 +87,7 @@ class Findings(Targets):
             sampled=self.sampled,
             weights=self.weights,
             users=self.users,
+            filtered=self.filtered,
             replacement=False,
         )
 
@@ -112,17 +113,23 @@ class Design(ABC):
         return getattr(self, "stop", None)
 
     def fit(
-        self, metrics: Sequence[Metric], others: IntArray, budget: int | None = None
+        self,
+        metrics: Sequence[Metric],
+        others: IntArray,
+        budget: int | None = None,
+        *,
+        relevant: int = 1,
     ) -> tuple[Self, int | None, int]:
         """Return this design with what was left open decided, and what the budget leaves it.
 
         That is, how many items may be scored (None: any number), and how many own scores may be
-        asked for twice. ``others`` is the number of candidates beside the target, for each target.
+        asked for twice. ``others`` is the number of candidates beside the target, for each target;
+        ``relevant`` the most targets that one user has.
         A budget with which the design cannot keep its word is refused.
         """
         if budget is not None:
             budget = check_integer("budget", budget, minimum=1, hint="all scores in total")
-        design = self.for_metrics(metrics, others)
+        design = self.for_metrics(metrics, relevant)
         targets = len(others)
         total = int(others.sum()) + targets if budget is None else budget
         checked = min(_CHECKED, targets, int(_CHECKED_SHARE * total))
@@ -217,6 +224,7 @@ class Design(ABC):
         *,
         scored: int,
         users: IntArray | None = None,
+        filtered: bool = False,
     ) -> Findings:
         """Return ranks among the items met; an exact design's are those in the whole catalogue.
 
@@ -232,6 +240,7 @@ class Design(ABC):
             items=others + 1,
             sampled=sampled,
             users=users,
+            filtered=filtered,
             replacement=self.with_replacement,
             stop=self.stops_after,
             design=self,
@@ -242,7 +251,7 @@ class Design(ABC):
 
     # What differs between designs before they start.
 
-    def for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+    def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         """Return the design for these metrics, or say why it cannot give them."""
         return self
 
@@ -378,7 +387,7 @@ class Adaptive(Design):
         kept[now.shuffle[np.cumsum(step[now.shuffle]) <= left]] = True
         return np.where(kept, step, 0)
 
-    def for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+    def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         """Refuse a cap with which nothing can be said about the top K."""
         largest = max((metric.k or 0 for metric in metrics), default=0)
         if self.cap is not None and self.cap < largest:
@@ -442,15 +451,17 @@ class Certified(Design):
             )
         return goal
 
-    def for_metrics(self, metrics: Sequence[Metric], others: IntArray) -> Self:
+    def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         """Find K; refuse metrics that look beyond it."""
-        unlimited = [metric.name for metric in metrics if metric.k is None]
+        last = [relevant if metric.family is _metrics.RPrec else metric.k for metric in metrics]
+        pairs = zip(metrics, last, strict=True)
+        unlimited = [metric.name for metric, k in pairs if k is None]
         if unlimited:
             raise DesignError(
                 f"metrics must have a K to be certified, got {', '.join(unlimited)}; write "
                 f"{unlimited[0]}@10, or use design='exact'"
             )
-        largest = max(metric.k or 0 for metric in metrics)
+        largest = max(k or 0 for k in last)
         k = self.k or largest
         if k < largest:
             raise DesignError(

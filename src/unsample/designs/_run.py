@@ -75,7 +75,8 @@ def run(
     design treats each for itself, as `Fixed`, `Certified` and `Exact` do.
     """
     seed, others = as_key(rng), candidates.others
-    fitted, allowed, checked = design.fit(metrics, others, budget)
+    relevant = 1 if candidates.filtered else int(np.bincount(candidates.users).max())
+    fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
     scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement)
     probe = Probe.ask(scan, checked)
@@ -110,6 +111,7 @@ def run(
         others,
         scored=state.asked + len(probe.rows),
         users=candidates.users,
+        filtered=candidates.filtered,
     )
     return found, tally
 
@@ -170,6 +172,7 @@ def _identity(
         "ties": ties,
         "seed": seed,
         "items": candidates.items,
+        "filtered": candidates.filtered,
     }
     arrays: dict[str, npt.NDArray[Any]] = {
         "users": candidates.users,

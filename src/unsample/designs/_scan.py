@@ -56,12 +56,17 @@ class Candidates:
     targets: IntArray
     items: int
     exclude: scipy.sparse.csr_array | None
+    #: Whether the other targets of a user are among what is left out.
+    filtered: bool = False
 
     @classmethod
-    def check(cls, targets: Any, items: int, exclude: Excluded | None = None) -> Candidates:
+    def check(
+        cls, targets: Any, items: int, exclude: Excluded | None = None, *, filtered: bool = False
+    ) -> Candidates:
         """Check the targets and bring ``exclude`` into a form that can be sliced by user.
 
-        ``targets`` are a pair (users, items), a dict of user -> items, or a sparse matrix.
+        ``targets`` are a pair (users, items), a dict of user -> items, or a sparse matrix. With
+        ``filtered``, the other targets of its user are no candidates beside a target.
         """
         items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
         users, wanted = _as_pairs(targets)
@@ -76,7 +81,21 @@ class Candidates:
             )
         if len(user_ids) == 0:
             raise InputError("targets must hold at least one target, got none")
-        return cls(user_ids, target_ids, items, matrix)
+        found = cls(user_ids, target_ids, items, matrix)
+        return found._without_other_targets() if filtered else found
+
+    def _without_other_targets(self) -> Candidates:
+        from scipy.sparse import csr_array
+
+        self.refuse_unrankable()
+        shape = (int(self.users.max()) + 1, self.items)
+        if self.exclude is not None:
+            shape = self.exclude.shape
+        pairs = csr_array((np.ones(len(self), dtype=bool), (self.users, self.targets)), shape=shape)
+        pairs.sum_duplicates()
+        both = pairs if self.exclude is None else (self.exclude.astype(bool) + pairs).tocsr()
+        both.sort_indices()
+        return replace(self, exclude=both, filtered=True)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -112,7 +131,7 @@ class Candidates:
 
     def refuse_unrankable(self) -> None:
         """Refuse targets that are to be excluded, and those with nothing to be ranked against."""
-        if self.exclude is not None:
+        if self.exclude is not None and not self.filtered:
             listed = np.diff(self.exclude.indptr)[self.users]
             excluded = listed > self.items - 1 - self.others  # the target is listed as well
             if excluded.any():

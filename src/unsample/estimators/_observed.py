@@ -147,9 +147,7 @@ class Observed:
         # A histogram that is known as a whole has nothing left; any shares will do, for they
         # are weighted by the zero that is left.
         shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), 1 / kept.sum())
-        names = ("sampled", "items", "low", "high", "count", "weight", "weight_squared")
-        rest = replace(self.counts, **{name: getattr(self.counts, name)[kept] for name in names})
-        return replace(self, counts=rest, shares=shares)
+        return replace(self, counts=self.counts.take(kept), shares=shares)
 
     def known_mass(self) -> FloatArray:
         """Return, for each histogram, the share of known ranks in each bin."""

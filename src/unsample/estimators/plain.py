@@ -96,7 +96,7 @@ class RecallMap(MetricEstimator):
 
     def supports(self, metric: Metric) -> bool:
         """Return whether the metric is a multiple of recall."""
-        return metric.family.name in ("Recall", "Precision")
+        return metric.family.counts_hits or metric.family.name == "Precision"
 
     def mapping(self, design: Law) -> FloatArray:
         """Return f(1), ..., f(n) as real ranks that do not decrease."""

@@ -5,13 +5,15 @@ A cell is (sampled, items, low..high): a design and a sampled rank, or a range o
 that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Counts add, so parts
 can be built anywhere and merged.
 
-Weighted targets (several per user, each counting a share) keep the sum of weights and of squared
-weights per cell, which is what a bootstrap needs.
+Users may have several targets. A cell then also says how many relevant items its users have, and
+`Whose` which targets are of one user: metrics are those of users, and errors count them. Weighted
+targets keep the sum of weights and of squared weights per cell, which is what a bootstrap needs.
 """
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares
-from unsample.evidence._counts import DesignCells, RankCounts, Targets
+from unsample.evidence._counts import DesignCells, RankCounts, Targets, refuse_joint
 from unsample.evidence._ties import TIE_RULES, Comparisons, TieRule, check_ties, rank_with_ties
+from unsample.evidence._users import Whose, number_users, rank_in_lists
 
 __all__ = [
     "TIE_RULES",
@@ -20,8 +22,12 @@ __all__ = [
     "RankCounts",
     "Targets",
     "TieRule",
+    "Whose",
     "check_ties",
     "group_catalogues",
     "group_with_shares",
+    "number_users",
+    "rank_in_lists",
     "rank_with_ties",
+    "refuse_joint",
 ]

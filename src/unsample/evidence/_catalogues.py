@@ -34,7 +34,7 @@ def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCount
     items = _typical_sizes(counts)
     grouped = replace(counts, items=items)
     # Grouped counts are sorted afresh: each old cell went to the place of its new key.
-    keys = np.stack([counts.sampled, items, counts.low, counts.high])
+    keys = np.stack([counts.sampled, items, counts.low, counts.high, counts.relevant, counts.place])
     place = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     grouped_shares = np.zeros((len(shares), len(grouped)))
     np.add.at(grouped_shares.T, place, shares.T)

@@ -33,8 +33,11 @@ def check_lengths(cells: object, names: Iterable[str]) -> None:
         raise InputError(f"the columns of counts must be equally long, got {sizes}")
 
 
-def merge_equal(cells: object, keys: tuple[str, ...]) -> None:
-    """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal."""
+def merge_equal(cells: object, keys: tuple[str, ...]) -> IntArray:
+    """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal.
+
+    Return where each row went.
+    """
     order = np.lexsort([getattr(cells, name) for name in reversed(keys)])
     columns = np.stack([getattr(cells, name) for name in keys])[:, order]
     first = np.ones(len(order), dtype=bool)
@@ -46,6 +49,9 @@ def merge_equal(cells: object, keys: tuple[str, ...]) -> None:
         values = getattr(cells, name)[order]
         merged = np.add.reduceat(values, starts) if len(starts) else values
         object.__setattr__(cells, name, merged)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(first) - 1
+    return place
 
 
 def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
@@ -132,24 +138,3 @@ def check_weight_sums(weight: FloatArray, squared: FloatArray) -> None:
 
 def _extreme(weights: FloatArray) -> BoolArray:
     return (weights > 0) & ((weights < _LIGHTEST) | (weights > _HEAVIEST))
-
-
-def weight_of_user(
-    summed: FloatArray, weight: FloatArray, users: npt.ArrayLike | None
-) -> FloatArray:
-    """Return the weight of all targets of a target's user, or its own where users are not given.
-
-    Weight times this, summed, is the sum of squares of the users' weights: what the effective
-    number of targets is made of when targets of one user are taken to be fully dependent. That is
-    the cautious side, and it adds up over cells.
-    """
-    if users is None:
-        return weight
-    labels = np.asarray(users)
-    if labels.shape != weight.shape:
-        raise InputError(
-            f"users must hold one user for each of the {len(weight)} ranks, got "
-            f"{'shape ' + str(labels.shape) if labels.ndim != 1 else len(labels)}"
-        )
-    _, where = np.unique(labels, return_inverse=True)
-    return np.asarray(np.bincount(where, summed)[where])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +24,7 @@ from unsample._checks import (
     check_integer,
 )
 from unsample._files import read_arrays, write_atomically
-from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
 from unsample.evidence._columns import (
     SUMS,
     as_column,
@@ -35,18 +35,31 @@ from unsample.evidence._columns import (
     joined,
     merge_equal,
     refuse_where,
-    weight_of_user,
 )
 from unsample.evidence._ties import Comparisons
+from unsample.evidence._users import (
+    Whose,
+    as_arrays,
+    number_users,
+    relevant_and_place,
+    weights_of_users,
+)
 from unsample.law import Law
+from unsample.metrics import AUC, Metric, RPrec
 
-_KEYS = ("sampled", "items", "low", "high")
+_KEYS = ("sampled", "items", "low", "high", "relevant", "place")
 _COLUMNS = (*_KEYS, *SUMS)
-_FORMAT = "unsample.RankCounts/1"
+#: Columns that files of the first format lack.
+_NEW_KEYS = ("relevant", "place")
+_FORMATS = ("unsample.RankCounts/2", "unsample.RankCounts/1")
 #: Draws for each item of the catalogue that nobody makes to save scores.
 _FAR_MORE = 5
 #: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
 _CHUNK = 1 << 16
+
+
+def _missing() -> IntArray:
+    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,34 @@ class Targets:
     replacement: bool = True
     #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
     stop: int | None = None
+    #: The place of each target among its user's, where these were ranked against the same items.
+    places: npt.ArrayLike | None = None
+    #: Whether the other relevant items of a user were left out, so that metrics are per target.
+    filtered: bool = False
+    #: How relevant each target is, for metrics that know grades.
+    relevance: FloatArray | None = None
+    #: Which targets were ranked against the same items; None where each has items of its own.
+    pools: npt.ArrayLike | None = None
+
+    @property
+    def each_weight(self) -> FloatArray:
+        """Return the weight of each target's user, or of the target where others are left out."""
+        if self.weights is None:
+            return np.ones(len(self.ranks))
+        return np.asarray(self.weights, dtype=np.float64)
+
+    @cached_property
+    def relevant_and_place(self) -> tuple[IntArray, IntArray]:
+        """Return how many targets a target's user has, and its place among them, or 0."""
+        size = len(self.ranks)
+        ones = np.ones(size, dtype=np.int64)
+        if self.users is None or self.filtered:
+            return ones, ones
+        others = np.asarray(self.items) - 1
+        full = not self.replacement and bool(np.all(np.asarray(self.sampled) == others))
+        return relevant_and_place(
+            number_users(self.users, size), ones, self.ranks, self.places, full
+        )
 
     @cached_property
     def counts(self) -> RankCounts:
@@ -81,6 +122,8 @@ class Targets:
             sampled=self.sampled,
             weights=self.weights,
             users=self.users,
+            places=self.places,
+            filtered=self.filtered,
             replacement=self.replacement,
             stop=self.stop,
         )
@@ -108,12 +151,26 @@ class RankCounts:
     #: Samples grew until so many items beat the target, or until a limit that has nothing to do
     #: with its rank. None where the size of a sample has nothing to do with what was found in it.
     stop: int | None = None
+    #: How many relevant items the users of a cell's targets have; by default one.
+    relevant: IntArray = field(default_factory=_missing)
+    #: The place of a cell's targets among their user's; 0 where it is not known.
+    place: IntArray = field(default_factory=_missing)
+    #: Which targets are of one user; None where each has a user of its own, or nobody knows.
+    whose: Whose | None = None
+    #: What the weights of a user's targets sum to on average, where the weights are for a metric.
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
+        if not len(self.relevant):
+            object.__setattr__(self, "relevant", np.ones_like(self.low))
+        if not len(self.place):
+            object.__setattr__(self, "place", (self.relevant == 1).astype(np.int64))
         check_lengths(self, _COLUMNS)
         _check_cells(self)
         check_weight_sums(self.weight, self.weight_squared)
-        merge_equal(self, _KEYS)
+        place = merge_equal(self, _KEYS)
+        if self.whose is not None:
+            object.__setattr__(self, "whose", self.whose.moved(place))
 
     # -- building ---------------------------------------------------------------------------
 
@@ -127,6 +184,8 @@ class RankCounts:
         weights: npt.ArrayLike | None = None,
         count: npt.ArrayLike | None = None,
         users: npt.ArrayLike | None = None,
+        places: npt.ArrayLike | None = None,
+        filtered: bool = False,
         lowest: npt.ArrayLike | None = None,
         replacement: bool = True,
         stop: int | None = None,
@@ -134,10 +193,13 @@ class RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
         ``items`` and ``sampled`` are single numbers, or one for each rank; ``weights`` say how
-        much a target counts, and ``count`` how many targets a rank stands for. With ``users``,
-        whose target each rank is, the targets of one user inform no more than one target does.
-        Where ranks are known to lie in a range, ``lowest`` is its first and ``ranks`` its last.
-        ``stop`` says after how many items that beat the target its sample stopped growing.
+        much a target's user counts, and ``count`` how many targets a rank stands for. ``users``
+        say whose target each rank is: metrics are those of users, and errors count them. Where
+        the user's other relevant items were left out (``filtered``), metrics are those of targets.
+        ``places`` is where a target stands among its user's, if all of these were ranked against
+        the same items. Where ranks are known to lie in a range, ``lowest`` is its first and
+        ``ranks`` its last. ``stop`` says after how many items that beat the target its sample
+        stopped growing.
         """
         array = as_integer_array("ranks", ranks, hint="ranks start at 1")
         if array.size == 0:
@@ -149,18 +211,32 @@ class RankCounts:
         high = array.astype(np.int64, copy=False)
         weight = as_weights(weights, array.size)
         times = as_column("count", 1 if count is None else count, array.size)
-        drawn = as_column("sampled", sampled, array.size)
-        sizes = as_column("items", items, array.size)
+        keys: dict[str, Any] = {
+            "sampled": as_column("sampled", sampled, array.size),
+            "items": as_column("items", items, array.size),
+            "low": high if lowest is None else as_column("lowest", lowest, array.size),
+            "high": high,
+        }
+        squared, whose = times * weight * weight, None
+        user = None if users is None else number_users(users, array.size)
+        if user is not None and np.bincount(user, times).max() > 1:
+            full = not replacement and bool((keys["sampled"] == keys["items"] - 1).all())
+            relevant, place = relevant_and_place(user, times, high, places, full)
+            if filtered:
+                of_users: FloatArray = np.bincount(user, times * weight).astype(np.float64)
+            else:
+                of_users = weights_of_users(weight, user, relevant)
+                keys |= {"relevant": relevant, "place": place}
+            whose = Whose(user, np.arange(array.size), times * weight, of_users)
+            squared = whose.squares(array.size)
         return cls(
-            sampled=drawn,
-            items=sizes,
-            low=high if lowest is None else as_column("lowest", lowest, array.size),
-            high=high,
+            **keys,
             count=times,
             weight=times * weight,
-            weight_squared=times * weight * weight_of_user(times * weight, weight, users),
+            weight_squared=squared,
             replacement=replacement,
             stop=stop,
+            whose=whose,
         )
 
     @classmethod
@@ -229,7 +305,18 @@ class RankCounts:
                     f"counts must agree on {name} to be added, got {found[0]} and {found[1]}; "
                     "estimate them separately"
                 )
-        return replace(counts[0], **joined(counts, _COLUMNS))
+        whose = None
+        if any(part.whose is not None for part in counts):
+            starts = np.cumsum([0, *(len(part) for part in counts[:-1])])
+            whose = Whose.joined(
+                (
+                    Whose.alone(np.arange(len(part)), part.count, part.weight)
+                    if part.whose is None
+                    else part.whose
+                ).moved(np.arange(len(part)) + start)
+                for part, start in zip(counts, starts, strict=True)
+            )
+        return replace(counts[0], **joined(counts, _COLUMNS), whose=whose)
 
     def __add__(self, other: object) -> RankCounts:
         if not isinstance(other, RankCounts):
@@ -245,6 +332,65 @@ class RankCounts:
     def total(self) -> int:
         """Return the number of targets."""
         return int(self.count.sum())
+
+    @property
+    def users(self) -> int:
+        """Return the number of users; each target has its own where nobody said whose it is."""
+        if self.whose is not None:
+            return len(self.whose.users)
+        return round(float((self.count / self.relevant).sum()))
+
+    @property
+    def several(self) -> bool:
+        """Return whether some user has several relevant items, so that metrics weigh targets."""
+        return bool((self.relevant > 1).any())
+
+    def for_metric(self, metric: Metric) -> RankCounts:
+        """Return the counts with each target weighed as it counts in the metric of its user.
+
+        The metric is then `scale` times the mean of w(R) over targets so weighed.
+        """
+        if not self.several:
+            return self
+        refuse_joint(metric, places=bool((self.place > 0).all()))
+        shares = metric.shares(self.relevant, self.place)
+        weight = self.weight * shares
+        whose = None if self.whose is None else self.whose.scaled(shares)
+        users = float((self.weight / self.relevant).sum())
+        squared = self.weight_squared * shares**2
+        ones = np.ones_like(self.low)
+        return replace(
+            self,
+            weight=weight,
+            weight_squared=squared if whose is None else whose.squares(len(self)),
+            # How large the user's AUC is for a rank depends on the number of relevant items.
+            relevant=self.relevant if metric.family is AUC else ones,
+            place=ones,
+            whose=whose,
+            scale=float(weight.sum()) / users,
+        )
+
+    def take(self, cells: BoolArray) -> RankCounts:
+        """Return some of the cells, without whose targets they hold."""
+        columns = {name: getattr(self, name)[cells] for name in _COLUMNS}
+        return replace(self, **columns, whose=None)
+
+    def variance_of_mean(self, scores: FloatArray) -> float:
+        """Return the variance, over users drawn anew, of the mean over users of cells' scores.
+
+        Where users have several targets, the scores of a user's targets add up by their weights.
+        """
+        if self.whose is not None:
+            return self.whose.variance(scores)
+        total = float(self.weight.sum())
+        deviations = scores - self.weight @ scores / total
+        return self.scale**2 * float(self.weight_squared @ deviations**2) / total**2
+
+    def scales(self, rows: FloatArray) -> FloatArray:
+        """Return `scale` for each row of weights that `resample` drew."""
+        if self.whose is None:
+            return np.full(len(rows), self.scale)
+        return np.asarray(rows.sum(axis=1) / self.whose.users.sum())
 
     @property
     def effective(self) -> float:
@@ -286,12 +432,15 @@ class RankCounts:
             yield DesignCells(design, self.low[columns], self.high[columns], columns)
 
     def resample(self, size: int, *, rng: Seed = None) -> FloatArray:
-        """Draw ``size`` bootstrap samples of the targets; return their weights, one row each.
+        """Draw ``size`` bootstrap samples of the users; return the cells' weights, one row each.
 
-        A cell of weight w and squared weight q acts as w^2/q targets of weight q/w, which keeps
-        the mean and the variance of its weight; without weights this is the plain multinomial.
+        Where each target has its own user, a cell of weight w and squared weight q acts as w^2/q
+        targets of weight q/w, which keeps the mean and the variance of its weight; without weights
+        this is the plain multinomial.
         """
         size = check_integer("size", size, minimum=1)
+        if self.whose is not None:
+            return self.whose.resample(size, len(self), as_rng(rng))
         units = np.divide(
             self.weight**2,
             self.weight_squared,
@@ -314,8 +463,10 @@ class RankCounts:
     def __repr__(self) -> str:
         how = "with" if self.replacement else "without"
         grown = "" if self.stop is None else f", stop={self.stop}"
+        what = f"{self.total} targets"
+        what += "" if self.users == self.total else f" of {self.users} users"
         return (
-            f"RankCounts({self.total} targets, {len(self)} cells, items={_span(self.items)}, "
+            f"RankCounts({what}, {len(self)} cells, items={_span(self.items)}, "
             f"sampled={_span(self.sampled)}, {how} replacement{grown})"
         )
 
@@ -324,8 +475,8 @@ class RankCounts:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.npz`` or ``.json``, by the ending of the name, all or nothing."""
         target = Path(path)
-        values = {"format": _FORMAT, "replacement": self.replacement, "stop": self.stop}
-        values |= {name: getattr(self, name) for name in _COLUMNS}
+        values = {"format": _FORMATS[0], "replacement": self.replacement, "stop": self.stop}
+        values |= {name: getattr(self, name) for name in _COLUMNS} | as_arrays(self.whose)
         fields: dict[str, Any] = {k: np.asarray(v) for k, v in values.items() if v is not None}
         if target.suffix == ".json":
             text = json.dumps({name: values.tolist() for name, values in fields.items()})
@@ -364,16 +515,19 @@ class RankCounts:
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> RankCounts:
         """Take the fields that `save` wrote, checking all of them; ``source`` names them."""
         marker = str(fields.get("format"))
-        if marker != _FORMAT:
+        if marker not in _FORMATS:
             raise FileError(
-                f"{source} must hold {_FORMAT}, got {marker}; write it with RankCounts.save"
+                f"{source} must hold {_FORMATS[0]}, got {marker}; write it with RankCounts.save"
             )
         missing = {"replacement", *_COLUMNS} - set(fields)
+        if marker == _FORMATS[1]:
+            missing -= set(_NEW_KEYS)
         if missing:
             raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
         arrays: dict[str, Any] = {
             name: as_integer_array(name, fields[name], error=FileError).astype(np.int64)
             for name in (*_KEYS, "count")
+            if name in fields
         }
         for name in ("weight", "weight_squared"):
             arrays[name] = as_floats(f"{name} in {source}", fields[name], error=FileError)
@@ -383,7 +537,22 @@ class RankCounts:
         stop = fields.get("stop")
         if stop is not None:
             stop = check_integer(f"stop in {source}", stop, minimum=1, error=FileError)
-        return cls(**arrays, replacement=bool(replacement), stop=stop)
+        whose = Whose.from_arrays(fields, source, len(arrays["low"]))
+        return cls(**arrays, replacement=bool(replacement), stop=stop, whose=whose)
+
+
+def refuse_joint(metric: Metric, *, places: bool = False) -> None:
+    """Refuse a metric that the targets of one user decide together, and not one by one.
+
+    Where the ``places`` of a user's targets are known, only R-precision is such a metric.
+    """
+    if (metric.family.uses_places and not places) or metric.family is RPrec:
+        raise MetricError(
+            f"{metric} of users with several relevant items needs the ranks of all of them among "
+            "the same items, got ranks that were sampled one by one; ask for Recall, NDCG or "
+            "Precision, give scored lists (user, item, score, target), or rank with "
+            "design='certified' or 'exact'"
+        )
 
 
 def _check_cells(cells: RankCounts) -> None:
@@ -408,6 +577,9 @@ def _check_cells(cells: RankCounts) -> None:
     )
     refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
     refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
+    refuse_where(cells.relevant < 1, "relevant must be at least 1", cells.relevant, RankError)
+    outside = (cells.place < 0) | (cells.place > cells.relevant)
+    refuse_where(outside, "place must be in 0..relevant", cells.place, RankError)
     _refuse_swapped(cells)
 
 

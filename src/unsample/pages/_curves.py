@@ -152,10 +152,13 @@ class Curves:
         if not learned and all(result.certainty is None for result in results):
             return ()
         metrics = [metric for result in results for metric in result.metrics]
-        families = dict.fromkeys(metric.family for metric in metrics if metric.k is not None)
+        families = {m.family.single or m.family.name: m.family for m in metrics if m.k is not None}
+        if any(result.counts.several for result in results):
+            # P(R) is that of a user's items all alike: other metrics weigh them differently.
+            families = {name: each for name, each in families.items() if each.weighs_alike}
         if learned or not families:
-            families[Recall] = None
-        at_k = self.metrics(*families)
+            families.setdefault(Recall.name, Recall)
+        at_k = self.metrics(*families.values())
         return (at_k, self.probabilities()) if learned else (at_k,)
 
     def metrics(self, *families: MetricFamily) -> LineChart:

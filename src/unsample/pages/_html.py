@@ -234,7 +234,7 @@ def _(result: Comparison) -> Page:
     curves = {name: shown.estimates[name] for name in list(highest)[:_MOST_CURVES]}
     settings = {
         "Models": f"{len(result.models):,}; in tables and charts: {', '.join(shown.models)}",
-        "Compared": "user by user" if result.paired else "unpaired",
+        "Compared": result.pairing,
         "Pairs": result.against,
         "Curves": ", ".join(curves),
         "Level": f"{100 * result.level:g} %",

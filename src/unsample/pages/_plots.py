@@ -52,6 +52,11 @@ def plot_metric_curve(
     ``full_ranks`` adds the exact curve, where the truth is known.
     """
     family = _metrics.parse(metric).family
+    if result.counts.several and not family.weighs_alike:
+        raise InputError(
+            f"metric must be Recall where users have several relevant items, got {metric!r}; only "
+            "then does P(R) weigh targets as the metric does"
+        )
     largest = check_integer("largest", largest, minimum=2)
     chart = Curves.of({"": result}, level, largest=largest).metrics(family)
     axes = _draw_lines(_with_exact(chart, result, family, full_ranks), ax)

@@ -181,10 +181,14 @@ def heading(result: Estimates) -> str:
     """Return one line that says what the estimates are based on."""
     counts = result.counts
     items, sampled = _span(counts.items), _span(counts.sampled)
+    what = f"{counts.total:,} targets"
+    if counts.users != counts.total:
+        each = "target, other relevant items left out" if result.filtered else "user"
+        what += f" of {counts.users:,} users (metrics for each {each})"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
-        return f"{counts.total:,} targets ranked among all {items} items"
+        return f"{what} ranked among all {items} items"
     how = "with" if counts.replacement else "without"
-    return f"{counts.total:,} targets, {sampled} of {items} items sampled {how} replacement"
+    return f"{what}, {sampled} of {items} items sampled {how} replacement"
 
 
 def is_sound(entry: Estimate) -> bool:
@@ -255,9 +259,8 @@ def _(result: Comparison) -> Sheet:
         for metric in result.metrics
     }
     ranks = heading(next(iter(result.estimates.values())))
-    how = "user by user" if result.paired else "unpaired"
     return Sheet(
-        title=(f"{len(result.models)} models, {ranks}, compared {how}",),
+        title=(f"{len(result.models)} models, {ranks}, compared {result.pairing}",),
         verdicts=result.sentences(),
         tables=(
             Table.of(shown.standings, standings, "Models", "standing-table"),

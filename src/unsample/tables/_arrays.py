@@ -44,6 +44,9 @@ _FLAGS = {"true": 1, "false": 0}
 #: An array of texts may waste so many times what they hold, if it is large at all.
 _LARGEST_WASTE, _FEW_LETTERS = 100, 1 << 25
 
+#: Roles of scored rows that say something of the target.
+_OF_TARGETS = ("items", "weight", "relevance", "pool")
+
 #: Some rows as they were read: the cells of each column, and the number of each row.
 _Rows: TypeAlias = tuple[dict[str, Any], Sequence[int]]
 
@@ -264,33 +267,40 @@ def _joined(batches: Sequence[Columns], source: str) -> Columns:
 # -- counting ------------------------------------------------------------------------------------
 
 
-def _compare_scores(columns: Columns, layout: Layout) -> Columns:
-    """Compare each user's items with the user's target: one row for each user, by name."""
+def compare_scores(columns: Columns, layout: Layout) -> Columns:
+    """Compare each target with the user's items that are no targets: a row for each, by user.
+
+    Users without a target have a row too, to be refused.
+    """
     codes, first = _codes(columns, layout.users)
     size, is_target = len(first), columns["target"] == 1
-    place = np.zeros(size, dtype=np.int64)
-    place[codes[is_target]] = np.flatnonzero(is_target)
-    aim = columns["score"][place[codes]]
-    # This leaves out the target's own row, and a sampled item that is the target itself, as
-    # `ranks_against` does.
+    of_user = np.bincount(codes[is_target], minlength=size)
+    # The row of each target, users in order; any row of a user without one.
+    rows = np.concatenate([np.flatnonzero(is_target), first[of_user == 0]])
+    rows = rows[np.lexsort([rows, codes[rows]])]
     other = ~is_target
-    if "item" in layout:
-        other = columns["item"] != columns["item"][place[codes]]
-    users = {role: columns[role][first] for role in layout.users}
-    users |= {role: columns[role][place] for role in ("items", "weight") if role in layout}
-    for name, chosen in {
-        TARGETS: is_target,
-        "sampled": other,
-        "better": other & (columns["score"] > aim),
-        "tied": other & (columns["score"] == aim),
-    }.items():
-        users[name] = np.bincount(codes[chosen], minlength=size)
-    return users
+    if "item" in layout:  # a sampled item that is a target counts as that, as in `ranks_against`
+        pairs, _ = _codes(columns, [*layout.users, "item"])
+        other &= ~np.isin(pairs, pairs[is_target])
+    # User and score make one number, so that one sorted array answers for all users.
+    level = np.unique(columns["score"], return_inverse=True)[1].reshape(-1)
+    height = int(level.max()) + 2
+    spot = codes * height + level
+    ladder = np.sort(spot[other])
+    start, stop = (np.searchsorted(ladder, (codes[rows] + step) * height) for step in (0, 1))
+    below, upto = (np.searchsorted(ladder, spot[rows], side=side) for side in ("left", "right"))
+    kept = [role for role in (*layout.users, "score", *_OF_TARGETS) if role in layout]
+    return {role: columns[role][rows] for role in kept} | {
+        TARGETS: of_user[codes[rows]],
+        "sampled": stop - start,
+        "better": stop - upto,
+        "tied": upto - below,
+    }
 
 
 def check_users(users: Columns, layout: Layout, source: str) -> None:
-    """Refuse the first user who has not one target among other items."""
-    wrong = wrong_user(ArrayValues(users), layout.request.sampled)
+    """Refuse the first user who has no target among other items."""
+    wrong = wrong_user(ArrayValues(users), layout)
     if wrong.any():
         place = np.argmax(wrong)
         raise user_complaint(layout, source, {role: users[role][place] for role in users})
@@ -307,29 +317,40 @@ def _codes(columns: Columns, roles: Sequence[str]) -> tuple[IntArray, IntArray]:
 
 
 def summed(columns: Columns, layout: Layout) -> Columns:
-    """Return rows with the sums that a cell of counts keeps.
-
-    The squared weight is a target's weight times that of all targets of its user: the errors count
-    users. Scored rows have one target for each user.
-    """
+    """Return rows with the sums that a cell of counts keeps; each row is a user of its own."""
     if "weight_squared" in columns:  # an engine has added them up
         return columns
     size = len(columns["better"])
     times = columns.get("count", np.ones(size, dtype=np.int64))
-    of_user = each = columns.get("weight", np.ones(size))
-    weight = times * each
-    if "user" in layout and not layout.scores:
-        codes, _ = _codes(columns, layout.users)
-        of_user = np.bincount(codes, weight)[codes]
-    return columns | {"count": times, "weight": weight, "weight_squared": weight * of_user}
+    each = columns.get("weight", np.ones(size))
+    sums = {"count": times, "weight": times * each, "weight_squared": times * each * each}
+    return columns | sums
+
+
+def have_several(columns: Columns, layout: Layout) -> bool:
+    """Return whether some user stands in the rows several times, or targets share their items."""
+    if "pool" in columns:
+        return True
+    if "user" not in columns:
+        return False
+    codes, first = _codes(columns, layout.users)
+    counted = "count" in columns and bool((np.bincount(codes, columns["count"]) > 1).any())
+    return counted or len(first) < len(codes)
+
+
+def in_order(columns: Columns) -> Columns:
+    """Return the rows sorted by all they hold, so that chance meets them in one order."""
+    order = np.lexsort([columns[role] for role in sorted(columns)])
+    return {role: values[order] for role, values in columns.items()}
 
 
 def with_design(columns: Columns, layout: Layout) -> Columns:
     """Return checked rows with whole numbers, the design of every row, and ranks as comparisons."""
     rest = dict(columns)
     if "rank" in rest:
-        rest["better"] = rest.pop("rank") - 1
-        rest["tied"] = np.zeros_like(rest["better"])
+        rank = rest.pop("rank")
+        # The mean of two neighbouring ranks is a tie with one item.
+        rest["better"], rest["tied"] = np.floor(rank) - 1, np.ceil(rank) - np.floor(rank)
     for role, number in layout.request.design.items():
         rest.setdefault(role, np.broadcast_to(np.array(number), len(rest["better"])))
     for role in {"items", "sampled", "better", "tied", "count"} & set(rest):
@@ -376,7 +397,7 @@ class PlainTable:
     def _together(self, layout: Layout, batches: list[Columns]) -> Columns:
         columns = _joined(batches, self.name)
         if layout.scores:
-            columns = _compare_scores(columns, layout)
+            columns = compare_scores(columns, layout)
             check_users(columns, layout, self.name)
         elif POOLED in columns:
             models = len(np.unique(columns.pop(POOLED)))

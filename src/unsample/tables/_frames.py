@@ -22,7 +22,13 @@ import numpy as np
 from unsample._checks import import_extra
 from unsample._files import check_unpacked
 from unsample.errors import InputError
-from unsample.tables._arrays import check_users, converted, failures_of, with_design
+from unsample.tables._arrays import (
+    check_users,
+    compare_scores,
+    converted,
+    failures_of,
+    with_design,
+)
 from unsample.tables._layout import (
     NAMES,
     POOLED,
@@ -46,9 +52,9 @@ from unsample.tables._layout import (
 Frame: TypeAlias = "nw.LazyFrame[Any]"
 #: The column that numbers the rows of a part, from 0, where its engine keeps their order.
 ROW = "unsample_row_number"
-_BAD, _SHOWN, _OF_USER, _TIMES = "bad", "shown", "of_user", "times"
+_BAD, _SHOWN, _TIMES = "bad", "shown", "times"
 #: Roles of real numbers; the others are whole, and stay as they are to be exact at any size.
-_REAL = ("score", "weight")
+_REAL = ("score", "weight", "relevance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +113,12 @@ class FrameTable:
         layout = self._layout()
         with failures_of(self.name, self.failures):
             frame = _as_roles(self.whole(), layout)
-            find = self._targets if one_by_one else self._cells
-            return layout, iter([with_design(find(frame, layout), layout)])
+            several = self._several(frame, layout)
+            if one_by_one or several or {"relevance", "pool"} & set(layout.columns):
+                found = self._targets(frame, layout, several)
+            else:
+                found = self._cells(frame, layout)
+            return layout, iter([with_design(found, layout)])
 
     def _cells(self, frame: Frame, layout: Layout) -> Columns:
         if layout.scores:
@@ -116,20 +126,23 @@ class FrameTable:
             keys = [*layout.labels, TARGETS, "sampled", "better", "tied"]
             keys += ["items"] if "items" in layout else []
             cells = self._checked(_grouped(users, layout, keys), layout)
-            sampled = self.request.sampled
-            if wrong_user(ArrayValues(cells), sampled).any():
+            if wrong_user(ArrayValues(cells), layout).any():
                 # The smallest name, so that the message is the same in every engine.
-                wrong = users.filter(wrong_user(_Expressions(users), sampled)).sort(layout.users)
+                wrong = users.filter(wrong_user(_Expressions(users), layout)).sort(layout.users)
                 raise user_complaint(layout, self.name, _first_row(wrong) or {})
         else:
-            several = self._rows_of_users(frame, layout) > 1
             marked = _with_mark(frame, layout)
-            cells = self._checked(_grouped(marked, layout, layout.keys, several), layout)
+            cells = self._checked(_grouped(marked, layout, layout.keys), layout)
         for name in ("weight", "weight_squared"):
             cells[name] = cells.get(name, cells["count"]).astype(np.float64)
         return cells
 
-    def _targets(self, frame: Frame, layout: Layout) -> Columns:
+    def _targets(self, frame: Frame, layout: Layout, several: bool) -> Columns:
+        if layout.scores and several:
+            scored = self._checked(frame.select(*layout.read), layout, grouped=False)
+            users = compare_scores(scored, layout)
+            check_users(users, layout, self.name)
+            return users
         if layout.scores:
             users = self._checked(_users_of_scores(frame, layout), layout)
             order = np.lexsort([users[role] for role in reversed(layout.users)])
@@ -140,9 +153,18 @@ class FrameTable:
             rows = int(_fetch(frame.select(nw.len().alias(_TIMES)))[_TIMES][0])
             unpacked = 8 * rows * len(layout.read)
             check_unpacked(self.name, self.packed, unpacked, "count the rows first")
-        self._rows_of_users(frame, layout)
         kept = [role for role in layout.read if role != POOLED]
         return self._checked(frame.select(*kept), layout, grouped=False)
+
+    def _several(self, frame: Frame, layout: Layout) -> bool:
+        """Return whether some user has several targets."""
+        if not layout.scores:
+            return self._rows_of_users(frame, layout) > 1 or {"user", "count"} <= set(
+                layout.columns
+            )
+        targets = frame.filter(nw.col("target") == 1).group_by(layout.users).agg(n=nw.len())
+        row = _first_row(targets.select(most=nw.col("n").max()))
+        return row is not None and not is_missing(row["most"]) and int(row["most"]) > 1
 
     def _layout(self) -> Layout:
         """Return the layout of the first part; all parts must have its columns and its types."""
@@ -296,19 +318,14 @@ def _with_mark(frame: Frame, layout: Layout) -> Frame:
     return frame.with_columns(**{_BAD: reduce(or_, broken, nw.lit(False)).cast(nw.Int64)})
 
 
-def _grouped(frame: Frame, layout: Layout, keys: Sequence[str], several: bool = False) -> Frame:
-    """Group targets by everything that tells two of them apart; users may have several."""
+def _grouped(frame: Frame, layout: Layout, keys: Sequence[str]) -> Frame:
+    """Group targets by everything that tells two of them apart."""
     count = nw.col("count").sum() if "count" in layout else nw.len()
     sums = {_BAD: nw.col(_BAD).max(), "count": count}
-    of_user = several or ("user" in layout and "count" in layout)
-    if "weight" in layout or of_user:
-        each = nw.col("weight") if "weight" in layout else nw.lit(1.0)
+    if "weight" in layout:
+        each = nw.col("weight")
         total = each * nw.col("count") if "count" in layout else each
         frame = frame.with_columns(weight=total.cast(nw.Float64), weight_squared=each * total)
-        if of_user:
-            users = frame.group_by(layout.users).agg(nw.col("weight").sum().alias(_OF_USER))
-            frame = frame.join(users, on=layout.users, how="left")
-            frame = frame.with_columns(weight_squared=nw.col("weight") * nw.col(_OF_USER))
         sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
     return frame.group_by(keys).agg(**sums)
 

@@ -34,13 +34,13 @@ _NEEDED = {
     "scores": ("user", "score", "target"),
 }
 _OPTIONAL = {
-    "ranks": ("sampled", "items", "count", "weight", "user"),
-    "comparisons": ("sampled", "items", "count", "weight", "user"),
-    "scores": ("item", "items", "weight"),
+    "ranks": ("sampled", "items", "count", "weight", "user", "relevance", "pool"),
+    "comparisons": ("sampled", "items", "count", "weight", "user", "relevance", "pool"),
+    "scores": ("item", "items", "weight", "relevance", "pool"),
 }
 ROWS = tuple(_NEEDED)
 #: Roles whose columns may hold anything that can be compared for equality.
-NAMES = ("user", "item", LABEL, POOLED)
+NAMES = ("user", "item", "pool", LABEL, POOLED)
 ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *_OPTIONAL[kind])))
 #: What a column that tells models apart is called, when nobody says so.
 _MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
@@ -162,7 +162,7 @@ class Layout:
     def rules(self) -> list[Rule]:
         """Return what every row must keep; of scored rows, the target's alone has a design."""
         rules = [rule for rule in _all_rules(self) if rule.role in self]
-        alone = ("items", "weight") if self.scores else ()
+        alone = ("items", "weight", "relevance") if self.scores else ()
         return [replace(rule, of_targets=rule.role in alone) for rule in rules]
 
 
@@ -201,7 +201,8 @@ class Rule:
     hint: str = ""
     low: int | None = None
     high: Any = None
-    whole: bool = True
+    #: What the values must be multiples of; None for any numbers.
+    step: float | None = 1.0
     of_targets: bool = False
 
     def broken(self, values: Any) -> Any:
@@ -214,7 +215,7 @@ class Rule:
             number = values.number(self.role)
             most = self.high(values) if callable(self.high) else self.high
             bad = bad | (number < self.low) | (number > most)
-            bad = bad | (number % 1 != 0) if self.whole else bad
+            bad = bad | (number % self.step != 0) if self.step is not None else bad
         return bad & (values.number("target") == 1) if self.of_targets else bad
 
 
@@ -234,17 +235,27 @@ def _all_rules(layout: Layout) -> list[Rule]:
     if given is not None and "sampled" not in layout:
         rank, others = f"{given + 1} ({rank})", f"{given} ({others})"
     others = f"whole numbers from 0 to {others}"
-    names = (LABEL, "user", "item")
+    names = (LABEL, "user", "item", "pool")
     return [
         *(Rule(role, "a name in every row", hint="fill in or drop such rows") for role in names),
         Rule("target", kind_of_values("target"), low=0, high=1),
         Rule("score", kind_of_values("score"), ScoreError, _DIVERGED),
         *(rule for name in ("sampled", "items") for rule in _design_rules(layout, name)),
-        Rule("rank", f"whole numbers from 1 to {rank}", RankError, _BEST, 1, lambda v: most(v) + 1),
+        # A half is the mean of the best and the worst rank among ties.
+        Rule(
+            "rank",
+            f"whole or half numbers from 1 to {rank}",
+            RankError,
+            _BEST,
+            1,
+            lambda v: most(v) + 1,
+            0.5,
+        ),
         Rule("better", others, RankError, low=0, high=most),
         Rule("tied", others, RankError, _TOGETHER, 0, lambda v: most(v) - v.number("better")),
         Rule("count", "whole numbers of at least 0", RankError, low=0, high=_MOST_TARGETS),
-        Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", low=0, high=_HEAVIEST, whole=False),
+        Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", low=0, high=_HEAVIEST, step=None),
+        Rule("relevance", "numbers of at least 0", low=0, high=_HEAVIEST, step=None),
     ]
 
 
@@ -311,10 +322,13 @@ def show(value: Any) -> str:
     return repr(plain)
 
 
-def wrong_user(values: Any, sampled: int | None) -> Any:
-    """Tell the users of scored rows who have not one target among other items."""
+def wrong_user(values: Any, layout: Layout) -> Any:
+    """Tell the users of scored rows who have no target among other items."""
     targets, others = values.number(TARGETS), values.number("sampled")
-    wrong = values.missing(TARGETS) | (targets != 1) | (others < 1)
+    wrong = values.missing(TARGETS) | (targets < 1) | (others < 1)
+    if POOLED in layout:
+        wrong = wrong | (targets > 1)
+    sampled = layout.request.sampled
     return wrong if sampled is None else wrong | (others != sampled)
 
 
@@ -324,15 +338,16 @@ def user_complaint(layout: Layout, source: str, user: Mapping[str, Any]) -> Inpu
     if layout.labels:
         who += f" (with {layout.columns[LABEL]} {str(user[LABEL])!r})"
     targets = 0 if is_missing(user[TARGETS]) else int(user[TARGETS])
-    if targets != 1:
-        advice = "give each target a user of its own (columns={'user': ...}) and its own items"
-        if not targets:
-            advice = f"set {layout.columns['target']!r} in the row of the target"
-        elif POOLED in layout:
-            column = layout.columns[POOLED]
-            advice = f"if column {column!r} tells models apart, say by={column!r}"
+    if not targets:
         return InputError(
-            f"each user of {source} must have one target, {who} has {targets or 'none'}; {advice}"
+            f"each user of {source} must have a target, {who} has none; set "
+            f"{layout.columns['target']!r} in the row of the target"
+        )
+    if POOLED in layout and targets > 1:
+        column = layout.columns[POOLED]
+        return InputError(
+            f"users of {source} must stand in it once, {who} has {targets} targets; if column "
+            f"{column!r} tells models apart, say by={column!r}"
         )
     if user["sampled"] < 1:
         return DesignError(

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,12 +21,23 @@ import numpy as np
 from unsample._checks import Seed, as_rng, suggest
 from unsample._files import is_file, names_in, open_plain, read_arrays
 from unsample.errors import FileError, InputError
-from unsample.evidence import Comparisons, RankCounts, Targets, check_ties, rank_with_ties
+from unsample.evidence import (
+    Comparisons,
+    RankCounts,
+    Targets,
+    TieRule,
+    check_ties,
+    number_users,
+    rank_in_lists,
+    rank_with_ties,
+)
 from unsample.tables._arrays import (
     PlainFile,
     PlainTable,
     by_label,
     failures_of,
+    have_several,
+    in_order,
     read_delimited,
     read_json_lines,
     read_named_arrays,
@@ -67,6 +79,7 @@ def read_counts(
     ties: str = "random",
     rng: Seed = 0,
     replacement: bool = True,
+    filtered: bool = False,
 ) -> dict[str, RankCounts]:
     """Count the ranks in a table, inside the engine that holds it where there is one.
 
@@ -89,22 +102,35 @@ def read_counts(
         engine nor on the order or the partitions of the rows.
     replacement
         Whether the same item may be sampled twice for a target.
+    filtered
+        Whether the other relevant items of a user were left out, so that metrics are those of
+        targets and not of users.
 
     Returns
     -------
     dict of str to RankCounts
         Counts by the values of the column ``by``, sorted; under ``""`` without one. With a column
-        ``user``, the targets of one user inform no more than one target does.
+        ``user``, the counts know which targets are of one user. The targets of scored rows stand
+        in one list with all others of their user, so that HR, MRR and AP can be told too.
     """
     request = Request(items, sampled, columns or None, rows, by)
-    check_ties(ties)
+    rule = check_ties(ties)
     with ExitStack() as stack:
         table = _open(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
-        compared = _compared(*table.rows(one_by_one=False))
+        layout, batches = table.rows(one_by_one=False)
+        first = next(batches)
+        if not have_several(first, layout):
+            compared = _compared(layout, chain([first], batches))
+            with _named(table.name):
+                return _counted(compared, ties, rng, replacement)
+    found: dict[str, RankCounts] = {}
     with _named(table.name):
-        return _counted(compared, ties, rng, replacement)
+        for label, group in sorted(by_label(first).items()):
+            reading = _Reading(layout, rule, as_rng(rng), replacement, filtered)
+            found[label] = reading.targets(in_order(group)).counts
+    return found
 
 
 def read_targets(
@@ -118,6 +144,7 @@ def read_targets(
     ties: str = "random",
     rng: Seed = 0,
     replacement: bool = True,
+    filtered: bool = False,
 ) -> dict[str, Targets | RankCounts]:
     """Read a table target by target, with their users, for comparisons that pair them.
 
@@ -135,22 +162,65 @@ def read_targets(
         (found,) = batches
     targets: dict[str, Targets] = {}
     with _named(table.name):
-        if "count" in layout or rule == "realistic":  # counting refuses ranks between two
+        if ("count" in layout and "user" not in layout) or rule == "realistic":
+            # Counting refuses ranks between two.
             counts = _counted(_compared(layout, [found]), ties, rng, replacement)
             if "count" in layout:
                 return {label: counts[label] for label in by_label(found)}
         for label, group in by_label(found).items():
-            ranks = rank_with_ties(group["better"], group["tied"], rule, as_rng(rng))
-            targets[label] = Targets(
-                ranks.astype(np.int64),
-                group["items"] if items is None else items,
-                group["sampled"] if sampled is None else sampled,
-                group.get("weight"),
-                group.get("user"),
-                replacement,
-            )
+            reading = _Reading(layout, rule, as_rng(rng), replacement, filtered)
+            targets[label] = reading.targets(group)
             _ = targets[label].counts  # says what is wrong with the design
     return dict(targets)
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """How rows become targets."""
+
+    layout: Layout
+    ties: TieRule
+    rng: np.random.Generator
+    replacement: bool
+    filtered: bool
+
+    def targets(self, rows: Columns) -> Targets:
+        """Return the targets of some rows, in their order."""
+        if "count" in rows:
+            rows = {role: np.repeat(values, rows["count"]) for role, values in rows.items()}
+        if "relevance" in rows:
+            rows = {role: values[rows["relevance"] > 0] for role, values in rows.items()}
+        ranks = rank_with_ties(rows["better"], rows["tied"], self.ties, self.rng).astype(np.int64)
+        items, sampled, places = rows["items"], rows["sampled"], None
+        if self.layout.scores and len(ranks):
+            user = number_users(rows["user"], len(ranks))
+            relevant = np.bincount(user)[user]
+            if self.filtered:
+                items = items - relevant + 1
+            elif (relevant > 1).any():
+                ranks, sampled, places = rank_in_lists(
+                    ranks - 1,
+                    user,
+                    rows["score"],
+                    items=items,
+                    sampled=sampled,
+                    replacement=self.replacement,
+                    rng=self.rng,
+                )
+        request = self.layout.request
+        plain = places is None and not self.filtered
+        return Targets(
+            ranks,
+            request.items if plain and request.items is not None else items,
+            request.sampled if plain and request.sampled is not None else sampled,
+            rows.get("weight"),
+            rows.get("user"),
+            self.replacement,
+            places=places,
+            filtered=self.filtered,
+            relevance=rows.get("relevance"),
+            pools=rows.get("pool"),
+        )
 
 
 def _compared(layout: Layout, batches: Iterable[Columns]) -> dict[str, Comparisons]:

@@ -1,0 +1,249 @@
+"""`exact`: metrics of ranks in the full catalogue, of each user and then averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import metrics as _metrics
+from unsample._checks import FloatArray, IntArray, Seed, as_integer_array, as_rng, check_integer
+from unsample.answers._estimate import DEFAULT_METRICS
+from unsample.answers._result import Estimate, Estimates, Variation
+from unsample.errors import InputError, RankError
+from unsample.estimators import CLOSED_FORM
+from unsample.evidence import RankCounts, Targets, number_users
+from unsample.law import RankDistribution, RankGrid
+from unsample.metrics import Metric
+
+#: The method by which results call values that nothing had to be estimated for.
+NAME = "exact"
+#: Ranks that stand alone in the distribution of exact ranks; beyond them bins are as fine as ever.
+_MOST_SINGLE_RANKS = 20_000
+#: More different users than this are drawn in so many groups of equal size, which vary alike.
+_MOST_UNITS = 4096
+
+
+def exact(
+    full_ranks: npt.ArrayLike,
+    *,
+    items: npt.ArrayLike,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    weights: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | None = None,
+    relevance: npt.ArrayLike | None = None,
+    filtered: bool = False,
+    resamples: int = 400,
+    rng: Seed = 0,
+) -> Estimates:
+    """Return metrics of ranks in the full catalogue, as the same kind of result.
+
+    The values hold for these users without error; the intervals say how far they would move with
+    other users like these.
+
+    Parameters
+    ----------
+    full_ranks
+        The rank of each relevant item among all candidates of its user, 1 the best.
+    items
+        The number of candidates, the relevant ones included: one number, or one for each rank.
+    metrics
+        Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
+    weights
+        How much each rank's user counts, where users differ.
+    users
+        Whose each rank is, where users have several relevant items. Metrics are those of users.
+    relevance
+        How relevant each item is, for NDCG with grades; items of relevance 0 are not relevant.
+    filtered
+        False: other relevant items of the user are competitors, as in a list of recommendations.
+        True: they were left out when an item was ranked, as in knowledge graphs; metrics are then
+        those of each relevant item.
+    resamples
+        Bootstrap samples behind the intervals; 0 for none.
+    rng
+        Seed or Generator of the bootstrap.
+
+    >>> exact([1, 3, 20], items=100, metrics="HR@10")["HR@10"].value
+    0.6666666666666666
+    >>> exact([1, 3, 20], items=100, users=["a", "a", "b"], metrics="Recall@10")["Recall@10"].value
+    0.5
+    """
+    ranks = as_integer_array("ranks", full_ranks, hint="ranks start at 1").astype(np.int64)
+    grades = None if relevance is None else as_grades(relevance, len(ranks))
+    if grades is not None and not (grades > 0).all():
+        kept = grades > 0
+        if not kept.any():
+            raise InputError("relevance must be above 0 for at least one rank, got none")
+        ranks, grades = ranks[kept], grades[kept]
+        weights, users = _kept(weights, kept), _kept(users, kept)
+        items = items if np.ndim(items) == 0 else np.asarray(items)[kept]
+    found = Targets(
+        ranks, items, np.asarray(items) - 1, weights, users, replacement=False, filtered=filtered
+    )
+    try:
+        counts = found.counts
+    except RankError as problem:
+        text, _, hint = str(problem).replace("sampled + 1", "items").partition("; these may be")
+        raise RankError(f"{text}; check items" if hint else text) from problem
+    if counts.several:
+        _refuse_equal_ranks(found)
+    return exact_targets(found, metrics, grades, resamples, rng)
+
+
+def exact_targets(
+    found: Targets,
+    metrics: str | Metric | Iterable[str | Metric],
+    relevance: FloatArray | None,
+    resamples: int,
+    rng: Seed,
+) -> Estimates:
+    """Return what `exact` does, of targets whose full ranks are known as far as metrics look."""
+    wanted = _metrics.parse_all(metrics)
+    resamples = check_integer("resamples", resamples, minimum=0)
+    users = UserValues.of(found, wanted, relevance)
+    variation = _Drawn(users, resamples, rng)
+    entries = tuple(
+        Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, False, variation, place)
+        for place, (metric, value) in enumerate(zip(wanted, users.means, strict=True))
+    )
+    return Estimates(
+        entries,
+        found.counts,
+        {NAME: _as_distribution(found.counts)},
+        filtered=found.filtered,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class UserValues:
+    """What each user adds to each metric, and how much the user counts."""
+
+    #: Users x metrics, times the users' weights.
+    totals: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(
+        cls, found: Targets, metrics: Iterable[Metric], relevance: FloatArray | None = None
+    ) -> UserValues:
+        """Compute the metrics of each user; of each target where the others were left out."""
+        ranks = np.asarray(found.ranks)
+        size = len(ranks)
+        alone = np.arange(size)
+        user = alone if found.users is None else number_users(found.users, size)
+        unit = alone if found.filtered else user
+        weight = np.ones(size) if found.weights is None else np.asarray(found.weights, dtype=float)
+        values = np.stack(
+            [metric.of_users(ranks, unit, found.items, relevance) for metric in metrics], axis=1
+        )
+        of_unit = np.zeros(len(values))
+        of_unit[unit] = weight
+        if not found.filtered:
+            return cls(values * of_unit[:, None], of_unit)
+        totals = np.stack([np.bincount(user, column * of_unit) for column in values.T], axis=1)
+        return cls(totals.astype(np.float64), np.bincount(user, of_unit).astype(np.float64))
+
+    @property
+    def means(self) -> FloatArray:
+        """Return the metrics."""
+        return np.asarray(self.totals.sum(axis=0) / self.weights.sum())
+
+    def errors(self) -> FloatArray:
+        """Return the standard errors of the metrics, for users drawn anew."""
+        return np.sqrt(np.diag(self.covariance()))
+
+    def covariance(self) -> FloatArray:
+        """Return the covariance of the metrics, for users drawn anew."""
+        deviations = self.deviations
+        count = len(deviations)
+        return np.asarray(deviations.T @ deviations * (count / max(count - 1, 1)))
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Return by how much each user moves the mean of each metric."""
+        centred = self.totals - self.weights[:, None] * self.means
+        return np.asarray(centred / self.weights.sum())
+
+    def resample(self, size: int, rng: Seed) -> FloatArray:
+        """Return the metrics of users drawn anew, one row for each draw."""
+        rows = np.column_stack([self.totals, self.weights])
+        different, count = np.unique(rows, axis=0, return_counts=True)
+        generator = as_rng(rng)
+        if len(different) > _MOST_UNITS:
+            group = generator.permutation(len(rows)) % _MOST_UNITS
+            different = np.stack(
+                [np.bincount(group, column, minlength=_MOST_UNITS) for column in rows.T], axis=1
+            )
+            count = np.ones(_MOST_UNITS, dtype=np.int64)
+        drawn = generator.multinomial(int(count.sum()), count / count.sum(), size=size) @ different
+        return np.asarray(drawn[:, :-1] / np.maximum(drawn[:, -1:], 1e-300))
+
+
+class _Drawn(dict[str, Variation]):
+    """The values of users drawn anew, when they are first asked for."""
+
+    def __init__(self, users: UserValues, resamples: int, rng: Seed) -> None:
+        super().__init__()
+        self._users, self._size = users, resamples
+        # A generator may have gone on by the time it is asked.
+        whole = isinstance(rng, int | np.integer)
+        self._seed: Seed = rng if whole else int(as_rng(rng).integers(2**63))
+        as_rng(self._seed)
+
+    def __missing__(self, method: str) -> Variation:
+        users = self._users
+        # One user, or users that are all alike, resample only to themselves: an interval of width
+        # zero would be a lie.
+        alike = len(users.totals) < 2 or not np.ptp(users.deviations, axis=0).any()
+        if self._size == 0 or alike:
+            found = np.empty((0, users.totals.shape[1]))
+        else:
+            found = users.resample(self._size, self._seed)
+        self[method] = Variation(found)
+        return self[method]
+
+
+def _as_distribution(counts: RankCounts) -> RankDistribution:
+    """Return the ranks as they are, each user counting as one."""
+    weight = counts.weight / counts.relevant
+    grid = RankGrid.build(
+        counts.largest_catalogue, cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS]
+    )
+    mass = np.bincount(grid.locate(counts.low), weight, minlength=len(grid))
+    return RankDistribution(grid, mass / mass.sum())
+
+
+def as_grades(relevance: npt.ArrayLike, size: int) -> FloatArray:
+    """Return the relevance of each target, checked."""
+    grades = np.asarray(relevance, dtype=np.float64)
+    if grades.shape != (size,):
+        raise InputError(
+            f"relevance must hold one number for each of the {size} ranks, got shape {grades.shape}"
+        )
+    if not (np.isfinite(grades).all() and (grades >= 0).all()):
+        bad = int(np.argmax(~(np.isfinite(grades) & (grades >= 0))))
+        raise InputError(
+            f"relevance must be finite and not negative, got {grades[bad]} at position {bad}"
+        )
+    return grades
+
+
+def _kept(given: npt.ArrayLike | None, kept: npt.NDArray[np.bool_]) -> npt.ArrayLike | None:
+    return given if given is None or np.ndim(given) == 0 else np.asarray(given)[kept]
+
+
+def _refuse_equal_ranks(found: Targets) -> None:
+    """Refuse a user with two items at one rank: no list has that."""
+    user: IntArray = number_users(found.users, len(found.ranks))  # type: ignore[arg-type]
+    order = np.lexsort([found.ranks, user])
+    same = (np.diff(user[order]) == 0) & (np.diff(np.asarray(found.ranks)[order]) == 0)
+    if same.any():
+        where = order[int(np.argmax(same))]
+        raise RankError(
+            f"ranks of one user must differ, got rank {found.ranks[where]} twice for user "
+            f"{np.asarray(found.users)[where]}; if other relevant items were left out when an item "
+            "was ranked, say filtered=True"
+        )

@@ -1,0 +1,222 @@
+"""Whose target each is: the number of a user's relevant items, and errors that count users.
+
+Targets of one user are not independent. A user with ten targets at the same rank informs no more
+than one target does, and one whose targets have nothing in common informs as much as ten. Which it
+is, the data tell, if it is known which cells the targets of one user lie in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray, as_integer_array
+from unsample.errors import FileError, InputError, RankError
+from unsample.evidence._columns import as_column, as_floats, refuse_where
+from unsample.metrics import places_of
+
+#: More users than this are drawn in so many groups of equal size, which vary alike.
+_MOST_UNITS = 4096
+_ARRAYS = ("user", "cell", "weight", "users")
+
+
+@dataclass(frozen=True, eq=False)
+class Whose:
+    """Whose target lies in which cell, where users have several."""
+
+    #: The number of each target's user, from 0; its cell; and its weight.
+    user: IntArray
+    cell: IntArray
+    weight: FloatArray
+    #: The weight of each user.
+    users: FloatArray
+
+    def moved(self, place: IntArray) -> Whose:
+        """Return the same targets after each cell went to a new place."""
+        return replace(self, cell=place[self.cell])
+
+    def scaled(self, shares: FloatArray) -> Whose:
+        """Return the targets with the weights of each cell multiplied by a share."""
+        return replace(self, weight=self.weight * shares[self.cell])
+
+    def squares(self, cells: int) -> FloatArray:
+        """Return for each cell the sum of weights times that of all targets of the user.
+
+        Summed, these are the squares of what users weigh in all: what the effective number of
+        targets is made of when those of one user are taken to be fully dependent.
+        """
+        of_user = np.bincount(self.user, self.weight)
+        products = self.weight * of_user[self.user]
+        return np.asarray(np.bincount(self.cell, products, minlength=cells), dtype=np.float64)
+
+    def variance(self, scores: FloatArray) -> float:
+        """Return the variance of the mean over users of the sum of their targets' scores.
+
+        ``scores`` are those of the cells. It is that of users drawn anew.
+        """
+        totals = np.bincount(self.user, self.weight * scores[self.cell], minlength=len(self.users))
+        total = self.users.sum()
+        deviations = totals - totals.sum() / total * self.users
+        count = len(self.users)
+        return float((deviations**2).sum() / total**2 * count / max(count - 1, 1))
+
+    def resample(self, size: int, cells: int, rng: np.random.Generator) -> FloatArray:
+        """Draw users anew; return the weights of the cells, one row for each draw.
+
+        What the users drawn weigh in all is brought to what it was.
+        """
+        from scipy.sparse import csr_array
+
+        count = min(len(self.users), _MOST_UNITS)
+        group = rng.permutation(len(self.users)) % count
+        entries = self.weight, (group[self.user], self.cell)
+        totals: Any = csr_array(entries, shape=(count, cells))
+        drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=size).astype(np.float64)
+        weight = drawn @ np.bincount(group, self.users, minlength=count)
+        # Where all that was drawn weighs nothing, the data stand for it.
+        rows = (totals.T @ drawn.T).T
+        rows[weight <= 0] = np.bincount(self.cell, self.weight, minlength=cells)
+        return np.asarray(rows * (self.users.sum() / np.where(weight > 0, weight, 1.0))[:, None])
+
+    @classmethod
+    def joined(cls, parts: Iterable[Whose]) -> Whose:
+        """Return the targets of all parts, whose cells stand one after the other."""
+        found = list(parts)
+        starts = np.cumsum([0, *(len(part.users) for part in found[:-1])])
+        return cls(
+            np.concatenate([part.user + start for part, start in zip(found, starts, strict=True)]),
+            np.concatenate([part.cell for part in found]),
+            np.concatenate([part.weight for part in found]),
+            np.concatenate([part.users for part in found]),
+        )
+
+    @classmethod
+    def from_arrays(cls, fields: Mapping[str, Any], source: str, cells: int) -> Whose | None:
+        """Take what `as_arrays` gave, checked; None where a file has none."""
+        if "whose_user" not in fields:
+            return None
+        lacks = [f"whose_{name}" for name in _ARRAYS if f"whose_{name}" not in fields]
+        if lacks:
+            raise FileError(f"{source} lacks {', '.join(lacks)}")
+        user, cell = (
+            as_integer_array(name, fields[f"whose_{name}"], error=FileError).astype(np.int64)
+            for name in ("user", "cell")
+        )
+        weight, users = (
+            as_floats(f"whose_{name} in {source}", fields[f"whose_{name}"], error=FileError)
+            for name in ("weight", "users")
+        )
+        inside = len(user) == len(cell) == len(weight) > 0 and len(users) > 0
+        inside = inside and user.min() >= 0 and user.max() < len(users)
+        inside = inside and cell.min() >= 0 and cell.max() < cells
+        sound = all(np.isfinite(values).all() and (values >= 0).all() for values in (weight, users))
+        if not (inside and sound):
+            raise FileError(
+                f"{source} must say of each target whose it is, got numbers that do not"
+            )
+        return cls(user, cell, weight, users)
+
+    @classmethod
+    def alone(cls, cell: IntArray, count: IntArray, weight: FloatArray) -> Whose:
+        """Return targets that have each a user of their own: ``count`` of them in each cell."""
+        cells = np.repeat(cell, count)
+        each = np.repeat(weight / np.maximum(count, 1), count)
+        return cls(np.arange(len(cells)), cells, each, each)
+
+
+def number_users(users: npt.ArrayLike, size: int) -> IntArray:
+    """Return a number for the user of each of ``size`` ranks, from 0."""
+    labels = np.asarray(users)
+    if labels.shape != (size,):
+        raise InputError(
+            f"users must hold one user for each of the {size} ranks, got "
+            f"{'shape ' + str(labels.shape) if labels.ndim != 1 else len(labels)}"
+        )
+    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+
+
+def relevant_and_place(
+    user: IntArray,
+    count: IntArray,
+    ranks: IntArray,
+    places: npt.ArrayLike | None,
+    full: bool,
+) -> tuple[IntArray, IntArray]:
+    """Return how many targets a target's user has, and its place among them, or 0.
+
+    Places are given, or follow from ranks in the ``full`` catalogue.
+    """
+    relevant = np.rint(np.bincount(user, count)[user]).astype(np.int64)
+    if places is not None:
+        return relevant, as_column("places", places, len(user))
+    if full:
+        return relevant, places_of(user, ranks.astype(np.float64))
+    return relevant, np.where(relevant == 1, 1, 0)
+
+
+def weights_of_users(weight: FloatArray, user: IntArray, relevant: IntArray) -> FloatArray:
+    """Return how much each user counts: what the weights of all the user's targets say."""
+    found = np.zeros(int(user.max()) + 1)
+    found[user] = weight
+    differs = found[user] != weight
+    # What a mean over targets would take to count users once.
+    spread = bool((relevant > 1).any()) and np.allclose(weight * relevant, 1.0, rtol=1e-9)
+    if differs.any() or spread:
+        got = "1 over the number of the user's targets" if spread else "some that differ"
+        raise InputError(
+            f"weights must say how much a user counts, the same for all the user's targets, got "
+            f"{got}; metrics are per user, so leave weights out where all users count the same"
+        )
+    return found
+
+
+def rank_in_lists(
+    better: IntArray,
+    user: IntArray,
+    score: FloatArray | IntArray,
+    *,
+    items: IntArray,
+    sampled: IntArray,
+    replacement: bool,
+    rng: np.random.Generator,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return ranks, sample sizes and places of targets that stand in one list with their user's.
+
+    A list holds all relevant items of a user and ``sampled`` others that are not relevant;
+    ``better`` of these beat the target, and its ``score`` tells its order among the relevant ones.
+    ``items`` counts all candidates, the relevant ones too.
+    Where all others are in the list, the ranks are those of the full list. Else a sample that is
+    uniform among all items but the target is made of it: as many relevant items as such a sample
+    holds by chance take the place of sampled ones.
+    """
+    # Ties with sampled items are broken by now: the scores order what these leave open.
+    order = np.lexsort([-score, better, user])
+    level = np.empty(len(order))
+    level[order] = np.arange(len(order))
+    place = places_of(user, level)
+    relevant = np.bincount(user)[user]
+    rivals = items - relevant
+    refuse_where(rivals < 1, "items must exceed the relevant items of a user", items, RankError)
+    full = (sampled == rivals) & (not replacement)
+    several = (relevant > 1) & ~full
+    if replacement:
+        others = rng.binomial(sampled, (relevant - 1) / np.maximum(items - 1, 1))
+        share = np.divide(place - 1, relevant - 1, out=np.zeros(len(place)), where=relevant > 1)
+        above = rng.binomial(others, share)
+    else:
+        drawn = np.where(full, 0, sampled)
+        others = rng.hypergeometric(relevant - 1, rivals, drawn)
+        above = rng.hypergeometric(place - 1, relevant - place, others)
+    kept = rng.hypergeometric(better, sampled - better, sampled - others)
+    ranks = np.where(several, 1 + kept + above, 1 + better)
+    ranks = np.where(full, better + place, ranks)
+    return ranks, np.where(full, items - 1, sampled), place
+
+
+def as_arrays(whose: Whose | None) -> dict[str, npt.NDArray[Any]]:
+    """Return what a file keeps of them."""
+    return {} if whose is None else {f"whose_{name}": getattr(whose, name) for name in _ARRAYS}
