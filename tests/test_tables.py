@@ -361,7 +361,8 @@ def test_no_door_escapes():
     # Polars has two doors; text has one more by its content, Parquet one from standard input.
     assert len(DOORS) == len(promised) + 3
     assert set(_read._SUFFIXES.values()) == {"csv", "tsv", "jsonl", "parquet", "npz", "json"}
-    assert unsample.tables.__all__ == ["ROWS", "is_frame", "read_counts", "read_targets"]
+    doors = ["ROWS", "is_frame", "read_counts", "read_full_ranks", "read_targets"]
+    assert unsample.tables.__all__ == doors
 
 
 # -- frames --------------------------------------------------------------------------------------

@@ -29,12 +29,17 @@ from unsample.answers._comparison import (
     listed_briefly,
 )
 from unsample.answers._duels import CORRECTIONS, Duels, Model, corrected
-from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
+from unsample.answers._estimate import (
+    DEFAULT_METHOD,
+    DEFAULT_METRICS,
+    estimate_counts,
+    possible_metrics,
+)
 from unsample.answers._evaluate import Evaluation
 from unsample.answers._result import DEFAULT_LEVEL, Estimates, find_metric
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
-from unsample.evidence import RankCounts, Targets
+from unsample.evidence import RankCounts, Targets, place_halves
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_targets
 
@@ -54,6 +59,7 @@ def compare(
     weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     by: str | None = None,
+    filtered: bool = False,
     replacement: bool = True,
     candidates: str | None = None,
     level: float = DEFAULT_LEVEL,
@@ -71,13 +77,13 @@ def compare(
         frame, which know their users; or `RankCounts`, which cannot be paired; or what
         `unsample.evaluate` returned for them (``metrics`` are then those it was asked for). Or one
         data frame of all models, with ``by``.
-    items, sampled, metrics, method, weights, replacement, candidates
+    items, sampled, metrics, method, weights, filtered, replacement, candidates
         As in `unsample.estimate`, the same for all models.
     users
         Whose target each rank is: one sequence for all models, or one for each name. Models that
         were asked about the same users in another order are brought into the same order. Without
         users, ranks that have an index (a pandas Series) are matched by its labels, others by
-        their position.
+        their position; ``matched`` of the result says which.
     by
         The column that names the model, where ``models`` is one data frame.
     level
@@ -98,7 +104,7 @@ def compare(
     >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
     True
     """
-    given = _Given(items, sampled, weights, users, replacement)
+    given = _Given(items, sampled, weights, users, replacement, filtered, rng)
     if by is not None:
         models = given.read(models, by)
     if not isinstance(models, Mapping) or len(models) < 2:
@@ -107,10 +113,10 @@ def compare(
         raise InputError(f"models must map at least two names to their ranks, got {got}{hint}")
     level = check_level(level)
     check_choice("correction", correction, CORRECTIONS)
-    wanted = _metrics.parse_all(metrics)
     notes: list[str] = []
     against = _chosen_pairs(against, list(models), notes)
     loaded = [given.model(name, ranks) for name, ranks in models.items()]
+    wanted = _wanted(metrics, loaded)
     _check_same_catalogue(loaded)
     if any(model.labels is None for model in loaded):
         # An index tells nothing where another model has none: rows are matched by position.
@@ -193,6 +199,8 @@ class _Given:
     weights: npt.ArrayLike | None
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None
     replacement: bool
+    filtered: bool
+    rng: Seed
 
     def model(self, name: str, given: Any) -> Model:
         """Bring what is given for a model into one form."""
@@ -211,8 +219,16 @@ class _Given:
             if name not in users:
                 raise InputError(f"users must hold the users of every model, got none for {name}")
             users = users[name]
-        ranks = as_integer_array(f"ranks of {name}", given).astype(np.int64)
-        found = Targets(ranks, self.items, self.sampled, self.weights, users, self.replacement)
+        placed = place_halves(given, self.rng)
+        found = Targets(
+            as_integer_array(f"ranks of {name}", placed).astype(np.int64),
+            self.items,
+            self.sampled,
+            self.weights,
+            users,
+            self.replacement,
+            filtered=self.filtered,
+        )
         # Ranks that have an index, as a pandas Series has, are matched by its labels.
         index = getattr(given, "index", None)
         labels = None if index is None or callable(index) else np.asarray(index)
@@ -221,7 +237,26 @@ class _Given:
     def read(self, table: Any, by: str | None = None) -> dict[str, Any]:
         """Read the targets of one model, or of all of them, from a table."""
         design: dict[str, Any] = {"items": self.items, "sampled": self.sampled}
-        return read_targets(table, by=by, **design, replacement=self.replacement)
+        return read_targets(
+            table, by=by, **design, replacement=self.replacement, filtered=self.filtered
+        )
+
+
+def _wanted(
+    metrics: str | Metric | Iterable[str | Metric], models: list[Model]
+) -> tuple[Metric, ...]:
+    """Return the metrics asked for; of those by default, what is known of every model."""
+    if metrics is not DEFAULT_METRICS:
+        return _metrics.parse_all(metrics)
+    found = list(_metrics.parse_all(metrics))
+    for model in models:
+        if model.evaluation is None:
+            allowed = _metrics.parse_all(possible_metrics(metrics, model.counts))
+        else:
+            allowed = model.evaluation.metrics
+        several = model.counts.several
+        found = [each for each in found if find_metric(each, allowed, several=several)]
+    return tuple(found) or _metrics.parse_all(metrics)
 
 
 def _check_evaluated(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:

@@ -36,7 +36,7 @@ from unsample.errors import (
     UnsampleWarning,
 )
 from unsample.estimators import Estimator, Fit, Observed
-from unsample.evidence import RankCounts, Targets, group_catalogues
+from unsample.evidence import RankCounts, Targets, group_catalogues, place_halves
 from unsample.law import check_sampler
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
@@ -70,7 +70,8 @@ def estimate(
     Parameters
     ----------
     ranks
-        The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best;
+        The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best (a
+        half rank is a tie, and is placed on either side at random);
         or `RankCounts` or `Targets`, which already know ``items`` and ``sampled``; or a data frame
         of any engine, as in `unsample.tables.read_counts`.
     items
@@ -121,6 +122,7 @@ def estimate(
         _as_counts(
             ranks,
             replacement,
+            rng,
             items=items,
             sampled=sampled,
             weights=weights,
@@ -333,7 +335,10 @@ class Question:
                     "auto or mle"
                 )
                 known.append(ClippedWarning(text))
-        if certainty is not None and not certainty.fits():
+        direct = certainty is not None and all(
+            DirectMean.of(metric, certainty.counts) is not None for metric in self.metrics
+        )
+        if certainty is not None and not direct and not certainty.fits():
             text = (
                 f"no distribution of global ranks {misfit} or how items were drawn or ties broken "
                 "is not as stated, and no estimate can be trusted"
@@ -403,7 +408,7 @@ class Refits(dict[str, Variation]):
         return self[method]
 
 
-def _as_counts(ranks: Any, replacement: bool, **given: Any) -> RankCounts:
+def _as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCounts:
     """Count what is given, and refuse what the data know already."""
     named = {name: value for name, value in given.items() if value is not None}
     if isinstance(ranks, RankCounts | Targets):
@@ -420,7 +425,7 @@ def _as_counts(ranks: Any, replacement: bool, **given: Any) -> RankCounts:
             raise DesignError(
                 f"{name} must be given with ranks, got None; see help(unsample.estimate)"
             )
-    return RankCounts.from_ranks(ranks, **named, replacement=replacement)
+    return RankCounts.from_ranks(place_halves(ranks, rng), **named, replacement=replacement)
 
 
 def _why_unresolved(counts: RankCounts) -> str:

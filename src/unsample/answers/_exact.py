@@ -12,11 +12,12 @@ from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, Seed, as_integer_array, as_rng, check_integer
 from unsample.answers._estimate import DEFAULT_METRICS
 from unsample.answers._result import Estimate, Estimates, Variation
-from unsample.errors import InputError, RankError
+from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import CLOSED_FORM
-from unsample.evidence import RankCounts, Targets, number_users
+from unsample.evidence import RankCounts, Targets, number_users, place_halves
 from unsample.law import RankDistribution, RankGrid
 from unsample.metrics import Metric
+from unsample.tables import is_frame, read_full_ranks
 
 #: The method by which results call values that nothing had to be estimated for.
 NAME = "exact"
@@ -29,7 +30,7 @@ _MOST_UNITS = 4096
 def exact(
     full_ranks: npt.ArrayLike,
     *,
-    items: npt.ArrayLike,
+    items: npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | None = None,
@@ -46,7 +47,9 @@ def exact(
     Parameters
     ----------
     full_ranks
-        The rank of each relevant item among all candidates of its user, 1 the best.
+        The rank of each relevant item among all candidates of its user, 1 the best; or a data frame
+        of any engine with a column ``rank``, and ``user``, ``items``, ``weight`` or ``relevance``
+        where they differ.
     items
         The number of candidates, the relevant ones included: one number, or one for each rank.
     metrics
@@ -71,7 +74,18 @@ def exact(
     >>> exact([1, 3, 20], items=100, users=["a", "a", "b"], metrics="Recall@10")["Recall@10"].value
     0.5
     """
-    ranks = as_integer_array("ranks", full_ranks, hint="ranks start at 1").astype(np.int64)
+    if is_frame(full_ranks):
+        if not all(each is None for each in (weights, users, relevance)):
+            raise InputError(
+                "weights, users and relevance must be left out with a frame; give it columns"
+            )
+        table = read_full_ranks(full_ranks, items=items, rng=rng)
+        full_ranks, items, weights = table.ranks, table.items, table.weights
+        users, relevance = table.users, table.relevance
+    if items is None:
+        raise DesignError("items must be given with ranks, got None; it counts all candidates")
+    placed = place_halves(full_ranks, rng)
+    ranks = as_integer_array("ranks", placed, hint="ranks start at 1").astype(np.int64)
     grades = None if relevance is None else as_grades(relevance, len(ranks))
     if grades is not None and not (grades > 0).all():
         kept = grades > 0

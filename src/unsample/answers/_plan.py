@@ -32,6 +32,8 @@ class Plan(Result):
 
     items: int
     users: int
+    #: Relevant items of all users together: what is ranked.
+    targets: int
     metric: Metric
     #: The guess of P(R) in words, and the metric it has.
     guess: str
@@ -62,7 +64,7 @@ class Plan(Result):
     def recommendation(self) -> str:
         """Return what to do, in a sentence or two."""
         best = self.best
-        share = best.cost / (self.items * self.users)
+        share = best.cost / (self.items * self.targets)
         text = (
             f"Use design={best.name!r} ({best.setting}): {best.cost:,.0f} scores "
             f"({percent(share)} of a full ranking) for an expected error of "
@@ -83,6 +85,7 @@ class Plan(Result):
         return {
             "items": self.items,
             "users": self.users,
+            "targets": self.targets,
             "metric": self.metric.name,
             "guess": self.guess,
             "value": self.value,
@@ -105,7 +108,7 @@ class Plan(Result):
             "design": outcome.name,
             **{name: getattr(outcome, name) for name in names},
             "relative_error": outcome.rmse / self.value,
-            "share_of_full": outcome.cost / (float(self.items) * self.users),
+            "share_of_full": outcome.cost / (float(self.items) * self.targets),
             "cost_for_precision": self.needed[outcome.name],
         }
 
@@ -114,6 +117,7 @@ def plan(
     *,
     items: int,
     users: int,
+    targets: int | None = None,
     metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
     budget: int | None = None,
     precision: float = 0.05,
@@ -133,7 +137,10 @@ def plan(
     Parameters
     ----------
     items, users
-        The size of the catalogue and the number of targets to evaluate.
+        The size of the catalogue and the number of users to evaluate.
+    targets
+        The number of targets, where users have several; by default one for each user. Errors count
+        users: targets of one user are taken to be alike.
     metrics
         The metric that matters, such as ``"NDCG@10"``.
     budget
@@ -157,17 +164,21 @@ def plan(
     ('adaptive', True)
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_URN - 1, error=DesignError)
-    users = check_integer("users", users, minimum=1, hint="the number of targets to evaluate")
+    users = check_integer("users", users, minimum=1, hint="the number of users to evaluate")
+    least = "each user has one at least"
+    targets = check_integer("targets", targets or users, minimum=users, hint=least)
     metric = _only_metric(metrics, items)
     precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True, open_high=True)
     repeats = check_integer("repeats", repeats, minimum=2)
     if budget is not None:
         hint = "each target is scored, and at least one item beside it"
-        budget = check_integer("budget", budget, minimum=2 * users, hint=hint)
+        budget = check_integer("budget", budget, minimum=2 * targets, hint=hint)
     k = metric.k or min(_USUAL_K, items - 1)
+    if isinstance(pilot, RankCounts):
+        pilot = pilot.for_metric(metric)
     guess, source = power_law(items, k, recall) if pilot is None else from_pilot(pilot, items, k)
     seed = np.random.SeedSequence(int(as_rng(rng).integers(2**63)))
-    planner = Planner(guess, users, metric, repeats, seed, precision)
+    planner = Planner(guess, targets, metric, repeats, seed, precision, targets / users)
     budget, outcomes, curves = planner.compare(budget)
     needed = {name: planner.needed(name, curves) for name in planner.names}
     best = best_of(outcomes)
@@ -177,6 +188,7 @@ def plan(
     return Plan(
         items,
         users,
+        targets,
         metric,
         source,
         planner.value,

@@ -188,11 +188,19 @@ class Planner:
     """Many sets of users with ranks from a guess, and what designs make of them."""
 
     guess: RankDistribution
-    users: int
+    #: How many targets there are in all.
+    targets: int
     metric: Metric
     repeats: int
     seed: np.random.SeedSequence
     precision: float
+    #: How many targets a user has; an exact design ranks all of them, and they may be alike.
+    of_user: float = 1.0
+
+    @property
+    def users(self) -> int:
+        """Return the number of users."""
+        return round(self.targets / self.of_user)
 
     @cached_property
     def items(self) -> int:
@@ -232,7 +240,7 @@ class Planner:
     @cached_property
     def _sd_of_users(self) -> float:
         square = float(self.guess.mass @ self._weights**2)
-        return math.sqrt(max(square - self.value**2, 0.0))
+        return math.sqrt(self.of_user * max(square - self.value**2, 0.0))
 
     def compare(self, budget: int | None) -> tuple[int, tuple[Outcome, ...], list[Outcome]]:
         """Return a budget, each design within it, and each at growing costs.
@@ -241,8 +249,8 @@ class Planner:
         """
         last = min(self.items / 2.0, _LARGEST_SAMPLE)
         each = np.geomspace(max(2.0, min(_CHEAPEST, last)), max(2.0, last), _MOST_COSTS)
-        curves = [found for cost in each for found in self.within(round(cost * self.users))]
-        full = float(self.items) * self.users
+        curves = [found for cost in each for found in self.within(round(cost * self.targets))]
+        full = float(self.items) * self.targets
         curves += [
             Outcome(design, self.users, full, 0.0, 0.0, _method_of(design))
             for design in (Fixed(self.items - 1, replacement=False), Adaptive(start=self.items - 1))
@@ -263,7 +271,7 @@ class Planner:
             cost = max(min(self.needed(name, curves) for name in self.names), _NEXT_COST * cost)
             if cost >= _CLOSER * held:
                 break
-            budget = max(math.ceil(cost), 2 * self.users)
+            budget = max(math.ceil(cost), 2 * self.targets)
             tried = self.within(budget)
             curves += tried
             error = best_of(tried).rmse
@@ -277,7 +285,7 @@ class Planner:
         """Return the cost at which a design reaches the precision."""
         if name == self.exact.name:
             # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
-            share = (self.sought / self._sd_of_users) ** 2 + 1.0 / self.users
+            share = (self.sought / self._sd_of_users) ** 2 + 1.0 / self.targets
             return self._cost_of_exact(math.ceil(1.0 / share - 1e-9))
         curve = sorted((each.cost, each.rmse) for each in curves if each.name == name)
         cost, error = np.transpose(curve)
@@ -288,18 +296,19 @@ class Planner:
 
     def within(self, budget: int) -> tuple[Outcome, ...]:
         """Return what each design gives for this budget; an exact one only if it allows a user."""
-        budget = min(budget, self.items * self.users)
-        others = np.broadcast_to(np.int64(self.items - 1), self.users)
+        budget = min(budget, self.items * self.targets)
+        others = np.broadcast_to(np.int64(self.items - 1), self.targets)
         fixed, adaptive = (
             design.fit([self.metric], others, budget)[0]
             for design in (Fixed(replacement=False), Adaptive())
         )
         outcomes = [self._simulated(design, budget) for design in (fixed, adaptive)]
-        some = bisect_right(range(self.users + 1), float(budget), key=self._cost_of_exact) - 1
+        some = bisect_right(range(self.targets + 1), float(budget), key=self._cost_of_exact) - 1
         if some:
-            sd = self._sd_of_users * math.sqrt(1.0 / some - 1.0 / self.users)
+            sd = self._sd_of_users * math.sqrt(1.0 / some - 1.0 / self.targets)
             cost = some * self._cost_of_user[0]
-            outcomes.append(Outcome(self.exact, some, cost, 0.0, sd, None))
+            users = max(1, int(some / self.of_user))
+            outcomes.append(Outcome(self.exact, users, cost, 0.0, sd, None))
         return tuple(outcomes)
 
     def _cost_of_exact(self, users: int) -> float:
@@ -319,7 +328,7 @@ class Planner:
     @cached_property
     def _ranks(self) -> IntArray:
         """Return global ranks: one row for each set of users."""
-        size = (self.repeats, min(self.users, _MOST_USERS))
+        size = (self.repeats, min(self.targets, _MOST_USERS))
         return draw_ranks(self.guess, size, np.random.default_rng(self.seed))
 
     @cached_property
@@ -333,7 +342,7 @@ class Planner:
     def _simulated(self, design: Design, budget: int) -> Outcome:
         """Evaluate every set of users by the design, estimate, and compare with the truth."""
         users = self._ranks.shape[1]
-        part = math.ceil(budget * users / self.users)
+        part = math.ceil(budget * users / self.targets)
         rng = self._rng(budget, self.names.index(design.name))
         found = [
             design.simulate(row, items=self.items, rng=rng, budget=part, metrics=self.metric)
@@ -347,9 +356,9 @@ class Planner:
         return Outcome(
             design,
             self.users,
-            float(np.mean([each.scored for each in found])) * self.users / users,
+            float(np.mean([each.scored for each in found])) * self.targets / users,
             math.copysign(beyond, mean) if beyond else 0.0,
-            sd * math.sqrt(users / self.users),
+            sd * math.sqrt(users / self.targets),
             method,
         )
 

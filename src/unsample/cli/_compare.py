@@ -32,6 +32,7 @@ def compare_command(
     sampled: options.Sampled = None,
     metrics: options.Metrics = None,
     method: Annotated[str, typer.Option(metavar="METHOD", help="Estimator.")] = DEFAULT_METHOD,
+    filtered: options.Filtered = False,
     replacement: options.Replacement = True,
     candidates: options.Candidates = None,
     by: Annotated[
@@ -66,7 +67,9 @@ def compare_command(
 
     `unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
     """
-    read = partial(read_targets, items=items, sampled=sampled, replacement=replacement)
+    read = partial(
+        read_targets, items=items, sampled=sampled, replacement=replacement, filtered=filtered
+    )
     if by is None:
         given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")
         models = {name: read(path)[""] for name, path in given.items()}

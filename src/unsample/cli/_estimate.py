@@ -69,6 +69,7 @@ def estimate_command(
     sampled: options.Sampled = None,
     metrics: options.Metrics = None,
     method: options.Methods = None,
+    filtered: options.Filtered = False,
     replacement: options.Replacement = True,
     sampler: Annotated[
         str,
@@ -120,6 +121,7 @@ def estimate_command(
         ties=ties,
         rng=rng,
         replacement=replacement,
+        filtered=filtered,
     )
     results = {
         name: estimate(
@@ -134,4 +136,5 @@ def estimate_command(
         )
         for name, counts in groups.items()
     }
+    results = {name: replace(held, filtered=filtered) for name, held in results.items()}
     return Groups(by, results)

@@ -15,7 +15,11 @@ from unsample.tables import read_counts
 
 def plan_command(
     items: options.RequiredItems,
-    users: Annotated[int, typer.Option(metavar="M", help="Targets to evaluate.")],
+    users: Annotated[int, typer.Option(metavar="M", help="Users to evaluate.")],
+    targets: Annotated[
+        int | None,
+        typer.Option(metavar="T", help="Targets of all users. [default: one for each user]"),
+    ] = None,
     metrics: Annotated[
         str, typer.Option("--metrics", "-m", metavar="METRIC", help="The metric that matters.")
     ] = "NDCG@10",
@@ -60,6 +64,7 @@ def plan_command(
     result = plan(
         items=items,
         users=users,
+        targets=targets,
         metrics=metrics,
         precision=precision,
         budget=budget,

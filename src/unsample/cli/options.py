@@ -76,6 +76,14 @@ Replacement = Annotated[
         help="Whether an item may have been sampled twice for a target.",
     ),
 ]
+Filtered = Annotated[
+    bool,
+    typer.Option(
+        "--filtered",
+        help="The other relevant items of a user were left out when a target was ranked (knowledge "
+        "graphs): metrics are those of targets, not of users.",
+    ),
+]
 Resamples = Annotated[
     int, typer.Option(metavar="B", help="Bootstrap samples behind standard errors.")
 ]

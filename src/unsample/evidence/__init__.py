@@ -12,7 +12,14 @@ targets keep the sum of weights and of squared weights per cell, which is what a
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares
 from unsample.evidence._counts import DesignCells, RankCounts, Targets, refuse_joint
-from unsample.evidence._ties import TIE_RULES, Comparisons, TieRule, check_ties, rank_with_ties
+from unsample.evidence._ties import (
+    TIE_RULES,
+    Comparisons,
+    TieRule,
+    check_ties,
+    place_halves,
+    rank_with_ties,
+)
 from unsample.evidence._users import Whose, number_users, rank_in_lists
 
 __all__ = [
@@ -27,6 +34,7 @@ __all__ = [
     "group_catalogues",
     "group_with_shares",
     "number_users",
+    "place_halves",
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",

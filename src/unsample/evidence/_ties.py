@@ -59,6 +59,23 @@ def rank_with_ties(
     return 1 + better + rng.integers(0, equal + 1)
 
 
+def place_halves(ranks: npt.ArrayLike, rng: Seed) -> npt.ArrayLike:
+    """Return ranks with each half rank moved to one of its two neighbours at random.
+
+    A half rank is the mean of the best and the worst rank among ties, as OGB and TGB give it.
+    """
+    array = np.asarray(ranks)
+    if array.dtype.kind != "f":
+        return ranks
+    with np.errstate(invalid="ignore"):
+        half = (array % 1.0 == 0.5) & np.isfinite(array)
+    if not half.any():
+        return ranks
+    placed = array.copy()
+    placed[half] += as_rng(rng).integers(0, 2, int(half.sum())) - 0.5
+    return placed
+
+
 @dataclass(frozen=True, eq=False)
 class Comparisons:
     """How many targets were beaten by ``better`` items and tied with ``tied``, by design.

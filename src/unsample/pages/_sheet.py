@@ -281,7 +281,7 @@ def _chances(least: float, most: float) -> Number:
 
 @sheet.register
 def _(result: Plan) -> Sheet:
-    full = float(result.items) * result.users
+    full = float(result.items) * result.targets
     columns: Columns[Any] = {
         "design": lambda row: row.name,
         "scores": lambda row: _whole(row.cost),
@@ -293,6 +293,8 @@ def _(result: Plan) -> Sheet:
         "setting": lambda row: row.setting,
     }
     what = f"{result.users:,} users, {result.items:,} items"
+    if result.targets > result.users:
+        what = f"{result.targets:,} targets of {what}"
     caption = "Designs at the same cost; errors are relative"
     return Sheet(
         title=(f"{what}, {result.metric} about {result.value:.4f}", f"guess: {result.guess}"),

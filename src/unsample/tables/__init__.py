@@ -14,16 +14,17 @@ Three kinds of rows are understood:
     one scored item a row: ``user``, ``score`` and ``target`` (true for the user's target, false
     for the items it is compared with), and possibly ``item``.
 
-Further columns: ``user`` (whose target it is: the targets of one user are not independent),
+Further columns: ``user`` (whose target it is: metrics are those of users, and errors count them),
 ``sampled`` and ``items`` (the design of the row, where designs differ), ``weight`` (how much a
-target counts) and ``count`` (how many targets a row of ranks or comparisons stands for). Scored
-rows tell ``sampled`` by their number. A text file without a header holds one rank a line. Files
-that `RankCounts.save` wrote are recognised too.
+target's user counts) and ``count`` (how many targets a row of ranks or comparisons stands for).
+Scored rows tell ``sampled`` by their number; all targets of a user stand in one list, and are
+compared with the user's other items. A half rank is a tie of two places. A text file without a
+header holds one rank a line. Files that `RankCounts.save` wrote are recognised too.
 
 Engines count where the rows are, and only counts come back; plain files are read with numpy alone.
 """
 
 from unsample.tables._layout import ROWS
-from unsample.tables._read import is_frame, read_counts, read_targets
+from unsample.tables._read import is_frame, read_counts, read_full_ranks, read_targets
 
-__all__ = ["ROWS", "is_frame", "read_counts", "read_targets"]
+__all__ = ["ROWS", "is_frame", "read_counts", "read_full_ranks", "read_targets"]

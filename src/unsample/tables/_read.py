@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unsample._checks import Seed, as_rng, suggest
+from unsample._checks import LARGEST_CATALOGUE, Seed, as_rng, suggest
 from unsample._files import is_file, names_in, open_plain, read_arrays
 from unsample.errors import FileError, InputError
 from unsample.evidence import (
@@ -174,6 +174,39 @@ def read_targets(
     return dict(targets)
 
 
+def read_full_ranks(
+    source: Any,
+    *,
+    items: Any = None,
+    columns: Mapping[str, str] | None = None,
+    rng: Seed = 0,
+) -> Targets:
+    """Read ranks in the full catalogue: columns ``rank``, ``user``, ``items``, ``relevance``.
+
+    Half ranks are ties, placed at random. What the ranks must be is left to `unsample.exact`.
+    """
+    # No rank is too large here: whoever takes them knows the catalogue.
+    request = Request(items, LARGEST_CATALOGUE, columns or None, "ranks")
+    with ExitStack() as stack:
+        table = _open(source, request, stack)
+        if isinstance(table, RankCounts):
+            raise InputError("full ranks must be given one by one, got saved counts")
+        (rows,) = table.rows(one_by_one=True)[1]
+    if "count" in rows:
+        rows = {role: np.repeat(values, rows["count"]) for role, values in rows.items()}
+    ranks = rank_with_ties(rows["better"], rows["tied"], "random", as_rng(rng))
+    sizes = rows["items"]
+    return Targets(
+        ranks.astype(np.int64),
+        sizes,
+        sizes - 1,
+        rows.get("weight"),
+        rows.get("user"),
+        replacement=False,
+        relevance=rows.get("relevance"),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _Reading:
     """How rows become targets."""
@@ -189,6 +222,13 @@ class _Reading:
         if "count" in rows:
             rows = {role: np.repeat(values, rows["count"]) for role, values in rows.items()}
         if "relevance" in rows:
+            graded = ~np.isin(rows["relevance"], (0, 1))
+            if graded.any():
+                raise InputError(
+                    "relevance must be 0 or 1 where ranks are sampled, got "
+                    f"{rows['relevance'][np.argmax(graded)]:g}; grades count in full rankings: use "
+                    "unsample.exact, or design='certified'"
+                )
             rows = {role: values[rows["relevance"] > 0] for role, values in rows.items()}
         ranks = rank_with_ties(rows["better"], rows["tied"], self.ties, self.rng).astype(np.int64)
         items, sampled, places = rows["items"], rows["sampled"], None

@@ -1,0 +1,407 @@
+"""Users with several relevant items: estimates, errors, comparisons and plans count users."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import unsample
+from unsample.designs import Exact, Fixed, Scorer
+from unsample.errors import DesignError, InputError, MetricError, RankError
+from unsample.evidence import Targets
+from unsample.law import draw_sampled_ranks
+
+ITEMS, USERS = 300, 400
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Make scores, and one to five relevant items for each user, likely ones."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(USERS, 6)) @ rng.normal(size=(6, ITEMS)) + rng.normal(size=ITEMS)
+    count = rng.integers(1, 6, USERS)
+    likely = np.exp(0.7 * (scores - scores.max(axis=1, keepdims=True)))
+    chosen = [
+        rng.choice(ITEMS, m, replace=False, p=row / row.sum())
+        for m, row in zip(count, likely, strict=True)
+    ]
+    return scores, np.repeat(np.arange(USERS), count), np.concatenate(chosen)
+
+
+@pytest.fixture(scope="module")
+def model(world):
+    scores = world[0]
+    return Scorer(lambda users, items: scores[users[:, None], items], scores.__getitem__)
+
+
+def _rows(world, sampled, seed=0):
+    """Put all relevant items of a user and so many others into one scored list."""
+    scores, users, targets = world
+    rng = np.random.default_rng(seed)
+    lists = []
+    for user in range(USERS):
+        mine = targets[users == user]
+        others = rng.permutation(np.setdiff1d(np.arange(ITEMS), mine))[:sampled]
+        listed = np.concatenate([mine, others])
+        flags = np.arange(len(listed)) < len(mine)
+        lists.append(pl.DataFrame({"item": listed, "target": flags, "score": scores[user, listed]})
+                     .with_columns(user=pl.lit(user)))  # fmt: skip
+    return pl.concat(lists)
+
+
+# -- from sampled ranks --------------------------------------------------------------------------
+
+
+def test_sums_over_targets_are_weighed_as_each_metric_has_it(world):
+    users = world[1]
+    ranks = np.random.default_rng(1).integers(1, 21, len(users))
+    names = ["Recall@5", "Recall(norm=min)@2", "Precision@5", "NDCG@5", "AUC"]
+    found = unsample.estimate(
+        ranks, items=ITEMS, sampled=20, users=users, metrics=names, method="naive", resamples=0
+    )
+    slow = dict.fromkeys(names, 0.0)
+    for user in range(USERS):
+        mine = ranks[users == user]
+        m, hits = len(mine), mine <= 5
+        ideal = sum(1 / math.log2(place + 1) for place in range(1, min(5, m) + 1))
+        slow["Recall@5"] += hits.sum() / m / USERS
+        slow["Recall(norm=min)@2"] += (mine <= 2).sum() / min(m, 2) / USERS
+        slow["Precision@5"] += hits.sum() / 5 / USERS
+        slow["NDCG@5"] += (hits / np.log2(mine + 1)).sum() / ideal / USERS
+        beaten = (mine - 1) / 20 * (ITEMS - 1)
+        slow["AUC"] += (1 - (beaten - (m - 1) / 2) / (ITEMS - m)).mean() / USERS
+    assert {name: found[name].value for name in names} == pytest.approx(slow, rel=1e-12)
+    assert found.counts.users == USERS
+    assert found.to_dict()["targets"] == len(users)
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_estimates_are_near_what_the_full_ranking_gives(world, model):
+    pairs = world[1:]
+    names = ["Recall@30", "NDCG@30", "Precision@30", "AUC"]
+    full = unsample.evaluate(model, pairs, items=ITEMS, design="exact", metrics=names)
+    part = unsample.evaluate(
+        model, pairs, items=ITEMS, design=Fixed(99), metrics=names, method="mle", resamples=0
+    )
+    for name in names:
+        low, high = part[name].interval()
+        assert low <= full[name].value <= high
+        assert part[name].value == pytest.approx(full[name].value, rel=0.06)
+        assert part[name].bounds()[0] <= low
+        assert high <= part[name].bounds()[1]
+
+
+def test_what_users_decide_jointly_is_refused_before_a_score_is_asked(world):
+    def never(users, items):
+        raise AssertionError("nothing must be scored")
+
+    for name in ("HR@10", "MRR@10", "AP@10", "AP(norm=min)@10", "RPrec"):
+        for design in ("fixed", "adaptive"):
+            with pytest.raises(MetricError, match=r"needs the ranks of all .* design='certified'"):
+                unsample.evaluate(never, world[1:], items=ITEMS, design=design, metrics=name)
+    with pytest.raises(MetricError, match="HR@10 of users with several"):
+        unsample.estimate([1, 2, 3], items=9, sampled=4, users=[1, 1, 2], metrics="HR@10")
+    with pytest.raises(DesignError, match="relevance must be left out with design='fixed'"):
+        unsample.evaluate(
+            never, world[1:], items=ITEMS, design="fixed", relevance=np.ones(len(world[1]))
+        )
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_default_metrics_are_those_that_can_be_told(world, model):
+    plain = unsample.estimate([1, 2, 3], items=9, sampled=4, users=[1, 2, 3], resamples=0)
+    assert list(plain) == ["Recall@10", "NDCG@10", "AP@10"]
+    several = unsample.estimate([1, 2, 3], items=9, sampled=4, users=[1, 1, 2], resamples=0)
+    assert list(several) == ["Recall@10", "NDCG@10"]
+    sampled = unsample.evaluate(model, world[1:], items=ITEMS, design=Fixed(9), resamples=0)
+    assert list(sampled) == ["Recall@10", "NDCG@10"]
+    frame = _rows(world, 20)
+    lists = unsample.estimate(frame, items=ITEMS, replacement=False, resamples=0)
+    assert list(lists) == ["Recall@10", "NDCG@10", "AP@10"]
+    users = {name: [1, 1, 2] for name in "AB"}
+    both = unsample.compare({"A": [1, 2, 3], "B": [2, 2, 3]}, items=9, sampled=4, users=users)
+    assert [metric.name for metric in both.metrics] == ["Recall@10", "NDCG@10"]
+
+
+# -- lists ---------------------------------------------------------------------------------------
+
+ALL = ["Recall@20", "HR@20", "Precision@20", "NDCG@20", "AP@20", "MRR@20", "AUC"]
+
+
+def test_whole_lists_give_exact_metrics(world, model):
+    full = unsample.evaluate(model, world[1:], items=ITEMS, design="exact", metrics=ALL)
+    lists = unsample.estimate(
+        _rows(world, ITEMS), items=ITEMS, replacement=False, metrics=ALL, resamples=0
+    )
+    for name in ALL:
+        assert lists[name].value == pytest.approx(full[name].value, rel=1e-12)
+        assert lists[name].certainty is None
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_lists_tell_what_users_decide_jointly(world, model):
+    full = unsample.evaluate(model, world[1:], items=ITEMS, design="exact", metrics=ALL)
+    frame = _rows(world, 150)
+    lists = unsample.estimate(
+        frame, items=ITEMS, replacement=False, metrics=ALL, method="mle", resamples=0
+    )
+    for name in ALL:
+        low, high = lists[name].interval()
+        assert low <= full[name].value <= high, name
+        assert lists[name].value == pytest.approx(full[name].value, rel=0.12)
+    again = unsample.estimate(
+        frame.sample(fraction=1.0, shuffle=True, seed=1).to_pandas(),
+        items=ITEMS, replacement=False, metrics=ALL, method="mle", resamples=0,
+    )  # fmt: skip
+    assert [again[name].value for name in ALL] == [lists[name].value for name in ALL]
+    apart = unsample.estimate(
+        frame, items=ITEMS, replacement=False, metrics="MRR@20", filtered=True, resamples=0
+    )
+    assert apart.filtered
+    assert "metrics for each target" in str(apart)
+
+
+def test_filtered_ranks_leave_other_relevant_items_out(world, model):
+    scores, users, targets = world
+    found = unsample.evaluate(
+        model, (users, targets), items=ITEMS, design="exact", filtered=True, metrics="MRR"
+    )
+    ranks = np.array(
+        [
+            1 + (np.delete(scores[user], targets[users == user]) > scores[user, target]).sum()
+            for user, target in zip(users, targets, strict=True)
+        ]
+    )
+    assert found["MRR"].value == pytest.approx((1 / ranks).mean(), rel=1e-12)
+    assert "metrics for each target, other relevant items left out" in str(found)
+    plain = unsample.exact(ranks, items=found.catalogues, users=users, filtered=True, metrics="MRR")
+    assert plain["MRR"].value == found["MRR"].value
+    assert plain["MRR"].standard_error == found["MRR"].standard_error
+    certified = unsample.evaluate(
+        model, (users, targets), items=ITEMS, design="certified", filtered=True, metrics="HR@5"
+    )
+    assert certified["HR@5"].value == pytest.approx((ranks <= 5).mean(), rel=1e-12)
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+
+def test_ten_equal_targets_of_a_user_inform_as_one():
+    ranks = np.random.default_rng(1).integers(1, 41, 300)
+    users = np.repeat(np.arange(300), 10)
+    options = {"items": 400, "sampled": 40, "metrics": "Recall@80"}
+    alone = unsample.estimate(ranks, **options)["Recall@80"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ten = unsample.estimate(np.repeat(ranks, 10), users=users, **options)["Recall@80"]
+        taken_apart = unsample.estimate(np.repeat(ranks, 10), **options)["Recall@80"]
+    assert ten.value == pytest.approx(alone.value, rel=1e-9)
+    assert ten.standard_error == pytest.approx(alone.standard_error, rel=0.1)
+    assert ten.interval() == pytest.approx(alone.interval(), rel=0.02)
+    assert taken_apart.standard_error < 0.4 * ten.standard_error
+
+
+def test_targets_of_a_user_that_have_nothing_in_common_inform_as_many():
+    ranks = np.random.default_rng(1).integers(1, 41, 3000)
+    options = {"items": 400, "sampled": 40, "metrics": "Recall@80"}
+    apart = unsample.estimate(ranks, **options)["Recall@80"]
+    users = np.repeat(np.arange(300), 10)
+    ten = unsample.estimate(ranks, users=users, **options)["Recall@80"]
+    assert ten.standard_error == pytest.approx(apart.standard_error, rel=0.2)
+    width = np.ptp(ten.interval()) / np.ptp(apart.interval())
+    # Which scores bound the metric is still decided as if a user's targets were one.
+    assert 0.9 < width < 1.4
+
+
+def test_delta_errors_count_users_too():
+    ranks = np.repeat(np.random.default_rng(1).integers(1, 41, 300), 4)
+    users = np.repeat(np.arange(300), 4)
+    options = {"items": 400, "sampled": 40, "metrics": ["Recall@80", "NDCG@80"], "users": users}
+    delta = unsample.estimate(ranks, errors="delta", method="mle", **options)
+    boot = unsample.estimate(ranks, method="mle", **options)
+    for name in options["metrics"]:
+        assert delta[name].standard_error == pytest.approx(boot[name].standard_error, rel=0.15)
+
+
+def test_weights_are_those_of_users():
+    ranks, users = [1, 9, 2, 30], ["a", "a", "b", "c"]
+    found = unsample.exact(
+        ranks, items=40, users=users, weights=[3, 3, 1, 1], metrics=["Recall@5", "HR@5"]
+    )
+    assert found["Recall@5"].value == pytest.approx((3 * 0.5 + 1 + 0) / 5)
+    assert found["HR@5"].value == pytest.approx(4 / 5)
+    with pytest.raises(InputError, match="the same for all the user's targets"):
+        unsample.exact(ranks, items=40, users=users, weights=[1, 2, 3, 4])
+
+
+# -- comparisons ---------------------------------------------------------------------------------
+
+
+def test_models_are_paired_by_user_whatever_the_order_of_their_rows(world):
+    rng = np.random.default_rng(4)
+    users = world[1]
+    full = rng.integers(1, 60, len(users))
+    ranks = {
+        name: draw_sampled_ranks(full + shift, items=ITEMS, sampled=50, rng=rng)
+        for name, shift in (("A", 0), ("B", 15))
+    }
+    order = rng.permutation(len(users))
+    options = {"items": ITEMS, "sampled": 50, "metrics": ["Recall@30", "NDCG@30"]}
+    plain = unsample.compare(ranks, users=users, **options)
+    mixed = unsample.compare(
+        {"A": ranks["A"], "B": ranks["B"][order]},
+        users={"A": users, "B": users[order]},
+        **options,
+    )
+    assert plain.matched == mixed.matched == "user"
+    for first, second in zip(plain.differences, mixed.differences, strict=True):
+        assert (first.low, first.high) == pytest.approx((second.low, second.high), rel=1e-9)
+    unpaired = unsample.compare(ranks, users=users, paired=False, **options)
+    assert unpaired.matched == ""
+    assert plain.difference("A", "B", "Recall@30").value > 0
+
+
+@pytest.mark.parametrize("metric", ["Recall@30", "AUC"])
+def test_a_model_is_no_better_than_itself(metric, world):
+    users = world[1]
+    ranks = np.random.default_rng(2).integers(1, 51, len(users))
+    both = unsample.compare(
+        {"A": ranks, "B": ranks}, users=users, items=ITEMS, sampled=50, metrics=metric
+    )
+    assert both.chance("A", "B", metric) == 0.5
+    assert both.winner(metric) is None
+    assert {row.if_alike for row in both.standings} == {0.5}
+    assert "50 %" in str(both)
+
+
+def test_a_comparison_says_how_users_were_matched():
+    ranks = np.random.default_rng(3).integers(1, 21, 80)
+    labels = np.random.default_rng(3).permutation(80)
+    first = pd.Series(ranks, index=labels)
+    second = first.sample(frac=1.0, random_state=1)
+    options = {"items": 200, "sampled": 20, "metrics": "Recall@50"}
+    by_index = unsample.compare({"A": first, "B": second}, **options)
+    assert by_index.matched == "index"
+    assert "matched by their index" in str(by_index)
+    assert by_index.difference("A", "B", "Recall@50").value == 0
+    by_place = unsample.compare({"A": first, "B": second.to_numpy()}, **options)
+    assert by_place.matched == "position"
+    assert "matched by their position" in str(by_place)
+    assert by_place.to_dict()["paired"]
+
+
+def test_evaluations_of_users_with_several_targets_are_compared(world, model):
+    scores = world[0]
+    noise = scores + 2.0 * np.random.default_rng(8).normal(size=scores.shape)
+    other = Scorer(score_all=noise.__getitem__)
+    found = {
+        name: unsample.evaluate(each, world[1:], items=ITEMS, design=Exact(), metrics=ALL)
+        for name, each in (("model", model), ("noise", other))
+    }
+    verdict = unsample.compare(found, metrics=ALL)
+    assert verdict.matched == "user"
+    for name in ALL:
+        pair = verdict.difference("model", "noise", name)
+        assert pair.value == pytest.approx(found["model"][name].value - found["noise"][name].value)
+        assert pair.winner == "model"
+    with pytest.raises(InputError, match="metrics must be ones that model was evaluated for"):
+        unsample.compare(found, metrics="Recall(norm=min)@20")
+
+
+# -- other doors ---------------------------------------------------------------------------------
+
+
+def test_full_ranks_and_grades_come_in_a_frame():
+    columns = {"user": list("aabbc"), "rank": [1, 4, 2, 9, 30], "relevance": [2, 1, 1, 0, 3]}
+    frame = pl.DataFrame(columns)
+    found = unsample.exact(frame, items=100, metrics=["NDCG@10", "NDCG(gain=exp)@10", "RPrec"])
+    log = np.log2
+    first = (2 + 1 / log(5)) / (2 + 1 / log(3))
+    assert found["NDCG@10"].value == pytest.approx((first + 1 / log(3)) / 3)
+    steep = (3 + 1 / log(5)) / (3 + 1 / log(3))
+    assert found["NDCG(gain=exp)@10"].value == pytest.approx((steep + 1 / log(3)) / 3)
+    assert found["RPrec"].value == pytest.approx(0.5 / 3)
+    sizes = frame.with_columns(items=pl.lit(50))
+    assert unsample.exact(sizes.to_pandas(), metrics="RPrec")["RPrec"].value == found["RPrec"].value
+    for wrong, words in (
+        ({"users": list("aabbc")}, "must be left out with a frame"),
+        ({"items": None}, "items must be given"),
+    ):
+        with pytest.raises(InputError, match=words):
+            unsample.exact(frame, **({"items": 100} | wrong))
+    with pytest.raises(RankError, match="at most items, got 30"):
+        unsample.exact(frame, items=20)
+    with pytest.raises(InputError, match="relevance must be 0 or 1 where ranks are sampled, got 2"):
+        unsample.estimate(frame, items=100, sampled=40)
+    for bad in ([1, -1], [1, np.nan], [1]):
+        with pytest.raises(InputError, match="relevance must"):
+            unsample.exact([1, 2], items=10, relevance=bad)
+    with pytest.raises(InputError, match="above 0 for at least one"):
+        unsample.exact([1, 2], items=10, relevance=[0, 0])
+
+
+def test_half_ranks_are_ties():
+    ranks = np.tile([1.0, 2.5], 4000)
+    counts = unsample.estimate(ranks, items=100, sampled=9, metrics="AUC", resamples=0).counts
+    shares = dict(zip(counts.low.tolist(), (counts.count / 8000).tolist(), strict=True))
+    assert shares == pytest.approx({1: 0.5, 2: 0.25, 3: 0.25}, abs=0.02)
+    table = pl.DataFrame({"rank": ranks})
+    same = unsample.estimate(table, items=100, sampled=9, metrics="AUC", resamples=0).counts
+    assert same.count.tolist() == pytest.approx(counts.count.tolist(), rel=0.05)
+    full = unsample.exact([1.5] * 1000, items=10, metrics="MRR")["MRR"].value
+    assert full == pytest.approx(0.75, abs=0.05)
+    halves = unsample.compare({"A": ranks, "B": ranks}, items=100, sampled=9, metrics="AUC")
+    assert halves.difference("A", "B", "AUC").value == 0
+    with pytest.raises(RankError, match="whole numbers"):
+        unsample.estimate([1.25], items=100, sampled=9)
+
+
+def test_plans_count_users():
+    options = {"items": 500, "users": 1000, "metrics": "Recall@20", "repeats": 10, "budget": 10**5}
+    one = unsample.plan(**options)
+    four = unsample.plan(**options, targets=4000)
+    assert (one.targets, four.targets) == (1000, 4000)
+    errors = [
+        next(row.sd for row in plan.outcomes if row.name == "certified") for plan in (one, four)
+    ]
+    # Four times the targets for a user, and as much to learn from one as before.
+    users = [next(row.users for row in p.outcomes if row.name == "certified") for p in (one, four)]
+    assert users[1] == pytest.approx(users[0] / 4, rel=0.05)
+    assert errors[1] > errors[0]
+    assert "4,000 targets of 1,000 users" in str(four)
+    with pytest.raises(InputError, match="targets must be an integer of at least 1000"):
+        unsample.plan(**options, targets=10)
+
+
+def test_auc_is_a_mean_whatever_the_catalogues():
+    rng = np.random.default_rng(5)
+    # Users with large catalogues have good ranks: P(R) alone would mislead.
+    items = np.repeat([100, 4000], 2000)
+    full = np.concatenate([rng.integers(1, 101, 2000), rng.integers(1, 401, 2000)])
+    ranks = draw_sampled_ranks(full, items=items, sampled=50, rng=rng)
+    truth = unsample.exact(full, items=items, metrics="AUC")["AUC"].value
+    for method in ("auto", "mle"):
+        found = unsample.estimate(
+            ranks, items=items, sampled=50, metrics="AUC", method=method, resamples=0
+        )["AUC"]
+        assert found.value == pytest.approx((1 - (ranks - 1) / 50).mean(), rel=1e-12)
+        low, high = found.interval()
+        assert low <= truth <= high
+        assert high - low < 0.03
+        narrow = found.interval(population=False)
+        assert low < narrow[0] <= truth <= narrow[1] < high
+        assert found.bounds()[0] < low < high < found.bounds()[1]
+    few = unsample.estimate(ranks[:20], items=items[:20], sampled=50, metrics="AUC")["AUC"]
+    assert few.interval() == few.bounds()
+
+
+def test_targets_know_their_places_where_all_ranks_are_full():
+    found = Targets(np.array([5, 2, 7]), 10, 9, users=["a", "a", "b"], replacement=False)
+    relevant, place = found.relevant_and_place
+    assert (relevant.tolist(), place.tolist()) == ([2, 2, 1], [2, 1, 1])
+    known = unsample.estimate(found, metrics=["HR@4", "MRR"], resamples=0)
+    assert known["HR@4"].value == pytest.approx(0.5)
+    assert known["MRR"].value == pytest.approx((1 / 2 + 1 / 7) / 2)
