@@ -45,9 +45,9 @@ foreign = pytest.mark.filterwarnings("ignore")  # the libraries' own warnings
 
 
 def evaluate(task, design="exact", metrics=("Recall@10",), ties="random"):
-    """Evaluate a task on the whole catalogue, each user counting once."""
+    """Evaluate a task on the whole catalogue."""
     return unsample.evaluate(
-        task.scorer, task.targets, items=task.items, exclude=task.exclude, weights=task.weights,
+        task.scorer, task.targets, items=task.items, exclude=task.exclude,
         design=design, metrics=list(metrics), ties=ties, resamples=0,
     )  # fmt: skip
 
@@ -227,13 +227,12 @@ def test_models_that_score_all_items_are_asked_in_blocks(monkeypatch):
     assert max(asked) == 12
 
 
-def test_a_task_has_each_target_once_and_a_user_counts_once():
+def test_a_task_has_each_target_once():
     scores = ModelScores(lambda users: np.zeros((len(users), 3)), 3)
     held_out = np.array([2, 0, 0, 0]), np.array([0, 2, 1, 2])
     seen = np.array([1, 1, 2]), np.array([0, 0, 2])
     task = Task.of_pairs(scores, held_out, seen, (np.arange(3), np.arange(3)))
     assert [column.tolist() for column in task.targets] == [[0, 0, 2], [1, 2, 0]]
-    assert task.weights.tolist() == [0.5, 0.5, 1.0]
     assert task.exclude.toarray().tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
     assert repr(task) == "Task(3 targets, 2 users, 3 items)"
 
