@@ -103,6 +103,35 @@ def test_every_metric_of_a_library_is_in_the_table(library):
     assert said == set(slow.SAME[library])
 
 
+def test_the_page_names_the_same_metrics():
+    text = (Path(__file__).parents[1] / "docs" / "libraries.md").read_text()
+    table = text.partition("## Whose metric is which")[2].partition("\n\nThese have")[0]
+    head, _, *rows = [
+        [cell.strip(" `") for cell in line.strip("|").split("|")]
+        for line in table.splitlines()
+        if line.startswith("|")
+    ]
+    columns = ["trec" if name == "ir_measures" else name.casefold() for name in head]
+    shown = {
+        (library, theirs): row[0]
+        for row in rows
+        for library, theirs in zip(columns, row, strict=True)
+        if theirs and library != "unsample"
+    }
+    for (library, theirs), ours in shown.items():
+        known = slow.SAME[library].get(f"graded {theirs}", slow.SAME[library].get(theirs))
+        assert known == ours or (library, theirs) == ("lenskit", "Precision@K")
+    # And all of those at a K that have a name of ours.
+    wanted = {
+        (library, theirs.removeprefix("graded "))
+        for library, names in slow.SAME.items()
+        for theirs, ours in names.items()
+        if ours and slow.is_ours(ours) and theirs.endswith("@K")
+    }
+    left = wanted - set(shown)
+    assert all("pytrec_eval" in name or "gain" in name for _, name in left), left
+
+
 # -- ours ------------------------------------------------------------------------------------------
 
 
