@@ -248,6 +248,49 @@ def test_a_scorer_is_evaluated_user_by_user(scored, form):
         assert {name: found[name].value for name in names} == near(wanted), design
 
 
+@pytest.mark.parametrize("design", ["exact", "certified"])
+def test_a_scorer_is_evaluated_with_grades(scored, design):
+    scores, seen, held, _ = scored
+    grades = {user: [1 + (user + item) % 4 for item in items] for user, items in held.items()}
+    lists = []
+    for user, items in held.items():
+        graded = dict(zip(items, grades[user], strict=True))
+        order = [item for item in np.argsort(-scores[user]) if not seen[user, item]]
+        lists.append([float(graded.get(item, 0)) for item in order])
+    names = [f"NDCG{gain}@{k}" for gain in ("", "(gain=exp)") for k in SOME] + ["AP@5", "HR@3"]
+    found = unsample.evaluate(
+        lambda users, items: scores[users[:, None], items], held, items=25, metrics=names,
+        relevance=np.concatenate(list(grades.values())), exclude=sparse.csr_array(seen),
+        design=design, resamples=0,
+    )  # fmt: skip
+    wanted = {name: slow.mean(name, lists) for name in names}
+    assert {name: found[name].value for name in names} == near(wanted)
+
+
+@pytest.mark.parametrize("design", ["exact", "certified"])
+def test_tied_items_come_before_or_after_all_that_are_relevant(scored, design):
+    scores, seen, held, _ = scored
+    coarse = np.round(2 * scores)
+    names = [n for n in slow.names(SOME) if "@" in n]
+    values = {}
+    for rule in ("pessimistic", "random", "optimistic"):
+        found = unsample.evaluate(
+            lambda users, items: coarse[users[:, None], items], held, items=25, metrics=names,
+            exclude=sparse.csr_array(seen), design=design, ties=rule, resamples=0,
+        )  # fmt: skip
+        values[rule] = {name: found[name].value for name in names}
+    for rule, sign in (("pessimistic", 1), ("optimistic", -1)):
+        lists = []
+        for user, items in held.items():
+            order = sorted(np.flatnonzero(~seen[user]), key=lambda i: (-coarse[user, i],
+                           sign * (i in items)))  # fmt: skip
+            lists.append([float(item in items) for item in order])
+        assert values[rule] == near({name: slow.mean(name, lists) for name in names}), rule
+    for name, drawn in values["random"].items():
+        low, high = values["pessimistic"][name], values["optimistic"][name]
+        assert low - 1e-12 <= drawn <= high + 1e-12
+
+
 def test_filtered_targets_do_not_compete_and_count_one_by_one(scored):
     scores, seen, held, _ = scored
     lists = []
