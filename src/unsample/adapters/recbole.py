@@ -1,9 +1,10 @@
 """Models, loaders and results of RecBole.
 
 An evaluation with ``mode: uni100`` draws 100 items for each target, with replacement, from the
-items that the user has not interacted with. `targets` ranks each target among its own; RecBole's
-metrics put the items of all targets of a user into one list, so `published`, which reads those
-metrics, needs one target for each user. `task` leaves sampling aside and asks the model itself.
+items that the user has not interacted with, and puts the items of all targets of a user into one
+list. `targets` ranks the targets in it. Metrics of such lists depend on how many targets a user
+has, so `published`, which reads those metrics, needs one for each. `task` leaves sampling aside
+and asks the model itself.
 
 RecBole counts users and items from 1; 0 is padding, and no candidate.
 """
