@@ -1,8 +1,9 @@
 """Real libraries as the adapters' tests meet them: fitted models, and what they say of themselves.
 
 Every library has a class here with the same three methods. ``task(kind)`` makes a `Task` and the
-metrics that the library itself computes for it; ``targets(kind)`` a function of ``ties=`` that
-makes `Targets`, and what they must be; ``refusals()`` calls that must fail, by their messages.
+metrics that the library itself computes for it, of users with one to five held-out items;
+``targets(kind)`` a function of ``ties=`` that makes `Targets`, and what they must be;
+``refusals()`` calls that must fail, by their messages.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -20,12 +21,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tests import user_metrics
 from unsample.adapters import Task, cornac, implicit, lenskit, pykeen, recbole, rectools
 from unsample.evidence import Targets
 
 #: What is called with which arguments, by the message with which it must fail.
 Refusals = dict[str, tuple[Any, ...]]
 SAMPLED = 25
+#: Below, at and beyond how many items are held out for a user.
+CUTOFFS = (1, 3, 10)
 
 
 def need_library(name: str) -> None:
@@ -37,11 +41,11 @@ def need_library(name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A task, and what the library itself finds: each user counts once."""
+    """A task, and what the library itself finds, under our names."""
 
     task: Task
     wanted: dict[str, float]
-    rounded: float = 1e-12
+    rounded: float = 1e-9
     ties: bool = False
     factors: bool | None = None
 
@@ -57,46 +61,65 @@ class Ranked:
     sampled: int | np.ndarray
 
 
+def ours(library: str, said: Mapping[str, float]) -> dict[str, float]:
+    """Return what a library says under our names; what has none is left out."""
+    named = {user_metrics.same(library, theirs): float(said[theirs]) for theirs in said}
+    return {name: number for name, number in named.items() if name and user_metrics.is_ours(name)}
+
+
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Who has what in training, and the one item of each user that is held out."""
+    """Who has what in training, and the items of each user that are held out."""
 
     seen: np.ndarray
-    target: np.ndarray
+    held: tuple[np.ndarray, ...]
 
     @property
     def users(self) -> np.ndarray:
-        return np.arange(len(self.target))
+        return np.arange(len(self.held))
+
+    @property
+    def target(self) -> np.ndarray:
+        """Return one held-out item of each user."""
+        return np.array([items[0] for items in self.held])
+
+    @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the user and the item of everything that is held out."""
+        return np.repeat(self.users, [len(items) for items in self.held]), np.concatenate(self.held)
 
     @property
     def items(self) -> np.ndarray:
-        """Return how many items compete for each user's held-out place, itself included."""
+        """Return how many items compete for each user's held-out places, themselves included."""
         return self.seen.shape[1] - self.seen.sum(axis=1)
 
     def frame(self) -> Any:
         """Return the pairs of training with names that are no numbers from 0."""
+        return self.named(*np.nonzero(self.seen))
+
+    @staticmethod
+    def named(users: np.ndarray, items: np.ndarray) -> Any:
         import pandas as pd
 
-        users, items = np.nonzero(self.seen)
         return pd.DataFrame({"user_id": users + 1000, "item_id": items + 5000})
-
-    def hits(self, lists: Any) -> float:
-        """Return how many users find their item in the list recommended to them."""
-        return float(np.mean([item in row for item, row in zip(self.target, lists, strict=True)]))
 
 
 @cache
 def held_out(users: int = 120, items: int = 200) -> Held:
-    """Make interactions of which every item is in training, one held out for each user."""
+    """Make interactions of which every item is in training, one to five held out for each user."""
     rng = np.random.default_rng(0)
     likes = rng.random((users, items)) < 0.08
     likes[:, :30] |= rng.random((users, 30)) < 0.3
-    target = np.array([rng.choice(np.flatnonzero(row)) for row in likes])
-    likes[np.arange(users), target] = False
+    held = tuple(
+        rng.choice(np.flatnonzero(row), 1 + user % 5, replace=False)
+        for user, row in enumerate(likes)
+    )
+    rows = np.repeat(np.arange(users), [len(row) for row in held]), np.concatenate(held)
+    likes[rows] = False
     # Libraries know only items that somebody has; two users take the others, targets excepted.
     likes[:2] |= ~likes.any(axis=0)
-    likes[np.arange(users), target] = False
-    return Held(likes, target)
+    likes[rows] = False
+    return Held(likes, held)
 
 
 class Implicit:
@@ -108,7 +131,7 @@ class Implicit:
     def __init__(self) -> None:
         self.data = held_out()
         self.train = sparse.csr_matrix(self.data.seen.astype(np.float32))
-        pairs = self.data.users, self.data.target
+        pairs = self.data.pairs
         self.test = sparse.csr_matrix((np.ones(len(pairs[0])), pairs), shape=self.train.shape)
 
     def fit(self, kind: str) -> Any:
@@ -123,11 +146,19 @@ class Implicit:
         return model
 
     def task(self, kind: str) -> Asked:
+        from implicit.evaluation import ranking_metrics_at_k
+
         model = self.fit(kind)
-        lists, _ = model.recommend(self.data.users, self.train, N=10)
+        said = {
+            f"{name}@{k}": value
+            for k in CUTOFFS
+            for name, value in ranking_metrics_at_k(
+                model, self.train, self.test, K=k, show_progress=False
+            ).items()
+        }
         given = sparse.csr_array(self.train), sparse.coo_array(self.test)
         task = implicit.task(model, *(given if kind == "bpr" else (self.train, self.test)))
-        return Asked(task, {"Recall@10": self.data.hits(lists)}, factors=kind != "bm25")
+        return Asked(task, ours("implicit", said), factors=kind != "bm25")
 
     def refusals(self) -> Refusals:
         from implicit.als import AlternatingLeastSquares
@@ -145,16 +176,21 @@ class Implicit:
 class Cornac:
     """Ratings with a threshold, of which some users and items are unknown to training."""
 
-    #: With a plus, unknown users and items are not left out.
-    tasks = ("BPR", "EASE", "EASE+", "MostPop", "MostPop+", "MF+")
+    #: With a plus, unknown users and items are not left out; with a star, the test set holds some
+    #: of what is in training.
+    tasks = ("BPR", "EASE", "EASE+", "EASE*", "MostPop", "MostPop+", "MF+")
     ranked = ()
 
-    def split(self, **options: Any) -> Any:
-        from cornac.eval_methods import RatioSplit
+    def split(self, *, overlap: bool = False, **options: Any) -> Any:
+        from cornac.eval_methods import BaseMethod, RatioSplit
 
         users, items = np.nonzero(held_out().seen)
         stars = np.random.default_rng(1).integers(1, 6, len(users)).tolist()
         rows = [(f"u{u}", f"i{i}", float(s)) for u, i, s in zip(users, items, stars, strict=True)]
+        if overlap:
+            random.Random(1).shuffle(rows)
+            train, test = rows[: len(rows) * 4 // 5], rows[len(rows) * 3 // 4 :]
+            return BaseMethod.from_splits(train, test, rating_threshold=3.0, **options)
         return RatioSplit(
             rows, test_size=0.15, val_size=0.05, rating_threshold=3.0, seed=1, **options
         )
@@ -163,19 +199,26 @@ class Cornac:
         import cornac as library
         from cornac.eval_methods.base_method import ranking_eval
 
-        name, exclude_unknowns = kind.removesuffix("+"), not kind.endswith("+")
-        method = self.split(exclude_unknowns=exclude_unknowns)
+        name, exclude_unknowns = kind.rstrip("+*"), not kind.endswith("+")
+        method = self.split(overlap=kind.endswith("*"), exclude_unknowns=exclude_unknowns)
         options = {"BPR": {"k": 8, "max_iter": 20, "seed": 1}, "MF": {"k": 4, "seed": 1}}
         model = getattr(library.models, name)(**options.get(name, {}))
         model.fit(method.train_set)
-        (recall,), _ = ranking_eval(
-            model, [library.metrics.Recall(k=10)], method.train_set, method.test_set,
-            method.val_set, rating_threshold=3.0, exclude_unknowns=exclude_unknowns,
-        )  # fmt: skip
+        metrics = library.metrics
+        cut = (metrics.Recall, metrics.NDCG, metrics.Precision, metrics.HitRatio)
+        whole = [metrics.MRR(), metrics.AUC(), metrics.MAP(), metrics.NDCG()]
+        said = {}
+        # Apart: with others at some K, Cornac sorts no further than that K.
+        for asked in ([metric(k=k) for metric in cut for k in CUTOFFS], whole):
+            found, _ = ranking_eval(
+                model, asked, method.train_set, method.test_set, method.val_set,
+                rating_threshold=3.0, exclude_unknowns=exclude_unknowns,
+            )  # fmt: skip
+            said |= dict(zip([m.name.removesuffix("@-1") for m in asked], found, strict=True))
         # Cornac breaks ties by place, and the popular model ties often.
         factors = {"BPR": True, "EASE": False}.get(kind)
-        found = cornac.task(model, method)
-        return Asked(found, {"Recall@10": recall}, ties=name == "MostPop", factors=factors)
+        task = cornac.task(model, method)
+        return Asked(task, ours("cornac", said), ties=name == "MostPop", factors=factors)
 
     def refusals(self) -> Refusals:
         import cornac as library
@@ -200,7 +243,8 @@ class LensKit:
 
         self.data = held_out()
         self.train = from_interactions_df(self.data.frame())
-        self.test = self.collection({u: [item] for u, item in enumerate(self.data.target)})
+        self.test = self.collection(dict(enumerate(self.data.held)))
+        self.one = self.collection({u: [item] for u, item in enumerate(self.data.target)})
 
     def collection(self, lists: dict[int, Any]) -> Any:
         from lenskit.data import ItemList, ItemListCollection
@@ -221,14 +265,24 @@ class LensKit:
 
     def task(self, kind: str) -> Asked:
         import lenskit as library
+        from lenskit import metrics
+        from lenskit.metrics import ranking
 
         pipeline, names = self.pipeline(kind), (1000 + self.data.users).tolist()
-        found = library.batch.recommend(pipeline, names, n=10, n_jobs=1)
-        lists = {key.user_id - 1000: row.ids() - 5000 for key, row in found}
-        wanted = {"Recall@10": self.data.hits([lists[user] for user in self.data.users])}
-        # Neighbours tie, and ties are broken by place: one user's worth.
+        analysis, shifted = metrics.RunAnalysis(), ranking.LogRankWeight(offset=1)
+        for k in CUTOFFS:
+            for metric in (metrics.Recall, metrics.Hit, metrics.RecipRank, metrics.Precision):
+                analysis.add_metric(metric(k))
+            analysis.add_metric(ranking.AveragePrecision(k))
+            name = f"NDCG(weight=LogRankWeight(offset=1))@{k}"
+            analysis.add_metric(metrics.NDCG(k, weight=shifted), label=name)
+        lists = library.batch.recommend(pipeline, names, n=max(CUTOFFS), n_jobs=1)
+        said = analysis.measure(lists, self.test).list_summary()["mean"].to_dict()
+        wanted = ours("lenskit", said)
+        # No list is shorter than K, so that precision is what it is elsewhere.
+        wanted |= {f"Precision@{k}": float(said[f"Precision@{k}"]) for k in CUTOFFS}
         task = lenskit.task(pipeline, self.train, self.test)
-        return Asked(task, wanted, 1 / len(names), ties=kind == "knn")
+        return Asked(task, wanted, ties=kind == "knn")
 
     def targets(self, kind: str) -> Ranked:
         import lenskit as library
@@ -244,7 +298,7 @@ class LensKit:
             own = values[row.ids() - 5000 == self.data.target[user]]
             better[user], tied[user] = (values > own).sum(), (values == own).sum() - 1
         items = dict(zip((1000 + self.data.users).tolist(), self.data.items.tolist(), strict=True))
-        rank = partial(lenskit.targets, scored, self.test, items=items, sampled=SAMPLED)
+        rank = partial(lenskit.targets, scored, self.one, items=items, sampled=SAMPLED)
         return Ranked(rank, better, tied, self.data.items, SAMPLED)
 
     def refusals(self) -> Refusals:
@@ -273,14 +327,13 @@ class RecTools:
     ranked = ("score", "rank")
 
     def __init__(self) -> None:
-        import pandas as pd
         from rectools.dataset import Dataset
 
         self.data = held_out()
         frame = self.data.frame().sample(frac=1, random_state=0)
         self.dataset = Dataset.construct(frame.assign(weight=1, datetime="2026-01-01"))
-        pairs = {"user_id": self.data.users + 1000, "item_id": self.data.target + 5000}
-        self.test = pd.DataFrame(pairs)
+        self.test = self.data.named(*self.data.pairs)
+        self.one = self.data.named(self.data.users, self.data.target)
 
     def fit(self, kind: str) -> Any:
         from implicit.als import AlternatingLeastSquares
@@ -299,23 +352,35 @@ class RecTools:
         return kinds[kind]().fit(self.dataset)
 
     def recommend(self, model: Any, k: int) -> Any:
-        users = self.test["user_id"].to_numpy()
+        users = self.one["user_id"].to_numpy()
         return model.recommend(users=users, dataset=self.dataset, k=k, filter_viewed=True)
 
     def task(self, kind: str) -> Asked:
         model = self.fit(kind)
-        found = self.test.merge(self.recommend(model, 10), on=["user_id", "item_id"])
-        wanted = {"Recall@10": len(found) / len(self.test)}
+        from rectools import metrics
+
+        kinds = {
+            "Precision": metrics.Precision,
+            "Precision(r_precision=True)": partial(metrics.Precision, r_precision=True),
+            "Recall": metrics.Recall,
+            "HitRate": metrics.HitRate,
+            "MAP": metrics.MAP,
+            "NDCG(divide_by_achievable=True)": partial(metrics.NDCG, divide_by_achievable=True),
+            "MRR": metrics.MRR,
+        }
+        made = {f"{name}@{k}": metric(k=k) for name, metric in kinds.items() for k in CUTOFFS}
+        reco = self.recommend(model, max(CUTOFFS))
+        wanted = ours("rectools", metrics.calc_metrics(made, reco, self.test))
         task = rectools.task(model, self.dataset, self.test)
         ties, factors = kind in {"knn", "popular"}, kind in {"als", "svd"}
         return Asked(task, wanted, ties=ties, factors=factors)
 
     def targets(self, kind: str) -> Ranked:
         table = self.recommend(self.fit("ease"), len(self.data.seen[0]))
-        found = self.test.merge(table, on=["user_id", "item_id"]).sort_values("user_id")
-        items = dict(zip(self.test["user_id"], self.data.items, strict=True))
+        found = self.one.merge(table, on=["user_id", "item_id"]).sort_values("user_id")
+        items = dict(zip(self.one["user_id"], self.data.items, strict=True))
         given = table if kind == "score" else table.drop(columns="score")
-        rank, better = partial(rectools.targets, given, self.test, items=items), found["rank"] - 1
+        rank, better = partial(rectools.targets, given, self.one, items=items), found["rank"] - 1
         return Ranked(rank, better, np.zeros(len(found)), self.data.items, self.data.items - 1)
 
     def refusals(self) -> Refusals:
@@ -382,9 +447,13 @@ class PyKEEN:
         name, side = kind.split("-")
         model = self.fit(name)
         result = self.run(self.full(), model)
-        wanted = {"Recall@10": float(result.get_metric(f"{side}.realistic.hits@10"))}
+        names = {"MRR": "inverse_harmonic_mean_rank"} | {f"Hits@{k}": f"hits@{k}" for k in CUTOFFS}
+        wanted = {
+            name: float(result.get_metric(f"{side}.realistic.{theirs}"))
+            for name, theirs in names.items()
+        }
         task = pykeen.task(model, self.test, known=self.train, side=side)
-        return Asked(task, wanted, 1e-6)
+        return Asked(task, wanted, 1e-7)  # ranks of single precision
 
     def targets(self, kind: str) -> Ranked:
         name, side = kind.split("-")
@@ -449,8 +518,9 @@ class RecBole:
             "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
             "checkpoint_dir": self.folder,
             "eval_args": {"split": split, "order": "TO", "group_by": "user", "mode": mode},
-            "metrics": ["Hit", "NDCG", "MRR"],
-            "topk": [1, 5, 10],
+            "metrics": ["Hit", "NDCG", "MRR", "MAP", "Recall", "Precision"],
+            "topk": list(CUTOFFS),
+            "metric_decimal_place": 12,
             "epochs": 1,
             "use_gpu": False,
             "state": "ERROR",
@@ -471,11 +541,9 @@ class RecBole:
         return model, test, trainer.evaluate(test, load_best_model=False)
 
     def task(self, kind: str) -> Asked:
-        model, test, results = self.train(kind, "full", self.one_target)
-        names = {"Recall@10": "hit@10", "NDCG@10": "ndcg@10", "MRR@10": "mrr@10"}
-        wanted = {name: results[theirs] for name, theirs in names.items()}
+        model, test, results = self.train(kind, "full", self.several)
         task = recbole.task(model, test)
-        return Asked(task, wanted, 6e-5, ties=kind == "EASE")  # they round
+        return Asked(task, ours("recbole", results), ties=kind == "EASE")
 
     def refusals(self) -> Refusals:
         model, full, _ = self.train("EASE", "full", self.several)

@@ -27,7 +27,7 @@ from unsample.adapters import INSTALL
 
 HERE = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
-TESTS = ("tests/test_adapters.py", "tests/test_torchmetrics.py")
+TESTS = ("tests/test_adapters.py", "tests/test_torchmetrics.py", "tests/test_user_metrics.py")
 #: A version of torch that has a build for processors alone.
 TORCH = "torch==2.13.0"
 #: Light ones first: the distribution, and what its tests need beside `INSTALL`.
@@ -69,7 +69,7 @@ def prepare(library: str, folder: Path) -> Path:
     # Where a library wants an older version of what this package asks for, it gets it.
     named = tuple(re.split(r"[<>=]", name)[0] + ">" for name in own)
     general = [name for name in PROJECT["dependencies"] if not name.startswith(named)]
-    wanted = [*own, *LIBRARIES[library], *general, "pytest"]
+    wanted = [*own, *LIBRARIES[library], *general, "hypothesis", "pytest"]
     if not ready.exists() or ready.read_text() != "\n".join(wanted):
         venv.create(folder / library, with_pip=True, clear=True)
         command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

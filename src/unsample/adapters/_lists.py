@@ -134,10 +134,12 @@ class Lists:
         items: int | Mapping[Any, int],
         sampled: int | None,
         counting: Counting,
+        graded: bool = False,
     ) -> Targets:
         """Rank every relevant item in its query's list; lists of other queries are left aside.
 
-        ``items`` and ``sampled`` are as in `unsample.adapters.trec.targets`.
+        ``items`` and ``sampled`` are as in `unsample.adapters.trec.targets`. What is ``graded``
+        has how relevant it is for a score.
         """
         names = self.name, relevant.name
         query, asked, _ = _codes("query", self.query, relevant.query, names)
@@ -156,7 +158,7 @@ class Lists:
                 f"{int(against[row])} for query {targets.query[row]!s} ({int(wrong.sum())} "
                 "targets of such queries)"
             )
-        return counting.targets(
+        found = counting.targets(
             better,
             tied,
             items=_catalogue(items, targets.query),
@@ -165,6 +167,7 @@ class Lists:
             replacement=False,
             scores=self.score[own],
         )
+        return replace(found, relevance=targets.score) if graded else found
 
     def _places(self, listed: IntArray, wanted: IntArray, targets: Lists) -> IntArray:
         """Return the row of each target; refuse lists that lack a target or repeat an item."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import IntArray
 from unsample.designs import FactorScores, Score, ScoreAll
 from unsample.errors import InputError, MissingExtraError
 
@@ -150,12 +150,6 @@ class Task:
             exclude = sparse.csr_array((np.ones(len(seen[0]), dtype=bool), seen), shape=shape)
         targets = codes // shape[1], codes % shape[1]
         return cls(scorer, targets, shape[1], exclude, *ids)
-
-    @property
-    def weights(self) -> FloatArray:
-        """Return how much each target counts, so that each user counts 1 in all."""
-        users = self.targets[0]
-        return np.asarray(1.0 / np.bincount(users)[users])
 
     def __repr__(self) -> str:
         users = len(np.unique(self.targets[0]))

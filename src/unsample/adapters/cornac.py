@@ -36,12 +36,15 @@ def task(model: Any, method: Any) -> Task:
     items = train.num_items if method.exclude_unknowns else test.num_items
     users = max(train.num_users, test.num_users)
     known = [part for part in (train, method.val_set) if part is not None]
-    seen_users, seen_items = np.hstack([_liked(part, method, items) for part in known])
-    target_users, target_items = _liked(test, method, items)
+    seen = np.hstack([_liked(part, method, items) for part in known])
+    held_out = _liked(test, method, items)
+    # What is liked in the test set, too, is looked for and not left out.
+    place = np.array([items, 1])
+    seen = seen[:, ~np.isin(place @ seen, place @ held_out)]
     return Task.of_pairs(
         _scores(model, users, items),
-        (target_users, target_items),
-        (seen_users, seen_items),
+        (held_out[0], held_out[1]),
+        (seen[0], seen[1]),
         (np.array(list(test.uid_map))[:users], np.array(list(test.iid_map))[:items]),
     )
 

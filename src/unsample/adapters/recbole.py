@@ -1,9 +1,10 @@
 """Models, loaders and results of RecBole.
 
 An evaluation with ``mode: uni100`` draws 100 items for each target, with replacement, from the
-items that the user has not interacted with. `targets` ranks each target among its own; RecBole's
-metrics put the items of all targets of a user into one list, so `published`, which reads those
-metrics, needs one target for each user. `task` leaves sampling aside and asks the model itself.
+items that the user has not interacted with, and puts the items of all targets of a user into one
+list. `targets` ranks the targets in it. Metrics of such lists depend on how many targets a user
+has, so `published`, which reads those metrics, needs one for each. `task` leaves sampling aside
+and asks the model itself.
 
 RecBole counts users and items from 1; 0 is padding, and no candidate.
 """
@@ -28,8 +29,9 @@ from unsample.metrics import Metric
 __all__ = ["published", "targets", "task"]
 
 _MODEL = "a model of recbole", ("predict", "device")
-#: Metrics of RecBole that are metrics of the one target's rank.
-_OF_RANK = ("hit", "recall", "mrr", "ndcg", "map", "precision")
+#: Metrics of RecBole that are metrics of the one target's rank, and what each is the same as.
+_OF_RANK = {name: name for name in ("hit", "mrr", "ndcg", "precision")}
+_OF_RANK |= {"recall": "hit", "map": "mrr"}
 
 
 def targets(
@@ -91,11 +93,12 @@ def published(
             f"{int(per_user.max())}; RecBole ranks the targets of a user among the items drawn "
             "for all of them: use unsample.adapters.recbole.targets(model, loader)"
         )
-    numbers = {
-        name: float(value)
-        for name, value in results.items()
-        if name.casefold().partition("@")[0] in _OF_RANK
-    }
+    numbers: dict[str, float] = {}
+    for name, value in results.items():
+        family, _, k = name.casefold().partition("@")
+        if family in _OF_RANK:
+            # What is printed under two names is one number.
+            numbers.setdefault(f"{_OF_RANK[family]}@{k}", float(value))
     if not numbers:
         raise InputError(
             f"results must hold one of {', '.join(_OF_RANK)} at some k, got "

@@ -19,6 +19,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unsample._checks import Seed, check_real
 from unsample._files import open_plain
 from unsample.adapters._lists import Counting, Lists
@@ -54,7 +56,10 @@ def targets(
     sampled
         How many documents were sampled for a query; by default what the run holds.
     relevance
-        The lowest relevance of a target.
+        The lowest relevance of a target. Where targets differ in it, the result has it as
+        ``relevance``, and ``unsample.exact(found.ranks, items=found.items, users=found.users,
+        relevance=found.relevance)`` gives the graded NDCG of runs that hold all documents. Metrics
+        that are estimated from counts take all targets for equally relevant.
     ties, rng
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first. The rank
         column of a run is not looked at: scores decide, as in trec_eval.
@@ -66,7 +71,8 @@ def targets(
     lowest = check_real("relevance", relevance, low=0.0)
     listed, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
     relevant = judged.take(judged.score >= lowest)
-    return listed.rank(relevant, items=items, sampled=sampled, counting=counting)
+    graded = np.unique(relevant.score).size > 1
+    return listed.rank(relevant, items=items, sampled=sampled, counting=counting, graded=graded)
 
 
 def _read(name: str, given: Any, value: str) -> Lists:

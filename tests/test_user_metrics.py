@@ -1,0 +1,319 @@
+"""Metrics of users with several relevant items: slow references, and what libraries say."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from tools.library_metrics import CUTOFFS, Problem
+from tools.library_metrics import LIBRARIES as ASKED
+
+import unsample
+from tests import user_metrics as slow
+from tests.libraries import need_library
+
+KEPT = json.loads((Path(__file__).parent / "data" / "library_metrics.json").read_text())
+LIBRARIES = sorted(ASKED)
+#: Below, at and beyond the number of relevant items, and beyond the list.
+SOME = (1, 2, 3, 5, 12, 40)
+
+
+def exact(ranks, items, names, relevance=None, **options):
+    """Return metrics of users that are given by the ranks of what is relevant to each."""
+    users = np.repeat(np.arange(len(ranks)), [len(row) for row in ranks])
+    grades = None if relevance is None else np.concatenate(relevance)
+    found = unsample.exact(
+        np.concatenate(ranks), items=items, metrics=names, users=users, relevance=grades,
+        resamples=0, **options,
+    )  # fmt: skip
+    return {name: found[name].value for name in names}
+
+
+def near(numbers):
+    return pytest.approx(numbers, rel=0, abs=1e-12)
+
+
+@st.composite
+def problems(draw, shortest=2, longest=15):
+    """Make a few users with lists of one length each, of which at least one item is irrelevant."""
+    users = []
+    for _ in range(draw(st.integers(1, 6))):
+        items = draw(st.integers(shortest, longest))
+        few = st.lists(st.integers(1, items), min_size=1, max_size=min(5, items - 1), unique=True)
+        ranks = draw(few)
+        grades = draw(st.lists(st.integers(1, 4), min_size=len(ranks), max_size=len(ranks)))
+        users.append((ranks, items, grades))
+    return users
+
+
+# -- the references themselves ---------------------------------------------------------------------
+
+
+def test_the_references_on_a_list_that_is_done_by_hand():
+    places = slow.listed([1, 3, 8], 10)
+    log = math.log2
+    ideal = 1 + 1 / log(3) + 1 / log(4)
+    wanted = {
+        "Recall@3": 2 / 3,
+        "Recall@2": 1 / 3,
+        "Recall(norm=min)@2": 1 / 2,
+        "HR@1": 1,
+        "Precision@3": 2 / 3,
+        "Precision@20": 3 / 20,
+        "Precision": 3 / 10,
+        "NDCG@2": 1 / (1 + 1 / log(3)),
+        "NDCG@5": (1 + 1 / log(4)) / ideal,
+        "NDCG": (1 + 1 / log(4) + 1 / log(9)) / ideal,
+        "AP@2": 1 / 3,
+        "AP(norm=min)@2": 1 / 2,
+        "AP": (1 + 2 / 3 + 3 / 8) / 3,
+        "MRR": 1,
+        "RPrec": 2 / 3,
+        "AUC": (7 + 6 + 2) / 21,
+    }
+    assert {name: slow.value(name, places) for name in wanted} == near(wanted)
+    graded = slow.listed([2, 4], 5, [3, 1])
+    best = 3 + 1 / log(3), 7 + 1 / log(3)
+    assert slow.value("NDCG", graded) == near((3 / log(3) + 1 / log(5)) / best[0])
+    assert slow.value("NDCG(gain=exp)", graded) == near((7 / log(3) + 1 / log(5)) / best[1])
+    assert slow.value("NDCG@1", graded) == slow.value("MRR@1", graded) == 0
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_references_are_what_libraries_say(library):
+    problem = Problem(**KEPT["problem"])
+    for theirs, number in KEPT["libraries"][library]["values"].items():
+        name = slow.same(library, theirs)
+        if name is not None:
+            lists = problem.lists(graded=theirs.startswith("graded "))
+            room = slow.tolerance(library, theirs)
+            assert slow.mean(name, lists) == pytest.approx(number, rel=0, abs=room), theirs
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_metric_of_a_library_is_in_the_table(library):
+    said = {
+        name.partition("@")[0] + "@K" * ("@" in name)
+        for name in KEPT["libraries"][library]["values"]
+    }
+    assert said == set(slow.SAME[library])
+
+
+def test_the_page_names_the_same_metrics():
+    text = (Path(__file__).parents[1] / "docs" / "libraries.md").read_text()
+    table = text.partition("## Whose metric is which")[2].partition("\n\nThese have")[0]
+    head, _, *rows = [
+        [cell.strip(" `") for cell in line.strip("|").split("|")]
+        for line in table.splitlines()
+        if line.startswith("|")
+    ]
+    columns = ["trec" if name == "ir_measures" else name.casefold() for name in head]
+    shown = {
+        (library, theirs): row[0]
+        for row in rows
+        for library, theirs in zip(columns, row, strict=True)
+        if theirs and library != "unsample"
+    }
+    for (library, theirs), ours in shown.items():
+        known = slow.SAME[library].get(f"graded {theirs}", slow.SAME[library].get(theirs))
+        assert known == ours or (library, theirs) == ("lenskit", "Precision@K")
+    # And all of those at a K that have a name of ours.
+    wanted = {
+        (library, theirs.removeprefix("graded "))
+        for library, names in slow.SAME.items()
+        for theirs, ours in names.items()
+        if ours and slow.is_ours(ours) and theirs.endswith("@K")
+    }
+    left = wanted - set(shown)
+    assert all("pytrec_eval" in name or "gain" in name for _, name in left), left
+
+
+# -- ours ------------------------------------------------------------------------------------------
+
+
+@given(problem=problems(), seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=60)
+def test_exact_is_the_mean_over_users(problem, seed):
+    ranks, items, _ = zip(*problem, strict=True)
+    lists = [slow.listed(*user) for user in zip(ranks, items, strict=True)]
+    names = [*slow.names(SOME), *(f"{name}@3" for name in slow.ALIASES)]
+    wanted = {name: slow.mean(name, lists) for name in names}
+    sizes = [len(row) for row in ranks]
+    # Users have names that are no numbers, and come in no order.
+    order = np.random.default_rng(seed).permutation(sum(sizes))
+    users = np.repeat([f"u{number}" for number in range(len(ranks))], sizes)
+    found = unsample.exact(
+        np.concatenate(ranks)[order], items=np.repeat(items, sizes)[order], users=users[order],
+        metrics=names, resamples=0,
+    )  # fmt: skip
+    assert {name: found[name].value for name in names} == near(wanted)
+
+
+@given(problem=problems(12, 12))
+@settings(deadline=None, max_examples=40)
+def test_graded_relevance_counts_in_ndcg_alone(problem):
+    ranks, _, grades = zip(*problem, strict=True)
+    lists = [slow.listed(r, 12, g) for r, g in zip(ranks, grades, strict=True)]
+    names = slow.names(SOME)
+    wanted = {name: slow.mean(name, lists) for name in names}
+    assert exact(ranks, 12, names, grades) == near(wanted)
+    # One grade for all is no grade, with a linear gain.
+    plain = [name for name in names if "exp" not in name]
+    same = exact(ranks, 12, plain, [[2.5] * len(row) for row in ranks])
+    assert same == near(exact(ranks, 12, plain))
+
+
+@given(ranks=st.lists(st.integers(1, 30), min_size=1, max_size=20))
+@settings(deadline=None, max_examples=30)
+def test_filtered_ranks_are_a_list_for_each_target(ranks):
+    names = slow.names(SOME)
+    wanted = {name: slow.mean(name, [slow.listed([r], 30) for r in ranks]) for name in names}
+    found = exact([ranks[:3], ranks[3:]] if ranks[3:] else [ranks], 30, names, filtered=True)
+    assert found == near(wanted)
+    assert exact([[rank] for rank in ranks], 30, names) == near(wanted)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_exact_is_what_libraries_say(library):
+    agree(library, Problem(**KEPT["problem"]), KEPT["libraries"][library]["values"])
+
+
+def agree(library, problem, said):
+    """Compare what a library says of a problem with ours, under our names."""
+    for graded in (False, True):
+        pairs = {
+            theirs: slow.same(library, theirs)
+            for theirs in said
+            if theirs.startswith("graded ") == graded
+        }
+        pairs = {theirs: ours for theirs, ours in pairs.items() if ours and slow.is_ours(ours)}
+        if not pairs:
+            continue
+        grades = problem.relevance if graded else None
+        found = exact(problem.ranks, problem.items, sorted(set(pairs.values())), grades)
+        for theirs, ours in pairs.items():
+            room = slow.tolerance(library, theirs)
+            assert found[ours] == pytest.approx(said[theirs], rel=0, abs=room), theirs
+
+
+@pytest.mark.filterwarnings("ignore")  # the libraries' own
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_is_what_a_library_says_of_random_lists(library, seed, monkeypatch, tmp_path):
+    need_library(library)
+    monkeypatch.chdir(tmp_path)  # RecBole writes logs to where it is run
+    problem = Problem.random(seed, users=10)
+    agree(library, problem, ASKED[library][1](problem))
+
+
+# -- by a scorer -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=range(2))
+def scored(request):
+    """Scores, what is seen and what is held out, and the list of each user by a loop."""
+    rng = np.random.default_rng(request.param)
+    scores = rng.normal(size=(30, 25))
+    seen = rng.random(scores.shape) < 0.2
+    held = {}
+    for user in rng.permutation(30)[:25].tolist():
+        held[user] = rng.choice(np.flatnonzero(~seen[user]), rng.integers(1, 6), False).tolist()
+    lists = []
+    for user, items in held.items():
+        order = [item for item in np.argsort(-scores[user]) if not seen[user, item]]
+        lists.append([float(item in items) for item in order])
+    return scores, seen, held, lists
+
+
+@pytest.mark.parametrize("form", ["dict", "pairs", "matrix"])
+def test_a_scorer_is_evaluated_user_by_user(scored, form):
+    scores, seen, held, lists = scored
+    pairs = np.array([(user, item) for user, items in held.items() for item in items]).T
+    targets = {
+        "dict": held,
+        "pairs": (pairs[0], pairs[1]),
+        "matrix": sparse.csr_array((np.ones(pairs.shape[1]), tuple(pairs)), shape=scores.shape),
+    }[form]
+    for design in ("exact", "certified"):
+        names = [n for n in slow.names(SOME) if design == "exact" or "@" in n]
+        found = unsample.evaluate(
+            lambda users, items: scores[users[:, None], items], targets, items=25, metrics=names,
+            exclude=sparse.csr_array(seen), design=design, resamples=0,
+        )  # fmt: skip
+        wanted = {name: slow.mean(name, lists) for name in names}
+        assert {name: found[name].value for name in names} == near(wanted), design
+
+
+@pytest.mark.parametrize("design", ["exact", "certified"])
+def test_a_scorer_is_evaluated_with_grades(scored, design):
+    scores, seen, held, _ = scored
+    grades = {user: [1 + (user + item) % 4 for item in items] for user, items in held.items()}
+    lists = []
+    for user, items in held.items():
+        graded = dict(zip(items, grades[user], strict=True))
+        order = [item for item in np.argsort(-scores[user]) if not seen[user, item]]
+        lists.append([float(graded.get(item, 0)) for item in order])
+    names = [f"NDCG{gain}@{k}" for gain in ("", "(gain=exp)") for k in SOME] + ["AP@5", "HR@3"]
+    found = unsample.evaluate(
+        lambda users, items: scores[users[:, None], items], held, items=25, metrics=names,
+        relevance=np.concatenate(list(grades.values())), exclude=sparse.csr_array(seen),
+        design=design, resamples=0,
+    )  # fmt: skip
+    wanted = {name: slow.mean(name, lists) for name in names}
+    assert {name: found[name].value for name in names} == near(wanted)
+
+
+@pytest.mark.xfail(reason="targets of one user that tie with each other get one rank")
+@pytest.mark.parametrize("design", ["exact", "certified"])
+def test_tied_items_come_before_or_after_all_that_are_relevant(scored, design):
+    scores, seen, held, _ = scored
+    coarse = np.round(2 * scores)
+    names = [n for n in slow.names(SOME) if "@" in n]
+    values = {}
+    for rule in ("pessimistic", "random", "optimistic"):
+        found = unsample.evaluate(
+            lambda users, items: coarse[users[:, None], items], held, items=25, metrics=names,
+            exclude=sparse.csr_array(seen), design=design, ties=rule, resamples=0,
+        )  # fmt: skip
+        values[rule] = {name: found[name].value for name in names}
+    for rule, sign in (("pessimistic", 1), ("optimistic", -1)):
+        lists = []
+        for user, items in held.items():
+            order = sorted(np.flatnonzero(~seen[user]), key=lambda i: (-coarse[user, i],
+                           sign * (i in items)))  # fmt: skip
+            lists.append([float(item in items) for item in order])
+        assert values[rule] == near({name: slow.mean(name, lists) for name in names}), rule
+    for name, drawn in values["random"].items():
+        low, high = values["pessimistic"][name], values["optimistic"][name]
+        assert low - 1e-12 <= drawn <= high + 1e-12
+
+
+def test_filtered_targets_do_not_compete_and_count_one_by_one(scored):
+    scores, seen, held, _ = scored
+    lists = []
+    for user, items in held.items():
+        for item in items:
+            others = [o for o in range(25) if not seen[user, o] and o not in items]
+            rank = 1 + sum(scores[user, o] > scores[user, item] for o in others)
+            lists.append(slow.listed([rank], len(others) + 1))
+    for design in ("exact", "certified"):
+        names = [n for n in slow.names(SOME) if design == "exact" or "@" in n]
+        found = unsample.evaluate(
+            lambda users, items: scores[users[:, None], items], held, items=25, metrics=names,
+            exclude=sparse.csr_array(seen), design=design, filtered=True, resamples=0,
+        )  # fmt: skip
+        wanted = {name: slow.mean(name, lists) for name in names}
+        assert {name: found[name].value for name in names} == near(wanted), design
+
+
+def test_cutoffs_reach_beyond_every_list():
+    """What the kept numbers hold: K below, at and beyond what is relevant, and beyond the list."""
+    sizes = {len(row) for row in KEPT["problem"]["ranks"]}
+    assert sizes == {1, 2, 3, 4, 5}
+    assert min(CUTOFFS) == 1
+    assert max(CUTOFFS) > KEPT["problem"]["items"]
+    assert set(CUTOFFS) & sizes
