@@ -49,6 +49,10 @@ def metric_weights(name: str, k: int, items: int) -> np.ndarray:
         "AP": lambda rank: 1.0 / rank,
         "AUC": lambda rank: (items - rank) / (items - 1),
         "RPrec": lambda rank: float(rank == 1),
+        "NDCG(discount=jk)": lambda rank: 1.0 / math.log2(max(rank, 2)),
+        "NDCG(ideal=k)": lambda rank: (
+            1.0 / math.log2(rank + 1) / sum(1.0 / math.log2(place + 1) for place in range(1, k + 1))
+        ),
     }
     # With one relevant item these are the same numbers.
     same = {"HR": "Recall", "MRR": "AP", "Recall(norm=min)": "Recall", "AP(norm=min)": "AP"}

@@ -267,7 +267,6 @@ def test_a_scorer_is_evaluated_with_grades(scored, design):
     assert {name: found[name].value for name in names} == near(wanted)
 
 
-@pytest.mark.xfail(reason="targets of one user that tie with each other get one rank")
 @pytest.mark.parametrize("design", ["exact", "certified"])
 def test_tied_items_come_before_or_after_all_that_are_relevant(scored, design):
     scores, seen, held, _ = scored

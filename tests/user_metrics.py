@@ -54,6 +54,20 @@ def ndcg_exp(places: List, k: int) -> float:
     return ndcg([2**gain - 1 for gain in places], k)
 
 
+def ndcg_of_k(places: List, k: int) -> float:
+    """The ideal list has K relevant items, however many the user has."""
+    return dcg([gain > 0 for gain in places], k) / dcg([1.0] * k, k)  # knows no grades
+
+
+def ndcg_clipped(places: List, k: int) -> float:
+    """Places 1 and 2 count the same, place i from 2 on 1/log2(i)."""
+
+    def sums(gains: List) -> float:
+        return sum(gain / math.log2(max(place, 2)) for place, gain in enumerate(gains[:k], start=1))
+
+    return sums(places) / sums(sorted(places, reverse=True))
+
+
 def precisions(places: List, k: int) -> float:
     """Return the sum of the precisions at the places of the hits."""
     return sum(
@@ -98,6 +112,8 @@ FORMULAS: dict[str, Callable[[List, int], float]] = {
     "Precision": precision,
     "NDCG": ndcg,
     "NDCG(gain=exp)": ndcg_exp,
+    "NDCG(ideal=k)": ndcg_of_k,
+    "NDCG(discount=jk)": ndcg_clipped,
     "AP": ap,
     "AP(norm=min)": ap_min,
     "MRR": mrr,
@@ -147,20 +163,6 @@ def names(cutoffs: Sequence[int]) -> list[str]:
 # -- what libraries compute under other or the same names ------------------------------------------
 
 
-def ndcg_of_k(places: List, k: int) -> float:
-    """RecTools' own: the ideal list has K relevant items, however many the user has."""
-    return dcg(places, k) / dcg([1.0] * k, k)
-
-
-def ndcg_clipped(places: List, k: int) -> float:
-    """LensKit's own: places 1 and 2 count the same, place i from 2 on 1/log2(i)."""
-
-    def sums(gains: List) -> float:
-        return sum(gain / math.log2(max(place, 2)) for place, gain in enumerate(gains[:k], start=1))
-
-    return sums(places) / sums(sorted(places, reverse=True))
-
-
 def ap_of_k(places: List, k: int) -> float:
     return precisions(places, k) / k
 
@@ -185,8 +187,6 @@ def limited_auc(places: List, k: int) -> float:
 
 #: Metrics of a user that libraries have and that are no metric of ours.
 FOREIGN: dict[str, Callable[[List, int], float]] = {
-    "NDCG, ideal of K": ndcg_of_k,
-    "NDCG, clipped": ndcg_clipped,
     "AP / K": ap_of_k,
     "AP / hits": ap_of_hits,
     "hits / min(K, list)": precision_of_list,
@@ -284,8 +284,8 @@ SAME: dict[str, dict[str, str | None]] = {
         "RecipRank@K": "MRR@K",
         "AveragePrecision": "AP",
         "AveragePrecision@K": "AP(norm=min)@K",
-        "NDCG": "NDCG, clipped",
-        "NDCG@K": "NDCG, clipped@K",
+        "NDCG": "NDCG(discount=jk)",
+        "NDCG@K": "NDCG(discount=jk)@K",
         "NDCG(weight=LogRankWeight(offset=1))": "NDCG",
         "NDCG(weight=LogRankWeight(offset=1))@K": "NDCG@K",
         "graded NDCG(gain='rating', weight=LogRankWeight(offset=1))": "NDCG",
@@ -298,7 +298,7 @@ SAME: dict[str, dict[str, str | None]] = {
         "HitRate@K": "HR@K",
         "MAP@K": "AP@K",
         "MAP(divide_by_k=True)@K": "AP / K@K",
-        "NDCG@K": "NDCG, ideal of K@K",
+        "NDCG@K": "NDCG(ideal=k)@K",
         "NDCG(divide_by_achievable=True)@K": "NDCG@K",
         "MRR@K": "MRR@K",
         "PartialAUC@K": None,  # of the K best items that are not relevant

@@ -12,12 +12,15 @@ Recall(norm=min)@K      1                  1/min(m, K)
 HR@K                    1                  1 for the first target, 0 for others
 Precision@K             1/K                1
 NDCG@K                  1/log2(R + 1)      1/(ideal DCG of min(m, K) targets)
+NDCG(ideal=k)@K         1/log2(R + 1)      1/(ideal DCG of K targets)
+NDCG(discount=jk)@K     1/log2(max(R, 2))  1/(ideal DCG of min(m, K) targets)
 AP@K                    1/R                j/m
 AP(norm=min)@K          1/R                j/min(m, K)
 MRR@K                   1/R                1 for the first target, 0 for others
 ======================  =================  ===================================
 
-The first three agree where users have one relevant item, and so do the last three.
+Recall and HR agree where users have one relevant item, and so do AP and MRR. With grades, NDCG
+weighs each target by its gain: the grade itself, or 2^grade - 1 with ``NDCG(gain=exp)``.
 
 >>> metric = parse("hr@10")
 >>> metric, metric.weights([1, 10, 11], items=100).tolist()
@@ -237,7 +240,8 @@ class Metric:
         """Return the greatest DCG that each user's targets could have."""
         place = places_of(users, -gain)
         inside = place <= (np.inf if self.k is None else self.k)
-        discounted = np.where(inside, gain / np.log2(place + 1.0), 0.0)
+        discount = self.family.kernel(place.astype(np.float64), 0.0, float(self.k or len(place)))
+        discounted = np.where(inside, gain * discount, 0.0)
         return np.asarray(np.bincount(users, discounted), dtype=np.float64)
 
     def __matmul__(self, k: int) -> Metric:
@@ -345,11 +349,15 @@ def _by_name() -> dict[str, tuple[MetricFamily, str]]:
     }
 
 
-def _ideal_share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
-    """Divide by the greatest DCG that so many targets could have in K places."""
-    most = np.minimum(relevant, k).astype(np.int64)
-    table = np.cumsum(1.0 / np.log2(np.arange(2.0, most.max(initial=1) + 2.0)))
-    return np.asarray(1.0 / table[most - 1])
+def _ideal_share(kernel: Kernel) -> Share:
+    """Return the share that divides by the greatest DCG of so many targets in K places."""
+
+    def share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
+        most = np.minimum(relevant, k).astype(np.int64)
+        table = np.cumsum(kernel(np.arange(1.0, most.max(initial=1) + 1.0), 0.0, k))
+        return np.asarray(1.0 / table[most - 1])
+
+    return share
 
 
 def _ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
@@ -358,6 +366,15 @@ def _ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
 
 def _discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
     return np.asarray(1.0 / np.log2(ranks + 1.0))
+
+
+def _first_discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    return np.asarray(1.0 / np.log2(np.maximum(ranks, 2.0)))
+
+
+def _discount_of_hits(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    places = np.arange(1.0, k + 1.0)
+    return _discount(ranks, items, k) / float(_discount(places, items, k).sum())
 
 
 def _reciprocal(ranks: FloatArray, items: float, k: float) -> FloatArray:
@@ -391,17 +408,30 @@ Precision = MetricFamily(
 NDCG = MetricFamily(
     "NDCG",
     _discount,
-    share=_ideal_share,
+    share=_ideal_share(_discount),
     gain=lambda relevance: relevance,
     summary="sum of 1/log2(R + 1) up to K, divided by its greatest value",
 )
 NDCGExp = MetricFamily(
     "NDCG(gain=exp)",
     _discount,
-    share=_ideal_share,
+    share=_ideal_share(_discount),
     single="NDCG",
     gain=lambda relevance: np.exp2(relevance) - 1.0,
     summary="NDCG with the gain 2^relevance - 1 where relevance is graded",
+)
+NDCGHits = MetricFamily(
+    "NDCG(ideal=k)",
+    _discount_of_hits,
+    share=lambda relevant, place, k: np.ones(len(relevant)),
+    summary="NDCG divided by the DCG of K relevant items, however many the user has",
+)
+NDCGFirst = MetricFamily(
+    "NDCG(discount=jk)",
+    _first_discount,
+    share=_ideal_share(_first_discount),
+    gain=lambda relevance: relevance,
+    summary="NDCG of Järvelin and Kekäläinen (2002): the first two places count the same",
 )
 AP = MetricFamily(
     "AP",
@@ -451,6 +481,8 @@ REGISTRY: dict[str, MetricFamily] = {
         Precision,
         NDCG,
         NDCGExp,
+        NDCGHits,
+        NDCGFirst,
         AP,
         APMin,
         MRR,

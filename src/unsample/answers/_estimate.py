@@ -305,7 +305,7 @@ class Question:
             Estimate(
                 metric,
                 name,
-                counts.scale * float(fit.values[0, place]),
+                min(counts.scale * float(fit.values[0, place]), counts.ceiling),
                 metric.name not in unresolved,
                 fit.certificate,
                 certainty,

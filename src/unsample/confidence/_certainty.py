@@ -198,7 +198,8 @@ class Certainty:
 
     def _both_sides(self, metric: Metric, shape: Shape, level: float) -> tuple[float, float]:
         weights, scale = self._weights(metric), self.counts.scale
-        widest = scale * float(weights.min()), scale * float(weights.max())
+        most = min(scale * float(weights.max()), self.counts.ceiling)
+        widest = scale * float(weights.min()), most
         try:
             program = self._program(shape, level)
             low, high = program.lowest(weights), program.lowest(-weights)

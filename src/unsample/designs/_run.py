@@ -87,7 +87,8 @@ def run(
         work.place = Checkpoint(Path(work.execution.checkpoint), identity, probe.scores)
         work.state = state = work.place.load() or state
     # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
-    for_sure = "optimistic" if fitted.exact and ties == "random" else ties
+    open_ties = fitted.exact and (ties == "random" or relevant > 1)
+    for_sure = "optimistic" if open_ties else ties
     tally = state.tally
     try:
         while True:
@@ -103,6 +104,8 @@ def run(
     above = tally.beaten(ties)
     if ties == "random":  # of full counts: keyed, the same for every model
         above = tally.better + np.floor(scan.tie_place() * (tally.equal + 1)).astype(np.int64)
+    if fitted.exact and relevant > 1:
+        above = _in_one_list(above, tally, candidates.users, scan.tie_place(), ties)
     found = fitted.findings(
         1 + tally.beaten(for_sure),
         tally.scored == others,
@@ -114,6 +117,32 @@ def run(
         filtered=candidates.filtered,
     )
     return found, tally
+
+
+def _in_one_list(
+    above: IntArray, tally: Tally, users: IntArray, chance: FloatArray, ties: str
+) -> IntArray:
+    """Return how many items stand above each target where targets of one user may tie.
+
+    No two of them can have one place: each is put in turn into the list of what ties.
+    """
+    order = np.lexsort([chance, tally.own, users])
+    same = (np.diff(users[order]) == 0) & (np.diff(tally.own[order]) == 0)
+    if not same.any():
+        return above
+    placed = above.copy()
+    for group in np.split(order, np.flatnonzero(~same) + 1):
+        if len(group) == 1:
+            continue
+        others = int(tally.equal[group[0]]) - (len(group) - 1)
+        before: list[int] = []  # the places of targets among those put in so far
+        for number, target in enumerate(group.tolist()):
+            last = others + number
+            free = {"optimistic": number, "pessimistic": last}.get(ties)
+            place = int(chance[target] * (last + 1)) if free is None else free
+            before = [*(each + (each >= place) for each in before), place]
+        placed[group] = tally.better[group] + before
+    return placed
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -159,6 +160,8 @@ class RankCounts:
     whose: Whose | None = None
     #: What the weights of a user's targets sum to on average, where the weights are for a metric.
     scale: float = 1.0
+    #: The greatest value that such a metric could have, ranks of one user being different.
+    ceiling: float = math.inf
 
     def __post_init__(self) -> None:
         if not len(self.relevant):
@@ -368,7 +371,19 @@ class RankCounts:
             place=ones,
             whose=whose,
             scale=float(weight.sum()) / users,
+            ceiling=self._ceiling(metric),
         )
+
+    def _ceiling(self, metric: Metric) -> float:
+        """Return the metric where every user's relevant items come first."""
+        sizes, where = np.unique(self.relevant, return_inverse=True)
+        users = np.bincount(where.reshape(-1), self.weight / self.relevant)
+        best = []
+        for size in sizes:
+            places = np.arange(1, size + 1)
+            shares = metric.shares(np.full(size, size), places)
+            best.append(shares @ metric.weights(places, self.largest_catalogue))
+        return float(np.average(best, weights=users))
 
     def take(self, cells: BoolArray) -> RankCounts:
         """Return some of the cells, without whose targets they hold."""
@@ -546,12 +561,17 @@ def refuse_joint(metric: Metric, *, places: bool = False) -> None:
 
     Where the ``places`` of a user's targets are known, only R-precision is such a metric.
     """
-    if (metric.family.uses_places and not places) or metric.family is RPrec:
+    several = f"{metric} of users with several relevant items needs"
+    if metric.family is RPrec:
         raise MetricError(
-            f"{metric} of users with several relevant items needs the ranks of all of them among "
-            "the same items, got ranks that were sampled one by one; ask for Recall, NDCG or "
-            "Precision, give scored lists (user, item, score, target), or rank with "
+            f"{several} their full ranks, got sampled ones; ask for Recall, or rank with "
             "design='certified' or 'exact'"
+        )
+    if metric.family.uses_places and not places:
+        raise MetricError(
+            f"{several} the ranks of all of them among the same items, got ranks that were sampled "
+            "one by one; ask for Recall, NDCG or Precision, give scored lists (user, item, score, "
+            "target), or rank with design='certified' or 'exact'"
         )
 
 
