@@ -92,7 +92,7 @@ def _coverages(crowd: Crowd, size: int, **how: bool) -> list[Finding]:
 
 @pytest.mark.parametrize("crowd", CROWDS, ids=str)
 def test_intervals_hold_the_metrics_of_users(crowd, ledger):
-    keep(ledger(_coverages(crowd, simulations(600))))
+    keep(ledger(_coverages(crowd, simulations(400))))
 
 
 def test_targets_taken_for_users_fail_the_promise(ledger):
@@ -127,7 +127,7 @@ def _verdicts(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
 
 @pytest.mark.parametrize("crowd", [Crowd(3, 0.5), Crowd(20, 1.0)], ids=str)
 def test_equal_models_get_no_verdict(crowd, ledger):
-    keep(ledger(_verdicts(crowd, simulations(600))))
+    keep(ledger(_verdicts(crowd, simulations(200))))
 
 
 def test_verdicts_on_targets_taken_for_users_fail_the_promise(ledger):
