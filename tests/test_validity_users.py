@@ -10,8 +10,11 @@ import pytest
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
-from unsample.evidence import Targets
+from unsample.answers._exact import UserValues
+from unsample.confidence import DirectMean
+from unsample.evidence import RankCounts, Targets
 from unsample.law import draw_sampled_ranks
+from unsample.metrics import parse_all
 
 pytestmark = [
     pytest.mark.validity,
@@ -19,7 +22,7 @@ pytestmark = [
 ]
 
 ITEMS, SAMPLED, USERS = 2000, 99, 600
-METRICS = ["Recall@50", "Recall@100", "NDCG@100", "Precision@100", "AUC"]
+METRICS = ["Recall@50", "Recall@100", "NDCG@100", "Precision@100"]
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,13 @@ class Crowd:
         share = betaincinv(0.6 - 0.01 * count[user], 2.0, level)
         return user, np.ceil(ITEMS * share).astype(np.int64).clip(1, ITEMS)
 
-    def truth(self) -> dict[str, float]:
+    def truth(self, metrics: list[str] = METRICS, users: int = 400_000) -> dict[str, float]:
         """Return the metrics of very many such users."""
-        user, ranks = self.draw(np.random.default_rng(1), 400_000)
-        # A catalogue this large makes equal ranks of one user as rare as lists have them.
+        user, ranks = self.draw(np.random.default_rng(1), users)
+        # Ranks of one user may be equal here, which lists do not have: each counts as it is.
         found = Targets(ranks, ITEMS, ITEMS - 1, users=user, replacement=False)
-        from unsample.answers._exact import UserValues
-        from unsample.metrics import parse_all
-
-        means = UserValues.of(found, parse_all(METRICS)).means
-        return dict(zip(METRICS, means.tolist(), strict=True))
+        means = UserValues.of(found, parse_all(metrics)).means
+        return dict(zip(metrics, means.tolist(), strict=True))
 
     def __str__(self) -> str:
         return f"1 to {self.most} targets, {self.shared:.0%} shared"
@@ -92,12 +92,70 @@ def _coverages(crowd: Crowd, size: int, **how: bool) -> list[Finding]:
 
 @pytest.mark.parametrize("crowd", CROWDS, ids=str)
 def test_intervals_hold_the_metrics_of_users(crowd, ledger):
-    keep(ledger(_coverages(crowd, simulations(400))))
+    keep(ledger(_coverages(crowd, simulations(200))))
 
 
 def test_targets_taken_for_users_fail_the_promise(ledger):
     with pytest.raises(BrokenPromiseError, match="coverage"):
         keep(ledger(_coverages(Crowd(20, 1.0), simulations(60), honest=False)))
+
+
+def _auc_interval(ranks, items, sampled, users=None, **options):
+    """Return the interval of the AUC as `unsample.estimate` has it, without all the rest."""
+    counts = RankCounts.from_ranks(ranks, items=items, sampled=sampled, users=users)
+    (auc,) = parse_all("AUC")
+    return DirectMean.of(auc, counts.for_metric(auc)).interval(0.95, **options)
+
+
+def test_this_is_the_interval_that_estimates_have():
+    user, full = Crowd(3, 0.5).draw(np.random.default_rng(0))
+    ranks = draw_sampled_ranks(full, items=ITEMS, sampled=SAMPLED, rng=0)
+    found = unsample.estimate(
+        ranks, items=ITEMS, sampled=SAMPLED, users=user, metrics="AUC", resamples=0
+    )
+    assert found["AUC"].interval() == _auc_interval(ranks, ITEMS, SAMPLED, users=user)
+
+
+def _means(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
+    """Return the coverage of the AUC, which is a plain mean and quickly found."""
+    rng, rows = np.random.default_rng(5), []
+    for _ in range(size):
+        user, full = crowd.draw(rng)
+        ranks = draw_sampled_ranks(full, items=ITEMS, sampled=SAMPLED, rng=rng)
+        told = user if honest else np.arange(len(user))
+        rows.append(_auc_interval(ranks, ITEMS, SAMPLED, users=told))
+    truth = crowd.truth(["AUC"], 600_000)["AUC"]
+    return [coverage("the AUC of users is covered", str(crowd), *np.transpose(rows), truth, 0.93)]
+
+
+@pytest.mark.parametrize("crowd", CROWDS, ids=str)
+def test_the_auc_of_users_is_covered(crowd, ledger):
+    keep(ledger(_means(crowd, simulations(1500))))
+
+
+def test_targets_taken_for_users_fail_the_promise_of_the_auc(ledger):
+    with pytest.raises(BrokenPromiseError, match="coverage"):
+        keep(ledger(_means(Crowd(20, 1.0), simulations(200), honest=False)))
+
+
+def _own_catalogues(size: int, sampled_as: int = SAMPLED) -> list[Finding]:
+    """Return the coverage of the AUC where users have catalogues that go with their ranks."""
+    rng, rows = np.random.default_rng(6), []
+    for _ in range(size):
+        items = rng.integers(200, 4000, USERS)
+        share = rng.beta(0.6, 2.0 + items / 1000.0)
+        full = np.ceil(items * share).astype(np.int64).clip(1, items)
+        ranks = draw_sampled_ranks(full, items=items, sampled=SAMPLED, rng=rng)
+        truth = (1.0 - (full - 1) / (items - 1)).mean()
+        rows.append(np.array(_auc_interval(ranks, items, sampled_as, population=False)) - truth)
+    promise = "the AUC of these users is covered"
+    return [coverage(promise, "own catalogues", *np.transpose(rows), 0.0, 0.93)]
+
+
+def test_the_auc_of_users_with_catalogues_of_their_own_is_covered(ledger):
+    keep(ledger(_own_catalogues(simulations(1000))))
+    with pytest.raises(BrokenPromiseError, match="coverage"):
+        keep(ledger(_own_catalogues(simulations(100), sampled_as=SAMPLED + 3)))
 
 
 def _verdicts(crowd: Crowd, size: int, *, honest: bool = True) -> list[Finding]:
