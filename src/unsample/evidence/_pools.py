@@ -1,0 +1,396 @@
+"""`PoolCounts`: which items of a shared pool beat targets, counted by item and sampled rank.
+
+Where all targets of a batch are ranked against one pool of drawn items, their sampled ranks depend
+on each other through these items: a pool without any popular item lifts all targets at once. How
+much that matters can be read off where it is known which item beat which target. Without item s,
+the targets that it beat stand one rank higher; so a mean over targets of scores of their ranks
+changes by
+
+    A(s) = mean over targets i of  B(i, s) (score(r_i) - score(r_i - 1)),
+
+where B(i, s) says whether item s beats target i. All A(s) follow from the weight of the targets
+that item s beats at each sampled rank. That is what is counted here: it adds up over parts of the
+targets, and its size does not depend on their number.
+
+The sum of squares of A(s) about their mean is the jackknife estimate of the variance that comes
+with the drawn items (Efron and Stein 1981): it errs on the cautious side on average, whatever the
+score is. Targets alone make items differ as well, since each meets the items with noise of its own;
+that part is in the variance between targets already, it is known from the ranks alone, and it is
+taken off once (Cameron, Gelbach and Miller 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray, as_integer_array, check_integer
+from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.evidence._columns import as_floats, as_weights, refuse_where
+
+_FORMAT = "unsample.PoolCounts/1"
+_TARGETS = ("pool", "rank", "weight", "weight_squared")
+_BEATS = ("beat_pool", "beat_item", "beat_rank", "beat_weight")
+_COLUMNS = (*_TARGETS, *_BEATS)
+_REALS = frozenset({"weight", "weight_squared", "beat_weight"})
+
+
+@dataclass(frozen=True)
+class DrawnPart:
+    """The part of the variance of a mean of scores that comes with what was drawn: items, or pools.
+
+    It is a sum of squares of one number for each that was drawn.
+    """
+
+    variance: float
+    #: The sum of their third powers: on which side the mean errs further.
+    third: float
+    #: How many of them, all alike, would tell as much about the variance: few where few make up
+    #: most of it, and then it is not well known, and the mean is far from normal.
+    effective: float
+    #: How many were drawn.
+    drawn: int
+
+    @property
+    def freedom(self) -> float:
+        """Return the degrees of freedom of the estimated variance (Satterthwaite 1946).
+
+        A sum of squares of drawn numbers varies, relative to its mean, by their fourth moments.
+        """
+        kurtosis = 1.0 / max(self.effective, 1.0) - 1.0 / self.drawn
+        return 2.0 / max(kurtosis, 2.0 / max(self.drawn - 1, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class PoolCounts:
+    """Targets by pool and sampled rank, and the weight of those that each item beats.
+
+    >>> beats = np.array([[True, False, True], [False, False, True]])
+    >>> counts = PoolCounts.from_outcomes(beats, items=[7, 8, 9])
+    >>> counts
+    PoolCounts(1 pool, sampled=3, 2 cells, 3 cells of items)
+    >>> counts.items_part([1.0, 0.5, 0.25, 0.125]).drawn
+    3
+    """
+
+    #: How many items each pool holds.
+    sampled: int
+    pool: IntArray
+    rank: IntArray
+    weight: FloatArray
+    weight_squared: FloatArray
+    beat_pool: IntArray
+    beat_item: IntArray
+    beat_rank: IntArray
+    beat_weight: FloatArray
+
+    def __post_init__(self) -> None:
+        check_integer("sampled", self.sampled, minimum=2, error=DesignError)
+        for names in (_TARGETS, _BEATS):
+            sizes = {name: len(getattr(self, name)) for name in names}
+            if len(set(sizes.values())) != 1:
+                raise InputError(f"the columns of counts must be equally long, got {sizes}")
+        if not self.weight.sum() > 0:
+            raise InputError("weights must not all be zero: there is nothing to estimate from")
+        low, high = "ranks must be at least 1 (1 is the best)", "ranks must be at most sampled + 1"
+        for ranks in (self.rank, self.beat_rank):
+            refuse_where(ranks < 1, low, ranks, RankError)
+            refuse_where(ranks > self.sampled + 1, high, ranks, RankError)
+        refuse_where(self.beat_rank < 2, "a beaten target is not first", self.beat_rank, RankError)
+        _merge_equal(self, _TARGETS, keys=2)
+        _merge_equal(self, _BEATS, keys=3)
+        if (np.unique(self._items()[0][0], return_counts=True)[1] > self.sampled).any():
+            raise InputError(f"a pool must hold at most sampled = {self.sampled} items, got more")
+
+    # -- building ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_outcomes(
+        cls,
+        beats: npt.ArrayLike,
+        *,
+        items: npt.ArrayLike | None = None,
+        pool: int = 0,
+        weights: npt.ArrayLike | None = None,
+    ) -> PoolCounts:
+        """Count outcomes by item: one row for each target, one column for each drawn item.
+
+        ``items`` are numbers of the drawn items, by which two models are aligned; an item that was
+        drawn twice needs two. Without, items are numbered by their columns.
+        """
+        beaten = np.asarray(beats, dtype=bool)
+        if beaten.ndim != 2 or beaten.shape[1] < 2:
+            raise InputError(
+                "beats must have a row for each target and a column for each of at least two "
+                f"items, got shape {beaten.shape}"
+            )
+        targets, sampled = beaten.shape
+        labels = np.arange(sampled) if items is None else as_integer_array("items", items)
+        if len(np.unique(labels)) != len(labels) or len(labels) != sampled:
+            raise InputError(f"items must be {sampled} different numbers, one a column of beats")
+        weight = as_weights(weights, targets)
+        ranks = beaten.sum(axis=1) + 1
+        # One column for each sampled rank that occurs, one row for each item.
+        seen, column = np.unique(ranks, return_inverse=True)
+        target, item = np.nonzero(beaten)
+        cells = item * len(seen) + column[target]
+        by_item = _sums(cells, weight[target], sampled * len(seen))
+        by_item = by_item.reshape(sampled, len(seen))
+        item, place = np.nonzero(by_item)
+        return cls(
+            sampled,
+            pool=np.full(len(seen), pool, dtype=np.int64),
+            rank=seen.astype(np.int64),
+            weight=_sums(column, weight),
+            weight_squared=_sums(column, weight**2),
+            beat_pool=np.full(len(item), pool, dtype=np.int64),
+            beat_item=labels[item].astype(np.int64),
+            beat_rank=seen[place].astype(np.int64),
+            beat_weight=by_item[item, place],
+        )
+
+    @classmethod
+    def merge(cls, parts: Iterable[PoolCounts]) -> PoolCounts:
+        """Add up counts made in parts: of the same pools, or of others."""
+        counts = list(parts)
+        if not counts:
+            raise InputError("parts must hold at least one PoolCounts, got none")
+        sizes = sorted({part.sampled for part in counts})
+        if len(sizes) > 1:
+            raise DesignError(
+                f"pools must be equally large to be added, got {sizes[0]} and {sizes[1]} items; "
+                "keep counts for each size"
+            )
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in counts]) for name in _COLUMNS
+        }
+        return replace(counts[0], **columns)
+
+    def __add__(self, other: object) -> PoolCounts:
+        if not isinstance(other, PoolCounts):
+            return NotImplemented
+        return PoolCounts.merge((self, other))
+
+    # -- looking ----------------------------------------------------------------------------
+
+    @property
+    def pools(self) -> IntArray:
+        """Return the numbers of the pools."""
+        return np.unique(self.pool)
+
+    @property
+    def total(self) -> float:
+        """Return the weight of all targets."""
+        return float(self.weight.sum())
+
+    @property
+    def histogram(self) -> FloatArray:
+        """Return the weight of the targets at each sampled rank, 1 to sampled + 1."""
+        return _sums(self.rank - 1, self.weight, self.sampled + 1)
+
+    def pool_means(self, scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return the mean score of each pool's targets, and each pool's share of the weight."""
+        score, _ = self._versions(scores)
+        _, place = np.unique(self.pool, return_inverse=True)
+        weight = _sums(place, self.weight)
+        return _sums(place, self.weight * score[self.rank - 1]) / weight, weight / self.total
+
+    def between_part(self, scores: npt.ArrayLike) -> DrawnPart:
+        """Return the variance of the mean of ``scores[r - 1]``, from how much pools differ.
+
+        It needs no outcomes by item, and it holds the variance between targets, too.
+        """
+        means, shares = self.pool_means(scores)
+        return part_of_pools(means, shares)
+
+    def items_part(self, scores: npt.ArrayLike, *, left: float = 1.0) -> DrawnPart:
+        """Return the items' part of the variance of the mean of ``scores[r - 1]`` over targets.
+
+        ``left`` is the share of the catalogue that a pool drawn without replacement leaves out:
+        so much of the variance remains.
+        """
+        found = []
+        for score in self._versions(scores):
+            rise = np.diff(score)[self.rank - 2] * (self.rank > 1)
+            beaten = self.rank - 1.0
+            each = self.weight_squared * rise**2 * beaten * (self.sampled - beaten) / self.sampled
+            twice = (1.0 - 1.0 / self.sampled) * float(each.sum()) / self.total**2
+            found.append(self._part(*self._effects(score), twice, left))
+        return _more_cautious(*found)
+
+    def difference_part(
+        self,
+        other: PoolCounts,
+        scores: npt.ArrayLike,
+        other_scores: npt.ArrayLike,
+        *,
+        left: float = 1.0,
+    ) -> DrawnPart:
+        """Return the items' part for the mean of ``scores`` less that of another model's.
+
+        Both models were ranked against the same pools, so what an item does to both cancels. What
+        is in the variance between targets too is not known here, and nothing is taken off.
+        """
+        if not np.array_equal(self.pools, other.pools) or self.sampled != other.sampled:
+            raise InputError("models must have been ranked against the same pools to be compared")
+        found = []
+        versions = zip(self._versions(scores), other._versions(other_scores), strict=True)
+        for score, other_score in versions:
+            keys, effects = self._effects(score)
+            other_keys, other_effects = other._effects(other_score)
+            joined, place = np.unique(
+                np.concatenate([keys, other_keys], axis=1), axis=1, return_inverse=True
+            )
+            both = _sums(
+                place.reshape(-1), np.concatenate([effects, -other_effects]), joined.shape[1]
+            )
+            if (np.unique(joined[0], return_counts=True)[1] > self.sampled).any():
+                raise InputError("models must number the items of a pool alike to be compared")
+            found.append(self._part(joined, both, 0.0, left))
+        return _more_cautious(*found)
+
+    def _versions(self, scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        score = as_floats("scores", scores)
+        if len(score) != self.sampled + 1:
+            raise InputError(
+                f"scores must be sampled + 1 = {self.sampled + 1} numbers, one a rank, "
+                f"got {len(score)}"
+            )
+        return score, smoothed(score)
+
+    def _effects(self, score: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return (pool, item) and A(s) of the items that beat any target."""
+        keys, starts = self._items()
+        changes = self.beat_weight * np.diff(score)[self.beat_rank - 2]
+        effects = np.add.reduceat(changes, starts) if len(starts) else changes
+        return keys, effects / self.total
+
+    def _part(self, keys: IntArray, effects: FloatArray, twice: float, left: float) -> DrawnPart:
+        """Return the part made of each item's effect; items that are not named have none.
+
+        ``twice`` is what of it is in the variance between targets, too.
+        """
+        pools, n = self.pools, self.sampled
+        place = np.searchsorted(pools, keys[0])
+        mean = _sums(place, effects, len(pools)) / n
+        centred = effects - mean[place]
+        others = n - np.bincount(place, minlength=len(pools))
+        squares, third, fourths = (
+            float((centred**power).sum() + others @ (-mean) ** power) for power in (2, 3, 4)
+        )
+        effective = squares**2 / fourths if fourths > 0 else 0.0
+        variance = left * max((1.0 - 1.0 / n) * squares - twice, 0.0)
+        return DrawnPart(variance, left**1.5 * third, effective, n * len(pools))
+
+    def _items(self) -> tuple[IntArray, IntArray]:
+        """Return (pool, item) of the items that beat any target, and where their rows start."""
+        keys = np.stack([self.beat_pool, self.beat_item])
+        first = np.ones(keys.shape[1], dtype=bool)
+        first[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
+        starts = np.flatnonzero(first)
+        return keys[:, starts], starts
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PoolCounts):
+            return NotImplemented
+        names = ("sampled", *_COLUMNS)
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        pools = len(self.pools)
+        return (
+            f"PoolCounts({pools} pool{'s' * (pools != 1)}, sampled={self.sampled}, "
+            f"{len(self.rank)} cells, {len(self.beat_rank)} cells of items)"
+        )
+
+    # -- saving -----------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that `from_arrays` needs, for files."""
+        fields = {"format": np.asarray(_FORMAT), "sampled": np.asarray(self.sampled)}
+        return fields | {name: getattr(self, name) for name in _COLUMNS}
+
+    @classmethod
+    def from_arrays(cls, fields: Mapping[str, Any], source: str) -> PoolCounts:
+        """Take what `arrays` gave, checking it; ``source`` names it in messages."""
+        marker = str(fields.get("format"))
+        if marker != _FORMAT:
+            raise FileError(f"{source} must hold {_FORMAT}, got {marker}")
+        missing = {"sampled", *_COLUMNS} - set(fields)
+        if missing:
+            raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
+        columns: dict[str, Any] = {}
+        for name in _COLUMNS:
+            if name in _REALS:
+                values = as_floats(f"{name} in {source}", fields[name], error=FileError)
+                bad = ~(np.isfinite(values) & (values >= 0))
+                rule = f"{name} in {source} must be finite and not negative"
+                refuse_where(bad, rule, values, FileError)
+                columns[name] = values
+            else:
+                whole = as_integer_array(f"{name} in {source}", fields[name], error=FileError)
+                columns[name] = whole.astype(np.int64)
+        sampled = np.asarray(fields["sampled"])
+        size = check_integer(f"sampled in {source}", sampled.item(), minimum=2, error=FileError)
+        return cls(size, **columns)
+
+
+def smoothed(scores: FloatArray) -> FloatArray:
+    """Return scores whose steps are spread evenly over the ranks around them.
+
+    A score with few steps looks at few order statistics where one order of the items holds for all
+    targets, and the jackknife of a single order statistic varies as much as it estimates. Those
+    near it vary nearly as it does, and all together they say by how much. A step after rank e is
+    spread over the e/2 ranks on either side, or one.
+    """
+    steps = np.diff(scores)
+    spread = np.zeros_like(steps)
+    for place in np.flatnonzero(steps).tolist():
+        reach = max(1, (place + 1) // 2)
+        around = slice(max(place - reach, 0), place + reach + 1)
+        spread[around] += steps[place] / len(spread[around])
+    return np.concatenate([scores[:1], scores[0] + np.cumsum(spread)])
+
+
+def part_of_pools(means: FloatArray, shares: FloatArray) -> DrawnPart:
+    """Return the variance of the mean over pools, each with its mean and share of the weight."""
+    pools = len(means)
+    if pools < 2:
+        return DrawnPart(0.0, 0.0, 0.0, pools)
+    apart = shares * (means - means @ shares) * np.sqrt(pools / (pools - 1.0))
+    squares, fourths = float((apart**2).sum()), float((apart**4).sum())
+    effective = squares**2 / fourths if fourths > 0 else 0.0
+    return DrawnPart(squares, float((apart**3).sum()), effective, pools)
+
+
+def _more_cautious(plain: DrawnPart, smooth: DrawnPart) -> DrawnPart:
+    """Return the larger variance and third power of the two; the smooth score counts the items."""
+    third = max(plain.third, smooth.third, key=abs)
+    variance = max(plain.variance, smooth.variance)
+    return DrawnPart(variance, third, smooth.effective, smooth.drawn)
+
+
+def _sums(place: npt.NDArray[Any], values: FloatArray, size: int = 0) -> FloatArray:
+    """Return the sum of the values at each place."""
+    return np.asarray(np.bincount(place, values, minlength=size), dtype=np.float64)
+
+
+def _merge_equal(cells: PoolCounts, names: tuple[str, ...], keys: int) -> None:
+    """Sort the rows of some columns by the first ``keys`` of them, and add up equal ones."""
+    columns = [getattr(cells, name) for name in names]
+    order = np.lexsort(columns[:keys][::-1])
+    sorted_keys = np.stack(columns[:keys])[:, order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(sorted_keys, axis=1) != 0).any(axis=0)
+    starts = np.flatnonzero(first)
+    for name, values in zip(names[:keys], sorted_keys[:, starts], strict=True):
+        object.__setattr__(cells, name, values)
+    for name, values in zip(names[keys:], columns[keys:], strict=True):
+        summed = np.add.reduceat(values[order], starts) if len(starts) else values
+        object.__setattr__(cells, name, summed)

@@ -1,0 +1,394 @@
+"""Targets that share their sampled items: counts by item, the variance of means, proved limits."""
+
+import functools
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pools import Sample, World, draw, measure, truth, verdicts
+from unsample.confidence import MeanLimits
+from unsample.confidence._shared import PooledError, PooledLimits, proved_limits, proved_rows
+from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.evidence._pools import DrawnPart, PoolCounts, part_of_pools, smoothed
+from unsample.law import Law, RankGrid
+from unsample.metrics import parse
+
+
+def _outcomes(rng, targets=60, sampled=12):
+    """Return outcomes in which some items are strong."""
+    chance = rng.random((targets, 1)) ** 2 * rng.random(sampled) ** 0.5
+    return rng.random((targets, sampled)) < chance
+
+
+def _scores(rng, sampled=12):
+    return np.concatenate([[0.0], np.cumsum(rng.normal(size=sampled))])
+
+
+def _jackknife(values_without):
+    """Return the jackknife's variance from the mean without each item."""
+    n = len(values_without)
+    return (n - 1) / n * ((values_without - values_without.mean()) ** 2).sum()
+
+
+def _means_without(beats, scores, weights):
+    """Return the mean score without each item: ranks counted afresh from all other columns."""
+    found = []
+    for item in range(beats.shape[1]):
+        ranks = 1 + np.delete(beats, item, axis=1).sum(axis=1)
+        found.append(np.average(scores[ranks - 1], weights=weights))
+    return np.array(found)
+
+
+def _slow_part(beats, scores, weights):
+    """Return the variance of the items alone, for one version of the scores."""
+    whole = _jackknife(_means_without(beats, scores, weights))
+    twice = sum(
+        _jackknife(_means_without(row[None, :], scores, None) * share)
+        for row, share in zip(beats, weights / weights.sum(), strict=True)
+    )
+    return max(whole - twice, 0.0)
+
+
+# -- counts by item ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_items_part_is_the_jackknife_over_the_columns(weighted):
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        beats, scores = _outcomes(rng), _scores(rng)
+        weights = rng.random(len(beats)) + 0.1 if weighted else np.ones(len(beats))
+        counts = PoolCounts.from_outcomes(beats, weights=weights)
+        expected = max(_slow_part(beats, each, weights) for each in (scores, smoothed(scores)))
+        part = counts.items_part(scores)
+        assert part.variance == pytest.approx(expected, rel=1e-9, abs=1e-15)
+        assert part.drawn == beats.shape[1]
+        assert counts.items_part(scores, left=0.3).variance == pytest.approx(0.3 * expected)
+
+
+def test_the_part_of_a_difference_is_the_jackknife_of_the_difference():
+    rng = np.random.default_rng(2)
+    items = rng.permutation(100)[:12]
+    a, b = _outcomes(rng), _outcomes(rng)
+    scores, others = _scores(rng), _scores(rng)
+    order = rng.permutation(12)
+    first = PoolCounts.from_outcomes(a, items=items)
+    second = PoolCounts.from_outcomes(b[:, order], items=items[order])
+    expected = max(
+        _jackknife(_means_without(a, x, None) - _means_without(b, y, None))
+        for x, y in ((scores, others), (smoothed(scores), smoothed(others)))
+    )
+    assert first.difference_part(second, scores, others).variance == pytest.approx(expected)
+    assert first.difference_part(first, scores, scores).variance == 0.0
+
+
+def test_several_pools_add_their_parts():
+    rng = np.random.default_rng(3)
+    batches = [_outcomes(rng, targets=size) for size in (20, 30, 50)]
+    scores = _scores(rng)
+    parts = [PoolCounts.from_outcomes(each, pool=g) for g, each in enumerate(batches)]
+    counts = PoolCounts.merge(parts)
+    smooth = smoothed(scores)
+    expected = max(
+        sum(
+            (len(beats) / 100) ** 2 * _jackknife(_means_without(beats, each, None))
+            for beats in batches
+        )
+        - sum(
+            (1 / 100) ** 2 * _jackknife(_means_without(row[None, :], each, None))
+            for beats in batches
+            for row in beats
+        )
+        for each in (scores, smooth)
+    )
+    assert counts.items_part(scores).variance == pytest.approx(max(expected, 0.0), abs=1e-15)
+    means, shares = counts.pool_means(scores)
+    assert shares.tolist() == [0.2, 0.3, 0.5]
+    assert means[1] == pytest.approx(scores[batches[1].sum(axis=1)].mean())
+    between = counts.between_part(scores)
+    assert between == part_of_pools(means, shares)
+    mean = means @ shares
+    assert between.variance == pytest.approx(1.5 * ((shares * (means - mean)) ** 2).sum())
+    assert parts[0].between_part(scores).effective == 0.0
+
+
+@given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(0, 40), max_size=4))
+@settings(max_examples=30, deadline=None)
+def test_counts_add_up_however_targets_are_parted(seed, cuts):
+    rng = np.random.default_rng(seed)
+    beats, weights = _outcomes(rng, targets=40), rng.integers(1, 5, 40).astype(float)
+    edges = sorted({0, 40, *cuts})
+    whole = PoolCounts.from_outcomes(beats, weights=weights)
+    parts = [
+        PoolCounts.from_outcomes(beats[a:b], weights=weights[a:b])
+        for a, b in itertools.pairwise(edges)
+    ]
+    assert PoolCounts.merge(parts) == whole
+    assert whole.histogram.sum() == whole.total == weights.sum()
+    again = PoolCounts.from_arrays(whole.arrays(), "memory")
+    assert again == whole
+    assert (whole + whole).total == 2 * whole.total
+
+
+def test_items_that_beat_nobody_count_as_items():
+    beats = np.zeros((10, 5), dtype=bool)
+    beats[:4, 0] = True
+    scores = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    part = PoolCounts.from_outcomes(beats).items_part(scores)
+    assert part.drawn == 5
+    # One item makes up all of the variance.
+    assert part.effective == pytest.approx((0.8**2 + 4 * 0.2**2) ** 2 / (0.8**4 + 4 * 0.2**4))
+    assert not PooledError(0.0, part).trusted
+    nothing = PoolCounts.from_outcomes(np.zeros((3, 4))).items_part(np.ones(5))
+    assert (nothing.variance, nothing.effective) == (0.0, 0.0)
+
+
+def test_smoothed_scores_keep_their_ends_and_constants():
+    rng = np.random.default_rng(4)
+    scores = _scores(rng)
+    smooth = smoothed(scores)
+    assert (smooth[0], smooth[-1]) == pytest.approx((scores[0], scores[-1]))
+    assert smoothed(np.ones(9)).tolist() == [1.0] * 9
+    # One step after rank 4 is spread over the steps after ranks 2 to 6.
+    step = np.repeat([1.0, 0.0], [4, 5])
+    assert np.diff(smoothed(step)) == pytest.approx([0, -0.2, -0.2, -0.2, -0.2, -0.2, 0, 0])
+
+
+def test_wrong_counts_are_refused():
+    beats = np.eye(3, dtype=bool)
+    counts = PoolCounts.from_outcomes(beats, items=[5, 6, 7])
+    assert repr(counts) == "PoolCounts(1 pool, sampled=3, 1 cells, 3 cells of items)"
+    with pytest.raises(InputError, match="row for each target"):
+        PoolCounts.from_outcomes([True, False])
+    with pytest.raises(InputError, match="different numbers"):
+        PoolCounts.from_outcomes(beats, items=[5, 5, 7])
+    with pytest.raises(InputError, match="at least one PoolCounts"):
+        PoolCounts.merge([])
+    with pytest.raises(DesignError, match="equally large"):
+        counts + PoolCounts.from_outcomes(np.eye(4))
+    with pytest.raises(InputError, match=r"sampled \+ 1 = 4 numbers"):
+        counts.items_part([1.0, 2.0])
+    with pytest.raises(InputError, match="the same pools"):
+        counts.difference_part(PoolCounts.from_outcomes(beats, pool=1), [0.0] * 4, [0.0] * 4)
+    with pytest.raises(InputError, match="number the items"):
+        counts.difference_part(PoolCounts.from_outcomes(beats), np.arange(4.0), np.arange(4.0))
+    with pytest.raises(InputError, match="at most sampled"):
+        counts + PoolCounts.from_outcomes(beats)
+    with pytest.raises(InputError, match="equally long"):
+        replace(counts, rank=np.array([1, 2]))
+    with pytest.raises(InputError, match="not all be zero"):
+        replace(counts, weight=np.zeros(1))
+    with pytest.raises(RankError, match="beaten target"):
+        replace(counts, beat_rank=np.ones(3, dtype=np.int64))
+    with pytest.raises(RankError, match="at most sampled"):
+        replace(counts, rank=np.array([5]))
+    fields = counts.arrays()
+    for wrong, message in (
+        ({"format": "other"}, "must hold unsample.PoolCounts"),
+        ({"weight": np.array([np.nan])}, "finite"),
+        ({"beat_item": np.array([0.5, 1.0, 2.0])}, "beat_item"),
+        ({"sampled": np.asarray(1)}, "sampled"),
+    ):
+        with pytest.raises(FileError, match=message):
+            PoolCounts.from_arrays(fields | wrong, "a file")
+    with pytest.raises(FileError, match="lacks rank"):
+        PoolCounts.from_arrays({k: v for k, v in fields.items() if k != "rank"}, "a file")
+    assert counts != 3
+    with pytest.raises(TypeError):
+        counts + 3
+
+
+# -- errors of means -----------------------------------------------------------------------------
+
+
+def test_the_variance_of_a_mean_of_ranks_is_that_of_drawing_pools():
+    """With many targets and pools drawn anew, the estimate is right on average for AUC."""
+    rng = np.random.default_rng(5)
+    items, sampled, targets = 40, 8, 30
+    chance = rng.random(items)
+    beats = rng.random((targets, items)) < chance
+    scores = 1.0 - np.arange(sampled + 1) / sampled
+    values, estimates = [], []
+    for _ in range(3000):
+        pool = rng.choice(items, sampled, replace=False)
+        part = PoolCounts.from_outcomes(beats[:, pool]).items_part(
+            scores, left=1 - sampled / (items - 1)
+        )
+        values.append(1.0 - beats[:, pool].mean())
+        estimates.append(part.variance)
+    # What single targets vary by is taken off, so that it falls short by about that.
+    alone = (beats.mean(axis=1) * (1 - beats.mean(axis=1))).mean() / sampled / targets
+    assert np.mean(estimates) == pytest.approx(np.var(values) - 0.8 * alone, rel=0.1)
+
+
+def test_reach_is_that_of_t_and_grows_on_the_skewed_side():
+    many = PooledError(1.0, DrawnPart(0.0, 0.0, 100.0, 300))
+    assert many.reach(0.95, 1) == pytest.approx(1.96, abs=1e-3)
+    assert many.standard_error(0.95, 1) == pytest.approx(1.0, abs=1e-3)
+    few = PooledError(0.0, DrawnPart(1.0, -0.5, 4.0, 300))
+    assert few.trusted
+    assert few.freedom == pytest.approx(2 / (1 / 4 - 1 / 300))
+    assert few.reach(0.95, -1) > few.reach(0.95, 1) > 1.96
+    assert PooledError(0.0, DrawnPart(0.0, 0.0, 0.0, 300)).reach(0.95, 1) == 0.0
+    # So many numbers all alike in size have no more degrees of freedom than numbers less one.
+    assert DrawnPart(1.0, 0.0, 10.0, 10).freedom == 9.0
+
+
+def test_limits_of_pooled_shares_are_wider_than_those_of_independent_targets():
+    world = World(effects=1.0, sampled=60, targets=300, items=600)
+    (batches,) = draw(world, np.random.default_rng(6))
+    sample = Sample(world, batches[60])
+    low, high = sample.part.region(0.05)
+    pooled = sample.limits(known=True)
+    wide_low, wide_high = pooled.region(0.05)
+    assert (wide_low <= low + 1e-12).all()
+    assert (wide_high >= high - 1e-12).all()
+    nothing = PooledLimits.of(
+        sample.part, [PooledError(0.1, DrawnPart(1.0, 0.0, 1.0, 60))] * len(sample.part.ends)
+    )
+    assert nothing.region(0.05)[0].max() == 0.0
+    assert nothing.region(0.05)[1].min() == 1.0
+
+
+# -- what can be proved --------------------------------------------------------------------------
+
+ITEMS, SAMPLED = 9, 4
+
+
+def _all_shares(orders, places, ends):
+    """Return the shares of targets with r <= end for every pool that can be drawn.
+
+    ``orders`` holds for each target the other items from best to worst, of which those before its
+    place beat it.
+    """
+    found = []
+    for pool in itertools.combinations(range(ITEMS - 1), SAMPLED):
+        beaten = [
+            np.isin(order[:place], pool).sum() for order, place in zip(orders, places, strict=True)
+        ]
+        found.append([(1 + np.array(beaten) <= end).mean() for end in ends])
+    return np.array(found)
+
+
+@functools.cache
+def _expected(*ends):
+    """Return P(group | bin) of groups of sampled ranks that end there, and the bins."""
+    law, grid = Law(ITEMS, SAMPLED, replacement=False), RankGrid.build(ITEMS)
+    starts = np.array([1, *(end + 1 for end in ends)])
+    return law.matrix(starts, np.array([*ends, SAMPLED + 1]), grid), grid
+
+
+def _part(places, shares, ends):
+    expected, grid = _expected(*ends.tolist())
+    observed = np.diff(np.concatenate([[0.0], shares, [1.0]]))
+    # The targets are fixed here: nothing is allowed for their draw.
+    part = MeanLimits.of_shares(SAMPLED, ends, observed, expected, 1e15)
+    mass = np.array(
+        [
+            ((places + 1 >= a) & (places + 1 <= b)).mean()
+            for a, b in zip(grid.low, grid.high, strict=True)
+        ]
+    )
+    return part, mass
+
+
+@pytest.mark.parametrize("alpha", [0.4, 0.2, 0.05])
+@pytest.mark.parametrize("kind", ["one order", "own orders", "opposite orders"])
+def test_proved_limits_hold_over_all_pools(kind, alpha):
+    """Every pool is looked at: how many break the limits is known, not simulated."""
+    rng = np.random.default_rng(7)
+    ends = np.array([1, 2, 3])
+    one = np.arange(ITEMS - 1)
+    for _ in range(4):
+        size = 7
+        places = rng.integers(0, ITEMS, size)
+        orders = {
+            "one order": [one] * size,
+            "own orders": [rng.permutation(ITEMS - 1) for _ in range(size)],
+            "opposite orders": [one if i % 2 else one[::-1] for i in range(size)],
+        }[kind]
+        every = _all_shares(orders, places, ends)
+        rows_broken, limits_broken, single_broken = [], [], np.zeros((len(every), 6), dtype=bool)
+        for number, shares in enumerate(every):
+            part, mass = _part(places, shares, ends)
+            rows = proved_rows(part, alpha, at_once=True)
+            low, high = rows.region(alpha)
+            values = rows.features @ rows.expected @ mass
+            rows_broken.append((values < low - 1e-6).any() or (values > high + 1e-6).any())
+            single = proved_rows(part, alpha, at_once=False)
+            single_broken[number] = single.expected @ mass < single.low - 1e-6
+            low, high = proved_limits(part, alpha)
+            mean = part.features @ part.expected @ mass
+            assert mean == pytest.approx(every.mean(axis=0))
+            limits_broken.append((mean < low - 1e-6).any() or (mean > high + 1e-6).any())
+        assert np.mean(rows_broken) <= alpha
+        assert np.mean(limits_broken) <= alpha
+        assert (single_broken.mean(axis=0) <= alpha / 2).all()
+
+
+def test_a_sum_of_rows_with_fixed_multipliers_needs_one_error():
+    """What a program makes of single rows holds for each sum of them that is fixed beforehand."""
+    rng = np.random.default_rng(8)
+    ends, alpha = np.array([1, 2, 3]), 0.4
+    one = np.arange(ITEMS - 1)
+    for _ in range(8):
+        places = rng.integers(0, ITEMS, 7)
+        multipliers = rng.random(6) * (rng.random(6) < 0.6)
+        broken = []
+        for shares in _all_shares([one] * 7, places, ends):
+            part, mass = _part(places, shares, ends)
+            rows = proved_rows(part, alpha, at_once=False)
+            missing = multipliers @ (rows.expected @ mass - rows.low)
+            broken.append(missing < -1e-6)
+        assert np.mean(broken) <= alpha / 2
+
+
+def test_proved_limits_are_attained_nearly_where_one_order_holds_for_all():
+    """Targets of one rank that all meet the same items are unbeaten together, or none is."""
+    chance = float(Law(ITEMS, SAMPLED, replacement=False).pmf(1, 3))  # two items beat the target
+    part, mass = _part(np.full(7, 2), np.ones(3), np.array([1, 2, 3]))
+    for tail, broken in ((1.02 * chance, True), (0.98 * chance, False)):
+        # Of the error, a tenth is kept for the draw of targets.
+        rows = proved_rows(part, 2.0 * tail / 0.9, at_once=False)
+        # A pool that leaves all unbeaten has that chance, and breaks the row from there on.
+        assert (float(rows.expected[0] @ mass) < rows.low[0] - 1e-6) == broken
+
+
+# -- the world of the promises -------------------------------------------------------------------
+
+
+def test_targets_of_the_world_stand_where_the_law_says():
+    world = World(effects=1.0, sampled=99, targets=400, items=100, batch=150)
+    (batches,) = draw(world, np.random.default_rng(9))
+    assert [each.beats.shape for each in batches[99]] == [(150, 99), (150, 99), (100, 99)]
+    ranks = np.concatenate([each.beats.sum(axis=1) + 1 for each in batches[99]])
+    # All other items are in the pool, so that ranks are known.
+    recall = (ranks <= 10).mean()
+    assert recall == pytest.approx(truth(world, parse("Recall@10")), abs=0.08)
+
+
+@pytest.mark.parametrize("effects", [1.0, np.inf])
+def test_intervals_of_shared_pools_hold_the_truth_in_a_few_trials(effects):
+    world = World(effects=effects, sampled=60, targets=300, items=600)
+    for name, rows in measure(world, ["Recall@50", "AUC"], 8, 10).items():
+        held = (rows[:, 0] <= rows[:, 3]) & (rows[:, 3] <= rows[:, 1])
+        assert held.sum() >= 6, name
+        assert (rows[:, 0] <= rows[:, 1]).all()
+
+
+def test_ranks_of_one_pool_have_proved_ends_and_many_pools_do_not():
+    one = World(effects=1.0, sampled=60, targets=300, items=600)
+    assert (measure(one, ["Recall@50"], 2, 11, known=False)["Recall@50"][:, 2] == 2).all()
+    many = replace(one, batch=10)
+    assert (measure(many, ["Recall@50"], 2, 11, known=False)["Recall@50"][:, 2] == 0).all()
+
+
+def test_equal_models_are_rarely_told_apart():
+    for batch, known in ((None, True), (20, True), (20, False), (None, False)):
+        world = World(effects=2.0, sampled=60, targets=300, items=600, batch=batch)
+        wrong = verdicts(world, ["Recall@50", "AUC"], 4, 12, known=known)
+        assert max(wrong.values()) <= 0.25
