@@ -2,20 +2,25 @@
 
 import functools
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pools import Sample, World, draw, measure, truth, verdicts
-from unsample.confidence import MeanLimits
+import unsample
+from tests.pools import Batch, World, draw, measure, told, truth, verdicts
+from unsample.confidence import SHAPES, Certainty, MeanLimits
 from unsample.confidence._shared import PooledError, PooledLimits, proved_limits, proved_rows
-from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.errors import DesignError, FileError, InputError, RankError, UnsampleWarning
+from unsample.evidence import RankCounts, Targets
 from unsample.evidence._pools import DrawnPart, PoolCounts, part_of_pools, smoothed
 from unsample.law import Law, RankGrid
 from unsample.metrics import parse
+from unsample.tables import read_counts
 
 
 def _outcomes(rng, targets=60, sampled=12):
@@ -241,9 +246,10 @@ def test_reach_is_that_of_t_and_grows_on_the_skewed_side():
 def test_limits_of_pooled_shares_are_wider_than_those_of_independent_targets():
     world = World(effects=1.0, sampled=60, targets=300, items=600)
     (batches,) = draw(world, np.random.default_rng(6))
-    sample = Sample(world, batches[60])
+    counts = told(world, batches[60]).counts
+    sample = Certainty.of(counts, [50], SHAPES["power"])
     low, high = sample.part.region(0.05)
-    pooled = sample.limits(known=True)
+    (pooled,) = sample._estimating(0.95).evidence
     wide_low, wide_high = pooled.region(0.05)
     assert (wide_low <= low + 1e-12).all()
     assert (wide_high >= high - 1e-12).all()
@@ -375,16 +381,17 @@ def test_targets_of_the_world_stand_where_the_law_says():
 def test_intervals_of_shared_pools_hold_the_truth_in_a_few_trials(effects):
     world = World(effects=effects, sampled=60, targets=300, items=600)
     for name, rows in measure(world, ["Recall@50", "AUC"], 8, 10).items():
-        held = (rows[:, 0] <= rows[:, 3]) & (rows[:, 3] <= rows[:, 1])
+        value = truth(world, parse(name))
+        held = (rows[:, 0] <= value) & (value <= rows[:, 1])
         assert held.sum() >= 6, name
         assert (rows[:, 0] <= rows[:, 1]).all()
 
 
 def test_ranks_of_one_pool_have_proved_ends_and_many_pools_do_not():
     one = World(effects=1.0, sampled=60, targets=300, items=600)
-    assert (measure(one, ["Recall@50"], 2, 11, known=False)["Recall@50"][:, 2] == 2).all()
+    assert (measure(one, ["Recall@50"], 2, 11, known=False)["Recall@50"][:, 2] == 0).all()
     many = replace(one, batch=10)
-    assert (measure(many, ["Recall@50"], 2, 11, known=False)["Recall@50"][:, 2] == 0).all()
+    assert (measure(many, ["Recall@50"], 2, 11, known=False)["Recall@50"][:, 2] == 2).all()
 
 
 def test_equal_models_are_rarely_told_apart():
@@ -392,3 +399,140 @@ def test_equal_models_are_rarely_told_apart():
         world = World(effects=2.0, sampled=60, targets=300, items=600, batch=batch)
         wrong = verdicts(world, ["Recall@50", "AUC"], 4, 12, known=known)
         assert max(wrong.values()) <= 0.25
+
+
+# -- doors ---------------------------------------------------------------------------------------
+
+
+def _scored(world, seed=0):
+    """Return scored rows of a world whose pool is shared by all, and its outcomes."""
+    (batches,) = draw(world, np.random.default_rng(seed))
+    beats, items = batches[world.sampled][0].beats, batches[world.sampled][0].items
+    targets = len(beats)
+    frame = pl.DataFrame(
+        {
+            "user": np.repeat(np.arange(targets), world.sampled + 1),
+            "item": np.column_stack([np.full(targets, -1), np.tile(items, (targets, 1))]).ravel(),
+            "score": np.column_stack([np.full(targets, 0.5), beats]).ravel(),
+            "target": np.tile(np.arange(world.sampled + 1) == 0, targets),
+        }
+    )
+    return frame, batches[world.sampled]
+
+
+WORLD = World(effects=1.0, sampled=60, targets=300, items=600)
+OPTIONS = {"items": 600, "replacement": False, "metrics": ["Recall@50", "AUC"], "resamples": 0}
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "csv"])
+def test_scored_rows_tell_which_item_beats_which_target(kind, tmp_path):
+    frame, batches = _scored(WORLD)
+    direct = told(WORLD, batches).counts
+    source = frame.sample(fraction=1.0, shuffle=True, seed=3)
+    if kind == "pandas":
+        source = source.to_pandas()
+    if kind == "csv":
+        source.write_csv(tmp_path / "scores.csv")
+        source = str(tmp_path / "scores.csv")
+    (counts,) = read_counts(source, items=600, replacement=False, negatives="shared").values()
+    assert counts.pools.known
+    assert counts.pools.sampled == 60
+    assert counts.pools.histogram.tolist() == direct.pools.histogram.tolist()
+    scores = np.linspace(1, 0, 61) ** 3
+    ours, theirs = (each.pools.items_part(scores).variance for each in (counts, direct))
+    assert ours == pytest.approx(theirs)
+    found, expected = (unsample.estimate(each, **_given(OPTIONS)) for each in (counts, direct))
+    for name in OPTIONS["metrics"]:
+        assert found[name].interval() == pytest.approx(expected[name].interval())
+    assert found.to_dict()["negatives"] == "shared"
+    assert "one shared pool of 60 of 600 items" in str(found)
+
+
+def _given(options):
+    return {name: value for name, value in options.items() if name in ("metrics", "resamples")}
+
+
+def test_pools_come_as_a_column_and_as_an_argument():
+    world = replace(WORLD, batch=30)
+    (batches,) = draw(world, np.random.default_rng(1))
+    found = told(world, batches[60], known=False)
+    by_argument = unsample.estimate(found.ranks, sampled=60, pools=found.pools, **OPTIONS)
+    frame = pl.DataFrame({"rank": found.ranks, "pool": found.pools})
+    by_column = unsample.estimate(frame, sampled=60, **OPTIONS)
+    for name in OPTIONS["metrics"]:
+        expected = unsample.estimate(found, **_given(OPTIONS))[name].interval()
+        assert by_argument[name].interval() == expected
+        assert by_column[name].interval() == pytest.approx(expected)
+    assert "10 shared pools" in str(by_column)
+    assert not by_column.warnings
+
+
+def test_one_pool_without_outcomes_says_what_to_record():
+    _, batches = _scored(WORLD)
+    ranks = told(WORLD, batches, shared=False).ranks
+    with pytest.warns(UnsampleWarning, match="record outcomes by item"):
+        found = unsample.estimate(ranks, sampled=60, negatives="shared", **OPTIONS)
+    own = unsample.estimate(ranks, sampled=60, **OPTIONS)
+    for name in OPTIONS["metrics"]:
+        low, high = found[name].interval()
+        assert low < own[name].interval()[0] < own[name].interval()[1] < high
+        assert math.isnan(found[name].standard_error)
+        assert found[name].bounds()[0] <= low
+    with pytest.raises(InputError, match="negatives must be one of own, shared"):
+        unsample.estimate(ranks, sampled=60, negatives="common", **OPTIONS)
+    with pytest.raises(InputError, match="pools must be left out with a frame"):
+        unsample.estimate(pl.DataFrame({"rank": ranks}), sampled=60, pools=ranks, **OPTIONS)
+    with pytest.raises(DesignError, match="pools must be equally large"):
+        Targets(ranks, 600, np.where(ranks > 5, 60, 70), pools=np.zeros(len(ranks))).counts
+
+
+def test_errors_of_methods_include_the_items(monkeypatch):
+    _, batches = _scored(World(effects=3.0, sampled=60, targets=300, items=600))
+    shared = told(WORLD, batches).counts
+    own = told(WORLD, batches, shared=False).counts
+    names = {"metrics": ["Recall@50"], "method": "mle"}
+    with_items = unsample.estimate(shared, **names)["Recall@50"].standard_error
+    without = unsample.estimate(own, errors="delta", **names)["Recall@50"].standard_error
+    assert with_items > 1.5 * without
+
+
+def test_models_on_one_pool_profit_from_it():
+    _, batches = _scored(World(effects=3.0, sampled=60, targets=300, items=600))
+    first = told(WORLD, batches)
+    # The same outcomes but for a few: what the items do to both cancels.
+    beats = batches[0].beats.copy()
+    beats[:40, :30] |= np.random.default_rng(0).random((40, 30)) < 0.5
+    second = told(WORLD, [Batch(batches[0].items, beats)])
+    options = {"metrics": "AUC", "method": "mle", "candidates": "unseen"}
+    both = unsample.compare({"A": first, "B": second}, **options)
+    pair = both.difference("A", "B", "AUC")
+    entry = both.estimates["A"]["AUC"]
+    assert np.ptp(entry.interval()) > 2 * (pair.high - pair.low)
+    assert pair.winner == "A"
+    alone = unsample.compare(
+        {"A": replace(first, outcomes=None), "B": replace(second, outcomes=None)}, **options
+    )
+    assert alone.difference("A", "B", "AUC").winner is None
+    other = told(WORLD, [Batch(batches[0].items + 1000, beats)])
+    assert unsample.compare({"A": first, "B": other}, **options).winner("AUC") is None
+
+
+def test_counts_of_pools_are_added_saved_and_weighed(tmp_path):
+    users = np.repeat(np.arange(150), 2)
+    _, batches = _scored(WORLD)
+    beats, items = batches[0].beats, batches[0].items
+    outcomes = PoolCounts.from_outcomes(beats, items=items, relevant=np.full(300, 2))
+    found = replace(told(WORLD, batches), users=users, outcomes=outcomes).counts
+    recall = found.for_metric(parse("Recall@50"))
+    assert recall.pools.total == pytest.approx(150)
+    scores = np.linspace(1, 0, 61)
+    plain = told(WORLD, batches).counts.pools.items_part(scores).variance
+    assert recall.pools.items_part(scores).variance == pytest.approx(plain, rel=1e-9)
+    for name in ("counts.npz", "counts.json"):
+        found.save(tmp_path / name)
+        again = RankCounts.load(tmp_path / name)
+        assert again == found
+        assert again.pools == found.pools
+    assert (found + found).pools.total == 2 * found.pools.total
+    with pytest.raises(DesignError, match="shared and of own items"):
+        _ = found + told(WORLD, batches, shared=False).counts

@@ -137,7 +137,7 @@ def test_no_kind_of_result_escapes():
 def test_json_has_the_promised_fields():
     data = made("methods").to_dict()
     first = ["items", "sampled", "users", "estimates", "warnings", "candidates", "assumes"]
-    assert list(data) == [*first, "explanations", "targets", "filtered"]
+    assert list(data) == [*first, "explanations", "targets", "filtered", "negatives"]
     assert (data["items"], data["sampled"], data["users"]) == (ITEMS, SAMPLED, 400)
     assert [(row["metric"], row["method"]) for row in data["estimates"]][2:5] == [
         ("MRR", "mle"), ("HR@20", "bv"), ("NDCG@60", "bv"),

@@ -39,7 +39,7 @@ from unsample.answers._evaluate import Evaluation
 from unsample.answers._result import DEFAULT_LEVEL, Estimates, find_metric
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
-from unsample.evidence import RankCounts, Targets, place_halves
+from unsample.evidence import RankCounts, Targets, place_halves, shared_pools
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_targets
 
@@ -60,6 +60,8 @@ def compare(
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     by: str | None = None,
     filtered: bool = False,
+    negatives: str = "own",
+    pools: npt.ArrayLike | None = None,
     replacement: bool = True,
     candidates: str | None = None,
     level: float = DEFAULT_LEVEL,
@@ -77,8 +79,9 @@ def compare(
         frame, which know their users; or `RankCounts`, which cannot be paired; or what
         `unsample.evaluate` returned for them (``metrics`` are then those it was asked for). Or one
         data frame of all models, with ``by``.
-    items, sampled, metrics, method, weights, filtered, replacement, candidates
-        As in `unsample.estimate`, the same for all models.
+    items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates
+        As in `unsample.estimate`, the same for all models. Models that were ranked against the same
+        shared items profit from it, where it is known which item beats which target.
     users
         Whose target each rank is: one sequence for all models, or one for each name. Models that
         were asked about the same users in another order are brought into the same order. Without
@@ -104,7 +107,8 @@ def compare(
     >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
     True
     """
-    given = _Given(items, sampled, weights, users, replacement, filtered, rng)
+    shared = shared_pools(negatives, pools)
+    given = _Given(items, sampled, weights, users, replacement, filtered, shared, rng)
     if by is not None:
         models = given.read(models, by)
     if not isinstance(models, Mapping) or len(models) < 2:
@@ -200,6 +204,7 @@ class _Given:
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None
     replacement: bool
     filtered: bool
+    pools: npt.ArrayLike | None
     rng: Seed
 
     def model(self, name: str, given: Any) -> Model:
@@ -228,6 +233,7 @@ class _Given:
             users,
             self.replacement,
             filtered=self.filtered,
+            pools=self.pools,
         )
         # Ranks that have an index, as a pandas Series has, are matched by its labels.
         index = getattr(given, "index", None)
@@ -238,7 +244,12 @@ class _Given:
         """Read the targets of one model, or of all of them, from a table."""
         design: dict[str, Any] = {"items": self.items, "sampled": self.sampled}
         return read_targets(
-            table, by=by, **design, replacement=self.replacement, filtered=self.filtered
+            table,
+            by=by,
+            **design,
+            replacement=self.replacement,
+            filtered=self.filtered,
+            negatives="own" if self.pools is None else "shared",
         )
 
 

@@ -18,8 +18,15 @@ from unsample.answers._comparison import ALL, BEST, Difference, Standing
 from unsample.answers._evaluate import Evaluation
 from unsample.answers._exact import UserValues
 from unsample.answers._result import Estimate, Estimates
-from unsample.confidence import AffineBound, DirectMean, sampled_auc
-from unsample.evidence import RankCounts, Targets
+from unsample.confidence import (
+    AffineBound,
+    DirectMean,
+    PooledCertainty,
+    PooledError,
+    sampled_auc,
+)
+from unsample.errors import InputError
+from unsample.evidence import PoolCounts, RankCounts, Targets, part_of_pools
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import AUC, Metric
 
@@ -105,6 +112,9 @@ class _Side:
     error: float
     #: What each user adds to it; None where users are not paired.
     totals: FloatArray | None
+    #: A score for each sampled rank, where targets share their items.
+    scores: FloatArray | None = None
+    pools: PoolCounts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,21 +220,57 @@ class Duels:
         """
         if a.sides is None or b.sides is None:
             return None
-        low, low_error = self._bound(a.sides[0], b.sides[1], a.model)
-        high, high_error = self._bound(a.sides[1], b.sides[0], a.model)
+        lower = self._bound(a.sides[0], b.sides[1], (a.model, b.model), -1)
+        upper = self._bound(a.sides[1], b.sides[0], (a.model, b.model), 1)
+        if lower is None or upper is None:
+            return None
+        (low, low_error), (high, high_error) = lower, upper
         if low - high > _ROUNDING * min(low_error, high_error):
             return None
         return (min(low, high), low_error), (max(low, high), high_error)
 
-    def _bound(self, of_a: _Side, of_b: _Side, model: Model) -> tuple[float, float]:
-        """Return the least or greatest difference, and its standard error."""
+    def _bound(
+        self, of_a: _Side, of_b: _Side, models: tuple[Model, Model], side: int
+    ) -> tuple[float, float] | None:
+        """Return the least or greatest difference, and its standard error.
+
+        None where the error cannot be estimated, because targets share their items.
+        """
         error = 0.0
         if of_a.totals is not None and of_b.totals is not None:
-            error = model.error_of_mean(of_a.totals - of_b.totals)
+            error = models[0].error_of_mean(of_a.totals - of_b.totals)
+        if of_a.scores is not None and of_b.scores is not None:
+            shared = self._shared_error(of_a, of_b, models, error)
+            if shared is None or not shared.trusted:
+                return None
+            error = shared.standard_error(self.level, side)
         if error == 0.0:
             # Differences that are all alike are no proof that there is no chance in them.
             error = math.hypot(of_a.error, of_b.error)
         return of_a.expected - of_b.expected, max(error, 1e-12)
+
+    def _shared_error(
+        self, of_a: _Side, of_b: _Side, models: tuple[Model, Model], error: float
+    ) -> PooledError | None:
+        """Return the error of a difference of two models that share their items, if they do.
+
+        What an item does to both cancels. Models on pools of their own have nothing to cancel.
+        """
+        a, b = of_a.pools, of_b.pools
+        if a is None or b is None or of_a.scores is None or of_b.scores is None:
+            return None
+        if error == 0.0 or a.known != b.known or not np.array_equal(a.pools, b.pools):
+            return None
+        if a.known:
+            left = 1.0 - a.sampled / (models[0].counts.largest_catalogue - 1)
+            left = 1.0 if models[0].counts.replacement else left
+            try:
+                part = a.difference_part(b, of_a.scores, of_b.scores, left=left)
+            except InputError:  # the items of a pool differ
+                return None
+            return PooledError(error**2, part)
+        means, shares = a.pool_means(of_a.scores)
+        return PooledError(0.0, part_of_pools(means - b.pool_means(of_b.scores)[0], shares))
 
     def _exact_limits(self, metric: Metric, a: Model, b: Model) -> tuple[float, float]:
         """Return limits of the difference that hold for any number of targets."""
@@ -247,6 +293,8 @@ class Duels:
     def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
         entrant = self._entrant(metric, model)
         certainty = self.estimates[model.name][metric].certainty
+        if isinstance(certainty, PooledCertainty):
+            return self._with_shared_sides(metric, entrant, certainty)
         if certainty is None or DirectMean.of(metric, certainty.counts) is not None:
             # Of a plain mean, least and greatest are the value itself.
             totals = _plain_totals(metric, model) if self.paired else None
@@ -261,6 +309,24 @@ class Duels:
             for bound in (certainty.affine_bound(metric, side, self.level) for side in (-1, 1))
         )
         return replace(entrant, sides=(low, high))
+
+    def _with_shared_sides(
+        self, metric: Metric, entrant: _Entrant, certainty: PooledCertainty
+    ) -> _Entrant:
+        """Return the entrant with sides that tell what shared items do to them, if they can."""
+        model, sides = entrant.model, []
+        for end in (-1, 1):
+            found = certainty.side(metric, end, self.level)
+            if found is None:
+                return entrant
+            totals = None
+            if self.paired and model.targets is not None:
+                ranks = np.asarray(model.targets.ranks)
+                totals = model.totals(metric, found.scores[ranks - 1] / certainty.counts.scale)
+            error = found.error.standard_error(self.level, end)
+            pools = certainty.pools
+            sides.append(_Side(found.expected, error, totals, found.scores, pools))
+        return replace(entrant, sides=(sides[0], sides[1]))
 
     def _totals_of_bound(
         self, metric: Metric, bound: AffineBound, model: Model

@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
-from unsample._checks import Seed, as_rng, check_choice, check_integer
+from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_integer
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import (
     Certainty,
     DirectMean,
+    PooledCertainty,
     Shape,
     blind_rank,
     is_resolved,
@@ -36,7 +37,13 @@ from unsample.errors import (
     UnsampleWarning,
 )
 from unsample.estimators import Estimator, Fit, Observed
-from unsample.evidence import RankCounts, Targets, group_catalogues, place_halves
+from unsample.evidence import (
+    RankCounts,
+    Targets,
+    group_catalogues,
+    place_halves,
+    shared_pools,
+)
 from unsample.law import check_sampler
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
@@ -57,6 +64,8 @@ def estimate(
     weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | None = None,
     filtered: bool = False,
+    negatives: str = "own",
+    pools: npt.ArrayLike | None = None,
     replacement: bool = True,
     sampler: str = "uniform",
     candidates: str | None = None,
@@ -93,6 +102,12 @@ def estimate(
     filtered
         Whether the other relevant items of a user were left out when a target was ranked, as in
         knowledge graphs. Metrics are then those of targets; errors still count users.
+    negatives
+        ``"own"`` if items were sampled for each target, ``"shared"`` if all targets were ranked
+        against one pool of sampled items: their ranks then depend on each other. Give a frame of
+        scored rows (user, item, score, target) where it is known which item beats which target.
+    pools
+        Which pool each target was ranked against, where there are several (batches).
     replacement
         Whether the same item may be sampled twice for a target.
     sampler
@@ -128,6 +143,7 @@ def estimate(
             weights=weights,
             users=users,
             filtered=filtered or None,
+            pools=shared_pools(negatives, pools),
         ),
         metrics=metrics,
         method=method,
@@ -228,14 +244,24 @@ def _answered(
         data="the data",
         misfit="fits these sampled ranks: items, sampled,",
         notes=[
-            ConvergenceWarning(
-                f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
-                "values, and use another method, for instance auto"
-            )
-            for name, fit in fits.items()
-            if not fit.certificate.usable
+            *_on_shared(certainty),
+            *(
+                ConvergenceWarning(
+                    f"{name} did not converge on the data ({fit.certificate}): do not rely on its "
+                    "values, and use another method, for instance auto"
+                )
+                for name, fit in fits.items()
+                if not fit.certificate.usable
+            ),
         ],
     )
+
+
+def _on_shared(certainty: Certainty | None) -> list[UnsampleWarning]:
+    """Return what to know where targets share their items, and the dependence is not known."""
+    if isinstance(certainty, PooledCertainty) and certainty.caveat:
+        return [UnsampleWarning(certainty.caveat)]
+    return []
 
 
 def _fitted(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> Fit:
@@ -374,7 +400,9 @@ class Refits(dict[str, Variation]):
         super().__init__()
         # Not all that was prepared: its matrices are large.
         self._counts, self._grid = observed.counts, observed.grid
-        self._question, self._delta, self._rng = question, errors == "delta", rng
+        # Users drawn anew do not tell what other shared items would do.
+        delta = errors == "delta" or observed.counts.pools is not None
+        self._question, self._delta, self._rng = question, delta, rng
         # One target, or ranks that are all alike, resample only to themselves: an interval of
         # width zero would be a lie.
         alike = self._counts.effective < 2 or np.count_nonzero(self._counts.weight) < 2
@@ -417,15 +445,24 @@ def _as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCo
             raise InputError(f"{extra} must be left out with {kind}, which know it")
         return ranks if isinstance(ranks, RankCounts) else ranks.counts
     if is_frame(ranks):
-        if not named.keys() <= {"items", "sampled", "filtered"}:
-            raise InputError("weights and users must be left out with a frame; give it columns")
-        return read_counts(ranks, **named, replacement=replacement)[""]
+        pools = named.pop("pools", None)
+        if not named.keys() <= {"items", "sampled", "filtered"} or np.ndim(pools):
+            raise InputError(
+                "weights, users and pools must be left out with a frame; give it columns"
+            )
+        negatives = "own" if pools is None else "shared"
+        return read_counts(ranks, **named, replacement=replacement, negatives=negatives)[""]
     for name in ("items", "sampled"):
         if name not in named:
             raise DesignError(
                 f"{name} must be given with ranks, got None; see help(unsample.estimate)"
             )
-    return RankCounts.from_ranks(place_halves(ranks, rng), **named, replacement=replacement)
+    pools = named.pop("pools", None)
+    placed = place_halves(ranks, rng)
+    if pools is None:
+        return RankCounts.from_ranks(placed, **named, replacement=replacement)
+    whole = as_integer_array("ranks", placed, hint="ranks start at 1").astype(np.int64)
+    return Targets(whole, **named, replacement=replacement, pools=pools).counts
 
 
 def _why_unresolved(counts: RankCounts) -> str:

@@ -33,6 +33,7 @@ def compare_command(
     metrics: options.Metrics = None,
     method: Annotated[str, typer.Option(metavar="METHOD", help="Estimator.")] = DEFAULT_METHOD,
     filtered: options.Filtered = False,
+    negatives: options.Negatives = "own",
     replacement: options.Replacement = True,
     candidates: options.Candidates = None,
     by: Annotated[
@@ -68,7 +69,12 @@ def compare_command(
     `unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
     """
     read = partial(
-        read_targets, items=items, sampled=sampled, replacement=replacement, filtered=filtered
+        read_targets,
+        items=items,
+        sampled=sampled,
+        replacement=replacement,
+        filtered=filtered,
+        negatives=negatives,
     )
     if by is None:
         given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")

@@ -70,6 +70,7 @@ def estimate_command(
     metrics: options.Metrics = None,
     method: options.Methods = None,
     filtered: options.Filtered = False,
+    negatives: options.Negatives = "own",
     replacement: options.Replacement = True,
     sampler: Annotated[
         str,
@@ -122,6 +123,7 @@ def estimate_command(
         rng=rng,
         replacement=replacement,
         filtered=filtered,
+        negatives=negatives,
     )
     results = {
         name: estimate(

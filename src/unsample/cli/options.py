@@ -84,6 +84,14 @@ Filtered = Annotated[
         "graphs): metrics are those of targets, not of users.",
     ),
 ]
+Negatives = Annotated[
+    str,
+    typer.Option(
+        metavar="own|shared",
+        help="Whether items were sampled for each target, or all targets share one pool of them. A "
+        "column `pool` names the pool, where there are several.",
+    ),
+]
 Resamples = Annotated[
     int, typer.Option(metavar="B", help="Bootstrap samples behind standard errors.")
 ]

@@ -15,7 +15,9 @@ from unsample.confidence._errors import (
     sampling_errors,
 )
 from unsample.confidence._limits import MeanLimits, evidence_grid
+from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
+from unsample.confidence._shared import PooledError
 
 __all__ = [
     "SHAPES",
@@ -23,6 +25,9 @@ __all__ = [
     "Certainty",
     "DirectMean",
     "MeanLimits",
+    "PooledCertainty",
+    "PooledError",
+    "PooledSide",
     "Resolution",
     "SamplingError",
     "Shape",

@@ -111,6 +111,10 @@ class Certainty:
         wanted = sorted(set(cutoffs))
         grid = evidence_grid(counts, wanted)
         evidence = gather(Observed.prepare(counts, grid=grid), wanted)
+        if counts.pools is not None:
+            from unsample.confidence._pooled import PooledCertainty
+
+            return PooledCertainty(counts, grid, evidence, shape)
         return cls(counts, grid, evidence, shape)
 
     def fits(self, shape: Shape | None = None) -> bool:

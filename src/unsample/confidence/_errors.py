@@ -96,6 +96,11 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
     if counts.whose is not None:
         cells = values[0] + influence[group]
         population = [math.sqrt(counts.variance_of_mean(scores)) for scores in cells.T]
+    if counts.pools is not None:
+        drawn = [
+            _of_items(counts, scale * influence[group, column]) for column in range(len(total))
+        ]
+        population = [math.hypot(*each) for each in zip(population, drawn, strict=True)]
     return [
         SamplingError(
             population[column],
@@ -106,6 +111,20 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
         )
         for column, (whole, part) in enumerate(zip(total, between, strict=True))
     ]
+
+
+def _of_items(counts: RankCounts, influence: FloatArray) -> float:
+    """Return the standard error that comes with shared items; NaN where nothing tells it."""
+    pools = counts.pools
+    assert pools is not None
+    if not pools.known and len(pools.pools) < 2:
+        return math.nan
+    order = np.argsort(counts.low, kind="stable")
+    ranks = np.arange(1, pools.sampled + 2)
+    scores = np.interp(ranks, counts.low[order], influence[order])
+    left = 1.0 if counts.replacement else 1.0 - pools.sampled / (counts.largest_catalogue - 1)
+    part = pools.items_part(scores, left=left) if pools.known else pools.between_part(scores)
+    return math.sqrt(part.variance)
 
 
 def _nudge_groups(counts: RankCounts) -> IntArray:

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.confidence._limits import MeanLimits, _clopper_pearson, _hoeffding
+from unsample.confidence._limits import MeanLimits, _clopper_pearson, hoeffding
 from unsample.evidence._pools import DrawnPart
 
 #: With fewer effective items a variance is not known, nor is the mean near to normal: what can be
@@ -202,7 +202,7 @@ def _rows(part: MeanLimits, tail: float) -> tuple[FloatArray, FloatArray]:
     shares = (part.features @ part.observed).clip(0.0, 1.0)
     rows = np.concatenate([below, 1.0 - below]) / (tail * (1.0 - _OF_TARGETS))
     seen = np.concatenate([shares, 1.0 - shares])
-    least, _ = _hoeffding(seen, seen, part.targets, tail * _OF_TARGETS)
+    least, _ = hoeffding(seen, seen, part.targets, tail * _OF_TARGETS)
     return np.minimum(rows, 1.0), least
 
 

@@ -12,6 +12,14 @@ targets keep the sum of weights and of squared weights per cell, which is what a
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares
 from unsample.evidence._counts import DesignCells, RankCounts, Targets, refuse_joint
+from unsample.evidence._pools import (
+    NEGATIVES,
+    DrawnPart,
+    PoolCounts,
+    numbered,
+    part_of_pools,
+    shared_pools,
+)
 from unsample.evidence._ties import (
     TIE_RULES,
     Comparisons,
@@ -23,9 +31,12 @@ from unsample.evidence._ties import (
 from unsample.evidence._users import Whose, number_users, rank_in_lists
 
 __all__ = [
+    "NEGATIVES",
     "TIE_RULES",
     "Comparisons",
     "DesignCells",
+    "DrawnPart",
+    "PoolCounts",
     "RankCounts",
     "Targets",
     "TieRule",
@@ -34,8 +45,11 @@ __all__ = [
     "group_catalogues",
     "group_with_shares",
     "number_users",
+    "numbered",
+    "part_of_pools",
     "place_halves",
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",
+    "shared_pools",
 ]

@@ -37,6 +37,7 @@ from unsample.evidence._columns import (
     merge_equal,
     refuse_where,
 )
+from unsample.evidence._pools import PoolCounts, numbered
 from unsample.evidence._ties import Comparisons
 from unsample.evidence._users import (
     Whose,
@@ -93,6 +94,8 @@ class Targets:
     relevance: FloatArray | None = None
     #: Which targets were ranked against the same items; None where each has items of its own.
     pools: npt.ArrayLike | None = None
+    #: Which item beats which target, where targets share their items and it was recorded.
+    outcomes: PoolCounts | None = None
 
     @property
     def each_weight(self) -> FloatArray:
@@ -117,7 +120,7 @@ class Targets:
     @cached_property
     def counts(self) -> RankCounts:
         """Return how many targets were seen at each rank."""
-        return RankCounts.from_ranks(
+        counts = RankCounts.from_ranks(
             self.ranks,
             items=self.items,
             sampled=self.sampled,
@@ -128,6 +131,20 @@ class Targets:
             replacement=self.replacement,
             stop=self.stop,
         )
+        if self.pools is None:
+            return counts
+        if np.ndim(self.sampled) and np.ptp(np.asarray(self.sampled)):
+            raise DesignError("pools must be equally large, got targets of several sample sizes")
+        relevant, place = self.relevant_and_place
+        shared = self.outcomes or PoolCounts.without_outcomes(
+            np.asarray(self.ranks, dtype=np.int64),
+            numbered(np.broadcast_to(np.asarray(self.pools), len(self.ranks))),
+            sampled=int(np.max(self.sampled)),
+            weights=self.each_weight,
+            relevant=relevant,
+            place=place,
+        )
+        return replace(counts, pools=shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +179,8 @@ class RankCounts:
     scale: float = 1.0
     #: The greatest value that such a metric could have, ranks of one user being different.
     ceiling: float = math.inf
+    #: What is known of the items that targets share; None where each target has its own.
+    pools: PoolCounts | None = None
 
     def __post_init__(self) -> None:
         if not len(self.relevant):
@@ -319,7 +338,11 @@ class RankCounts:
                 ).moved(np.arange(len(part)) + start)
                 for part, start in zip(counts, starts, strict=True)
             )
-        return replace(counts[0], **joined(counts, _COLUMNS), whose=whose)
+        shared = [part.pools for part in counts if part.pools is not None]
+        if 0 < len(shared) < len(counts):
+            raise DesignError("counts of shared and of own items must not be added; estimate apart")
+        pools = PoolCounts.merge(shared) if shared else None
+        return replace(counts[0], **joined(counts, _COLUMNS), whose=whose, pools=pools)
 
     def __add__(self, other: object) -> RankCounts:
         if not isinstance(other, RankCounts):
@@ -372,6 +395,7 @@ class RankCounts:
             whose=whose,
             scale=float(weight.sum()) / users,
             ceiling=self._ceiling(metric),
+            pools=None if self.pools is None else self.pools.for_metric(metric),
         )
 
     def _ceiling(self, metric: Metric) -> float:
@@ -388,7 +412,7 @@ class RankCounts:
     def take(self, cells: BoolArray) -> RankCounts:
         """Return some of the cells, without whose targets they hold."""
         columns = {name: getattr(self, name)[cells] for name in _COLUMNS}
-        return replace(self, **columns, whose=None)
+        return replace(self, **columns, whose=None, pools=None)
 
     def variance_of_mean(self, scores: FloatArray) -> float:
         """Return the variance, over users drawn anew, of the mean over users of cells' scores.
@@ -492,6 +516,8 @@ class RankCounts:
         target = Path(path)
         values = {"format": _FORMATS[0], "replacement": self.replacement, "stop": self.stop}
         values |= {name: getattr(self, name) for name in _COLUMNS} | as_arrays(self.whose)
+        if self.pools is not None:
+            values |= {f"pools_{name}": each for name, each in self.pools.arrays().items()}
         fields: dict[str, Any] = {k: np.asarray(v) for k, v in values.items() if v is not None}
         if target.suffix == ".json":
             text = json.dumps({name: values.tolist() for name, values in fields.items()})
@@ -553,7 +579,13 @@ class RankCounts:
         if stop is not None:
             stop = check_integer(f"stop in {source}", stop, minimum=1, error=FileError)
         whose = Whose.from_arrays(fields, source, len(arrays["low"]))
-        return cls(**arrays, replacement=bool(replacement), stop=stop, whose=whose)
+        shared = {
+            name.removeprefix("pools_"): each
+            for name, each in fields.items()
+            if name.startswith("pools_")
+        }
+        pools = PoolCounts.from_arrays(shared, source) if shared else None
+        return cls(**arrays, replacement=bool(replacement), stop=stop, whose=whose, pools=pools)
 
 
 def refuse_joint(metric: Metric, *, places: bool = False) -> None:

@@ -21,6 +21,7 @@ taken off once (Cameron, Gelbach and Miller 2011).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,13 +29,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_integer_array, check_integer
+from unsample._checks import (
+    FloatArray,
+    IntArray,
+    as_integer_array,
+    check_choice,
+    check_integer,
+)
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._columns import as_floats, as_weights, refuse_where
+from unsample.metrics import Metric
 
 _FORMAT = "unsample.PoolCounts/1"
-_TARGETS = ("pool", "rank", "weight", "weight_squared")
-_BEATS = ("beat_pool", "beat_item", "beat_rank", "beat_weight")
+#: What tells rows apart, and what is summed over those that are alike.
+_TARGET_KEYS = ("pool", "rank", "relevant", "place")
+_BEAT_KEYS = ("beat_pool", "beat_item", "beat_rank", "beat_relevant", "beat_place")
+_TARGETS = (*_TARGET_KEYS, "weight", "weight_squared")
+_BEATS = (*_BEAT_KEYS, "beat_weight")
 _COLUMNS = (*_TARGETS, *_BEATS)
 _REALS = frozenset({"weight", "weight_squared", "beat_weight"})
 
@@ -81,12 +92,19 @@ class PoolCounts:
     sampled: int
     pool: IntArray
     rank: IntArray
+    #: How many relevant items the target's user has, and its place among them, as in `RankCounts`.
+    relevant: IntArray
+    place: IntArray
     weight: FloatArray
     weight_squared: FloatArray
     beat_pool: IntArray
     beat_item: IntArray
     beat_rank: IntArray
+    beat_relevant: IntArray
+    beat_place: IntArray
     beat_weight: FloatArray
+    #: Whether it is known which item beats which target.
+    known: bool = True
 
     def __post_init__(self) -> None:
         check_integer("sampled", self.sampled, minimum=2, error=DesignError)
@@ -101,8 +119,8 @@ class PoolCounts:
             refuse_where(ranks < 1, low, ranks, RankError)
             refuse_where(ranks > self.sampled + 1, high, ranks, RankError)
         refuse_where(self.beat_rank < 2, "a beaten target is not first", self.beat_rank, RankError)
-        _merge_equal(self, _TARGETS, keys=2)
-        _merge_equal(self, _BEATS, keys=3)
+        _merge_equal(self, _TARGETS, keys=len(_TARGET_KEYS))
+        _merge_equal(self, _BEATS, keys=len(_BEAT_KEYS))
         if (np.unique(self._items()[0][0], return_counts=True)[1] > self.sampled).any():
             raise InputError(f"a pool must hold at most sampled = {self.sampled} items, got more")
 
@@ -116,11 +134,14 @@ class PoolCounts:
         items: npt.ArrayLike | None = None,
         pool: int = 0,
         weights: npt.ArrayLike | None = None,
+        relevant: IntArray | None = None,
+        place: IntArray | None = None,
     ) -> PoolCounts:
         """Count outcomes by item: one row for each target, one column for each drawn item.
 
         ``items`` are numbers of the drawn items, by which two models are aligned; an item that was
-        drawn twice needs two. Without, items are numbered by their columns.
+        drawn twice needs two. Without, items are numbered by their columns. ``relevant`` and
+        ``place`` are as in `RankCounts`, where users have several targets.
         """
         beaten = np.asarray(beats, dtype=bool)
         if beaten.ndim != 2 or beaten.shape[1] < 2:
@@ -133,24 +154,54 @@ class PoolCounts:
         if len(np.unique(labels)) != len(labels) or len(labels) != sampled:
             raise InputError(f"items must be {sampled} different numbers, one a column of beats")
         weight = as_weights(weights, targets)
-        ranks = beaten.sum(axis=1) + 1
-        # One column for each sampled rank that occurs, one row for each item.
-        seen, column = np.unique(ranks, return_inverse=True)
+        ones = np.ones(targets, dtype=np.int64)
+        kinds = (ones if each is None else each for each in (relevant, place))
+        # One column for each kind of target that occurs, one row for each item.
+        keys = np.stack([beaten.sum(axis=1) + 1, *kinds]).astype(np.int64)
+        seen, column = np.unique(keys, axis=1, return_inverse=True)
+        column, size = column.reshape(-1), seen.shape[1]
         target, item = np.nonzero(beaten)
-        cells = item * len(seen) + column[target]
-        by_item = _sums(cells, weight[target], sampled * len(seen))
-        by_item = by_item.reshape(sampled, len(seen))
-        item, place = np.nonzero(by_item)
+        by_item = _sums(item * size + column[target], weight[target], sampled * size)
+        by_item = by_item.reshape(sampled, size)
+        item, kind = np.nonzero(by_item)
         return cls(
             sampled,
-            pool=np.full(len(seen), pool, dtype=np.int64),
-            rank=seen.astype(np.int64),
+            np.full(size, pool, dtype=np.int64),
+            seen[0],
+            seen[1],
+            seen[2],
             weight=_sums(column, weight),
             weight_squared=_sums(column, weight**2),
             beat_pool=np.full(len(item), pool, dtype=np.int64),
             beat_item=labels[item].astype(np.int64),
-            beat_rank=seen[place].astype(np.int64),
-            beat_weight=by_item[item, place],
+            beat_rank=seen[0, kind],
+            beat_relevant=seen[1, kind],
+            beat_place=seen[2, kind],
+            beat_weight=by_item[item, kind],
+        )
+
+    @classmethod
+    def without_outcomes(
+        cls,
+        ranks: IntArray,
+        pools: IntArray,
+        *,
+        sampled: int,
+        weights: FloatArray,
+        relevant: IntArray,
+        place: IntArray,
+    ) -> PoolCounts:
+        """Count targets of which only the rank and the pool are known."""
+        nobody: dict[str, Any] = {name: np.empty(0, dtype=np.int64) for name in _BEAT_KEYS}
+        return cls(
+            sampled,
+            pools,
+            ranks,
+            relevant,
+            place,
+            weights,
+            weights**2,
+            **nobody | {"beat_weight": np.empty(0), "known": False},
         )
 
     @classmethod
@@ -168,7 +219,25 @@ class PoolCounts:
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in counts]) for name in _COLUMNS
         }
-        return replace(counts[0], **columns)
+        return replace(counts[0], **columns, known=all(part.known for part in counts))
+
+    def for_metric(self, metric: Metric) -> PoolCounts:
+        """Return the counts with each target weighed as it counts in the metric of its user."""
+        if (self.relevant == 1).all():
+            return self
+        shares = metric.shares(self.relevant, self.place)
+        of_beats = metric.shares(self.beat_relevant, self.beat_place)
+        ones, beats = np.ones_like(self.rank), np.ones_like(self.beat_rank)
+        return replace(
+            self,
+            relevant=ones,
+            place=ones,
+            beat_relevant=beats,
+            beat_place=beats,
+            weight=self.weight * shares,
+            weight_squared=self.weight_squared * shares**2,
+            beat_weight=self.beat_weight * of_beats,
+        )
 
     def __add__(self, other: object) -> PoolCounts:
         if not isinstance(other, PoolCounts):
@@ -297,7 +366,7 @@ class PoolCounts:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PoolCounts):
             return NotImplemented
-        names = ("sampled", *_COLUMNS)
+        names = ("sampled", "known", *_COLUMNS)
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
@@ -314,6 +383,7 @@ class PoolCounts:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return all that `from_arrays` needs, for files."""
         fields = {"format": np.asarray(_FORMAT), "sampled": np.asarray(self.sampled)}
+        fields["known"] = np.asarray(self.known)
         return fields | {name: getattr(self, name) for name in _COLUMNS}
 
     @classmethod
@@ -322,7 +392,7 @@ class PoolCounts:
         marker = str(fields.get("format"))
         if marker != _FORMAT:
             raise FileError(f"{source} must hold {_FORMAT}, got {marker}")
-        missing = {"sampled", *_COLUMNS} - set(fields)
+        missing = {"sampled", "known", *_COLUMNS} - set(fields)
         if missing:
             raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
         columns: dict[str, Any] = {}
@@ -338,7 +408,18 @@ class PoolCounts:
                 columns[name] = whole.astype(np.int64)
         sampled = np.asarray(fields["sampled"])
         size = check_integer(f"sampled in {source}", sampled.item(), minimum=2, error=FileError)
-        return cls(size, **columns)
+        return cls(size, **columns, known=bool(np.asarray(fields["known"])))
+
+
+def numbered(names: npt.ArrayLike) -> IntArray:
+    """Return a number for each name of a pool or an item, the same wherever the name occurs."""
+    array = np.asarray(names)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    distinct, place = np.unique(array.astype(np.str_), return_inverse=True)
+    digests = [hashlib.sha256(name.encode()).digest()[:8] for name in distinct.tolist()]
+    codes = np.array([int.from_bytes(each, "big") >> 1 for each in digests], dtype=np.int64)
+    return np.asarray(codes[place.reshape(-1)])
 
 
 def smoothed(scores: FloatArray) -> FloatArray:
@@ -394,3 +475,13 @@ def _merge_equal(cells: PoolCounts, names: tuple[str, ...], keys: int) -> None:
     for name, values in zip(names[keys:], columns[keys:], strict=True):
         summed = np.add.reduceat(values[order], starts) if len(starts) else values
         object.__setattr__(cells, name, summed)
+
+
+#: Whether targets have sampled items of their own, or share them.
+NEGATIVES = ("own", "shared")
+
+
+def shared_pools(negatives: str, pools: npt.ArrayLike | None) -> npt.ArrayLike | None:
+    """Return the pool of each target, or 0 where all share one; None where each has its own."""
+    check_choice("negatives", negatives, NEGATIVES)
+    return 0 if negatives == "shared" and pools is None else pools

@@ -185,6 +185,10 @@ def heading(result: Estimates) -> str:
     if counts.users != counts.total:
         each = "target, other relevant items left out" if result.filtered else "user"
         what += f" of {counts.users:,} users (metrics for each {each})"
+    if counts.pools is not None:
+        pools = len(counts.pools.pools)
+        shared = "one shared pool" if pools == 1 else f"{pools:,} shared pools"
+        return f"{what}, {shared} of {sampled} of {items} items"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
     how = "with" if counts.replacement else "without"

@@ -13,9 +13,10 @@ from typing import IO, Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, as_text_array
+from unsample._checks import BoolArray, IntArray, as_text_array
 from unsample._files import DAMAGED
 from unsample.errors import FileError, InputError
+from unsample.evidence import numbered
 from unsample.tables._layout import (
     LABEL,
     NAMES,
@@ -46,6 +47,8 @@ _LARGEST_WASTE, _FEW_LETTERS = 100, 1 << 25
 
 #: Roles of scored rows that say something of the target.
 _OF_TARGETS = ("items", "weight", "relevance", "pool")
+#: Where a target's own row is.
+_ROW = "row"
 
 #: Some rows as they were read: the cells of each column, and the number of each row.
 _Rows: TypeAlias = tuple[dict[str, Any], Sequence[int]]
@@ -291,11 +294,45 @@ def compare_scores(columns: Columns, layout: Layout) -> Columns:
     below, upto = (np.searchsorted(ladder, spot[rows], side=side) for side in ("left", "right"))
     kept = [role for role in (*layout.users, "score", *_OF_TARGETS) if role in layout]
     return {role: columns[role][rows] for role in kept} | {
+        _ROW: rows,
         TARGETS: of_user[codes[rows]],
         "sampled": stop - start,
         "better": stop - upto,
         "tied": upto - below,
     }
+
+
+def outcomes_by_item(
+    columns: Columns, targets: Columns, layout: Layout, rng: np.random.Generator
+) -> list[tuple[IntArray, IntArray, BoolArray]] | None:
+    """Return for each pool its targets, its items, and which item beats which target.
+
+    ``columns`` are scored rows, ``targets`` what `compare_scores` made of them. None where the
+    items have no names, or not every target of a pool met all its items: then no two outcomes can
+    be told to be of one item. Ties are broken at random.
+    """
+    if "item" not in layout:
+        return None
+    codes, _ = _codes(columns, layout.users)
+    pool = columns.get("pool", np.zeros(len(codes), dtype=np.int64))
+    rows, found = targets[_ROW], []
+    pairs, _ = _codes(columns, [*layout.users, "item"])
+    other = (columns["target"] != 1) & ~np.isin(pairs, pairs[columns["target"] == 1])
+    for name in np.unique(pool):
+        members = np.flatnonzero(pool[rows] == name)
+        mine = np.flatnonzero(other & (pool == name))
+        items, item = np.unique(columns["item"][mine], return_inverse=True)
+        users, user = np.unique(codes[mine], return_inverse=True)
+        if len(mine) != len(items) * len(users):
+            return None
+        scores = np.empty((len(users), len(items)))
+        scores[user.reshape(-1), item.reshape(-1)] = columns["score"][mine]
+        own = rows[members]
+        met = scores[np.searchsorted(users, codes[own])]
+        aim = columns["score"][own][:, None]
+        tied = (met == aim) & (rng.random(met.shape) < rng.random((len(own), 1)))
+        found.append((members, numbered(items), (met > aim) | tied))
+    return found
 
 
 def check_users(users: Columns, layout: Layout, source: str) -> None:
@@ -382,14 +419,19 @@ class PlainTable:
     files: Iterable[PlainFile]
     request: Request
 
-    def rows(self, *, one_by_one: bool) -> tuple[Layout, Iterator[Columns]]:
-        """Return the targets: batch by batch, where they are counted and no user is met again."""
+    def rows(self, *, one_by_one: bool, scored: bool = False) -> tuple[Layout, Iterator[Columns]]:
+        """Return the targets: batch by batch, where they are counted and no user is met again.
+
+        Rows that are ``scored``, or that name a pool of items, come as they are, item by item.
+        """
         batches = self._batches()
         start = next(batches, None)
         if start is None:
             raise FileError(f"{self.name} has no rows")
         layout = start[0]
         found: Iterator[Columns] = chain([start[1]], (columns for _, columns in batches))
+        if layout.scores and (scored or "pool" in layout):
+            return layout, iter([_joined(list(found), self.name)])
         if one_by_one or "user" in layout:
             found = iter([self._together(layout, list(found))])
         return layout, (with_design(columns, layout) for columns in found)

@@ -108,11 +108,17 @@ class FrameTable:
 
         return cls(name, [Part(name, schema, numbered)], frame.lazy, request)
 
-    def rows(self, *, one_by_one: bool) -> tuple[Layout, Iterator[Columns]]:
-        """Return all targets, or the groups of those that count the same, with their sums."""
+    def rows(self, *, one_by_one: bool, scored: bool = False) -> tuple[Layout, Iterator[Columns]]:
+        """Return all targets, or the groups of those that count the same, with their sums.
+
+        Rows that are ``scored``, or that name a pool of items, come as they are, item by item.
+        """
         layout = self._layout()
         with failures_of(self.name, self.failures):
             frame = _as_roles(self.whole(), layout)
+            if layout.scores and (scored or "pool" in layout):
+                kept = [role for role in layout.read if role != POOLED]
+                return layout, iter([self._checked(frame.select(*kept), layout, grouped=False)])
             several = self._several(frame, layout)
             if one_by_one or several or {"relevance", "pool"} & set(layout.columns):
                 found = self._targets(frame, layout, several)

@@ -11,23 +11,26 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unsample._checks import LARGEST_CATALOGUE, Seed, as_rng, suggest
+from unsample._checks import LARGEST_CATALOGUE, Seed, as_rng, check_choice, suggest
 from unsample._files import is_file, names_in, open_plain, read_arrays
 from unsample.errors import FileError, InputError
 from unsample.evidence import (
+    NEGATIVES,
     Comparisons,
+    PoolCounts,
     RankCounts,
     Targets,
     TieRule,
     check_ties,
     number_users,
+    numbered,
     rank_in_lists,
     rank_with_ties,
 )
@@ -35,13 +38,17 @@ from unsample.tables._arrays import (
     PlainFile,
     PlainTable,
     by_label,
+    check_users,
+    compare_scores,
     failures_of,
     have_several,
     in_order,
+    outcomes_by_item,
     read_delimited,
     read_json_lines,
     read_named_arrays,
     summed,
+    with_design,
 )
 from unsample.tables._layout import Columns, Layout, Request
 
@@ -80,6 +87,7 @@ def read_counts(
     rng: Seed = 0,
     replacement: bool = True,
     filtered: bool = False,
+    negatives: str = "own",
 ) -> dict[str, RankCounts]:
     """Count the ranks in a table, inside the engine that holds it where there is one.
 
@@ -105,6 +113,10 @@ def read_counts(
     filtered
         Whether the other relevant items of a user were left out, so that metrics are those of
         targets and not of users.
+    negatives
+        ``"shared"`` where all targets were ranked against one pool of items. A column ``pool``
+        says which pool, where there are several. Scored rows with a column ``item`` tell which
+        item beats which target.
 
     Returns
     -------
@@ -119,16 +131,17 @@ def read_counts(
         table = _open(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
-        layout, batches = table.rows(one_by_one=False)
+        shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
+        layout, batches = table.rows(one_by_one=shared, scored=shared)
         first = next(batches)
-        if not have_several(first, layout):
+        if not shared and not have_several(first, layout):
             compared = _compared(layout, chain([first], batches))
             with _named(table.name):
                 return _counted(compared, ties, rng, replacement)
     found: dict[str, RankCounts] = {}
     with _named(table.name):
         for label, group in sorted(by_label(first).items()):
-            reading = _Reading(layout, rule, as_rng(rng), replacement, filtered)
+            reading = _Reading(table.name, layout, rule, as_rng(rng), replacement, filtered, shared)
             found[label] = reading.targets(in_order(group)).counts
     return found
 
@@ -145,6 +158,7 @@ def read_targets(
     rng: Seed = 0,
     replacement: bool = True,
     filtered: bool = False,
+    negatives: str = "own",
 ) -> dict[str, Targets | RankCounts]:
     """Read a table target by target, with their users, for comparisons that pair them.
 
@@ -158,7 +172,8 @@ def read_targets(
         table = _open(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
-        layout, batches = table.rows(one_by_one=True)
+        shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
+        layout, batches = table.rows(one_by_one=True, scored=shared)
         (found,) = batches
     targets: dict[str, Targets] = {}
     with _named(table.name):
@@ -168,7 +183,7 @@ def read_targets(
             if "count" in layout:
                 return {label: counts[label] for label in by_label(found)}
         for label, group in by_label(found).items():
-            reading = _Reading(layout, rule, as_rng(rng), replacement, filtered)
+            reading = _Reading(table.name, layout, rule, as_rng(rng), replacement, filtered, shared)
             targets[label] = reading.targets(group)
             _ = targets[label].counts  # says what is wrong with the design
     return dict(targets)
@@ -211,14 +226,47 @@ def read_full_ranks(
 class _Reading:
     """How rows become targets."""
 
+    source: str
     layout: Layout
     ties: TieRule
     rng: np.random.Generator
     replacement: bool
     filtered: bool
+    shared: bool
 
     def targets(self, rows: Columns) -> Targets:
         """Return the targets of some rows, in their order."""
+        if self.layout.scores and "target" in rows:
+            return self._of_scored(rows)
+        return self._of_targets(rows)
+
+    def _of_scored(self, scored: Columns) -> Targets:
+        """Return the targets of scored rows, and which shared item beats which of them."""
+        compared = compare_scores(scored, self.layout)
+        check_users(compared, self.layout, self.source)
+        found = self._of_targets(with_design(compared, self.layout))
+        pools = outcomes_by_item(scored, compared, self.layout, self.rng)
+        if pools is None or len(found.ranks) != len(compared["better"]):
+            return found
+        relevant, place = found.relevant_and_place
+        parts = [
+            PoolCounts.from_outcomes(
+                beats,
+                items=items,
+                pool=int(numbered(np.asarray(found.pools)[members[:1]])[0]) if self._named else 0,
+                weights=found.each_weight[members],
+                relevant=relevant[members],
+                place=place[members],
+            )
+            for members, items, beats in pools
+        ]
+        return replace(found, outcomes=PoolCounts.merge(parts))
+
+    @property
+    def _named(self) -> bool:
+        return "pool" in self.layout
+
+    def _of_targets(self, rows: Columns) -> Targets:
         if "count" in rows:
             rows = {role: np.repeat(values, rows["count"]) for role, values in rows.items()}
         if "relevance" in rows:
@@ -259,7 +307,7 @@ class _Reading:
             places=places,
             filtered=self.filtered,
             relevance=rows.get("relevance"),
-            pools=rows.get("pool"),
+            pools=rows.get("pool", 0 if self.shared else None),
         )
 
 

@@ -1,0 +1,216 @@
+"""`PooledCertainty`: bounds and intervals where targets share their sampled items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unsample._checks import FloatArray, check_level
+from unsample.confidence._certainty import AffineBound, Certainty, blind_rank
+from unsample.confidence._direct import DirectMean
+from unsample.confidence._limits import MeanLimits
+from unsample.confidence._program import SHAPES, InfeasibleError, Program, Shape
+from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
+from unsample.errors import DesignError
+from unsample.evidence import DrawnPart, PoolCounts
+from unsample.metrics import Metric
+
+#: The level at which a shape is tested, as for own items.
+_TESTED = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSide:
+    """One side of a metric: an expected value, a score for each sampled rank, and their errors."""
+
+    expected: float
+    #: One number for each sampled rank; the bound is an offset plus the mean of them.
+    scores: FloatArray
+    #: The variance with independent items.
+    targets: float
+    error: PooledError
+
+
+@dataclass(frozen=True, eq=False)
+class PooledCertainty(Certainty):
+    """How sure ranks against shared items make us of any metric.
+
+    An end of an interval is estimated where the variance that comes with the items is known well
+    enough, from outcomes by item or from many pools. Otherwise it is what can be proved for any
+    dependence. It goes no further than what is proved of all shares at once.
+    """
+
+    _proved: dict[tuple[Shape, float, bool], Program] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.evidence) != 1 or self.counts.stop is not None:
+            raise DesignError(
+                "targets that share their items must all have as many of them, got several sizes"
+            )
+
+    @property
+    def pools(self) -> PoolCounts:
+        """Return what is known of the shared items."""
+        assert self.counts.pools is not None
+        return self.counts.pools
+
+    @property
+    def part(self) -> MeanLimits:
+        """Return the shares of targets at growing ranks."""
+        return self.evidence[0]
+
+    @property
+    def left(self) -> float:
+        """Return the share of the catalogue that a pool leaves out."""
+        counts = self.counts
+        if counts.replacement:
+            return 1.0
+        share = np.average(counts.sampled / (counts.items - 1), weights=counts.weight)
+        return 1.0 - float(share)
+
+    @property
+    def estimable(self) -> bool:
+        """Return whether anything is known of how far ranks depend on each other."""
+        return self.pools.known or len(self.pools.pools) > 1
+
+    @property
+    def caveat(self) -> str:
+        """Return what to record where the intervals are only what can be proved."""
+        if self.estimable:
+            return ""
+        return (
+            "all targets share one pool of sampled items, and it is not known which item beats "
+            "which target: the intervals are what can be proved whatever the dependence; record "
+            "outcomes by item (rows of user, item, score, target), or draw items for each target"
+        )
+
+    def fits(self, shape: Shape | None = None) -> bool:
+        """Return whether some P(R) of the shape agrees with the data, whatever the dependence."""
+        return self._proving(self.shape if shape is None else shape, _TESTED, True).feasible
+
+    def bounds(self, metric: Metric, level: float = 0.95) -> tuple[float, float]:
+        """Return the metric's least and greatest value over every P(R) the data allow."""
+        return self._proved_ends(metric, SHAPES["none"], check_level(level), at_once=True)
+
+    def interval(
+        self, metric: Metric, level: float = 0.95, *, population: bool = True
+    ) -> tuple[float, float]:
+        """Return an interval that covers the metric, the draw of the shared items included.
+
+        Which users these are is part of its error either way: ``population`` changes nothing.
+        """
+        level = check_level(level)
+        shape = self.shape_in_use()
+        if shape is None:
+            return self.bounds(metric, level)
+        low, high = (self._estimated_end(metric, side, level) for side in (-1, 1))
+        if low is not None and high is not None and low > high:
+            # The two ends are means of different scores: the data hardly fit the shape.
+            low = high = None
+        least, most = self._proved_ends(metric, shape, level, at_once=True)
+        if low is None or high is None:
+            looser = self._proved_ends(metric, shape, level, at_once=False)
+            low = looser[0] if low is None else max(low, least)
+            high = looser[1] if high is None else min(high, most)
+        else:
+            low, high = max(low, least), min(high, most)
+        return min(low, high), max(low, high)
+
+    @property
+    def few(self) -> bool:
+        """Return whether errors cannot be estimated, so that only what is proved stands."""
+        return not self.estimable or self.counts.users < 2
+
+    def side(self, metric: Metric, side: int, level: float) -> PooledSide | None:
+        """Return the lower (-1) or upper (+1) bound as a mean of scores; None where it cannot be.
+
+        That is where the data refute the shape, or the error cannot be estimated.
+        """
+        if not self.estimable:
+            return None
+        counts, ranks = self.counts, np.arange(1, self.pools.sampled + 2)
+        direct = DirectMean.of(metric, counts)
+        if direct is not None:
+            expected = direct.value
+            scores = 1.0 - (ranks - 1) / self.pools.sampled
+            targets = counts.variance_of_mean(direct.values)
+        else:
+            weights = self._weights(metric)
+            try:
+                solved = self._estimating(level).lowest(-side * weights)
+            except InfeasibleError:
+                return None
+            bound = AffineBound(
+                side,
+                counts,
+                -side * solved.offset,
+                self.evidence,
+                (side * solved.scores[0],),
+                solved.mass,
+                weights,
+            )
+            expected, scores = bound.expected, bound.scores[0][self.part.locate(ranks)]
+            scores = counts.scale * scores
+            targets = bound.standard_error() ** 2
+        error = self._error(scores, targets)
+        return PooledSide(expected, scores, targets, error) if error.trusted else None
+
+    def _estimated_end(self, metric: Metric, side: int, level: float) -> float | None:
+        found = self.side(metric, side, level)
+        if found is None:
+            return None
+        return found.expected + side * found.error.reach(level, side)
+
+    def _error(self, scores: FloatArray, targets: float) -> PooledError:
+        return PooledError(
+            targets if self.pools.known else 0.0, drawn_part(self.pools, scores, self.left)
+        )
+
+    def _estimating(self, level: float) -> Program:
+        """Return the program whose multipliers give the scores of the ends."""
+        shape = self.shape_in_use() or SHAPES["none"]
+        key = (shape, max(level, _TESTED))
+        if key not in self._programs:
+            ranks, cells = np.arange(1, self.pools.sampled + 2), self.counts.low
+            errors = [
+                self._error(
+                    (ranks <= end).astype(np.float64),
+                    self.counts.variance_of_mean((cells <= end).astype(np.float64))
+                    / self.counts.scale**2,
+                )
+                for end in self.part.ends
+            ]
+            self._programs[key] = self._program_of(
+                PooledLimits.of(self.part, errors), shape, key[1]
+            )
+        return self._programs[key]
+
+    def _proving(self, shape: Shape, level: float, at_once: bool) -> Program:
+        key = (shape, max(level, _TESTED), at_once)
+        if key not in self._proved:
+            rows = proved_rows(self.part, 1.0 - key[1], at_once=at_once)
+            self._proved[key] = self._program_of(rows, shape, key[1])
+        return self._proved[key]
+
+    def _proved_ends(
+        self, metric: Metric, shape: Shape, level: float, *, at_once: bool
+    ) -> tuple[float, float]:
+        weights, scale = self._weights(metric), self.counts.scale
+        widest = scale * float(weights.min()), min(scale * weights.max(), self.counts.ceiling)
+        for every in dict.fromkeys((at_once, True)):
+            try:
+                program = self._proving(shape, level, every)
+                low, high = program.lowest(weights).value, -program.lowest(-weights).value
+            except InfeasibleError:
+                continue
+            return max(scale * low, widest[0]), min(scale * high, widest[1])
+        return widest
+
+    def _program_of(self, limits: MeanLimits, shape: Shape, level: float) -> Program:
+        return Program(self.grid, (limits,), shape, blind_rank(self.counts), 1.0 - level)
+
+
+def drawn_part(pools: PoolCounts, scores: FloatArray, left: float) -> DrawnPart:
+    """Return the part of the variance that comes with the items, or with the pools."""
+    return pools.items_part(scores, left=left) if pools.known else pools.between_part(scores)
