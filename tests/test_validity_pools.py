@@ -28,10 +28,11 @@ def _coverages(world: World, size: int, **how: bool) -> list[Finding]:
             for name in NAMES:
                 rows.setdefault((sampled, name), []).append(certainty.interval(parse(name)))
     pools = "one pool" if world.batch is None else f"pools by {world.batch}"
+    where = f"{pools}, effects {world.effects:g}, {how or 'outcomes known'}"
     return [
         coverage(
             "intervals hold where targets share their items",
-            f"{pools} of {sampled}, items' effects {world.effects:g}, {how or 'outcomes known'}, {name}",
+            f"{where}, {sampled} sampled, {name}",
             *np.transpose(found), truth(world, parse(name)), 0.93,
         )
         for (sampled, name), found in rows.items()
