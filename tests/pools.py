@@ -98,7 +98,7 @@ def _scores(world: World, effects: np.ndarray, rows: int, rng: np.random.Generat
 
 
 def told(world: World, batches: list[Batch], *, known: bool = True, shared: bool = True) -> Targets:
-    """Return what is told of the targets: outcomes by item, their pools alone, or not even these."""
+    """Return what is told of the targets: outcomes by item, their pools alone, or neither."""
     ranks = np.concatenate([each.beats.sum(axis=1) + 1 for each in batches])
     pools = np.repeat(np.arange(len(batches)), [len(each.beats) for each in batches])
     found = Targets(ranks, world.items, batches[0].beats.shape[1], replacement=False)

@@ -15,8 +15,15 @@ import unsample
 from tests.pools import Batch, World, draw, measure, told, truth, verdicts
 from unsample.confidence import SHAPES, Certainty, MeanLimits
 from unsample.confidence._shared import PooledError, PooledLimits, proved_limits, proved_rows
-from unsample.errors import DesignError, FileError, InputError, RankError, UnsampleWarning
-from unsample.evidence import RankCounts, Targets
+from unsample.errors import (
+    DesignError,
+    FileError,
+    InputError,
+    RankError,
+    ScoreError,
+    UnsampleWarning,
+)
+from unsample.evidence import RankCounts, Targets, shared_targets
 from unsample.evidence._pools import DrawnPart, PoolCounts, part_of_pools, smoothed
 from unsample.law import Law, RankGrid
 from unsample.metrics import parse
@@ -483,7 +490,7 @@ def test_one_pool_without_outcomes_says_what_to_record():
     with pytest.raises(InputError, match="pools must be left out with a frame"):
         unsample.estimate(pl.DataFrame({"rank": ranks}), sampled=60, pools=ranks, **OPTIONS)
     with pytest.raises(DesignError, match="pools must be equally large"):
-        Targets(ranks, 600, np.where(ranks > 5, 60, 70), pools=np.zeros(len(ranks))).counts
+        _ = Targets(ranks, 600, np.where(ranks > 5, 60, 70), pools=np.zeros(len(ranks))).counts
 
 
 def test_errors_of_methods_include_the_items(monkeypatch):
@@ -536,3 +543,36 @@ def test_counts_of_pools_are_added_saved_and_weighed(tmp_path):
     assert (found + found).pools.total == 2 * found.pools.total
     with pytest.raises(DesignError, match="shared and of own items"):
         _ = found + told(WORLD, batches, shared=False).counts
+
+
+def test_scores_of_a_pool_are_targets_with_outcomes():
+    rng = np.random.default_rng(4)
+    own, others = rng.normal(size=300), rng.normal(size=(300, 60))
+    found = shared_targets(own, others, items=600)
+    beats = others > own[:, None]
+    assert np.array_equal(found.ranks, 1 + beats.sum(axis=1))
+    assert found.counts.pools == PoolCounts.from_outcomes(beats)
+    # Scores that do not depend on the target, and few different ones: one order for all.
+    coarse = np.round(2 * others[0]) / 2
+    aims = np.round(2 * own) / 2
+    best, worst, drawn = (
+        shared_targets(aims, coarse, items=600, ties=rule).ranks
+        for rule in ("optimistic", "pessimistic", "random")
+    )
+    above, tied = (coarse > aims[:, None]).sum(axis=1), (coarse == aims[:, None]).sum(axis=1)
+    assert np.array_equal(best, 1 + above)
+    assert np.array_equal(worst, 1 + above + tied)
+    assert ((best <= drawn) & (drawn <= worst)).all()
+    place = (drawn - best)[tied > 0] / tied[tied > 0]
+    assert place.mean() == pytest.approx(0.5, abs=0.06)
+    users = np.repeat(np.arange(150), 2)
+    several = shared_targets(own, others, items=600, users=users, filtered=False).counts
+    assert several.several
+    assert several.for_metric(parse("Recall@50")).pools.total == pytest.approx(150)
+    for wrong, words in (
+        ((own, others[:5]), "others must be one score for each item"),
+        ((own, others * np.nan), "others must not be NaN"),
+        (([], others), "own must be a list"),
+    ):
+        with pytest.raises(ScoreError, match=words):
+            shared_targets(*wrong, items=600)

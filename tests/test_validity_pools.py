@@ -78,7 +78,7 @@ def _equal(world: World, size: int, **how: bool) -> list[Finding]:
 
 @pytest.mark.parametrize("effects", [0.0, 1.0, 3.0])
 def test_equal_models_on_one_pool_get_no_verdict(effects, ledger):
-    keep(ledger(_equal(World(effects, 200, targets=1000, items=ITEMS), simulations(150))))
+    keep(ledger(_equal(World(effects, 200, targets=1000, items=ITEMS), simulations(400))))
 
 
 def test_verdicts_on_shared_items_taken_for_own_ones_fail_the_promise(ledger):

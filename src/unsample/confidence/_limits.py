@@ -84,7 +84,7 @@ class MeanLimits:
         low = ((self.low - least) / span).clip(0.0, 1.0)
         high = ((self.high - least) / span).clip(0.0, 1.0)
         indicator = np.isin(self.features, (0.0, 1.0)).all(axis=1)
-        exact = _clopper_pearson(low, high, targets, part)
+        exact = clopper_pearson(low, high, targets, part)
         bounded = hoeffding(low, high, targets, part)
         lower, upper = (
             least + span * np.where(indicator, *ends) for ends in zip(exact, bounded, strict=True)
@@ -163,8 +163,8 @@ def _group_ends(allowed: IntArray, wanted: list[int]) -> IntArray:
     return np.union1d(ends, np.intersect1d(allowed, wanted)).astype(np.int64)
 
 
-def _clopper_pearson(
-    low: FloatArray, high: FloatArray, targets: float, part: float
+def clopper_pearson(
+    low: FloatArray, high: FloatArray, targets: float | FloatArray, part: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return limits of a probability whose observed share is in ``low..high``."""
     from scipy.special import betaincinv

@@ -37,8 +37,9 @@ class PooledCertainty(Certainty):
     """How sure ranks against shared items make us of any metric.
 
     An end of an interval is estimated where the variance that comes with the items is known well
-    enough, from outcomes by item or from many pools. Otherwise it is what can be proved for any
-    dependence. It goes no further than what is proved of all shares at once.
+    enough, from outcomes by item or from many pools. Otherwise it is one that allows for any
+    dependence, its multipliers taken as given. No end goes further than the bounds under the same
+    shape, which are proved.
     """
 
     _proved: dict[tuple[Shape, float, bool], Program] = field(default_factory=dict, repr=False)
@@ -81,8 +82,8 @@ class PooledCertainty(Certainty):
             return ""
         return (
             "all targets share one pool of sampled items, and it is not known which item beats "
-            "which target: the intervals are what can be proved whatever the dependence; record "
-            "outcomes by item (rows of user, item, score, target), or draw items for each target"
+            "which target: the intervals allow for any dependence, and are wide; record outcomes "
+            "by item (rows of user, item, score, target), or draw items for each target"
         )
 
     def fits(self, shape: Shape | None = None) -> bool:

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.confidence._limits import MeanLimits, _clopper_pearson, hoeffding
+from unsample.confidence._limits import MeanLimits, clopper_pearson, hoeffding
 from unsample.evidence._pools import DrawnPart
 
 #: With fewer effective items a variance is not known, nor is the mean near to normal: what can be
@@ -133,7 +133,7 @@ class PooledLimits(MeanLimits):
         quantile = stdtrit(np.where(known, self.freedom, 1.0), 1.0 - part)
         targets = np.minimum(alike * (ndtri(1.0 - part) / quantile) ** 2, self.targets)
         targets = np.maximum(targets, 1e-6)
-        low, high = _clopper_pearson(self.low, self.high, targets, part)  # type: ignore[arg-type]
+        low, high = clopper_pearson(self.low, self.high, targets, part)
         return np.where(known, low, 0.0), np.where(known, high, 1.0)
 
 

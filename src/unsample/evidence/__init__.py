@@ -20,6 +20,7 @@ from unsample.evidence._pools import (
     part_of_pools,
     shared_pools,
 )
+from unsample.evidence._scored import shared_targets
 from unsample.evidence._ties import (
     TIE_RULES,
     Comparisons,
@@ -52,4 +53,5 @@ __all__ = [
     "rank_with_ties",
     "refuse_joint",
     "shared_pools",
+    "shared_targets",
 ]

@@ -1,0 +1,111 @@
+"""Scores of targets and of a pool of items that they share, as targets with outcomes by item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import BoolArray, FloatArray, Seed, as_rng
+from unsample.errors import ScoreError
+from unsample.evidence._counts import Targets
+from unsample.evidence._pools import PoolCounts, numbered
+from unsample.evidence._ties import check_ties
+from unsample.evidence._users import number_users, relevant_and_place
+
+#: Outcomes that are held at a time.
+_ROOM = 1 << 24
+
+
+def shared_targets(
+    own: npt.ArrayLike,
+    others: npt.ArrayLike,
+    *,
+    items: int,
+    pool: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | None = None,
+    filtered: bool = True,
+    replacement: bool = False,
+    ties: str = "random",
+    rng: Seed = 0,
+) -> Targets:
+    """Rank targets against one pool of items, and keep which item beats which target.
+
+    Parameters
+    ----------
+    own
+        The score of each target.
+    others
+        The scores of the pool: a row for each target, one column for each item; or one score for
+        each item, where it does not depend on the target (as in OGB).
+    items
+        The number of items in the full catalogue, the target included.
+    pool
+        Names of the items, by which models on the same pool are compared; by default their order.
+    users, filtered
+        As in `unsample.estimate`. By default other relevant items of a user do not compete.
+    replacement
+        Whether an item may be in the pool twice.
+    ties, rng
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``, and the seed of the first.
+
+    >>> found = shared_targets([2.0, 0.5], [1.0, 3.0, 0.0], items=100)
+    >>> found.ranks.tolist(), found.counts.pools
+    ([2, 3], PoolCounts(1 pool, sampled=3, 2 cells, 3 cells of items))
+    """
+    rule = check_ties(ties, whole=True)
+    aim, scores = _as_scores("own", own), _as_scores("others", others)
+    if aim.ndim != 1 or scores.shape not in ((scores.shape[-1],), (len(aim), scores.shape[-1])):
+        raise ScoreError(
+            "others must be one score for each item, or a row of them for each target, got shape "
+            f"{scores.shape} for {len(aim)} targets"
+        )
+    generator = as_rng(rng)
+    names = np.arange(scores.shape[-1]) if pool is None else numbered(pool)
+    user = np.arange(len(aim)) if users is None or filtered else number_users(users, len(aim))
+    ones = np.ones(len(aim), dtype=np.int64)
+    relevant, place = relevant_and_place(user, ones, ones, None, False)
+    ranks = np.empty(len(aim), dtype=np.int64)
+    parts = []
+    step = max(1, _ROOM // scores.shape[-1])
+    for start in range(0, len(aim), step):
+        rows = slice(start, start + step)
+        met = scores if scores.ndim == 1 else scores[rows]
+        beats = _beats(
+            aim[rows], np.broadcast_to(met, (len(aim[rows]), len(names))), rule, generator
+        )
+        ranks[rows] = 1 + beats.sum(axis=1)
+        parts.append(
+            PoolCounts.from_outcomes(beats, items=names, relevant=relevant[rows], place=place[rows])
+        )
+    return Targets(
+        ranks,
+        items,
+        len(names),
+        users=users,
+        replacement=replacement,
+        filtered=filtered,
+        pools=0,
+        outcomes=PoolCounts.merge(parts),
+    )
+
+
+def _beats(own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator) -> BoolArray:
+    """Return which item beats which target; a target is placed anywhere among its ties."""
+    aim = own[:, None]
+    tied = others == aim
+    if ties == "random":
+        tied &= rng.random(others.shape) < rng.random((len(own), 1)) if tied.any() else tied
+    elif ties == "optimistic":
+        tied[:] = False
+    return np.asarray((others > aim) | tied)
+
+
+def _as_scores(name: str, values: Any) -> FloatArray:
+    scores = np.asarray(values, dtype=np.float64)
+    if scores.ndim not in (1, 2) or scores.size == 0:
+        raise ScoreError(f"{name} must be a list or a matrix of scores, got shape {scores.shape}")
+    if np.isnan(scores).any():
+        raise ScoreError(f"{name} must not be NaN, got {int(np.isnan(scores).sum())} that are")
+    return scores
