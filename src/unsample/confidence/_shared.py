@@ -169,28 +169,6 @@ def proved_rows(part: MeanLimits, alpha: float, *, at_once: bool) -> ProvedLimit
     )
 
 
-def proved_limits(part: MeanLimits, alpha: float) -> tuple[FloatArray, FloatArray]:
-    """Return limits of the expected cumulated shares that hold at once, whatever the dependence.
-
-    They stand where `MeanLimits.region` does, and say less than the rows they follow from. If the
-    row of one end is x at least, the expected share up to another is x times the least ratio of
-    the two at any rank, at least.
-    """
-    chosen = _thinned(part)
-    rows, seen = _rows(part, alpha / (2.0 * len(chosen)))
-    size = len(part.ends)
-    below = (part.features @ part.expected).clip(0.0, 1.0)
-    ends = []
-    for first, expected in ((0, below), (size, 1.0 - below)):
-        least = np.zeros(size)
-        for place in first + chosen:
-            possible = rows[place] > 0
-            ratio = (expected[:, possible] / rows[place, possible]).min(axis=1)
-            least = np.maximum(least, seen[place] * ratio)
-        ends.append(least)
-    return ends[0], 1.0 - ends[1]
-
-
 def _rows(part: MeanLimits, tail: float) -> tuple[FloatArray, FloatArray]:
     """Return the tail means of r <= end, then of r > end, and what their means are at least.
 

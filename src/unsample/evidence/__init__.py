@@ -11,7 +11,8 @@ targets keep the sum of weights and of squared weights per cell, which is what a
 """
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares
-from unsample.evidence._counts import DesignCells, RankCounts, Targets, refuse_joint
+from unsample.evidence._cells import refuse_joint
+from unsample.evidence._counts import DesignCells, RankCounts
 from unsample.evidence._pools import (
     NEGATIVES,
     DrawnPart,
@@ -21,6 +22,7 @@ from unsample.evidence._pools import (
     shared_pools,
 )
 from unsample.evidence._scored import shared_targets
+from unsample.evidence._targets import Targets
 from unsample.evidence._ties import (
     TIE_RULES,
     Comparisons,

@@ -1,4 +1,4 @@
-"""`RankCounts`, and the targets that were counted, one by one."""
+"""`RankCounts`: counts of targets by design and sampled rank."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from unsample._checks import (
     check_integer,
 )
 from unsample._files import read_arrays, write_atomically
-from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
+from unsample.errors import DesignError, FileError, InputError, RankError
+from unsample.evidence._cells import check_cells, count_ranks, refuse_joint, span
 from unsample.evidence._columns import (
     SUMS,
     as_column,
@@ -35,9 +35,8 @@ from unsample.evidence._columns import (
     check_weight_sums,
     joined,
     merge_equal,
-    refuse_where,
 )
-from unsample.evidence._pools import PoolCounts, numbered
+from unsample.evidence._pools import PoolCounts
 from unsample.evidence._ties import Comparisons
 from unsample.evidence._users import (
     Whose,
@@ -47,17 +46,13 @@ from unsample.evidence._users import (
     weights_of_users,
 )
 from unsample.law import Law
-from unsample.metrics import AUC, Metric, RPrec
+from unsample.metrics import AUC, Metric
 
 _KEYS = ("sampled", "items", "low", "high", "relevant", "place")
 _COLUMNS = (*_KEYS, *SUMS)
 #: Columns that files of the first format lack.
 _NEW_KEYS = ("relevant", "place")
 _FORMATS = ("unsample.RankCounts/2", "unsample.RankCounts/1")
-#: Draws for each item of the catalogue that nobody makes to save scores.
-_FAR_MORE = 5
-#: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
-_CHUNK = 1 << 16
 
 
 def _missing() -> IntArray:
@@ -72,79 +67,6 @@ class DesignCells:
     low: IntArray
     high: IntArray
     columns: slice
-
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """Targets one by one, for comparisons that pair them by user; all else needs only counts."""
-
-    ranks: IntArray
-    items: npt.ArrayLike
-    sampled: npt.ArrayLike
-    weights: npt.ArrayLike | None = None
-    users: npt.ArrayLike | None = None
-    replacement: bool = True
-    #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
-    stop: int | None = None
-    #: The place of each target among its user's, where these were ranked against the same items.
-    places: npt.ArrayLike | None = None
-    #: Whether the other relevant items of a user were left out, so that metrics are per target.
-    filtered: bool = False
-    #: How relevant each target is, for metrics that know grades.
-    relevance: FloatArray | None = None
-    #: Which targets were ranked against the same items; None where each has items of its own.
-    pools: npt.ArrayLike | None = None
-    #: Which item beats which target, where targets share their items and it was recorded.
-    outcomes: PoolCounts | None = None
-
-    @property
-    def each_weight(self) -> FloatArray:
-        """Return the weight of each target's user, or of the target where others are left out."""
-        if self.weights is None:
-            return np.ones(len(self.ranks))
-        return np.asarray(self.weights, dtype=np.float64)
-
-    @cached_property
-    def relevant_and_place(self) -> tuple[IntArray, IntArray]:
-        """Return how many targets a target's user has, and its place among them, or 0."""
-        size = len(self.ranks)
-        ones = np.ones(size, dtype=np.int64)
-        if self.users is None or self.filtered:
-            return ones, ones
-        others = np.asarray(self.items) - 1
-        full = not self.replacement and bool(np.all(np.asarray(self.sampled) == others))
-        return relevant_and_place(
-            number_users(self.users, size), ones, self.ranks, self.places, full
-        )
-
-    @cached_property
-    def counts(self) -> RankCounts:
-        """Return how many targets were seen at each rank."""
-        counts = RankCounts.from_ranks(
-            self.ranks,
-            items=self.items,
-            sampled=self.sampled,
-            weights=self.weights,
-            users=self.users,
-            places=self.places,
-            filtered=self.filtered,
-            replacement=self.replacement,
-            stop=self.stop,
-        )
-        if self.pools is None:
-            return counts
-        if np.ndim(self.sampled) and np.ptp(np.asarray(self.sampled)):
-            raise DesignError("pools must be equally large, got targets of several sample sizes")
-        relevant, place = self.relevant_and_place
-        shared = self.outcomes or PoolCounts.without_outcomes(
-            np.asarray(self.ranks, dtype=np.int64),
-            numbered(np.broadcast_to(np.asarray(self.pools), len(self.ranks))),
-            sampled=int(np.max(self.sampled)),
-            weights=self.each_weight,
-            relevant=relevant,
-            place=place,
-        )
-        return replace(counts, pools=shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +110,7 @@ class RankCounts:
         if not len(self.place):
             object.__setattr__(self, "place", (self.relevant == 1).astype(np.int64))
         check_lengths(self, _COLUMNS)
-        _check_cells(self)
+        check_cells(self)
         check_weight_sums(self.weight, self.weight_squared)
         place = merge_equal(self, _KEYS)
         if self.whose is not None:
@@ -229,7 +151,7 @@ class RankCounts:
         plain = all(each is None for each in (weights, count, users, lowest, stop))
         if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
-            return cls.from_histogram(_count_ranks(array, design), design)
+            return cls.from_histogram(count_ranks(array, design), design)
         high = array.astype(np.int64, copy=False)
         weight = as_weights(weights, array.size)
         times = as_column("count", 1 if count is None else count, array.size)
@@ -505,8 +427,8 @@ class RankCounts:
         what = f"{self.total} targets"
         what += "" if self.users == self.total else f" of {self.users} users"
         return (
-            f"RankCounts({what}, {len(self)} cells, items={_span(self.items)}, "
-            f"sampled={_span(self.sampled)}, {how} replacement{grown})"
+            f"RankCounts({what}, {len(self)} cells, items={span(self.items)}, "
+            f"sampled={span(self.sampled)}, {how} replacement{grown})"
         )
 
     # -- saving -----------------------------------------------------------------------------
@@ -586,86 +508,3 @@ class RankCounts:
         }
         pools = PoolCounts.from_arrays(shared, source) if shared else None
         return cls(**arrays, replacement=bool(replacement), stop=stop, whose=whose, pools=pools)
-
-
-def refuse_joint(metric: Metric, *, places: bool = False) -> None:
-    """Refuse a metric that the targets of one user decide together, and not one by one.
-
-    Where the ``places`` of a user's targets are known, only R-precision is such a metric.
-    """
-    several = f"{metric} of users with several relevant items needs"
-    if metric.family is RPrec:
-        raise MetricError(
-            f"{several} their full ranks, got sampled ones; ask for Recall, or rank with "
-            "design='certified' or 'exact'"
-        )
-    if metric.family.uses_places and not places:
-        raise MetricError(
-            f"{several} the ranks of all of them among the same items, got ranks that were sampled "
-            "one by one; ask for Recall, NDCG or Precision, give scored lists (user, item, score, "
-            "target), or rank with design='certified' or 'exact'"
-        )
-
-
-def _check_cells(cells: RankCounts) -> None:
-    """Refuse columns that no evaluation could give, naming the rule and a value."""
-    if not len(cells):
-        raise RankError("rank counts must hold at least one cell, got none")
-    if cells.stop is not None:
-        check_integer("stop", cells.stop, minimum=1, error=DesignError)
-    refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
-    refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
-    if not cells.replacement:
-        too_many = cells.sampled > cells.items - 1
-        rule = "sampled must be at most items - 1 without replacement"
-        refuse_where(too_many, rule, cells.sampled, DesignError)
-    refuse_where(cells.low < 1, "ranks must be at least 1 (1 is the best)", cells.low, RankError)
-    refuse_where(
-        cells.high > cells.sampled + 1,
-        "ranks must be at most sampled + 1",
-        cells.high,
-        RankError,
-        "a rank among n items needs sampled = n - 1; these may be full-catalogue ranks",
-    )
-    refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
-    refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
-    refuse_where(cells.relevant < 1, "relevant must be at least 1", cells.relevant, RankError)
-    outside = (cells.place < 0) | (cells.place > cells.relevant)
-    refuse_where(outside, "place must be in 0..relevant", cells.place, RankError)
-    _refuse_swapped(cells)
-
-
-def _refuse_swapped(cells: RankCounts) -> None:
-    """Refuse ranks that fit only the other way round: so many draws give higher ranks than these.
-
-    Whoever draws more than there are items sees ranks of 1, and of `sampled / items` and more.
-    """
-    items, sampled = int(cells.items.max()), int(cells.sampled.min())
-    if cells.stop is None and sampled > _FAR_MORE * items and 1 < cells.high.max() <= items + 1:
-        raise DesignError(
-            f"items must be the catalogue's size, got {items} with sampled = {sampled}; swapped?"
-        )
-
-
-def _count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
-    """Count ranks 1..n in one pass through the memory, refusing those outside."""
-    total = np.zeros(design.n + 1, dtype=np.int64)
-    for start in range(0, len(ranks), _CHUNK):
-        chunk = ranks[start : start + _CHUNK]
-        if chunk.min() < 1 or chunk.max() > design.n:
-            where = int(np.argmax((chunk < 1) | (chunk > design.n)))
-            hint = "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
-            if chunk[where] < 1:
-                hint = "ranks start at 1; add 1 if yours start at 0"
-            raise RankError(
-                f"ranks must be in 1..{design.n} (sampled + 1), got {chunk[where]} at position "
-                f"{start + where}; {hint}"
-            )
-        total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
-    return total[1:]
-
-
-def _span(values: IntArray) -> str:
-    """Return the values in words: one number, or the least and the greatest."""
-    low, high = int(values.min()), int(values.max())
-    return str(low) if low == high else f"{low}..{high}"

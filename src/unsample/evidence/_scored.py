@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from unsample._checks import BoolArray, FloatArray, Seed, as_rng
 from unsample.errors import ScoreError
-from unsample.evidence._counts import Targets
 from unsample.evidence._pools import PoolCounts, numbered
+from unsample.evidence._targets import Targets
 from unsample.evidence._ties import check_ties
 from unsample.evidence._users import number_users, relevant_and_place
 

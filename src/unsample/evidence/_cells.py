@@ -1,0 +1,105 @@
+"""What cells of counts must hold, and which metrics they can tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import IntArray, check_integer
+from unsample.errors import DesignError, MetricError, RankError
+from unsample.evidence._columns import refuse_where
+from unsample.law import Law
+from unsample.metrics import Metric, RPrec
+
+if TYPE_CHECKING:
+    from unsample.evidence._counts import RankCounts
+
+#: Draws for each item of the catalogue that nobody makes to save scores.
+_FAR_MORE = 5
+#: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
+_CHUNK = 1 << 16
+
+
+def refuse_joint(metric: Metric, *, places: bool = False) -> None:
+    """Refuse a metric that the targets of one user decide together, and not one by one.
+
+    Where the ``places`` of a user's targets are known, only R-precision is such a metric.
+    """
+    several = f"{metric} of users with several relevant items needs"
+    if metric.family is RPrec:
+        raise MetricError(
+            f"{several} their full ranks, got sampled ones; ask for Recall, or rank with "
+            "design='certified' or 'exact'"
+        )
+    if metric.family.uses_places and not places:
+        raise MetricError(
+            f"{several} the ranks of all of them among the same items, got ranks that were sampled "
+            "one by one; ask for Recall, NDCG or Precision, give scored lists (user, item, score, "
+            "target), or rank with design='certified' or 'exact'"
+        )
+
+
+def check_cells(cells: RankCounts) -> None:
+    """Refuse columns that no evaluation could give, naming the rule and a value."""
+    if not len(cells):
+        raise RankError("rank counts must hold at least one cell, got none")
+    if cells.stop is not None:
+        check_integer("stop", cells.stop, minimum=1, error=DesignError)
+    refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
+    refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
+    if not cells.replacement:
+        too_many = cells.sampled > cells.items - 1
+        rule = "sampled must be at most items - 1 without replacement"
+        refuse_where(too_many, rule, cells.sampled, DesignError)
+    refuse_where(cells.low < 1, "ranks must be at least 1 (1 is the best)", cells.low, RankError)
+    refuse_where(
+        cells.high > cells.sampled + 1,
+        "ranks must be at most sampled + 1",
+        cells.high,
+        RankError,
+        "a rank among n items needs sampled = n - 1; these may be full-catalogue ranks",
+    )
+    refuse_where(cells.low > cells.high, "low must not exceed high", cells.low, RankError)
+    refuse_where(cells.count < 0, "counts must not be negative", cells.count, RankError)
+    refuse_where(cells.relevant < 1, "relevant must be at least 1", cells.relevant, RankError)
+    outside = (cells.place < 0) | (cells.place > cells.relevant)
+    refuse_where(outside, "place must be in 0..relevant", cells.place, RankError)
+    _refuse_swapped(cells)
+
+
+def _refuse_swapped(cells: RankCounts) -> None:
+    """Refuse ranks that fit only the other way round: so many draws give higher ranks than these.
+
+    Whoever draws more than there are items sees ranks of 1, and of `sampled / items` and more.
+    """
+    items, sampled = int(cells.items.max()), int(cells.sampled.min())
+    if cells.stop is None and sampled > _FAR_MORE * items and 1 < cells.high.max() <= items + 1:
+        raise DesignError(
+            f"items must be the catalogue's size, got {items} with sampled = {sampled}; swapped?"
+        )
+
+
+def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
+    """Count ranks 1..n in one pass through the memory, refusing those outside."""
+    total = np.zeros(design.n + 1, dtype=np.int64)
+    for start in range(0, len(ranks), _CHUNK):
+        chunk = ranks[start : start + _CHUNK]
+        if chunk.min() < 1 or chunk.max() > design.n:
+            where = int(np.argmax((chunk < 1) | (chunk > design.n)))
+            hint = "these may be full-catalogue ranks (use unsample.exact), or sampled is too small"
+            if chunk[where] < 1:
+                hint = "ranks start at 1; add 1 if yours start at 0"
+            raise RankError(
+                f"ranks must be in 1..{design.n} (sampled + 1), got {chunk[where]} at position "
+                f"{start + where}; {hint}"
+            )
+        total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
+    return total[1:]
+
+
+def span(values: IntArray) -> str:
+    """Return the values in words: one number, or the least and the greatest."""
+    low, high = int(values.min()), int(values.max())
+    return str(low) if low == high else f"{low}..{high}"

@@ -1,0 +1,88 @@
+"""`Targets`: what is known of targets one by one, before they are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray
+from unsample.errors import DesignError
+from unsample.evidence._counts import RankCounts
+from unsample.evidence._pools import PoolCounts, numbered
+from unsample.evidence._users import number_users, relevant_and_place
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Targets one by one, for comparisons that pair them by user; all else needs only counts."""
+
+    ranks: IntArray
+    items: npt.ArrayLike
+    sampled: npt.ArrayLike
+    weights: npt.ArrayLike | None = None
+    users: npt.ArrayLike | None = None
+    replacement: bool = True
+    #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
+    stop: int | None = None
+    #: The place of each target among its user's, where these were ranked against the same items.
+    places: npt.ArrayLike | None = None
+    #: Whether the other relevant items of a user were left out, so that metrics are per target.
+    filtered: bool = False
+    #: How relevant each target is, for metrics that know grades.
+    relevance: FloatArray | None = None
+    #: Which targets were ranked against the same items; None where each has items of its own.
+    pools: npt.ArrayLike | None = None
+    #: Which item beats which target, where targets share their items and it was recorded.
+    outcomes: PoolCounts | None = None
+
+    @property
+    def each_weight(self) -> FloatArray:
+        """Return the weight of each target's user, or of the target where others are left out."""
+        if self.weights is None:
+            return np.ones(len(self.ranks))
+        return np.asarray(self.weights, dtype=np.float64)
+
+    @cached_property
+    def relevant_and_place(self) -> tuple[IntArray, IntArray]:
+        """Return how many targets a target's user has, and its place among them, or 0."""
+        size = len(self.ranks)
+        ones = np.ones(size, dtype=np.int64)
+        if self.users is None or self.filtered:
+            return ones, ones
+        others = np.asarray(self.items) - 1
+        full = not self.replacement and bool(np.all(np.asarray(self.sampled) == others))
+        return relevant_and_place(
+            number_users(self.users, size), ones, self.ranks, self.places, full
+        )
+
+    @cached_property
+    def counts(self) -> RankCounts:
+        """Return how many targets were seen at each rank."""
+        counts = RankCounts.from_ranks(
+            self.ranks,
+            items=self.items,
+            sampled=self.sampled,
+            weights=self.weights,
+            users=self.users,
+            places=self.places,
+            filtered=self.filtered,
+            replacement=self.replacement,
+            stop=self.stop,
+        )
+        if self.pools is None:
+            return counts
+        if np.ndim(self.sampled) and np.ptp(np.asarray(self.sampled)):
+            raise DesignError("pools must be equally large, got targets of several sample sizes")
+        relevant, place = self.relevant_and_place
+        shared = self.outcomes or PoolCounts.without_outcomes(
+            np.asarray(self.ranks, dtype=np.int64),
+            numbered(np.broadcast_to(np.asarray(self.pools), len(self.ranks))),
+            sampled=int(np.max(self.sampled)),
+            weights=self.each_weight,
+            relevant=relevant,
+            place=place,
+        )
+        return replace(counts, pools=shared)
