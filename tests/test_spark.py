@@ -98,7 +98,10 @@ def model():
 def pairs():
     # Every other user has two targets.
     users = np.concatenate([np.arange(USERS), np.arange(0, USERS, 2)])
-    return users, np.random.default_rng(4).integers(0, ITEMS, len(users))
+    first, second = (
+        np.random.default_rng(4).permuted(np.tile(np.arange(ITEMS), (USERS, 1)), axis=1)[:, :2].T
+    )
+    return users, np.concatenate([first, second[::2]])
 
 
 @pytest.fixture(scope="module")

@@ -79,6 +79,24 @@ def test_sums_over_targets_are_weighed_as_each_metric_has_it(world):
 
 
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
+def test_no_metric_is_limited_by_what_another_could_reach():
+    users, ranks = np.repeat(np.arange(50), 4), np.tile([1, 2, 3, 4], 50)
+    for names in (["Recall@2", "Recall@20"], ["Recall@20", "Recall@2"]):
+        found = unsample.estimate(
+            ranks, items=31, sampled=30, replacement=False, users=users, metrics=names, resamples=0
+        )
+        assert found["Recall@20"].value == pytest.approx(1.0)
+        assert found["Recall@2"].value == pytest.approx(0.5)
+    sampled = unsample.estimate(
+        np.ones(200, dtype=int), items=400, sampled=30, users=users, resamples=0,
+        metrics=["Recall@2", "NDCG@2", "Recall@200"], method="mle",
+    )  # fmt: skip
+    assert sampled["Recall@2"].bounds()[1] <= 0.5 + 1e-9
+    assert sampled["NDCG@2"].bounds()[1] <= 1.0 + 1e-9
+    assert sampled["Recall@200"].interval()[1] > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_estimates_are_near_what_the_full_ranking_gives(world, model):
     pairs = world[1:]
     names = ["Recall@30", "NDCG@30", "Precision@30", "AUC"]
@@ -407,3 +425,27 @@ def test_targets_know_their_places_where_all_ranks_are_full():
     known = unsample.estimate(found, metrics=["HR@4", "MRR"], resamples=0)
     assert known["HR@4"].value == pytest.approx(0.5)
     assert known["MRR"].value == pytest.approx((1 / 2 + 1 / 7) / 2)
+
+
+def test_wrong_users_targets_and_pools_get_one_message(world, model):
+    for users in ([None, "a", "b"], ["a", 1, None]):
+        with pytest.raises(InputError, match="users must all be text or all be numbers"):
+            unsample.estimate([1, 2, 3], items=9, sampled=4, users=users)
+    twice = np.tile(world[1], 2), np.tile(world[2], 2)
+    with pytest.raises(InputError, match="targets must name each item of a user once"):
+        unsample.evaluate(model, twice, items=ITEMS, design="exact")
+    with pytest.raises(InputError, match="pools must name a pool for each of the 3 ranks"):
+        unsample.estimate([1, 2, 3], items=9, sampled=4, pools=[1, 2])
+
+
+def test_targets_of_no_relevance_are_no_targets(world, model):
+    users, targets = world[1:]
+    relevance = np.arange(len(users)) % 3
+    kept = relevance > 0
+    options = {"items": ITEMS, "design": "certified", "metrics": ["NDCG@5", "HR@5"]}
+    graded = unsample.evaluate(model, (users, targets), relevance=relevance, **options)
+    alone = unsample.evaluate(
+        model, (users[kept], targets[kept]), relevance=relevance[kept], **options
+    )
+    for name in options["metrics"]:
+        assert graded[name].value == alone[name].value

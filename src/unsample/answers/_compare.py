@@ -134,9 +134,11 @@ def compare(
             _check_evaluated(model, model.evaluation, wanted)
             estimates[model.name] = model.evaluation
             continue
-        estimates[model.name] = estimate_counts(
+        found = estimate_counts(
             model.counts, metrics=wanted, method=method, candidates=candidates, errors="delta"
         )
+        filtered = model.targets is not None and model.targets.filtered
+        estimates[model.name] = replace(found, filtered=filtered)
         notes += estimates[model.name].warnings
     if unmatched and paired is None:
         notes.append(

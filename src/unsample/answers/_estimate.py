@@ -331,7 +331,7 @@ class Question:
             Estimate(
                 metric,
                 name,
-                min(counts.scale * float(fit.values[0, place]), counts.ceiling),
+                min(counts.scale * float(fit.values[0, place]), counts.ceiling(metric)),
                 metric.name not in unresolved,
                 fit.certificate,
                 certainty,

@@ -207,6 +207,7 @@ def evaluate(
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_ORDER)
     candidates = Candidates.check(targets, items, exclude, filtered=filtered)
+    candidates.refuse_repeated()
     candidates.refuse_unrankable()
     chosen, scoring, seed = as_design(design), as_scorer(scorer, items), as_key(rng)
     if device is not None and (scoring.factors is None or chosen.name != "exact"):
@@ -222,6 +223,9 @@ def evaluate(
         )
     wanted = _metrics.parse_all(metrics)
     grades = None if relevance is None else as_grades(relevance, len(candidates))
+    if grades is not None and not grades.all():
+        # Items of relevance 0 are judged, and not relevant.
+        candidates, grades = candidates.take(grades > 0), grades[grades > 0]
     if not chosen.exact:
         wanted = _of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS

@@ -202,7 +202,7 @@ class Certainty:
 
     def _both_sides(self, metric: Metric, shape: Shape, level: float) -> tuple[float, float]:
         weights, scale = self._weights(metric), self.counts.scale
-        most = min(scale * float(weights.max()), self.counts.ceiling)
+        most = min(scale * float(weights.max()), self.counts.ceiling(metric))
         widest = scale * float(weights.min()), most
         try:
             program = self._program(shape, level)

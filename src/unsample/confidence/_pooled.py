@@ -198,7 +198,10 @@ class PooledCertainty(Certainty):
         self, metric: Metric, shape: Shape, level: float, *, at_once: bool
     ) -> tuple[float, float]:
         weights, scale = self._weights(metric), self.counts.scale
-        widest = scale * float(weights.min()), min(scale * weights.max(), self.counts.ceiling)
+        widest = (
+            scale * float(weights.min()),
+            min(scale * weights.max(), self.counts.ceiling(metric)),
+        )
         for every in dict.fromkeys((at_once, True)):
             try:
                 program = self._proving(shape, level, every)

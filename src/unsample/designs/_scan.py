@@ -100,7 +100,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.users)
 
-    def take(self, rows: IntArray | slice) -> Candidates:
+    def take(self, rows: IntArray | BoolArray | slice) -> Candidates:
         """Return some of the targets."""
         return replace(self, users=self.users[rows], targets=self.targets[rows])
 
@@ -128,6 +128,16 @@ class Candidates:
             np.bincount(part.excluded[0], minlength=len(part)) for _, part in self.parts(_ROWS)
         ]
         return np.asarray(self.items - 1 - np.concatenate(excluded))
+
+    def refuse_repeated(self) -> None:
+        """Refuse a user who has one item as a target twice."""
+        pairs, count = np.unique(self.users * self.items + self.targets, return_counts=True)
+        if (count > 1).any():
+            user, item = divmod(int(pairs[np.argmax(count > 1)]), self.items)
+            raise InputError(
+                f"targets must name each item of a user once, got {int((count > 1).sum())} pairs "
+                f"that come again, such as item {item} of user {user}"
+            )
 
     def refuse_unrankable(self) -> None:
         """Refuse targets that are to be excluded, and those with nothing to be ranked against."""

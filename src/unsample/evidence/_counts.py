@@ -99,8 +99,8 @@ class RankCounts:
     whose: Whose | None = None
     #: What the weights of a user's targets sum to on average, where the weights are for a metric.
     scale: float = 1.0
-    #: The greatest value that such a metric could have, ranks of one user being different.
-    ceiling: float = math.inf
+    #: Numbers of relevant items, and what users with so many weigh, where users have several.
+    sizes: tuple[tuple[int, float], ...] = ()
     #: What is known of the items that targets share; None where each target has its own.
     pools: PoolCounts | None = None
 
@@ -316,20 +316,29 @@ class RankCounts:
             place=ones,
             whose=whose,
             scale=float(weight.sum()) / users,
-            ceiling=self._ceiling(metric),
+            sizes=self._sizes(),
             pools=None if self.pools is None else self.pools.for_metric(metric),
         )
 
-    def _ceiling(self, metric: Metric) -> float:
-        """Return the metric where every user's relevant items come first."""
+    def _sizes(self) -> tuple[tuple[int, float], ...]:
+        """Return how much users with each number of relevant items weigh."""
         sizes, where = np.unique(self.relevant, return_inverse=True)
-        users = np.bincount(where.reshape(-1), self.weight / self.relevant)
+        weights = np.bincount(where.reshape(-1), self.weight / self.relevant)
+        return tuple(zip(sizes.tolist(), weights.tolist(), strict=True))
+
+    def ceiling(self, metric: Metric) -> float:
+        """Return the metric where every user's relevant items come first.
+
+        No value is greater, for ranks of one user are different.
+        """
+        if not self.sizes:
+            return math.inf
         best = []
-        for size in sizes:
+        for size, _ in self.sizes:
             places = np.arange(1, size + 1)
             shares = metric.shares(np.full(size, size), places)
             best.append(shares @ metric.weights(places, self.largest_catalogue))
-        return float(np.average(best, weights=users))
+        return float(np.average(best, weights=[weight for _, weight in self.sizes]))
 
     def take(self, cells: BoolArray) -> RankCounts:
         """Return some of the cells, without whose targets they hold."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample.errors import DesignError
+from unsample.errors import DesignError, InputError
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._pools import PoolCounts, numbered
 from unsample.evidence._users import number_users, relevant_and_place
@@ -76,6 +76,11 @@ class Targets:
             return counts
         if np.ndim(self.sampled) and np.ptp(np.asarray(self.sampled)):
             raise DesignError("pools must be equally large, got targets of several sample sizes")
+        if np.shape(self.pools) not in ((), (len(self.ranks),)):
+            raise InputError(
+                f"pools must name a pool for each of the {len(self.ranks)} ranks, got shape "
+                f"{np.shape(self.pools)}"
+            )
         relevant, place = self.relevant_and_place
         shared = self.outcomes or PoolCounts.without_outcomes(
             np.asarray(self.ranks, dtype=np.int64),

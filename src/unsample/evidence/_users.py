@@ -136,7 +136,13 @@ def number_users(users: npt.ArrayLike, size: int) -> IntArray:
             f"users must hold one user for each of the {size} ranks, got "
             f"{'shape ' + str(labels.shape) if labels.ndim != 1 else len(labels)}"
         )
-    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    try:
+        return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    except TypeError as problem:
+        raise InputError(
+            f"users must all be text or all be numbers, got others among them ({problem}); name "
+            "each user"
+        ) from problem
 
 
 def relevant_and_place(
