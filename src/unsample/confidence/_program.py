@@ -31,7 +31,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, check_choice, check_real
 from unsample.confidence._limits import MeanLimits
-from unsample.errors import InputError, SolverError
+from unsample.errors import InputError
 from unsample.estimators import CANDIDATES
 from unsample.law import RankGrid
 
@@ -40,6 +40,9 @@ _DENTED = 3.0
 _OPTIMAL, _INFEASIBLE = 0, 2
 #: A limit on the logarithm of the ratio of neighbouring densities that is beyond this is none.
 _STEEPEST = 30.0
+#: Programs of this size take some hundred iterations; near the border of feasibility a solver may
+#: go round in circles. No attempt takes more than so many, nor so many seconds.
+_LIMITS = {"maxiter": 5_000, "time_limit": 2.0}
 #: Tried in turn: presolving costs more than it saves in programs this small, but is steadier.
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"method": "highs-ds", "options": {"presolve": False}},
@@ -172,6 +175,8 @@ class Program:
     def _solve(self, weights: FloatArray) -> Lowest:
         low, high = self._region
         result = _solve_program(weights, self._constraints, self._limits)
+        if result is None:
+            return self._loosest(weights)
         multipliers = -result.ineqlin.marginals
         upper, lower = multipliers[: len(high)], multipliers[len(high) : 2 * len(high)]
         offset = float(result.fun + high @ upper - low @ lower)
@@ -182,6 +187,14 @@ class Program:
         hidden = sum(part.allowance(piece) for part, piece in parts)
         scores = tuple(part.features.T @ piece for part, piece in parts)
         return Lowest(float(result.fun), result.x, offset - hidden, scores)
+
+    def _loosest(self, weights: FloatArray) -> Lowest:
+        """Return the bound that needs no data, where no solver comes to an end."""
+        mass = np.zeros(len(weights))
+        mass[int(weights.argmin())] = 1.0
+        nothing = tuple(np.zeros(part.features.shape[1]) for part in self.evidence)
+        least = float(weights.min())
+        return Lowest(least, mass, least, nothing)
 
     @cached_property
     def _region(self) -> tuple[FloatArray, FloatArray]:
@@ -222,13 +235,14 @@ class Program:
 
 
 def _solve_program(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
+    """Return the solver's result; None where none of them comes to an end."""
     result = _first_answer(weights, constraints, limits)
     if result.status != _OPTIMAL and _least_violation(constraints, limits) <= _FEASIBLE:
         # Near the border solvers give up, or find it infeasible for some weights and not for
         # others. A region that is wider by a hair errs on the cautious side.
         result = _first_answer(weights, constraints, limits + _HAIR)
         if result.status not in (_OPTIMAL, _INFEASIBLE):
-            raise SolverError(f"the linear program of a bound was not solved: {result.message}")
+            return None
     if result.status != _OPTIMAL:
         raise InfeasibleError
     return result
@@ -257,4 +271,5 @@ def _linprog(
 ) -> Any:
     from scipy.optimize import linprog
 
+    how["options"] = {**how.get("options", {}), **_LIMITS}
     return linprog(weights, A_ub=constraints, b_ub=limits, A_eq=ones[None, :], b_eq=[1.0], **how)
