@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unsample
+from unsample import metrics as metrics_room
 from unsample.errors import (
     BiasedMethodWarning,
     DesignError,
@@ -180,6 +181,9 @@ def test_an_estimate_says_in_a_line_what_is_wrong_with_it():
     assert "NOT RESOLVED" in line
     assert "OUTSIDE its interval" in line
     line = str(unsample.exact([3], items=10, metrics="HR@5")["HR@5"])
-    assert line == "HR@5 = 1.0000 [no interval: nothing varies] (exact)"
+    assert line == "HR@5 = 1.0000 [0.0250 .. 1.0000] (exact)"
+    decayed = metrics_room.custom("Decayed", lambda rank: 3.0 * 0.9**rank)
+    line = str(unsample.exact([3], items=10, metrics=decayed @ 5)[decayed @ 5])
+    assert "no interval: nothing varies" in line
     with pytest.raises(RankError, match=r"got 11 at position 0; check items$"):
         unsample.exact([11], items=10)

@@ -11,7 +11,7 @@ import pytest
 import unsample
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
 from unsample.answers._exact import UserValues
-from unsample.confidence import DirectMean
+from unsample.confidence import DirectMean, percentile_interval
 from unsample.evidence import RankCounts, Targets
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
@@ -191,3 +191,70 @@ def test_equal_models_get_no_verdict(crowd, ledger):
 def test_verdicts_on_targets_taken_for_users_fail_the_promise(ledger):
     with pytest.raises(BrokenPromiseError, match="share of verdicts"):
         keep(ledger(_verdicts(Crowd(20, 1.0), simulations(60), honest=False)))
+
+
+def _rare(rate: float, users: int, size: int, *, honest: bool = True) -> list[Finding]:
+    """Return the coverage of exact metrics where hits are rare or users few."""
+    rng = np.random.default_rng(9)
+    rows: dict[str, list[tuple[float, float]]] = {"HR@10": [], "NDCG@10": []}
+    for _ in range(size):
+        hit = rng.random(users) < rate
+        ranks = np.where(hit, rng.integers(1, 11, users), 500)
+        found = unsample.exact(
+            ranks, items=1000, metrics=list(rows), resamples=0 if honest else 200
+        )
+        for name, held in rows.items():
+            entry = found[name]
+            ends = entry.interval() if honest else percentile_interval(entry.replicates, 0.95)
+            held.append(ends)
+    mean = {"HR@10": rate, "NDCG@10": rate * float(np.mean(1.0 / np.log2(np.arange(2, 12))))}
+    return [
+        coverage("exact metrics of few or rare hits are covered",
+                 f"{users} users, rate {rate:g}, {n}", *np.transpose(held), mean[n], 0.93)
+        for n, held in rows.items()
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rate", "users"), [(0.01, 100), (0.05, 100), (0.3, 20), (0.1, 1000)])
+def test_exact_metrics_of_few_or_rare_hits_are_covered(rate, users, ledger):
+    keep(ledger(_rare(rate, users, simulations(1000))))
+
+
+def test_a_bootstrap_of_rare_hits_fails_the_promise(ledger):
+    with pytest.raises(BrokenPromiseError, match="coverage"):
+        keep(ledger(_rare(0.01, 100, simulations(200), honest=False)))
+
+
+@pytest.mark.parametrize("users", [3, 20, 50])
+def test_equal_models_of_few_users_get_no_verdict(users, ledger):
+    rng, size = np.random.default_rng(12), simulations(600)
+    wrong = dict.fromkeys(["NDCG@10", "AUC"], 0)
+    for _ in range(size):
+        models = {
+            name: Targets(
+                np.where(rng.random(users) < 0.3, rng.integers(1, 11, users),
+                         rng.integers(11, 1001, users)),
+                1000, 999, replacement=False,
+            )
+            for name in "AB"
+        }  # fmt: skip
+        found = unsample.compare(models, metrics=list(wrong), method="naive")
+        for name in wrong:
+            wrong[name] += found.winner(name) is not None
+    limit = 0.05 + 2.0 * np.sqrt(0.05 * 0.95 / size)
+    keep(
+        ledger(
+            [
+                Finding(
+                    "equal models of few users get no verdict",
+                    f"{users} users, {name}",
+                    "share of verdicts",
+                    count / size,
+                    limit,
+                    False,
+                    size,
+                )
+                for name, count in wrong.items()
+            ]
+        )
+    )

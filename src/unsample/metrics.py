@@ -126,6 +126,11 @@ class MetricFamily:
         return self.share is _equal_share
 
     @property
+    def bounded(self) -> bool:
+        """Return whether a user's metric lies between 0 and 1: all but custom ones do."""
+        return self.name in REGISTRY and REGISTRY[self.name].kernel is self.kernel
+
+    @property
     def counts_hits(self) -> bool:
         """Return whether the metric of one target is 1 up to K and 0 beyond."""
         return self.kernel is _ones

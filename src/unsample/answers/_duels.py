@@ -23,6 +23,8 @@ from unsample.confidence import (
     DirectMean,
     PooledCertainty,
     PooledError,
+    SamplingError,
+    degrees_of_freedom,
     sampled_auc,
 )
 from unsample.errors import InputError
@@ -38,6 +40,8 @@ _ROUNDING = 0.01
 _DRAWS, _DRAWS_AT_ONCE = 20_000, 1_000
 #: A model so many standard errors behind the highest estimate is the best in none of the draws.
 _HOPELESS = 8.0
+#: Degrees of freedom with which t is normal.
+_PLENTY = 1e9
 #: Drawn values nearer to each other than this share of their error are equal: rounding parts them.
 _SAME_DRAW = 1e-6
 
@@ -115,6 +119,8 @@ class _Side:
     #: A score for each sampled rank, where targets share their items.
     scores: FloatArray | None = None
     pools: PoolCounts | None = None
+    #: Whether it is the value itself, known from full ranks.
+    known: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,10 +188,9 @@ class Duels:
         return max(self.models, key=lambda model: self.estimates[model.name][metric].value)
 
     def _difference(self, metric: Metric, a: _Entrant, b: _Entrant, span: float) -> Difference:
-        from scipy.special import ndtr, ndtri
+        from scipy.special import ndtr, stdtr, stdtrit
 
         value = a.value - b.value
-        z = float(ndtri((1.0 + self.level) / 2.0))
         spread = a.spread(b)
         alike = float(ndtr(value / spread)) if spread > 0 else 0.5
         bounds = self._bounds(a, b)
@@ -195,9 +200,11 @@ class Duels:
             least, most = float(ends[0] > 0), 1.0 - float(ends[1] < 0)
         else:
             (low, low_error), (high, high_error) = bounds
-            least, most = float(ndtr(low / low_error)), float(ndtr(high / high_error))
-            most = max(least, most)
-            ends = max(low - z * low_error, -span), min(high + z * high_error, span)
+            freedom = self._freedom(a, b)
+            least = float(stdtr(freedom, low / low_error))
+            most = max(least, float(stdtr(freedom, high / high_error)))
+            t = float(stdtrit(freedom, (1.0 + self.level) / 2.0))
+            ends = max(low - t * low_error, -span), min(high + t * high_error, span)
         # Two-sided: a verdict may fall either way.
         p_value = min(1.0, 2.0 * min(1.0 - least, most))
         names = a.model.name, b.model.name
@@ -228,6 +235,19 @@ class Duels:
         if low - high > _ROUNDING * min(low_error, high_error):
             return None
         return (min(low, high), low_error), (max(low, high), high_error)
+
+    def _freedom(self, a: _Entrant, b: _Entrant) -> float:
+        """Return the degrees of freedom of the difference of full ranks; else there are plenty."""
+        assert a.sides is not None
+        assert b.sides is not None
+        of_a, of_b = a.sides[0], b.sides[0]
+        if not (of_a.known and of_b.known):
+            return _PLENTY
+        if of_a.totals is None or of_b.totals is None:
+            users = min(a.model.counts.users, b.model.counts.users)
+            return float(max(users - 1, 1))
+        totals, weights = of_a.totals - of_b.totals, a.model.user_weights
+        return degrees_of_freedom(totals - totals.sum() / weights.sum() * weights)
 
     def _bound(
         self, of_a: _Side, of_b: _Side, models: tuple[Model, Model], side: int
@@ -298,7 +318,7 @@ class Duels:
         if certainty is None or DirectMean.of(metric, certainty.counts) is not None:
             # Of a plain mean, least and greatest are the value itself.
             totals = _plain_totals(metric, model) if self.paired else None
-            side = _Side(entrant.value, entrant.error, totals)
+            side = _Side(entrant.value, entrant.error, totals, known=certainty is None)
             return replace(entrant, sides=(side, side))
         if certainty.few:
             return entrant
@@ -388,7 +408,7 @@ class Duels:
 def _totals(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
     """Return what each user adds to the estimate, up to a scale."""
     assert model.targets is not None
-    if entry.error is None:
+    if entry.certainty is None or not isinstance(entry.error, SamplingError):
         return _plain_totals(metric, model)
     sampled = np.broadcast_to(np.asarray(model.targets.sampled), np.shape(model.targets.ranks))
     return model.totals(metric, entry.error.of_ranks(np.asarray(model.targets.ranks), sampled))

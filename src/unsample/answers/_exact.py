@@ -12,6 +12,7 @@ from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, Seed, as_integer_array, as_rng, check_integer
 from unsample.answers._estimate import DEFAULT_METRICS
 from unsample.answers._result import Estimate, Estimates, Variation
+from unsample.confidence import MeanError
 from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import CLOSED_FORM
 from unsample.evidence import RankCounts, Targets, number_users, place_halves
@@ -65,7 +66,7 @@ def exact(
         True: they were left out when an item was ranked, as in knowledge graphs; metrics are then
         those of each relevant item.
     resamples
-        Bootstrap samples behind the intervals; 0 for none.
+        Bootstrap samples of the users, for ``replicates``; 0 for none. Intervals do not need them.
     rng
         Seed or Generator of the bootstrap.
 
@@ -118,7 +119,7 @@ def exact_targets(
     wanted = _metrics.parse_all(metrics)
     resamples = check_integer("resamples", resamples, minimum=0)
     users = UserValues.of(found, wanted, relevance)
-    variation = _Drawn(users, resamples, rng)
+    variation = _Drawn(users, wanted, resamples, rng)
     entries = tuple(
         Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, False, variation, place)
         for place, (metric, value) in enumerate(zip(wanted, users.means, strict=True))
@@ -199,9 +200,11 @@ class UserValues:
 class _Drawn(dict[str, Variation]):
     """The values of users drawn anew, when they are first asked for."""
 
-    def __init__(self, users: UserValues, resamples: int, rng: Seed) -> None:
+    def __init__(
+        self, users: UserValues, metrics: tuple[Metric, ...], resamples: int, rng: Seed
+    ) -> None:
         super().__init__()
-        self._users, self._size = users, resamples
+        self._users, self._metrics, self._size = users, metrics, resamples
         # A generator may have gone on by the time it is asked.
         whole = isinstance(rng, int | np.integer)
         self._seed: Seed = rng if whole else int(as_rng(rng).integers(2**63))
@@ -209,14 +212,17 @@ class _Drawn(dict[str, Variation]):
 
     def __missing__(self, method: str) -> Variation:
         users = self._users
-        # One user, or users that are all alike, resample only to themselves: an interval of width
-        # zero would be a lie.
+        # One user, or users that are all alike, resample only to themselves.
         alike = len(users.totals) < 2 or not np.ptp(users.deviations, axis=0).any()
         if self._size == 0 or alike:
             found = np.empty((0, users.totals.shape[1]))
         else:
             found = users.resample(self._size, self._seed)
-        self[method] = Variation(found)
+        errors = tuple(
+            MeanError.of(users.totals[:, place], users.weights, metric)
+            for place, metric in enumerate(self._metrics)
+        )
+        self[method] = Variation(found, errors)
         return self[method]
 
 

@@ -19,7 +19,13 @@ import numpy.typing as npt
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, check_choice, import_extra
-from unsample.confidence import Certainty, Resolution, SamplingError, percentile_interval
+from unsample.confidence import (
+    Certainty,
+    MeanError,
+    Resolution,
+    SamplingError,
+    percentile_interval,
+)
 from unsample.errors import MethodError, MetricError, MissingExtraError, UnsampleWarning
 from unsample.estimators import Certificate
 from unsample.evidence import RankCounts, group_catalogues
@@ -107,8 +113,8 @@ class Variation:
 
     #: Its values on bootstrap samples (samples x metrics); no rows where there are none.
     replicates: FloatArray
-    #: Errors of each metric by the delta method, where that was chosen.
-    errors: tuple[SamplingError, ...] = ()
+    #: Errors of each metric: by the delta method where that was chosen, of a mean where it is one.
+    errors: tuple[SamplingError | MeanError, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +142,8 @@ class Estimate:
         return self.variation[self.method].replicates[:, self.place]
 
     @property
-    def error(self) -> SamplingError | None:
-        """Return the standard errors by the delta method; None where it was not chosen."""
+    def error(self) -> SamplingError | MeanError | None:
+        """Return the standard errors by the delta method or of a mean; None for the bootstrap."""
         errors = self.variation[self.method].errors
         return errors[self.place] if errors else None
 
@@ -148,8 +154,8 @@ class Estimate:
 
         It belongs to the metric and not to the method: it asks which values agree with the data,
         given only the stated shape of P(R). ``population`` means users like these; without it
-        the metric of these users alone is covered. Of full ranks, it is the interval of a
-        bootstrap over targets (and these users' own metric is known).
+        the metric of these users alone is covered. Of full ranks, it is the interval of a mean
+        over users (and these users' own metric is known).
         """
         if self.certainty is not None:
             return self.certainty.interval(self.metric, level, population=population)

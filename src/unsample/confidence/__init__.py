@@ -15,6 +15,7 @@ from unsample.confidence._errors import (
     sampling_errors,
 )
 from unsample.confidence._limits import MeanLimits, evidence_grid
+from unsample.confidence._means import MeanError, degrees_of_freedom
 from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._shared import PooledError
@@ -24,6 +25,7 @@ __all__ = [
     "AffineBound",
     "Certainty",
     "DirectMean",
+    "MeanError",
     "MeanLimits",
     "PooledCertainty",
     "PooledError",
@@ -32,6 +34,7 @@ __all__ = [
     "SamplingError",
     "Shape",
     "blind_rank",
+    "degrees_of_freedom",
     "evidence_grid",
     "is_resolved",
     "nudged",

@@ -212,7 +212,7 @@ def _limits_explained(result: Estimates) -> str:
     """Return what interval and bounds mean, and what the methods chose."""
     chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
     if result.certainty is None:
-        text = "interval: how far the values would move with other users like these (bootstrap)"
+        text = "interval: how far the values would move with other users like these"
         return "\n".join([text, *chosen])
     lines = [f"interval: holds the true value, bias included, assuming {result.assumes}"]
     if result.candidates is None and result.certainty.shape.dents:
