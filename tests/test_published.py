@@ -13,7 +13,14 @@ from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample.answers import published
 from unsample.answers._published import fit_to_means, tilt
 from unsample.confidence import MeanLimits
-from unsample.errors import ContradictionError, DesignError, InputError, MetricError, RefutedWarning
+from unsample.errors import (
+    ContradictionError,
+    DesignError,
+    InputError,
+    MetricError,
+    RefutedWarning,
+    UnsampleWarning,
+)
 from unsample.evidence import RankCounts
 from unsample.lab.datasets import load_ranks
 from unsample.law import Law, draw_sampled_ranks
@@ -332,3 +339,23 @@ def test_a_wrong_catalogue_does_not_cover(ledger):
     with pytest.raises(BrokenPromiseError):
         keep(findings)
     assert findings[0].value < 0.5
+
+
+def test_numbers_that_were_cut_off_or_are_means_of_runs_are_taken():
+    options = {"items": 3706, "sampled": 99, "metrics": "Recall@100"}
+    # 2/3 is printed as 0.667; 0.666 is cut off.
+    with pytest.warns(UnsampleWarning, match="agree if digits were cut off"):
+        cut = published({"HR@10": "0.666"}, users=3, **options)
+    assert "HR@10 = 0.666" in str(cut)
+    assert cut.paper.numbers[0].low == pytest.approx(0.666)
+    assert cut.paper.numbers[0].high == pytest.approx(0.667)
+    # The mean of five runs on 40 users: a fifth of a hit.
+    mean = {"HR@1": "0.105", "HR@10": "0.480"}
+    with pytest.raises(ContradictionError, match="must be a number of hits"):
+        published(mean, users=40, **options)
+    assert published(mean, users=40, runs=5, **options)["Recall@100"].value > 0.1
+    with pytest.raises(InputError, match="runs must be an integer of at least 1"):
+        published(mean, users=40, runs=0, **options)
+    # What neither explains is refused still.
+    with pytest.raises(ContradictionError, match=r"HR@5 = 0\.5 and HR@10 = 0\.4"):
+        published({"HR@5": "0.5", "HR@10": "0.4"}, users=6040, **options)

@@ -38,6 +38,13 @@ class Printed:
     metric: Metric
     value: float
     half_unit: float
+    #: Whether digits were cut off, and not rounded.
+    cut_off: bool = False
+
+    @property
+    def middle(self) -> float:
+        """Return the middle of all numbers that are printed like this."""
+        return self.value + self.half_unit if self.cut_off else self.value
 
     @property
     def name(self) -> str:
@@ -47,12 +54,12 @@ class Printed:
     @property
     def low(self) -> float:
         """Return the least number that is printed like this."""
-        return self.value - self.half_unit
+        return self.middle - self.half_unit
 
     @property
     def high(self) -> float:
         """Return the greatest number that is printed like this."""
-        return self.value + self.half_unit
+        return self.middle + self.half_unit
 
     def __str__(self) -> str:
         decimals = max(0, round(-math.log10(2.0 * self.half_unit)))
@@ -69,8 +76,13 @@ def read_numbers(
     users: int,
     decimals: int | None,
     percent: bool,
+    cut_off: bool = False,
 ) -> tuple[Printed, ...]:
-    """Read metric names and printed values, refusing what no sampled evaluation prints."""
+    """Read metric names and printed values, refusing what no sampled evaluation prints.
+
+    Numbers are rounded to the nearest, or with ``cut_off`` downwards. ``users`` is the number of
+    targets in all, those of several runs added up.
+    """
     if not isinstance(values, Mapping) or not values:
         raise InputError(
             f'numbers must be a mapping such as {{"HR@1": 0.18, "HR@10": 0.69}}, got {values!r:.80}'
@@ -93,7 +105,7 @@ def read_numbers(
                     f"numbers must give each metric once, got {other.name} and {name}, which are "
                     "the same"
                 )
-        number = Printed(metric, float(unit * value), max(float(half), _FINEST))
+        number = Printed(metric, float(unit * value), max(float(half), _FINEST), cut_off)
         _check_possible(number, sampled, users, percent)
         numbers.append(number)
     return tuple(numbers)
@@ -160,7 +172,7 @@ class Paper:
         #: The weights of the printed metrics (rows) at the ranks of each group. In the last group,
         #: of several ranks, every metric with a K is zero.
         self.features = np.stack([number.metric.weights(self.low, law.n) for number in numbers])
-        self.means = np.array([number.value for number in numbers])
+        self.means = np.array([number.middle for number in numbers])
         self.half_units = np.array([number.half_unit for number in numbers])
         changes = np.diff(self.features, axis=1).any(axis=0)
         #: The last of the first ranks that no number tells apart: 10 where all is HR@10.
@@ -178,7 +190,7 @@ class Paper:
     @cached_property
     def counts(self) -> RankCounts:
         """Return the targets between the K of the hit rates, whole numbers of them."""
-        hits = {n.metric.k: n.value for n in self.numbers if n.metric.family.counts_hits}
+        hits = {n.metric.k: n.middle for n in self.numbers if n.metric.family.counts_hits}
         ends = sorted(k for k in hits if k is not None)
         # Rounding can turn two equal hit rates round; a share never falls as K grows.
         shares = np.maximum.accumulate(np.clip([hits[k] for k in ends], 0.0, 1.0))

@@ -36,7 +36,7 @@ from unsample.answers._estimate import (
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._result import Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
-from unsample.errors import DesignError
+from unsample.errors import ContradictionError, DesignError, UnsampleWarning
 from unsample.estimators import Estimator, Observed
 from unsample.law import Law
 from unsample.metrics import Metric
@@ -91,6 +91,7 @@ def published(
     replacement: bool = True,
     decimals: int | None = None,
     percent: bool = False,
+    runs: int = 1,
 ) -> Published:
     """Estimate full-catalogue metrics from the sampled metrics that a paper prints.
 
@@ -120,11 +121,13 @@ def published(
         which cannot end in a zero, all have as many as the longest of them.
     percent
         Whether the values are percentages (decimals then count those of the percentage).
+    runs
+        Over how many runs on these users the numbers are means. Errors still count users.
 
     Raises
     ------
     ContradictionError
-        If no ranks have all these numbers; it names the fewest that clash.
+        If no ranks have all these numbers, rounded or cut off; it names the fewest that clash.
 
     >>> paper = {"HR@1": 0.18, "HR@10": 0.69, "NDCG@10": 0.40}
     >>> result = published(paper, items=3706, sampled=99, users=6040, metrics="Recall@50")
@@ -138,13 +141,11 @@ def published(
             f"sampled must be at most items, got {sampled} with items = {items}; swapped?"
         )
     users = check_integer("users", users, minimum=1, hint="the targets the means are taken over")
-    printed = read_numbers(
-        numbers, sampled=law.sampled, users=users, decimals=decimals, percent=percent
-    )
+    runs = check_integer("runs", runs, minimum=1)
     question = Question.parse(metrics, method, candidates, shape)
     (estimator,) = question.methods
-    paper = Paper(law, users, printed)
-    paper.check_consistent()
+    given = {"users": users * runs, "decimals": decimals, "percent": percent}
+    paper, notes = _read_paper(numbers, law, users, given)
     cutoffs = question.cutoffs(law.items)
     observed = _observed(paper, question)
     fit = estimator.evaluate(observed, question.metrics)
@@ -161,11 +162,37 @@ def published(
         why=_why_unresolved(paper),
         data=named,
         misfit=f"gives {named} but for chance: items, sampled, users,",
+        notes=notes,
         paper=paper,
     )
     for note in result.notes:
         warnings.warn(note, stacklevel=2)
     return result
+
+
+def _read_paper(
+    numbers: Mapping[str, float | str | Decimal], law: Law, users: int, given: dict[str, Any]
+) -> tuple[Paper, list[UnsampleWarning]]:
+    """Read numbers that are rounded; where no ranks have those, numbers that were cut off."""
+
+    def read(cut_off: bool) -> Paper:
+        printed = read_numbers(numbers, sampled=law.sampled, cut_off=cut_off, **given)
+        paper = Paper(law, users, printed)
+        paper.check_consistent()
+        return paper
+
+    try:
+        return read(cut_off=False), []
+    except ContradictionError as contradiction:
+        try:
+            paper = read(cut_off=True)
+        except ContradictionError:
+            raise contradiction from None
+        text = (
+            f"rounded, {contradiction}. They agree if digits were cut off, and are taken so; if "
+            "they are means of several runs, say runs"
+        )
+        return paper, [UnsampleWarning(text)]
 
 
 def _why_unresolved(paper: Paper) -> str:

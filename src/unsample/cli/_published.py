@@ -33,6 +33,7 @@ def published_command(
         int | None,
         typer.Option(metavar="D", help="Decimals that are printed. [default: those given]"),
     ] = None,
+    runs: Annotated[int, typer.Option(metavar="R", help="Runs that the numbers are means of.")] = 1,
 ) -> Published:
     """Estimate full-catalogue metrics from what a paper prints.
 
@@ -47,6 +48,7 @@ def published_command(
         items=items,
         sampled=sampled,
         users=users,
+        runs=runs,
         metrics=metrics or DEFAULT_METRICS,
         replacement=replacement,
         candidates=candidates,
