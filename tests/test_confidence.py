@@ -14,7 +14,7 @@ from unsample.confidence import SHAPES, Certainty, Shape, is_resolved, shape_for
 from unsample.confidence._program import Program
 from unsample.errors import InputError, RefutedWarning
 from unsample.evidence import RankCounts, group_catalogues
-from unsample.law import Law
+from unsample.law import Law, draw_sampled_ranks
 
 ITEMS, SAMPLED = 400, 30
 NAMES = ("Recall@5", "Recall@40", "NDCG@20", "AP@10", "AUC")
@@ -336,3 +336,17 @@ def test_ends_never_pass_each_other(ranks):
             assert low <= high
         low, high = entry.bounds()
         assert low <= high
+
+
+def test_without_a_shape_the_interval_is_the_bounds(counts):
+    found = unsample.estimate(counts, metrics="Recall@40", shape="none", resamples=0)["Recall@40"]
+    assert found.interval() == found.bounds()
+    assert found.interval(0.99) == found.bounds(0.99)
+
+
+def test_where_the_shape_is_refuted_the_interval_is_the_bounds():
+    full = np.repeat([1, 200], 2000)
+    ranks = draw_sampled_ranks(full, items=400, sampled=30, rng=0)
+    with pytest.warns(RefutedWarning, match="the intervals are the bounds that assume nothing"):
+        result = unsample.estimate(ranks, items=400, sampled=30, metrics="Recall@40", resamples=0)
+    assert result["Recall@40"].interval() == result["Recall@40"].bounds()

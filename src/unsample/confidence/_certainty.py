@@ -157,7 +157,8 @@ class Certainty:
         if shape is None:
             return self.bounds(metric, level)
         widest = self._both_sides(metric, shape, level)
-        if self.few:
+        # Without a shape the ends hang on few targets, whose mean is not normal.
+        if self.few or shape.limits_nothing:
             return widest
         z = float(ndtri((1.0 + level) / 2.0))
         low, high = (
