@@ -28,7 +28,7 @@ def task(model: Any, train: Any, test: Any) -> Task:
         A factor model (ALS, BPR, LMF; on the processor or the GPU) or an item-item model.
     train, test
         Sparse users x items matrices: what the model was fitted with, and the held-out pairs.
-        What a user has in ``train`` is no candidate.
+        What a user has in ``train`` is left out of the candidates.
     """
     seen, held_out = _matrix("train", train), _matrix("test", test)
     if held_out.shape != seen.shape:

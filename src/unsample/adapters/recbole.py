@@ -125,7 +125,7 @@ def task(model: Any, loader: Any) -> Task:
 
     A user of a sequential model is a test interaction with the history before it; as in RecBole,
     the history stays among the candidates. With other models, what a user has interacted with in
-    training and validation is no candidate.
+    training and validation is left out of the candidates.
     """
     check_object("model", model, *_MODEL)
     if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):

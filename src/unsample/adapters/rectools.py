@@ -63,7 +63,7 @@ def task(model: Any, dataset: Any, interactions: Any) -> Task:
         others for the scores of all items.
     dataset
         The `rectools.dataset.Dataset` it was fitted on: its items are the catalogue, and what a
-        user has there is no candidate.
+        user has there is left out of the candidates.
     interactions
         A table of test interactions, with user_id and item_id.
     """

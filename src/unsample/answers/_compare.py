@@ -28,7 +28,7 @@ from unsample.answers._comparison import (
     Comparison,
     listed_briefly,
 )
-from unsample.answers._duels import CORRECTIONS, Duels, Model, corrected
+from unsample.answers._duels import CORRECTIONS, Duels, corrected
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
     DEFAULT_METRICS,
@@ -36,6 +36,7 @@ from unsample.answers._estimate import (
     possible_metrics,
 )
 from unsample.answers._evaluate import Evaluation
+from unsample.answers._model import Model
 from unsample.answers._result import DEFAULT_LEVEL, Estimates, find_metric
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator

@@ -7,16 +7,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray
 from unsample.answers._comparison import ALL, BEST, Difference, Standing
-from unsample.answers._evaluate import Evaluation
 from unsample.answers._exact import UserValues
+from unsample.answers._model import Model
 from unsample.answers._result import Estimate, Estimates
 from unsample.confidence import (
     AffineBound,
@@ -28,7 +25,7 @@ from unsample.confidence import (
     sampled_auc,
 )
 from unsample.errors import InputError
-from unsample.evidence import PoolCounts, RankCounts, Targets, part_of_pools
+from unsample.evidence import PoolCounts, deviations_of_mean, part_of_pools
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import AUC, Metric
 
@@ -44,68 +41,6 @@ _HOPELESS = 8.0
 _PLENTY = 1e9
 #: Drawn values nearer to each other than this share of their error are equal: rounding parts them.
 _SAME_DRAW = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Model:
-    """What is known of one model: counts for its estimates, targets for pairing where given."""
-
-    name: str
-    counts: RankCounts
-    #: Its targets one by one; None where only their counts are known.
-    targets: Targets | None = None
-    #: What to match targets by where users are not given; None to match them by position.
-    labels: npt.NDArray[Any] | None = None
-    #: Made already, where the model comes from an evaluation.
-    evaluation: Evaluation | None = None
-
-    @classmethod
-    def of(
-        cls, name: str, given: Targets | Evaluation, labels: npt.NDArray[Any] | None = None
-    ) -> Model:
-        """Return a model of which the targets are known."""
-        if isinstance(given, Evaluation):
-            return cls(name, given.counts, given.found, evaluation=given)
-        return cls(name, given.counts, given, labels)
-
-    @cached_property
-    def keys(self) -> tuple[npt.NDArray[Any], IntArray]:
-        """Return what tells users apart, each once and sorted, and the place of each target's.
-
-        Users of two models that have the same keys stand in the same order.
-        """
-        assert self.targets is not None
-        key = self.labels if self.targets.users is None else np.asarray(self.targets.users)
-        if key is None:
-            key = np.arange(len(self.targets.ranks))
-        found, place = np.unique(key, return_inverse=True)
-        return found, place.reshape(-1)
-
-    @cached_property
-    def user_weights(self) -> FloatArray:
-        """Return how much each user counts."""
-        assert self.targets is not None
-        weights, user = self.targets.each_weight, self.keys[1]
-        if self.targets.filtered:
-            return np.bincount(user, weights).astype(np.float64)
-        found = np.zeros(len(self.keys[0]))
-        found[user] = weights
-        return found
-
-    def totals(self, metric: Metric, scores: FloatArray) -> FloatArray:
-        """Return the sum of the targets' scores for each user, weighed as in the metric."""
-        assert self.targets is not None
-        weights, user = self.targets.each_weight, self.keys[1]
-        if self.counts.several:
-            weights = weights * metric.shares(*self.targets.relevant_and_place)
-        return np.bincount(user, weights * scores, minlength=len(self.keys[0])).astype(np.float64)
-
-    def error_of_mean(self, totals: FloatArray) -> float:
-        """Return the standard error of the mean over users of what each of them has in all."""
-        weights = self.user_weights
-        deviations = totals - totals.sum() / weights.sum() * weights
-        few = len(weights) / max(len(weights) - 1, 1)
-        return math.sqrt(few * float(deviations @ deviations)) / float(weights.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,8 +181,8 @@ class Duels:
         if of_a.totals is None or of_b.totals is None:
             users = min(a.model.counts.users, b.model.counts.users)
             return float(max(users - 1, 1))
-        totals, weights = of_a.totals - of_b.totals, a.model.user_weights
-        return degrees_of_freedom(totals - totals.sum() / weights.sum() * weights)
+        apart = deviations_of_mean(of_a.totals - of_b.totals, a.model.user_weights)
+        return degrees_of_freedom(apart)
 
     def _bound(
         self, of_a: _Side, of_b: _Side, models: tuple[Model, Model], side: int
@@ -427,7 +362,7 @@ def _plain_totals(metric: Metric, model: Model) -> FloatArray:
 
 
 def _direction(totals: FloatArray, weights: FloatArray) -> FloatArray:
-    centred = totals - totals.sum() / weights.sum() * weights
+    centred = deviations_of_mean(totals, weights)
     length = math.sqrt(float(centred @ centred))
     return np.asarray(centred / length if length > 0 else np.zeros_like(centred))
 

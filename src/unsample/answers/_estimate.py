@@ -155,7 +155,8 @@ def estimate(
     )
     for note in result.notes:
         warnings.warn(note, stacklevel=2)
-    return replace(result, filtered=filtered)
+    known = isinstance(ranks, Targets) and ranks.filtered
+    return replace(result, filtered=filtered or known)
 
 
 def estimate_counts(

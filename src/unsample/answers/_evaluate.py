@@ -225,7 +225,9 @@ def evaluate(
     grades = None if relevance is None else as_grades(relevance, len(candidates))
     if grades is not None and not grades.all():
         # Items of relevance 0 are judged, and not relevant.
-        candidates, grades = candidates.take(grades > 0), grades[grades > 0]
+        kept = grades > 0
+        candidates, grades = candidates.take(kept), grades[kept]
+        weights = None if weights is None else np.asarray(weights)[kept]
     if not chosen.exact:
         wanted = _of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS

@@ -15,7 +15,13 @@ from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import MeanError
 from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import CLOSED_FORM
-from unsample.evidence import RankCounts, Targets, number_users, place_halves
+from unsample.evidence import (
+    RankCounts,
+    Targets,
+    deviations_of_mean,
+    number_users,
+    place_halves,
+)
 from unsample.law import RankDistribution, RankGrid
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_full_ranks
@@ -150,7 +156,7 @@ class UserValues:
         alone = np.arange(size)
         user = alone if found.users is None else number_users(found.users, size)
         unit = alone if found.filtered else user
-        weight = np.ones(size) if found.weights is None else np.asarray(found.weights, dtype=float)
+        weight = found.each_weight
         values = np.stack(
             [metric.of_users(ranks, unit, found.items, relevance) for metric in metrics], axis=1
         )
@@ -166,21 +172,11 @@ class UserValues:
         """Return the metrics."""
         return np.asarray(self.totals.sum(axis=0) / self.weights.sum())
 
-    def errors(self) -> FloatArray:
-        """Return the standard errors of the metrics, for users drawn anew."""
-        return np.sqrt(np.diag(self.covariance()))
-
-    def covariance(self) -> FloatArray:
-        """Return the covariance of the metrics, for users drawn anew."""
-        deviations = self.deviations
-        count = len(deviations)
-        return np.asarray(deviations.T @ deviations * (count / max(count - 1, 1)))
-
     @property
     def deviations(self) -> FloatArray:
         """Return by how much each user moves the mean of each metric."""
-        centred = self.totals - self.weights[:, None] * self.means
-        return np.asarray(centred / self.weights.sum())
+        columns = [deviations_of_mean(each, self.weights) for each in self.totals.T]
+        return np.stack(columns, axis=1)
 
     def resample(self, size: int, rng: Seed) -> FloatArray:
         """Return the metrics of users drawn anew, one row for each draw."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, check_level
 from unsample.confidence._limits import clopper_pearson
+from unsample.evidence import deviations_of_mean, freedom_of
 from unsample.metrics import Metric
 
 #: With fewer users that count on either side, limits are those of a share.
@@ -35,7 +36,7 @@ class MeanError:
         kept = weights > 0
         totals, weights = totals[kept], weights[kept]
         count, total = len(weights), float(weights.sum())
-        deviations = (totals - totals.sum() / total * weights) / total
+        deviations = deviations_of_mean(totals, weights)
         values = totals / weights
         most = 1.0 if metric.family.bounded else math.inf
         few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
@@ -70,10 +71,6 @@ class MeanError:
 
 
 def degrees_of_freedom(deviations: FloatArray) -> float:
-    """Return the degrees of freedom of a sum of squares (Satterthwaite 1946), from its parts."""
+    """Return the degrees of freedom of the sum of their squares."""
     squares, fourths = float((deviations**2).sum()), float((deviations**4).sum())
-    count = len(deviations)
-    if count < 2 or fourths <= 0.0:
-        return float(max(count - 1, 1))
-    kurtosis = fourths / squares**2 - 1.0 / count
-    return min(max(2.0 / max(kurtosis, 1e-300), 1.0), float(count - 1))
+    return freedom_of(squares**2 / fourths if fourths > 0.0 else 1.0, len(deviations))

@@ -66,7 +66,7 @@ class Candidates:
         """Check the targets and bring ``exclude`` into a form that can be sliced by user.
 
         ``targets`` are a pair (users, items), a dict of user -> items, or a sparse matrix. With
-        ``filtered``, the other targets of its user are no candidates beside a target.
+        ``filtered``, the other targets of its user are left out of a target's candidates.
         """
         items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
         users, wanted = _as_pairs(targets)

@@ -17,11 +17,12 @@ from unsample.evidence._pools import (
     NEGATIVES,
     DrawnPart,
     PoolCounts,
+    freedom_of,
     numbered,
     part_of_pools,
     shared_pools,
 )
-from unsample.evidence._scored import shared_targets
+from unsample.evidence._scored import beats_of, shared_targets
 from unsample.evidence._targets import Targets
 from unsample.evidence._ties import (
     TIE_RULES,
@@ -31,7 +32,12 @@ from unsample.evidence._ties import (
     place_halves,
     rank_with_ties,
 )
-from unsample.evidence._users import Whose, number_users, rank_in_lists
+from unsample.evidence._users import (
+    Whose,
+    deviations_of_mean,
+    number_users,
+    rank_in_lists,
+)
 
 __all__ = [
     "NEGATIVES",
@@ -44,7 +50,10 @@ __all__ = [
     "Targets",
     "TieRule",
     "Whose",
+    "beats_of",
     "check_ties",
+    "deviations_of_mean",
+    "freedom_of",
     "group_catalogues",
     "group_with_shares",
     "number_users",

@@ -68,12 +68,8 @@ class DrawnPart:
 
     @property
     def freedom(self) -> float:
-        """Return the degrees of freedom of the estimated variance (Satterthwaite 1946).
-
-        A sum of squares of drawn numbers varies, relative to its mean, by their fourth moments.
-        """
-        kurtosis = 1.0 / max(self.effective, 1.0) - 1.0 / self.drawn
-        return 2.0 / max(kurtosis, 2.0 / max(self.drawn - 1, 1))
+        """Return the degrees of freedom of the estimated variance."""
+        return freedom_of(self.effective, self.drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,6 +416,16 @@ def numbered(names: npt.ArrayLike) -> IntArray:
     digests = [hashlib.sha256(name.encode()).digest()[:8] for name in distinct.tolist()]
     codes = np.array([int.from_bytes(each, "big") >> 1 for each in digests], dtype=np.int64)
     return np.asarray(codes[place.reshape(-1)])
+
+
+def freedom_of(effective: float, drawn: int) -> float:
+    """Return the degrees of freedom of a sum of squares of drawn numbers (Satterthwaite 1946).
+
+    It varies, relative to its mean, by their fourth moments: ``effective`` is the square of the sum
+    of squares over the sum of fourth powers.
+    """
+    kurtosis = 1.0 / max(effective, 1.0) - 1.0 / drawn
+    return 2.0 / max(kurtosis, 2.0 / max(drawn - 1, 1))
 
 
 def smoothed(scores: FloatArray) -> FloatArray:

@@ -72,7 +72,7 @@ def shared_targets(
     for start in range(0, len(aim), step):
         rows = slice(start, start + step)
         met = scores if scores.ndim == 1 else scores[rows]
-        beats = _beats(
+        beats = beats_of(
             aim[rows], np.broadcast_to(met, (len(aim[rows]), len(names))), rule, generator
         )
         ranks[rows] = 1 + beats.sum(axis=1)
@@ -91,7 +91,7 @@ def shared_targets(
     )
 
 
-def _beats(own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator) -> BoolArray:
+def beats_of(own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator) -> BoolArray:
     """Return which item beats which target; a target is placed anywhere among its ties."""
     aim = own[:, None]
     tied = others == aim

@@ -59,10 +59,9 @@ class Whose:
         ``scores`` are those of the cells. It is that of users drawn anew.
         """
         totals = np.bincount(self.user, self.weight * scores[self.cell], minlength=len(self.users))
-        total = self.users.sum()
-        deviations = totals - totals.sum() / total * self.users
+        deviations = deviations_of_mean(totals.astype(np.float64), self.users)
         count = len(self.users)
-        return float((deviations**2).sum() / total**2 * count / max(count - 1, 1))
+        return float(deviations @ deviations) * count / max(count - 1, 1)
 
     def resample(self, size: int, cells: int, rng: np.random.Generator) -> FloatArray:
         """Draw users anew; return the weights of the cells, one row for each draw.
@@ -126,6 +125,12 @@ class Whose:
         cells = np.repeat(cell, count)
         each = np.repeat(weight / np.maximum(count, 1), count)
         return cls(np.arange(len(cells)), cells, each, each)
+
+
+def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return by how much each user moves the mean, ``totals.sum() / weights.sum()``."""
+    total = weights.sum()
+    return np.asarray((totals - totals.sum() / total * weights) / total)
 
 
 def number_users(users: npt.ArrayLike, size: int) -> IntArray:

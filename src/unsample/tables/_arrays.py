@@ -16,7 +16,7 @@ import numpy.typing as npt
 from unsample._checks import BoolArray, IntArray, as_text_array
 from unsample._files import DAMAGED
 from unsample.errors import FileError, InputError
-from unsample.evidence import numbered
+from unsample.evidence import beats_of, numbered
 from unsample.tables._layout import (
     LABEL,
     NAMES,
@@ -281,10 +281,7 @@ def compare_scores(columns: Columns, layout: Layout) -> Columns:
     # The row of each target, users in order; any row of a user without one.
     rows = np.concatenate([np.flatnonzero(is_target), first[of_user == 0]])
     rows = rows[np.lexsort([rows, codes[rows]])]
-    other = ~is_target
-    if "item" in layout:  # a sampled item that is a target counts as that, as in `ranks_against`
-        pairs, _ = _codes(columns, [*layout.users, "item"])
-        other &= ~np.isin(pairs, pairs[is_target])
+    other = _others(columns, layout)
     # User and score make one number, so that one sorted array answers for all users.
     level = np.unique(columns["score"], return_inverse=True)[1].reshape(-1)
     height = int(level.max()) + 2
@@ -302,22 +299,30 @@ def compare_scores(columns: Columns, layout: Layout) -> Columns:
     }
 
 
+def _others(columns: Columns, layout: Layout) -> BoolArray:
+    """Return the rows of items that are no targets: one that is a target counts as that."""
+    is_target = columns["target"] == 1
+    if "item" not in layout:
+        return np.asarray(~is_target)
+    pairs, _ = _codes(columns, [*layout.users, "item"])
+    return np.asarray(~is_target & ~np.isin(pairs, pairs[is_target]))
+
+
 def outcomes_by_item(
-    columns: Columns, targets: Columns, layout: Layout, rng: np.random.Generator
+    columns: Columns, targets: Columns, layout: Layout, ties: str, rng: np.random.Generator
 ) -> list[tuple[IntArray, IntArray, BoolArray]] | None:
     """Return for each pool its targets, its items, and which item beats which target.
 
     ``columns`` are scored rows, ``targets`` what `compare_scores` made of them. None where the
     items have no names, or not every target of a pool met all its items: then no two outcomes can
-    be told to be of one item. Ties are broken at random.
+    be told to be of one item.
     """
     if "item" not in layout:
         return None
     codes, _ = _codes(columns, layout.users)
     pool = columns.get("pool", np.zeros(len(codes), dtype=np.int64))
     rows, found = targets[_ROW], []
-    pairs, _ = _codes(columns, [*layout.users, "item"])
-    other = (columns["target"] != 1) & ~np.isin(pairs, pairs[columns["target"] == 1])
+    other = _others(columns, layout)
     for name in np.unique(pool):
         members = np.flatnonzero(pool[rows] == name)
         mine = np.flatnonzero(other & (pool == name))
@@ -329,9 +334,8 @@ def outcomes_by_item(
         scores[user.reshape(-1), item.reshape(-1)] = columns["score"][mine]
         own = rows[members]
         met = scores[np.searchsorted(users, codes[own])]
-        aim = columns["score"][own][:, None]
-        tied = (met == aim) & (rng.random(met.shape) < rng.random((len(own), 1)))
-        found.append((members, numbered(items), (met > aim) | tied))
+        beats = beats_of(columns["score"][own], met, ties, rng)
+        found.append((members, numbered(items), beats))
     return found
 
 

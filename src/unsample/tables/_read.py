@@ -245,7 +245,7 @@ class _Reading:
         compared = compare_scores(scored, self.layout)
         check_users(compared, self.layout, self.source)
         found = self._of_targets(with_design(compared, self.layout))
-        pools = outcomes_by_item(scored, compared, self.layout, self.rng)
+        pools = outcomes_by_item(scored, compared, self.layout, self.ties, self.rng)
         if pools is None or len(found.ranks) != len(compared["better"]):
             return found
         relevant, place = found.relevant_and_place

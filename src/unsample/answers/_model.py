@@ -1,0 +1,77 @@
+"""What a comparison knows of one model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray
+from unsample.answers._evaluate import Evaluation
+from unsample.evidence import RankCounts, Targets, deviations_of_mean
+from unsample.metrics import Metric
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What is known of one model: counts for its estimates, targets for pairing where given."""
+
+    name: str
+    counts: RankCounts
+    #: Its targets one by one; None where only their counts are known.
+    targets: Targets | None = None
+    #: What to match targets by where users are not given; None to match them by position.
+    labels: npt.NDArray[Any] | None = None
+    #: Made already, where the model comes from an evaluation.
+    evaluation: Evaluation | None = None
+
+    @classmethod
+    def of(
+        cls, name: str, given: Targets | Evaluation, labels: npt.NDArray[Any] | None = None
+    ) -> Model:
+        """Return a model of which the targets are known."""
+        if isinstance(given, Evaluation):
+            return cls(name, given.counts, given.found, evaluation=given)
+        return cls(name, given.counts, given, labels)
+
+    @cached_property
+    def keys(self) -> tuple[npt.NDArray[Any], IntArray]:
+        """Return what tells users apart, each once and sorted, and the place of each target's.
+
+        Users of two models that have the same keys stand in the same order.
+        """
+        assert self.targets is not None
+        key = self.labels if self.targets.users is None else np.asarray(self.targets.users)
+        if key is None:
+            key = np.arange(len(self.targets.ranks))
+        found, place = np.unique(key, return_inverse=True)
+        return found, place.reshape(-1)
+
+    @cached_property
+    def user_weights(self) -> FloatArray:
+        """Return how much each user counts."""
+        assert self.targets is not None
+        weights, user = self.targets.each_weight, self.keys[1]
+        if self.targets.filtered:
+            return np.bincount(user, weights).astype(np.float64)
+        found = np.zeros(len(self.keys[0]))
+        found[user] = weights
+        return found
+
+    def totals(self, metric: Metric, scores: FloatArray) -> FloatArray:
+        """Return the sum of the targets' scores for each user, weighed as in the metric."""
+        assert self.targets is not None
+        weights, user = self.targets.each_weight, self.keys[1]
+        if self.counts.several:
+            weights = weights * metric.shares(*self.targets.relevant_and_place)
+        return np.bincount(user, weights * scores, minlength=len(self.keys[0])).astype(np.float64)
+
+    def error_of_mean(self, totals: FloatArray) -> float:
+        """Return the standard error of the mean over users of what each of them has in all."""
+        deviations = deviations_of_mean(totals, self.user_weights)
+        few = len(deviations) / max(len(deviations) - 1, 1)
+        return math.sqrt(few * float(deviations @ deviations))
