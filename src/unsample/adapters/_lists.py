@@ -28,6 +28,7 @@ from unsample.errors import DesignError, InputError, ScoreError
 from unsample.evidence import (
     Targets,
     check_ties,
+    compare_lists,
     number_users,
     rank_in_lists,
     rank_with_ties,
@@ -200,24 +201,9 @@ class Lists:
                 f"{len(unscored)}, the first for item {self.item[row]!s} of query "
                 f"{self.query[row]!s}"
             )
-        return compare_lists(query, self.score, own)
-
-
-def compare_lists(
-    query: IntArray, score: FloatArray, own: IntArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return for each target how many others of its query beat it, tie with it, and are there.
-
-    ``own`` are the rows of targets. Query and score make one number, so that one sorted array
-    answers for all queries.
-    """
-    level = np.unique(score, return_inverse=True)[1].reshape(-1)
-    height = int(level.max()) + 2
-    spot = query * height + level
-    ladder = np.sort(np.delete(spot, own))
-    start, stop = (np.searchsorted(ladder, (query[own] + step) * height) for step in (0, 1))
-    below, upto = (np.searchsorted(ladder, spot[own], side=side) for side in ("left", "right"))
-    return stop - upto, upto - below, stop - start
+        others = np.ones(len(query), dtype=bool)
+        others[own] = False
+        return compare_lists(query, self.score, own, others)
 
 
 def numbered(pairs: Pairs, ids: Pairs, *, here: str, there: str) -> tuple[IntArray, IntArray]:

@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from unsample import answers
 from unsample._checks import IntArray, Seed
-from unsample.adapters._lists import Counting, compare_lists
+from unsample.adapters._lists import Counting
 from unsample.adapters._tasks import ModelScores, Pairs, Task, check_object, require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Published
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Targets
+from unsample.evidence import Targets, compare_lists
 from unsample.metrics import Metric
 
 __all__ = ["published", "targets", "task"]
@@ -216,9 +216,10 @@ def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[npt.NDArray[Any
     owner = owner.numpy()
     count = np.bincount(positive.numpy())
     begin = np.searchsorted(owner, np.arange(len(count)))
-    own = np.flatnonzero(np.arange(len(owner)) - begin[owner] < count[owner])
+    is_target = np.arange(len(owner)) - begin[owner] < count[owner]
+    own = np.flatnonzero(is_target)
     users = interaction[loader.dataset.uid_field].cpu().numpy()[own]
-    return users, *compare_lists(owner, scores, own), scores[own].astype(np.float64)
+    return users, *compare_lists(owner, scores, own, ~is_target), scores[own].astype(np.float64)
 
 
 def _is_repeatable(loader: Any) -> bool:

@@ -11,8 +11,8 @@ targets keep the sum of weights and of squared weights per cell, which is what a
 """
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares
-from unsample.evidence._cells import refuse_joint
-from unsample.evidence._counts import DesignCells, RankCounts
+from unsample.evidence._cells import DesignCells, refuse_joint
+from unsample.evidence._counts import RankCounts
 from unsample.evidence._pools import (
     NEGATIVES,
     DrawnPart,
@@ -22,7 +22,7 @@ from unsample.evidence._pools import (
     part_of_pools,
     shared_pools,
 )
-from unsample.evidence._scored import beats_of, shared_targets
+from unsample.evidence._scored import beats_of, compare_lists, shared_targets
 from unsample.evidence._targets import Targets
 from unsample.evidence._ties import (
     TIE_RULES,
@@ -52,6 +52,7 @@ __all__ = [
     "Whose",
     "beats_of",
     "check_ties",
+    "compare_lists",
     "deviations_of_mean",
     "freedom_of",
     "group_catalogues",

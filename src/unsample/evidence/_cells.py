@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,16 @@ if TYPE_CHECKING:
 _FAR_MORE = 5
 #: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
 _CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class DesignCells:
+    """The cells of one design: ``columns`` is where they stand in the counts."""
+
+    design: Law
+    low: IntArray
+    high: IntArray
+    columns: slice
 
 
 def refuse_joint(metric: Metric, *, places: bool = False) -> None:

@@ -138,3 +138,8 @@ def check_weight_sums(weight: FloatArray, squared: FloatArray) -> None:
 
 def _extreme(weights: FloatArray) -> BoolArray:
     return (weights > 0) & ((weights < _LIGHTEST) | (weights > _HEAVIEST))
+
+
+def no_numbers() -> IntArray:
+    """Return an empty column, for one that is not given."""
+    return np.empty(0, dtype=np.int64)

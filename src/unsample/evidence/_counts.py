@@ -25,7 +25,7 @@ from unsample._checks import (
 )
 from unsample._files import read_arrays, write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
-from unsample.evidence._cells import check_cells, count_ranks, refuse_joint, span
+from unsample.evidence._cells import DesignCells, check_cells, count_ranks, refuse_joint, span
 from unsample.evidence._columns import (
     SUMS,
     as_column,
@@ -35,6 +35,7 @@ from unsample.evidence._columns import (
     check_weight_sums,
     joined,
     merge_equal,
+    no_numbers,
 )
 from unsample.evidence._pools import PoolCounts
 from unsample.evidence._ties import Comparisons
@@ -53,20 +54,6 @@ _COLUMNS = (*_KEYS, *SUMS)
 #: Columns that files of the first format lack.
 _NEW_KEYS = ("relevant", "place")
 _FORMATS = ("unsample.RankCounts/2", "unsample.RankCounts/1")
-
-
-def _missing() -> IntArray:
-    return np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class DesignCells:
-    """The cells of one design: ``columns`` is where they stand in the counts."""
-
-    design: Law
-    low: IntArray
-    high: IntArray
-    columns: slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +79,9 @@ class RankCounts:
     #: with its rank. None where the size of a sample has nothing to do with what was found in it.
     stop: int | None = None
     #: How many relevant items the users of a cell's targets have; by default one.
-    relevant: IntArray = field(default_factory=_missing)
+    relevant: IntArray = field(default_factory=no_numbers)
     #: The place of a cell's targets among their user's; 0 where it is not known.
-    place: IntArray = field(default_factory=_missing)
+    place: IntArray = field(default_factory=no_numbers)
     #: Which targets are of one user; None where each has a user of its own, or nobody knows.
     whose: Whose | None = None
     #: What the weights of a user's targets sum to on average, where the weights are for a metric.
@@ -249,17 +236,7 @@ class RankCounts:
                     f"counts must agree on {name} to be added, got {found[0]} and {found[1]}; "
                     "estimate them separately"
                 )
-        whose = None
-        if any(part.whose is not None for part in counts):
-            starts = np.cumsum([0, *(len(part) for part in counts[:-1])])
-            whose = Whose.joined(
-                (
-                    Whose.alone(np.arange(len(part)), part.count, part.weight)
-                    if part.whose is None
-                    else part.whose
-                ).moved(np.arange(len(part)) + start)
-                for part, start in zip(counts, starts, strict=True)
-            )
+        whose = Whose.of_parts(counts) if any(part.whose for part in counts) else None
         shared = [part.pools for part in counts if part.pools is not None]
         if 0 < len(shared) < len(counts):
             raise DesignError("counts of shared and of own items must not be added; estimate apart")

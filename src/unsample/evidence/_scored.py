@@ -1,4 +1,4 @@
-"""Scores of targets and of a pool of items that they share, as targets with outcomes by item."""
+"""Scores compared: targets in lists, and targets against a pool of items that they share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, Seed, as_rng
+from unsample._checks import BoolArray, FloatArray, IntArray, Seed, as_rng
 from unsample.errors import ScoreError
 from unsample.evidence._pools import PoolCounts, numbered
 from unsample.evidence._targets import Targets
@@ -89,6 +89,23 @@ def shared_targets(
         pools=0,
         outcomes=PoolCounts.merge(parts),
     )
+
+
+def compare_lists(
+    query: IntArray, score: FloatArray, own: IntArray, others: BoolArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return for each target how many others of its query beat it, tie with it, and are there.
+
+    ``own`` are the rows of targets, and ``others`` says which rows they are compared with. Query
+    and score make one number, so that one sorted array answers for all queries.
+    """
+    level = np.unique(score, return_inverse=True)[1].reshape(-1)
+    height = int(level.max()) + 2
+    spot = query * height + level
+    ladder = np.sort(spot[others])
+    start, stop = (np.searchsorted(ladder, (query[own] + step) * height) for step in (0, 1))
+    below, upto = (np.searchsorted(ladder, spot[own], side=side) for side in ("left", "right"))
+    return stop - upto, upto - below, stop - start
 
 
 def beats_of(own: FloatArray, others: FloatArray, ties: str, rng: np.random.Generator) -> BoolArray:

@@ -7,9 +7,9 @@ is, the data tell, if it is known which cells the targets of one user lie in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from unsample._checks import FloatArray, IntArray, as_integer_array
 from unsample.errors import FileError, InputError, RankError
 from unsample.evidence._columns import as_column, as_floats, refuse_where
 from unsample.metrics import places_of
+
+if TYPE_CHECKING:
+    from unsample.evidence._counts import RankCounts
 
 #: More users than this are drawn in so many groups of equal size, which vary alike.
 _MOST_UNITS = 4096
@@ -82,9 +85,17 @@ class Whose:
         return np.asarray(rows * (self.users.sum() / np.where(weight > 0, weight, 1.0))[:, None])
 
     @classmethod
-    def joined(cls, parts: Iterable[Whose]) -> Whose:
-        """Return the targets of all parts, whose cells stand one after the other."""
-        found = list(parts)
+    def of_parts(cls, parts: Sequence[RankCounts]) -> Whose:
+        """Return the targets of all parts, whose cells come one after the other.
+
+        Where nobody said whose targets a part has, each has a user of its own.
+        """
+        found, first = [], 0
+        for part in parts:
+            places = np.arange(len(part))
+            whose = part.whose or cls.alone(places, part.count, part.weight)
+            found.append(whose.moved(places + first))
+            first += len(part)
         starts = np.cumsum([0, *(len(part.users) for part in found[:-1])])
         return cls(
             np.concatenate([part.user + start for part, start in zip(found, starts, strict=True)]),

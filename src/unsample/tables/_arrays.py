@@ -16,7 +16,7 @@ import numpy.typing as npt
 from unsample._checks import BoolArray, IntArray, as_text_array
 from unsample._files import DAMAGED
 from unsample.errors import FileError, InputError
-from unsample.evidence import beats_of, numbered
+from unsample.evidence import beats_of, compare_lists, numbered
 from unsample.tables._layout import (
     LABEL,
     NAMES,
@@ -282,20 +282,14 @@ def compare_scores(columns: Columns, layout: Layout) -> Columns:
     rows = np.concatenate([np.flatnonzero(is_target), first[of_user == 0]])
     rows = rows[np.lexsort([rows, codes[rows]])]
     other = _others(columns, layout)
-    # User and score make one number, so that one sorted array answers for all users.
-    level = np.unique(columns["score"], return_inverse=True)[1].reshape(-1)
-    height = int(level.max()) + 2
-    spot = codes * height + level
-    ladder = np.sort(spot[other])
-    start, stop = (np.searchsorted(ladder, (codes[rows] + step) * height) for step in (0, 1))
-    below, upto = (np.searchsorted(ladder, spot[rows], side=side) for side in ("left", "right"))
+    better, tied, met = compare_lists(codes, columns["score"], rows, other)
     kept = [role for role in (*layout.users, "score", *_OF_TARGETS) if role in layout]
     return {role: columns[role][rows] for role in kept} | {
         _ROW: rows,
         TARGETS: of_user[codes[rows]],
-        "sampled": stop - start,
-        "better": stop - upto,
-        "tied": upto - below,
+        "sampled": met,
+        "better": better,
+        "tied": tied,
     }
 
 
