@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import unsample
 from tests import reference
 from unsample import metrics
-from unsample.confidence import SHAPES, Certainty, Shape, is_resolved, shape_for
+from unsample.confidence import SHAPES, Certainty, OverBins, Shape, shape_for
+from unsample.confidence._limits import Leaning
 from unsample.confidence._program import Program
 from unsample.errors import InputError, RefutedWarning
 from unsample.evidence import RankCounts, group_catalogues
@@ -77,8 +78,9 @@ def test_wrong_shapes_are_refused(make, message):
 
 def test_shapes_read_as_the_end_of_a_sentence():
     assert str(SHAPES["none"]) == "nothing about P(R)"
-    assert str(SHAPES["power"]).endswith(
-        "falls no faster than R^-1.5 and rises no faster than R^0.5"
+    assert str(SHAPES["power"]) == (
+        "that P(R) near the top, rank 1 apart, falls no faster than R^-1.5 and rises no faster "
+        "than R^0.5"
     )
     assert str(SHAPES["non-increasing"]) == "that P(R) never rises"
 
@@ -89,13 +91,21 @@ def test_shapes_read_as_the_end_of_a_sentence():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", ["none", "power", "non-increasing"])
 def test_bounds_match_a_slow_program_on_every_rank(counts, name, shape):
-    """The grid is coarse: what it costs must be small beside the width of the bounds."""
+    """The grid is coarse: it may widen the bounds, by little beside their width.
+
+    Inside a bin that a shape leaves free, what the sample sees and what a metric weighs go to the
+    ends of it separately. That costs most where a metric weighs every rank.
+    """
     certainty = _certainty(counts, shape)
     metric = metrics.parse(name)
     low, high = certainty._both_sides(metric, SHAPES[shape], 0.95)
-    ends = certainty.evidence[0].ends
+    ends = certainty.strata[0].evidence[0].ends
     expected = reference.metric_bounds(counts, ends, metric, SHAPES[shape], 0.05)
-    assert (low, high) == pytest.approx(expected, abs=0.03 * (expected[1] - expected[0]) + 2e-4)
+    width = expected[1] - expected[0]
+    wider = (expected[0] - low) / width, (high - expected[1]) / width
+    assert max(wider) <= (0.25 if name == "AUC" else 0.06)
+    # Within bins that the shape limits P(R) is taken as even, which is right to a per cent.
+    assert min(wider) >= (-1e-6 if shape == "none" else -0.02)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(NAMES), st.sampled_from([-1, 1]))
@@ -106,17 +116,16 @@ def test_affine_bounds_hold_for_every_distribution_of_the_shape(counts, seed, na
     metric = metrics.parse(name)
     bound = certainty.affine_bound(metric, side)
     mass = _random_mass(certainty, np.random.default_rng(seed))
-    claimed = bound.offset + sum(
-        score @ (part.expected @ mass)
-        for part, score in zip(bound.evidence, bound.scores, strict=True)
-    )
-    assert side * (claimed - bound.weights @ mass) >= -1e-9
+    ((part,), (solved,), (weights,)) = bound.strata[0].evidence, bound.solved, bound.weights
+    claimed = -side * (solved.offset + solved.scores[0] @ (part.expected.mean @ mass))
+    assert side * (claimed - weights @ mass) >= -1e-9
 
 
 def _random_mass(certainty, rng):
-    grid = certainty.grid
+    grid = certainty.strata[0].grid
     middle = np.log((grid.low + grid.high) / 2.0)
     low, high = certainty.shape.exponents(np.exp((middle[1:] + middle[:-1]) / 2.0), 399 / SAMPLED)
+    low, high = low.clip(-20.0), high.clip(max=20.0)
     # Exponents wander and stick to the limits, where the inequality is tight.
     place = (rng.random() + np.cumsum(rng.normal(0, 0.3, len(low)))).clip(0.0, 1.0)
     density = np.exp(
@@ -174,23 +183,24 @@ def test_groups_never_end_inside_a_range_of_ranks():
     counts = RankCounts.from_ranges(
         [1, 2, 6, 11], [1, 5, 10, 31], [10, 20, 30, 40], Law(ITEMS, SAMPLED)
     )
-    (part,) = Certainty.of(counts, [10], SHAPES["none"]).evidence
+    (part,) = Certainty.of(counts, [10], SHAPES["none"]).strata[0].evidence
     assert set(part.ends.tolist()) <= {1, 5, 10}
     assert part.observed.sum() == pytest.approx(1.0)
-    assert part.expected.sum(axis=0) == pytest.approx(1.0)
+    for values in (part.expected.mean, part.expected.first, part.expected.last):
+        assert values.sum(axis=0) == pytest.approx(1.0)
 
 
 def test_a_program_proves_its_value(counts):
     certainty = _certainty(counts, "power")
-    program = Program(certainty.grid, certainty.evidence, SHAPES["power"], 399 / SAMPLED, 0.05)
-    weights = np.linspace(1.0, 0.0, len(certainty.grid))
-    solved = program.lowest(weights)
-    assert weights @ solved.mass == pytest.approx(solved.value, abs=1e-9)
-    part = certainty.evidence[0]
-    low, high = part.region(0.05)
-    inside = part.features @ part.expected @ solved.mass
-    assert (inside >= low - 1e-7).all()
-    assert (inside <= high + 1e-7).all()
+    (stratum,) = certainty.strata
+    program = Program(stratum.grid, stratum.evidence, SHAPES["power"], 399 / SAMPLED, 0.05)
+    falling = np.linspace(1.0, 0.0, len(stratum.grid))
+    solved = program.lowest(OverBins(falling, falling, falling))
+    assert falling @ solved.mass == pytest.approx(solved.value, abs=1e-9)
+    (part,), anywhere = stratum.evidence, np.ones(len(stratum.grid), dtype=bool)
+    rows = part.rows(0.05)
+    least = part.least(rows.features, Leaning(anywhere, anywhere))
+    assert (least @ solved.mass <= rows.limits + 1e-7).all()
     assert solved.mass.min() >= -1e-9
     assert solved.mass.sum() == pytest.approx(1.0)
 
@@ -258,7 +268,6 @@ def test_resolution_is_where_the_interval_gets_narrow(counts):
 def test_a_few_targets_resolve_nothing():
     result = unsample.estimate([1, 5, 9], items=ITEMS, sampled=SAMPLED, metrics="Recall@50")
     assert result.resolution(0.05).k in (None, ITEMS)
-    assert is_resolved(metrics.parse("Recall@50"), result.counts)
 
 
 # -- samples that grew until the target was beaten -------------------------------------------------
@@ -292,11 +301,11 @@ def test_stages_expect_what_they_observe(parameters):
     full = _realistic_ranks(rng, 40_000)
     counts = _adaptive_counts(full, rng, **parameters)
     certainty = Certainty.of(counts, [10], SHAPES["none"])
-    (part,) = certainty.evidence
-    bins = certainty.grid.locate(np.arange(1, ITEMS + 1))
+    ((part,), grid) = certainty.strata[0].evidence, certainty.strata[0].grid
+    bins = grid.locate(np.arange(1, ITEMS + 1))
     truth = np.bincount(bins, (np.arange(ITEMS) + 3.0) ** -0.9)
-    expected = part.expected @ (truth / truth.sum())
-    assert part.expected.sum(axis=0) == pytest.approx(1.0, abs=1e-9)
+    expected = part.expected.mean @ (truth / truth.sum())
+    assert part.expected.mean.sum(axis=0) == pytest.approx(1.0, abs=1e-9)
     error = np.sqrt(expected * (1 - expected) / part.targets)
     # Bins are wide, so that survival inside them is averaged over equal shares of ranks.
     assert (np.abs(expected - part.observed) <= 4.5 * error + 4e-3).all()
@@ -345,8 +354,7 @@ def test_without_a_shape_the_interval_is_the_bounds(counts):
 
 
 def test_where_the_shape_is_refuted_the_interval_is_the_bounds():
-    full = np.repeat([1, 200], 2000)
-    ranks = draw_sampled_ranks(full, items=400, sampled=30, rng=0)
+    ranks = draw_sampled_ranks([60] * 4000, items=400, sampled=30, rng=0)
     with pytest.warns(RefutedWarning, match="the intervals are the bounds that assume nothing"):
         result = unsample.estimate(ranks, items=400, sampled=30, metrics="Recall@40", resamples=0)
     assert result["Recall@40"].interval() == result["Recall@40"].bounds()

@@ -133,8 +133,12 @@ def _check(entry: Estimate, items: int) -> None:
     assert -1e-9 <= low <= high <= most_of_all + 1e-9
     assert least - 1e-7 <= low
     assert high <= most + 1e-7
-    # A value outside is possible (a method may be refuted), and then it is called so.
-    assert entry.credible == (low - 1e-9 <= entry.value <= high + 1e-9)
+    # A value outside is possible (a method may be refuted): it is called so, and if the bounds
+    # allow it, the interval is widened to hold it.
+    raw = entry.raw_interval()
+    assert entry.credible == (raw[0] - 1e-9 <= entry.value <= raw[1] + 1e-9)
+    if least <= entry.value <= most:
+        assert low <= entry.value <= high
 
 
 @pytest.mark.parametrize("edge", MARKED)
@@ -253,18 +257,21 @@ def test_targets_without_weight_change_no_error():
 def test_data_that_just_fail_to_fit_any_distribution_are_called_refuted():
     """Solvers give up on linear programs that are infeasible by little, and estimates with them."""
     rng = np.random.default_rng(3)
-    # Fifteen levels of four tied items each, the best levels first.
-    level = np.floor(15 * rng.beta(0.6, 1.6, 1500)).astype(int)
-    full = 1 + 4 * level + rng.integers(0, 4, 1500)
-    drawn = [Law(60, 20).draw(full, rng=rng) for _ in range(12)]
+    full = np.full(1500, 25)
     notes = []
-    for ranks in drawn:
+    for told in range(20, 44, 2):
         result = unsample.estimate(
-            ranks, items=60, sampled=21, metrics="Recall@20", method="mle", resamples=0
+            Law(60, 20).draw(full, rng=rng),
+            items=60,
+            sampled=told,
+            metrics="Recall@20",
+            method="mle",
+            resamples=0,
         )
         _check(result["Recall@20"], 60)
-        notes += result.warnings
-    assert any("refute" in note or "no distribution" in note for note in notes)
+        notes.append(any("refute" in note or "no distrib" in note for note in result.warnings))
+    assert not notes[0]
+    assert notes[-1]
 
 
 @pytest.mark.parametrize(("excess", "refuted"), [(4e-5, True), (1e-9, False)])
@@ -321,7 +328,7 @@ def test_a_program_near_the_border_ends(monkeypatch):
         result = unsample.estimate(counts, metrics="Recall@20", candidates="all", resamples=0)
     low, high = result["Recall@20"].interval()
     assert low == 0.0
-    assert high == pytest.approx(0.1262, abs=1e-3)
+    assert high == pytest.approx(0.1315, abs=1e-3)
     assert max(steps) <= 5_000
     assert sum(steps) <= 50_000
 

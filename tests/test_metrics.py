@@ -98,7 +98,7 @@ def test_bin_weights_are_means_over_bins(family, k):
     grid = RankGrid.build(3000, sampled=99, cutoffs=[k] if k else [])
     dense = family(k).weights(np.arange(1, 3001), 3000)
     expected = np.add.reduceat(dense, grid.low - 1) / grid.width
-    assert np.allclose(bin_weights(family(k), grid), expected, rtol=1e-9, atol=1e-15)
+    assert np.allclose(bin_weights(family(k), grid, grid.items), expected, rtol=1e-9, atol=1e-15)
 
 
 def test_a_cutoff_inside_a_bin_counts_its_share():

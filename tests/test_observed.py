@@ -46,7 +46,7 @@ def test_weights_are_averaged_over_catalogues_where_they_depend_on_them():
     observed = Observed.prepare(counts, cutoffs=[10])
     grid = observed.grid
     ndcg, auc = observed.bin_weights([NDCG @ 10, AUC()]).T
-    assert ndcg == pytest.approx(bin_weights(NDCG @ 10, grid))
+    assert ndcg == pytest.approx(bin_weights(NDCG @ 10, grid, grid.items))
     expected = (bin_weights(AUC(), grid, 50) + 2 * bin_weights(AUC(), grid, 80)) / 3
     assert auc == pytest.approx(expected)
 

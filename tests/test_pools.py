@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import unsample
 from tests.pools import Batch, World, draw, measure, told, truth, verdicts
-from unsample.confidence import SHAPES, Certainty, MeanLimits
+from unsample.confidence import SHAPES, Certainty, MeanLimits, OverBins
 from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
 from unsample.errors import (
     DesignError,
@@ -299,7 +299,7 @@ def _part(places, shares, ends):
     expected, grid = _expected(*ends.tolist())
     observed = np.diff(np.concatenate([[0.0], shares, [1.0]]))
     # The targets are fixed here: nothing is allowed for their draw.
-    part = MeanLimits.of_shares(SAMPLED, ends, observed, expected, 1e15)
+    part = MeanLimits.of_shares(SAMPLED, ends, observed, OverBins(*[expected] * 3), 1e15)
     mass = np.array(
         [
             ((places + 1 >= a) & (places + 1 <= b)).mean()
@@ -330,10 +330,10 @@ def test_proved_limits_hold_over_all_pools(kind, alpha):
             part, mass = _part(places, shares, ends)
             rows = proved_rows(part, alpha, at_once=True)
             low, high = rows.region(alpha)
-            values = rows.features @ rows.expected @ mass
+            values = rows.features @ rows.expected.mean @ mass
             rows_broken.append((values < low - 1e-6).any() or (values > high + 1e-6).any())
             single = proved_rows(part, alpha, at_once=False)
-            single_broken[number] = single.expected @ mass < single.low - 1e-6
+            single_broken[number] = single.expected.mean @ mass < single.low - 1e-6
         assert np.mean(rows_broken) <= alpha
         assert (single_broken.mean(axis=0) <= alpha / 2).all()
 
@@ -350,7 +350,7 @@ def test_a_sum_of_rows_with_fixed_multipliers_needs_one_error():
         for shares in _all_shares([one] * 7, places, ends):
             part, mass = _part(places, shares, ends)
             rows = proved_rows(part, alpha, at_once=False)
-            missing = multipliers @ (rows.expected @ mass - rows.low)
+            missing = multipliers @ (rows.expected.mean @ mass - rows.low)
             broken.append(missing < -1e-6)
         assert np.mean(broken) <= alpha / 2
 
@@ -363,7 +363,7 @@ def test_proved_limits_are_attained_nearly_where_one_order_holds_for_all():
         # Of the error, a tenth is kept for the draw of targets.
         rows = proved_rows(part, 2.0 * tail / 0.9, at_once=False)
         # A pool that leaves all unbeaten has that chance, and breaks the row from there on.
-        assert (float(rows.expected[0] @ mass) < rows.low[0] - 1e-6) == broken
+        assert (float(rows.expected.mean[0] @ mass) < rows.low[0] - 1e-6) == broken
 
 
 # -- the world of the promises -------------------------------------------------------------------

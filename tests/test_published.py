@@ -12,7 +12,7 @@ import unsample
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample.answers import published
 from unsample.answers._published import fit_to_means, tilt
-from unsample.confidence import MeanLimits
+from unsample.confidence import MeanLimits, OverBins
 from unsample.errors import (
     ContradictionError,
     DesignError,
@@ -134,14 +134,17 @@ def test_more_numbers_and_more_digits_narrow_the_limits():
 
 
 def test_known_shares_hide_nothing_and_rounding_hides_a_half_unit():
+    even = np.full((3, 4), 1 / 3)
     shares = MeanLimits.of_shares(
-        9, np.array([1, 3]), np.array([0.2, 0.3, 0.5]), np.full((3, 4), 1 / 3), 50.0
+        9, np.array([1, 3]), np.array([0.2, 0.3, 0.5]), OverBins(even, even, even), 50.0
     )
-    assert shares.allowance(np.array([2.0, -1.0])) == 0.0
+    rows = shares.rows(0.05)
+    assert rows.features @ shares.observed == pytest.approx(rows.seen, abs=1e-12)
     result = published({"HR@1": "0.18"}, **SETUP)
-    (evidence,) = result.certainty.evidence
-    assert evidence.allowance(np.array([2.0])) == pytest.approx(0.01, rel=1e-2)
-    assert evidence.allowance(np.array([-2.0])) == pytest.approx(0.01, rel=1e-2)
+    (evidence,) = result.certainty.strata[0].evidence
+    rows = evidence.rows(0.05)
+    hidden = rows.seen - rows.features @ evidence.observed
+    assert hidden == pytest.approx([0.005, 0.005], rel=1e-2)
 
 
 def test_the_region_of_a_mean_covers_and_is_wider_than_that_of_an_indicator():
@@ -172,8 +175,10 @@ def test_numbers_that_no_ranks_but_some_histogram_can_give_are_reported():
 
 
 def test_numbers_that_refute_the_shape_are_named():
-    with pytest.warns(RefutedWarning, match=r"HR@1 = 0.500 and HR@10 = 0.500 refute"):
-        result = published({"HR@1": "0.500", "HR@10": "0.500", "HR@50": "0.700"}, **SETUP)
+    # All targets at rank 101: the numbers are right, and P(R) is a needle.
+    needle = {"HR@1": "0.067", "HR@3": "0.491", "HR@10": "0.999"}
+    with pytest.warns(RefutedWarning, match=r"HR@1 = 0.067 and HR@10 = 0.999 refute"):
+        result = published(needle, **SETUP, metrics="Recall@100")
     assert result.assumes == "nothing about P(R)"
 
 
@@ -182,7 +187,7 @@ def test_what_numbers_cannot_tell_apart_is_not_resolved():
     assert not only_tenth["Recall@50"].resolved
     assert only_tenth["Recall@400"].resolved
     assert "ranks 1 to 10 apart" in only_tenth.warnings[0]
-    with_first = published(PAPER, **SETUP, metrics=["Recall@37", "Recall@38"])
+    with_first = published(PAPER, **SETUP, metrics=["Recall@10", "Recall@200"])
     assert [entry.resolved for entry in with_first.values()] == [False, True]
 
 
@@ -225,6 +230,7 @@ def test_the_fewest_numbers_that_clash_are_named(numbers, names):
         assert name in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning")
 @pytest.mark.parametrize(("sign", "gain"), [(-1, np.log2(11)), (1, np.log2(3))])
 def test_the_limits_of_a_contradiction_are_sharp(sign, gain):
     """With a hits at 1 and b - a at 2..10, NDCG@10 is a + (b - a)/log2(r + 1), r from 10 to 2."""
@@ -271,7 +277,7 @@ def test_the_numbers_stand_in_the_result():
     first = {"metric": "HR@1", "value": 0.18, "low": 0.1795, "high": 0.1805}
     assert result.to_dict()["published"][0] == pytest.approx(first)
     assert "HR@1 = 0.180, HR@10 = 0.690, NDCG@10 = 0.402" in str(result)
-    (evidence,) = result.certainty.evidence
+    (evidence,) = result.certainty.strata[0].evidence
     assert evidence.features @ evidence.observed == pytest.approx([0.180, 0.690, 0.402], abs=1e-5)
 
 

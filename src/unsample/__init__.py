@@ -1,7 +1,8 @@
 """Full-catalogue recommendation metrics from sampled ranks.
 
 >>> import unsample
->>> result = unsample.estimate([1, 1, 2, 5, 40], items=3706, sampled=99, metrics=["Recall@50"])
+>>> ranks = [1, 1, 2, 5, 40] * 20
+>>> result = unsample.estimate(ranks, items=3706, sampled=99, metrics=["Recall@50"])
 >>> result["Recall@50"].resolved
 True
 

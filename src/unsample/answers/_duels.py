@@ -33,6 +33,8 @@ from unsample.metrics import AUC, Metric
 CORRECTIONS = ("holm", "bonferroni", "none")
 #: Bounds that pass each other by less than this share of their error do so by rounding.
 _ROUNDING = 0.01
+#: An error below this share of those of the two models comes from rounding.
+_NO_ERROR = 1e-9
 #: Draws behind the chances of being the best of several models, and how many are made at once.
 _DRAWS, _DRAWS_AT_ONCE = 20_000, 1_000
 #: A model so many standard errors behind the highest estimate is the best in none of the draws.
@@ -140,6 +142,10 @@ class Duels:
             most = max(least, float(stdtr(freedom, high / high_error)))
             t = float(stdtrit(freedom, (1.0 + self.level) / 2.0))
             ends = max(low - t * low_error, -span), min(high + t * high_error, span)
+        if not ends[0] <= value <= ends[1]:
+            # Estimate or assumption is wrong: the interval holds both, and a verdict needs both.
+            ends = min(ends[0], value), max(ends[1], value)
+            least, most = least * (ends[0] > 0), max(most, float(ends[1] >= 0))
         # Two-sided: a verdict may fall either way.
         p_value = min(1.0, 2.0 * min(1.0 - least, most))
         names = a.model.name, b.model.name
@@ -149,7 +155,7 @@ class Duels:
         """Return the greatest difference that any two models could have."""
         items = max(model.counts.largest_catalogue for model in self.models)
         grid = RankGrid.build(items, cutoffs=[metric.cutoff(items)])
-        return float(np.ptp(bin_weights(metric, grid)))
+        return float(np.ptp(bin_weights(metric, grid, items)))
 
     def _bounds(
         self, a: _Entrant, b: _Entrant
@@ -191,17 +197,20 @@ class Duels:
 
         None where the error cannot be estimated, because targets share their items.
         """
-        error = 0.0
+        error, alone = 0.0, math.hypot(of_a.error, of_b.error)
         if of_a.totals is not None and of_b.totals is not None:
             error = models[0].error_of_mean(of_a.totals - of_b.totals)
+            seen = math.hypot(*map(models[0].error_of_mean, (of_a.totals, of_b.totals)))
+            # Rare events that were not seen count as those of each model alone do.
+            error *= max(alone / seen, 1.0) if seen > 0.0 else 1.0
         if of_a.scores is not None and of_b.scores is not None:
             shared = self._shared_error(of_a, of_b, models, error)
             if shared is None or not shared.trusted:
                 return None
             error = shared.standard_error(self.level, side)
-        if error == 0.0:
+        if error <= _NO_ERROR * alone:
             # Differences that are all alike are no proof that there is no chance in them.
-            error = math.hypot(of_a.error, of_b.error)
+            error = alone
         return of_a.expected - of_b.expected, max(error, 1e-12)
 
     def _shared_error(
@@ -255,7 +264,7 @@ class Duels:
             totals = _plain_totals(metric, model) if self.paired else None
             side = _Side(entrant.value, entrant.error, totals, known=certainty is None)
             return replace(entrant, sides=(side, side))
-        if certainty.few:
+        if certainty.few or certainty.doubt(metric) > 0.0:
             return entrant
         low, high = (
             _Side(
@@ -289,9 +298,13 @@ class Duels:
         if not self.paired or model.targets is None:
             return None
         targets = model.targets
-        sampled = np.broadcast_to(np.asarray(targets.sampled), np.shape(targets.ranks))
-        weights = targets.each_weight
-        return model.totals(metric, bound.of_ranks(np.asarray(targets.ranks), sampled, weights))
+        ranks = np.asarray(targets.ranks)
+        sampled, items = (
+            np.broadcast_to(np.asarray(each), ranks.shape)
+            for each in (targets.sampled, targets.items)
+        )
+        scores = bound.of_ranks(ranks, sampled, items, targets.each_weight)
+        return model.totals(metric, scores)
 
     # -- all models -------------------------------------------------------------------------
 

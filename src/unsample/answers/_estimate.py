@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -21,7 +21,6 @@ from unsample.confidence import (
     PooledCertainty,
     Shape,
     blind_rank,
-    is_resolved,
     nudged,
     sampling_errors,
     shape_for,
@@ -232,7 +231,7 @@ def _answered(
     grouped = group_catalogues(counts)
     observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=question.usual_candidates)
     known = bool(counts.known.all())
-    certainty = None if known else Certainty.of(grouped, cutoffs, question.shape)
+    certainty = None if known else Certainty.of(counts, cutoffs, question.shape)
     fits = {str(each): _fitted(each, observed, question.metrics) for each in question.methods}
     return question.answer(
         Estimates,
@@ -240,8 +239,7 @@ def _answered(
         fits,
         certainty,
         Refits(observed, question, errors, resamples, rng),
-        unresolved=[each.name for each in question.metrics if not is_resolved(each, counts)],
-        why=_why_unresolved(counts),
+        remedy=_remedy(counts),
         data="the data",
         misfit="fits these sampled ranks: items, sampled,",
         notes=[
@@ -267,7 +265,7 @@ def _on_shared(certainty: Certainty | None) -> list[UnsampleWarning]:
 
 def _fitted(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> Fit:
     """Return the values of a method; of metrics that are plain means, the mean."""
-    fit = method.evaluate(observed, metrics)
+    fit = _estimators.fit_by_sizes(method, observed, metrics)
     for column, metric in enumerate(metrics):
         mean = DirectMean.of(metric, observed.counts)
         if mean is not None:
@@ -316,8 +314,7 @@ class Question:
         certainty: Certainty | None,
         variation: Mapping[str, Variation],
         *,
-        unresolved: Collection[str],
-        why: str,
+        remedy: str,
         data: str,
         misfit: str,
         notes: Iterable[UnsampleWarning] = (),
@@ -325,9 +322,15 @@ class Question:
     ) -> _Kind:
         """Put what was found together, with notes on what there is to know before relying on it.
 
-        ``why`` says why metrics are not resolved, ``data`` what refutes the shape where it is
-        refuted, and ``misfit`` what no P(R) does where none fits.
+        ``remedy`` says what would resolve metrics that are not, ``data`` what refutes the shape
+        where it is refuted, and ``misfit`` what no P(R) does where none fits.
         """
+        unresolved = [
+            metric.name
+            for metric in self.metrics
+            if certainty is not None and not certainty.resolves(metric)
+        ]
+        warned = {str(each) for each in self.methods if each.caution}
         entries = [
             Estimate(
                 metric,
@@ -336,6 +339,7 @@ class Question:
                 metric.name not in unresolved,
                 fit.certificate,
                 certainty,
+                name not in warned and fit.certificate.usable,
                 fit.clipped[place],
                 variation,
                 place,
@@ -346,8 +350,13 @@ class Question:
         known: list[UnsampleWarning] = []
         if unresolved:
             names = f"{', '.join(unresolved)} {'is' if len(unresolved) == 1 else 'are'}"
-            known.append(UnresolvedWarning(f"{names} not resolved: {why}"))
+            text = (
+                f"{names} not resolved: the data leave open more than a quarter of the value, and "
+                f"the method's assumption about the top ranks fills it; {remedy}"
+            )
+            known.append(UnresolvedWarning(text))
         known += [BiasedMethodWarning(each.caution) for each in self.methods if each.caution]
+        known += [_outside(entry) for entry in entries if entry.widened]
         known += notes
         for name, fit in fits.items():
             moved = [
@@ -376,6 +385,14 @@ class Question:
                     "that assume nothing"
                 )
             known.append(RefutedWarning(text))
+        doubted = [] if certainty is None or direct else self._doubted(certainty)
+        if doubted:
+            text = (
+                f"{data or 'the numbers'} hardly agree with the assumption {self.shape}; the "
+                f"intervals of {', '.join(doubted)} were widened towards the bounds that assume "
+                "nothing"
+            )
+            known.append(RefutedWarning(text))
         learned = {name: fit.distribution for name, fit in fits.items()}
         return kind(
             entries=tuple(entries),
@@ -386,6 +403,14 @@ class Question:
             explanations={name: fit.explanation for name, fit in fits.items() if fit.explanation},
             **more,
         )
+
+    def _doubted(self, certainty: Certainty) -> list[str]:
+        """Return the metrics for which the data are near to refuting the shape."""
+        return [
+            metric.name
+            for metric in self.metrics
+            if DirectMean.of(metric, certainty.counts) is None and certainty.doubt(metric) > 0.0
+        ]
 
 
 class Refits(dict[str, Variation]):
@@ -466,15 +491,22 @@ def _as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCo
     return Targets(whole, **named, replacement=replacement, pools=pools).counts
 
 
-def _why_unresolved(counts: RankCounts) -> str:
+def _outside(entry: Estimate) -> BiasedMethodWarning:
+    """Return the warning of a value that is not in the interval of its metric."""
+    low, high = entry.raw_interval()
+    return BiasedMethodWarning(
+        f"{entry.method} gives {entry.metric} = {entry.value:.4g}, outside the interval "
+        f"{low:.4g} .. {high:.4g} that data and assumption allow; one of the two is wrong, and the "
+        "interval was widened to hold the value, as far as the bounds go"
+    )
+
+
+def _remedy(counts: RankCounts) -> str:
+    """Return what would resolve a metric that is not."""
     if counts.stop is not None:
-        return (
-            "too few of the targets that may be in the top K met as many items as it takes to meet "
-            "one of it, so the value rests on the method's assumption about the top ranks; raise "
-            "the budget or the cap, or certify"
-        )
-    smallest = math.ceil(blind_rank(counts) - 1e-9)
+        return "raise the budget or the cap, or certify"
+    top = math.ceil(blind_rank(counts) - 1e-9)
     return (
-        "fewer than one sampled item falls into the top K on average, so the value rests on the "
-        f"method's assumption about the top ranks; this sample resolves K >= {smallest}"
+        f"on average one sampled item falls into the top {top:,}: more sampled items help, more "
+        "targets do not"
     )

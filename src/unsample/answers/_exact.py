@@ -127,7 +127,7 @@ def exact_targets(
     users = UserValues.of(found, wanted, relevance)
     variation = _Drawn(users, wanted, resamples, rng)
     entries = tuple(
-        Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, False, variation, place)
+        Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, True, False, variation, place)
         for place, (metric, value) in enumerate(zip(wanted, users.means, strict=True))
     )
     return Estimates(

@@ -235,7 +235,7 @@ class Planner:
 
     @cached_property
     def _weights(self) -> FloatArray:
-        return bin_weights(self.metric, self.guess.grid)
+        return bin_weights(self.metric, self.guess.grid, self.guess.items)
 
     @cached_property
     def _sd_of_users(self) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_integer
-from unsample.confidence import Certainty, MeanLimits, Shape, evidence_grid
+from unsample.confidence import Certainty, MeanLimits, OverBins, Shape, Stratum, evidence_grid
 from unsample.errors import ContradictionError, InputError, MetricError, SolverError
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -178,15 +178,6 @@ class Paper:
         #: The last of the first ranks that no number tells apart: 10 where all is HR@10.
         self.first_cut = int(np.argmax(changes)) + 1 if changes.any() else law.n
 
-    @property
-    def smallest_k(self) -> float:
-        """Return the K from which on the numbers can tell ranks up to K from those below.
-
-        For numbers that tell rank 1 apart that is `unsample.confidence.is_resolved`: one sampled
-        item falls into the top K. Numbers that see no rank above the tenth need ten of them.
-        """
-        return self.first_cut * self.law.blind_rank - 1e-9
-
     @cached_property
     def counts(self) -> RankCounts:
         """Return the targets between the K of the hit rates, whole numbers of them."""
@@ -224,13 +215,13 @@ class Paper:
             sampled=self.law.sampled,
             ends=self.high[:-1],
             observed=histogram,
-            expected=self.law.matrix(self.low, self.high, grid),
+            expected=OverBins.build(lambda at: self.law.matrix(self.low, self.high, at), grid),
             targets=float(self.users),
             features=self.features[kept],
             low=(self.means - self.half_units)[kept],
             high=(self.means + self.half_units)[kept],
         )
-        return Certainty(self.counts, grid, (evidence,), shape)
+        return Certainty(self.counts, (Stratum(self.counts, grid, (evidence,)),), shape)
 
     # -- contradictions ---------------------------------------------------------------------
 

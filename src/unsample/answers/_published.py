@@ -66,7 +66,7 @@ class Published(Estimates):
     def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
         """Return `certainty` prepared for metrics@K at other K."""
         assert self.certainty is not None
-        (evidence,) = self.certainty.evidence
+        (evidence,) = self.certainty.strata[0].evidence
         return self.paper.certainty(evidence.observed, cutoffs, self.certainty.shape)
 
     def to_dict(self) -> dict[str, Any]:
@@ -158,8 +158,7 @@ def published(
         {str(estimator): fit},
         certainty,
         {str(estimator): Variation(fit.values[:0], tuple(errors))},
-        unresolved=[m.name for m in question.metrics if m.cutoff(law.items) < paper.smallest_k],
-        why=_why_unresolved(paper),
+        remedy=_remedy(paper),
         data=named,
         misfit=f"gives {named} but for chance: items, sampled, users,",
         notes=notes,
@@ -195,16 +194,15 @@ def _read_paper(
         return paper, [UnsampleWarning(text)]
 
 
-def _why_unresolved(paper: Paper) -> str:
-    why = "fewer than one sampled item falls into the top K on average"
+def _remedy(paper: Paper) -> str:
+    """Return what would resolve a metric that is not."""
     if paper.first_cut > 1:
-        why = f"the numbers do not tell the sampled ranks 1 to {paper.first_cut} apart"
-    smallest = math.ceil(paper.smallest_k)
-    resolved = f"K >= {smallest}" if smallest <= paper.law.items else "no K"
-    return (
-        f"{why}, so the value rests on the method's assumption about the top ranks; such numbers "
-        f"resolve {resolved}"
-    )
+        return (
+            f"the numbers do not tell the sampled ranks 1 to {paper.first_cut} apart: a hit rate "
+            "at 1 would help"
+        )
+    top = math.ceil(paper.law.blind_rank - 1e-9)
+    return f"on average one sampled item falls into the top {top:,}"
 
 
 def _refuted(paper: Paper, certainty: Certainty, cutoffs: list[int]) -> str:
@@ -212,7 +210,7 @@ def _refuted(paper: Paper, certainty: Certainty, cutoffs: list[int]) -> str:
     if certainty.fits():
         return ""
     shape = certainty.shape if certainty.shape_in_use() is not None else SHAPES["none"]
-    (evidence,) = certainty.evidence
+    (evidence,) = certainty.strata[0].evidence
     rows = paper.fewest(
         lambda some: paper.certainty(evidence.observed, cutoffs, shape, some).fits()
     )

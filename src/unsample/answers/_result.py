@@ -28,7 +28,7 @@ from unsample.confidence import (
 )
 from unsample.errors import MethodError, MetricError, MissingExtraError, UnsampleWarning
 from unsample.estimators import Certificate
-from unsample.evidence import RankCounts, group_catalogues
+from unsample.evidence import RankCounts
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
 
@@ -124,11 +124,13 @@ class Estimate:
     metric: Metric
     method: str
     value: float
-    #: Whether the sample can see ranks as small as K; see `unsample.confidence.is_resolved`.
+    #: Whether the sample settles the metric; see `unsample.confidence.Certainty.resolves`.
     resolved: bool
     certificate: Certificate
     #: What the data say about any metric; None where the full ranks are known.
     certainty: Certainty | None = field(repr=False)
+    #: Whether the method means its value as an estimate, and came to an end.
+    meant: bool = field(repr=False)
     #: Whether the method's value left the range of the metric and was brought back into it.
     clipped: bool
     #: How the values of each method vary, computed when it is first asked for.
@@ -155,8 +157,20 @@ class Estimate:
         It belongs to the metric and not to the method: it asks which values agree with the data,
         given only the stated shape of P(R). ``population`` means users like these; without it
         the metric of these users alone is covered. Of full ranks, it is the interval of a mean
-        over users (and these users' own metric is known).
+        over users (and these users' own metric is known). Where a method's value is outside, the
+        interval is widened to hold it, as far as the bounds go.
         """
+        low, high = self.raw_interval(level, population=population)
+        if self.meant and self.certainty is not None and not low <= self.value <= high:
+            least, most = self.bounds(level)
+            inside = min(max(self.value, least), most)
+            low, high = min(low, inside), max(high, inside)
+        return low, high
+
+    def raw_interval(
+        self, level: float = DEFAULT_LEVEL, *, population: bool = True
+    ) -> tuple[float, float]:
+        """Return the interval of the metric, whatever the method's value is."""
         if self.certainty is not None:
             return self.certainty.interval(self.metric, level, population=population)
         return self.sampling_interval(level) if population else (self.value, self.value)
@@ -185,9 +199,14 @@ class Estimate:
 
     @property
     def credible(self) -> bool:
-        """Return whether the value lies in its own interval, or its method is refuted."""
-        low, high = self.interval()
+        """Return whether the value lies in the interval of its metric, or its method is refuted."""
+        low, high = self.raw_interval()
         return math.isnan(low) or low - 1e-9 <= self.value <= high + 1e-9
+
+    @property
+    def widened(self) -> bool:
+        """Return whether the interval was widened to hold the value."""
+        return self.meant and self.certainty is not None and not self.credible
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of one entry of the JSON output."""
@@ -262,13 +281,17 @@ class Estimates(Result, Mapping[str, Estimate]):
             return None
         counts = self.certainty.counts
         if self.counts.several:
-            counts = group_catalogues(self.counts.for_metric(_metrics.Recall()))
+            counts = self.counts.for_metric(_metrics.Recall())
         return Certainty.of(counts, cutoffs, self.certainty.shape)
 
     @property
     def assumes(self) -> str:
         """Return the assumption behind the intervals, as the end of a sentence."""
-        return "nothing" if self.certainty is None else str(self.certainty.shape_in_use())
+        if self.certainty is None:
+            return "nothing"
+        ranges = len(self.certainty.strata)
+        where = "" if ranges == 1 else f", in each of {ranges} ranges of catalogue sizes"
+        return f"{self.certainty.shape_in_use()}{where}"
 
     @property
     def distribution(self) -> RankDistribution:

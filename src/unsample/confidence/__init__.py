@@ -1,12 +1,6 @@
 """How sure an estimate is: bounds, intervals that include bias, and what a sample resolves."""
 
-from unsample.confidence._certainty import (
-    AffineBound,
-    Certainty,
-    Resolution,
-    blind_rank,
-    is_resolved,
-)
+from unsample.confidence._certainty import AffineBound, Certainty, Resolution
 from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._errors import (
     SamplingError,
@@ -14,11 +8,12 @@ from unsample.confidence._errors import (
     percentile_interval,
     sampling_errors,
 )
-from unsample.confidence._limits import MeanLimits, evidence_grid
+from unsample.confidence._limits import MeanLimits, OverBins, evidence_grid
 from unsample.confidence._means import MeanError, degrees_of_freedom
 from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._shared import PooledError
+from unsample.confidence._strata import Stratum, blind_rank
 
 __all__ = [
     "SHAPES",
@@ -27,16 +22,17 @@ __all__ = [
     "DirectMean",
     "MeanError",
     "MeanLimits",
+    "OverBins",
     "PooledCertainty",
     "PooledError",
     "PooledSide",
     "Resolution",
     "SamplingError",
     "Shape",
+    "Stratum",
     "blind_rank",
     "degrees_of_freedom",
     "evidence_grid",
-    "is_resolved",
     "nudged",
     "percentile_interval",
     "sampled_auc",

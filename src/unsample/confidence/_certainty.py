@@ -11,48 +11,61 @@ import numpy as np
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_level, check_real
 from unsample.confidence._direct import DirectMean
-from unsample.confidence._limits import MeanLimits, evidence_grid, gather
-from unsample.confidence._program import SHAPES, InfeasibleError, Program, Shape
-from unsample.estimators import Observed, mean_weights
+from unsample.confidence._limits import Spread, clopper_pearson
+from unsample.confidence._program import SHAPES, Lowest, Shape
+from unsample.confidence._strata import Stratum, blind_rank, strata_of
 from unsample.evidence import RankCounts
-from unsample.law import RankGrid
 from unsample.metrics import Metric
 
-#: With fewer targets a mean of scores is not near enough to normal: the exact limits stand.
-_FEW_TARGETS = 50
+#: With fewer targets, or fewer rare events that decide, a mean is not near enough to normal: the
+#: exact limits stand.
+_FEW_TARGETS, _FEW_EVENTS = 50, 5.0
 #: Regions of a lower level are not used: no P(R) need be in them, however true the model is.
 _LEAST_LEVEL = 0.95
-#: How many targets may stand for others on the top K.
-_DOZENS = 30
+#: A metric is resolved if data and shape leave no more open than this share of it, up or down.
+_RESOLVED = 0.25
 #: Neighbouring K that are tried in search of a precision differ by about this factor.
 _STEP = 1.12
 
 
 @dataclass(frozen=True, eq=False)
 class AffineBound:
-    """A bound that is an offset plus a mean over targets of scores of their sampled ranks.
+    """A bound that is a mean over targets of scores of their sampled ranks.
 
     For every P(R) of the shape the metric is at least (``side`` -1) or at most (``side`` +1)
-    the bound's expectation, so its only error is that of a mean.
+    the bound's expectation, so its only error is that of a mean. Each range of catalogue sizes has
+    its own scores.
     """
 
     side: int
     counts: RankCounts
-    offset: float
-    evidence: tuple[MeanLimits, ...]
-    scores: tuple[FloatArray, ...]
-    #: P(R) at which the bound is attained, and the metric's weights there.
-    mass: FloatArray = field(repr=False)
-    weights: FloatArray = field(repr=False)
+    strata: tuple[Stratum, ...]
+    #: For each stratum, minus ``side`` times its least value and what proves it.
+    solved: tuple[Lowest, ...]
+    #: The metric at the ranks of each stratum.
+    weights: tuple[FloatArray, ...] = field(repr=False)
 
     @property
     def expected(self) -> float:
         """Return the bound of the users' metric before the error of the mean is allowed for."""
-        means = sum(
-            float(part.observed @ score)
-            for part, score in zip(self.evidence, self.scores, strict=True)
+        shares = np.array([stratum.share for stratum in self.strata])
+        return self.counts.scale * float(shares @ self._means())
+
+    def _means(self) -> FloatArray:
+        """Return the mean score of each stratum, the offset included."""
+        return np.array(
+            [
+                -self.side
+                * (
+                    solved.offset
+                    + sum(
+                        float(part.observed @ score)
+                        for part, score in zip(stratum.evidence, solved.scores, strict=True)
+                    )
+                )
+                for stratum, solved in zip(self.strata, self.solved, strict=True)
+            ]
         )
-        return self.counts.scale * (self.offset + means)
 
     def standard_error(self, *, population: bool = True) -> float:
         """Return the standard error of the mean.
@@ -61,34 +74,74 @@ class AffineBound:
         users alone the metric to be covered is their own, whose chance variation the scores
         share: only the sampling of items, and what the scores miss of the metric, is left.
         """
-        total = sum(part.targets for part in self.evidence)
-        variance = seen = 0.0
-        for part, score in zip(self.evidence, self.scores, strict=True):
-            if population:
-                at_bound = _variance(score, part.expected @ self.mass)
-                observed = _variance(score, part.observed)
-                single = max(at_bound, observed)
-                seen += observed / part.targets
-            else:
-                share = part.targets / total
-                difference = score[:, None] - share * self.weights[None, :]
-                single = _variance(difference, part.expected * self.mass)
-            variance += single / part.targets
-        counts = self.counts
-        if seen > 0.0 and counts.whose is not None and counts.stop is None:
+        seen, at_bound, alone = self._spreads()
+        if not population and alone is not None:
+            return self.counts.scale * math.sqrt(alone)
+        between, counts = self._between(), self.counts
+        variance = max(seen.variance, at_bound.variance) + between
+        if seen.variance + between > 0.0 and counts.whose is not None and counts.stop is None:
             # How far targets of one user depend on each other, the data tell.
-            scores = self.of_ranks(counts.low, counts.sampled, counts.weight)
-            return math.sqrt(counts.variance_of_mean(scores) * variance / seen)
+            scores = self.of_ranks(counts.low, counts.sampled, counts.items, counts.weight)
+            grown = variance / (seen.variance + between)
+            return math.sqrt(counts.variance_of_mean(scores) * grown)
         return counts.scale * math.sqrt(variance)
 
-    def of_ranks(self, ranks: IntArray, sampled: IntArray, weights: FloatArray) -> FloatArray:
+    @property
+    def normal(self) -> bool:
+        """Return whether so many events decide the mean that its error is near to normal."""
+        seen, at_bound, _ = self._spreads()
+        events = (each.events for each in (seen, at_bound) if each.variance > 0.0)
+        return min(events, default=math.inf) >= _FEW_EVENTS
+
+    def _spreads(self) -> tuple[Spread, Spread, float | None]:
+        """Return how the mean varies as observed, and where the bound is attained.
+
+        And its variance for these users alone; None where it is no less than for others like them.
+        """
+        seen, at_bound = Spread(), Spread()
+        alone: float | None = 0.0
+        for stratum, solved, weights in zip(self.strata, self.solved, self.weights, strict=True):
+            total = sum(part.targets for part in stratum.evidence)
+            for part, score in zip(stratum.evidence, solved.scores, strict=True):
+                expected = part.expected.mean @ solved.mass
+                seen += part.spread(score, part.observed).scaled(stratum.share)
+                at_bound += part.spread(score, expected).scaled(stratum.share)
+                share = part.targets / total
+                these = part.variance_of_these(-self.side * score, share * weights, solved.mass)
+                alone = None if alone is None or these is None else alone + stratum.share**2 * these
+        return seen, at_bound, alone
+
+    def _between(self) -> float:
+        """Return the variance of the mean that comes from how many targets each stratum has."""
+        means, shares = self._means(), np.array([stratum.share for stratum in self.strata])
+        spread = max(float(shares @ means**2) - float(shares @ means) ** 2, 0.0)
+        return spread / max(self.counts.effective, 1.0)
+
+    @property
+    def error_of_ranks(self) -> float:
+        """Return the standard error of the metric at this P(R) if every rank were known."""
+        first = second = 0.0
+        for stratum, solved, weights in zip(self.strata, self.solved, self.weights, strict=True):
+            first += stratum.share * float(weights @ solved.mass)
+            second += stratum.share * float(weights**2 @ solved.mass)
+        variance = max(second - first**2, 0.0) / max(self.counts.effective, 1.0)
+        return self.counts.scale * math.sqrt(variance)
+
+    def of_ranks(
+        self, ranks: IntArray, sampled: IntArray, items: IntArray, weights: FloatArray
+    ) -> FloatArray:
         """Return the score of each target, for comparisons target by target."""
-        result = np.full(len(ranks), self.offset)
-        for part, score in zip(self.evidence, self.scores, strict=True):
-            chosen = sampled == part.sampled
-            # A target of this sample size stands for all sizes: the scores of the parts add up.
-            scale = weights.sum() / max(weights[chosen].sum(), 1e-300)
-            result[chosen] += score[part.locate(ranks[chosen])] * scale
+        result = np.zeros(len(ranks))
+        largest = np.array([stratum.sizes[1] for stratum in self.strata[::-1]])
+        place = len(self.strata) - 1 - np.searchsorted(largest, items).clip(max=len(largest) - 1)
+        for number, (stratum, solved) in enumerate(zip(self.strata, self.solved, strict=True)):
+            here = place == number
+            result[here] = -self.side * solved.offset
+            for part, score in zip(stratum.evidence, solved.scores, strict=True):
+                chosen = here & (sampled == part.sampled)
+                # A target of this sample size stands for all sizes: the scores of the parts add up.
+                scale = weights[here].sum() / max(weights[chosen].sum(), 1e-300)
+                result[chosen] -= self.side * score[part.locate(ranks[chosen])] * scale
         return result
 
 
@@ -97,46 +150,49 @@ class Certainty:
     """How sure the sampled ranks make us of any metric, under a stated shape of P(R)."""
 
     counts: RankCounts
-    grid: RankGrid
-    evidence: tuple[MeanLimits, ...]
+    #: The targets by the size of their catalogues, each with a P(R) of its own.
+    strata: tuple[Stratum, ...]
     shape: Shape
-    _programs: dict[tuple[Shape, float], Program] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, counts: RankCounts, cutoffs: Iterable[int], shape: Shape) -> Certainty:
-        """Prepare the evidence of the counts; ``cutoffs`` are the K that will be asked for.
-
-        Every catalogue size costs time: `group_catalogues` first where users have many.
-        """
-        wanted = sorted(set(cutoffs))
-        grid = evidence_grid(counts, wanted)
-        evidence = gather(Observed.prepare(counts, grid=grid), wanted)
+        """Prepare the evidence of the counts; ``cutoffs`` are the K that will be asked for."""
+        strata = strata_of(counts, cutoffs)
         if counts.pools is not None:
             from unsample.confidence._pooled import PooledCertainty
 
-            return PooledCertainty(counts, grid, evidence, shape)
-        return cls(counts, grid, evidence, shape)
+            return PooledCertainty(counts, strata, shape)
+        return cls(counts, strata, shape)
 
     def fits(self, shape: Shape | None = None) -> bool:
         """Return whether some P(R) of the shape agrees with the data, tested at 5 %."""
-        return self._program(self.shape if shape is None else shape, _LEAST_LEVEL).feasible
+        tried, alpha = self.shape if shape is None else shape, self._alpha(_LEAST_LEVEL)
+        return all(stratum.program(tried, alpha).feasible for stratum in self.strata)
 
     def shape_in_use(self) -> Shape | None:
         """Return the shape that intervals use: none other than the bounds' where it is refuted.
 
         None where the data fit no P(R) at all.
         """
-        for shape in (self.shape, SHAPES["none"]):
-            if self.fits(shape):
-                return shape
-        return None
+        return next((shape for shape in (self.shape, SHAPES["none"]) if self.fits(shape)), None)
+
+    def doubt(self, metric: Metric) -> float:
+        """Return how near the data are to refuting the shape in use: 0 far from it, 1 there."""
+        shape, alpha = self.shape_in_use(), self._alpha(_LEAST_LEVEL)
+        if shape is None or shape.limits_nothing:
+            return 0.0
+        return sum(
+            each.share * each.doubt(each.reaching(shape, metric, alpha), alpha)
+            for each in self.strata
+        )
 
     def bounds(self, metric: Metric, level: float = 0.95) -> tuple[float, float]:
         """Return the metric's least and greatest value over every P(R) the data allow."""
+        level = check_level(level)
         direct = DirectMean.of(metric, self.counts)
         if direct is not None:
-            return direct.bounds(check_level(level))
-        return self._both_sides(metric, SHAPES["none"], check_level(level))
+            return direct.bounds(level)
+        return self._both_sides(metric, SHAPES["none"], level)
 
     def interval(
         self, metric: Metric, level: float = 0.95, *, population: bool = True
@@ -144,31 +200,79 @@ class Certainty:
         """Return an interval that covers the metric, bias included, if the shape holds.
 
         The metric is that of the ``population`` of users like these, or of these users alone.
-        Where the data refute the shape, these are the bounds without it.
+        Where the data refute the shape, these are the bounds without it; on the way there, the ends
+        go over to the bounds by degrees. What hardly fits allows few P(R), and the interval would
+        be narrow for the wrong reason. It is never narrower than that of as many known ranks, nor
+        wider than the bounds.
         """
-        from scipy.special import ndtri
-
         level = check_level(level)
         direct = DirectMean.of(metric, self.counts)
         if direct is not None:
             few = self.few
             return direct.bounds(level) if few else direct.interval(level, population=population)
         shape = self.shape_in_use()
-        if shape is None:
+        if shape is None or shape.limits_nothing:
             return self.bounds(metric, level)
-        widest = self._both_sides(metric, shape, level)
-        # Without a shape the ends hang on few targets, whose mean is not normal.
-        if self.few or shape.limits_nothing:
-            return widest
+        low, high = self._both_sides(metric, shape, level)
+        if not self.few:
+            least, most = self._normal_ends(metric, level, population)
+            low, high = max(low, least), min(high, most)
+        ends = self._doubted((low, high), metric, level)
+        wider = self._not_too_sure(ends, metric, level) if population else ends
+        if wider == ends:
+            return ends
+        least, most = self.bounds(metric, level)
+        return max(wider[0], least), min(wider[1], most)
+
+    def _doubted(
+        self, ends: tuple[float, float], metric: Metric, level: float
+    ) -> tuple[float, float]:
+        """Return the ends, moved towards the bounds as far as the shape is in doubt."""
+        doubt = self.doubt(metric)
+        low, high = sorted(ends)
+        if doubt > 0.0:
+            least, most = self.bounds(metric, level)
+            low, high = low + doubt * min(least - low, 0.0), high + doubt * max(most - high, 0.0)
+        return low, high
+
+    def _normal_ends(self, metric: Metric, level: float, population: bool) -> tuple[float, float]:
+        """Return the ends as means of scores with a normal error on either side.
+
+        The two are means of different scores and may pass each other by chance. Between them there
+        is nothing to be sure of, so that the errors are those around both.
+        """
+        from scipy.special import ndtri
+
         z = float(ndtri((1.0 + level) / 2.0))
-        low, high = (
-            end.expected + end.side * z * end.standard_error(population=population)
-            for end in (self.affine_bound(metric, side, level) for side in (-1, 1))
+        low, high = (self.affine_bound(metric, side, level) for side in (-1, 1))
+        least, most = sorted((low.expected, high.expected))
+        return (
+            least - z * low.standard_error(population=population) if low.normal else -math.inf,
+            most + z * high.standard_error(population=population) if high.normal else math.inf,
         )
-        low, high = max(low, widest[0]), min(high, widest[1])
-        # The two ends are means of different scores. Where they pass each other, the data hardly
-        # fit the shape, and only the region can be trusted.
-        return (low, high) if low <= high else widest
+
+    def _not_too_sure(
+        self, ends: tuple[float, float], metric: Metric, level: float
+    ) -> tuple[float, float]:
+        """Return the ends, at least as far apart as those of as many known ranks would be."""
+        from scipy.special import ndtri
+
+        errors = [self.affine_bound(metric, side, level).error_of_ranks for side in (-1, 1)]
+        reach, middle = float(ndtri((1.0 + level) / 2.0)) * min(errors), sum(ends) / 2.0
+        return min(ends[0], middle - reach), max(ends[1], middle + reach)
+
+    def resolves(self, metric: Metric) -> bool:
+        """Return whether the sample settles the metric, but for the chance of so many targets.
+
+        The ends of the interval, before that chance is allowed for, are what P(R) of the shape can
+        make of these sampled ranks. Where they are further apart than a quarter of their middle,
+        up or down, the estimate comes from the method's assumption and not from the data. More
+        targets do not help there; more sampled items do.
+        """
+        if DirectMean.of(metric, self.counts) is not None:
+            return True
+        low, high = sorted(self.affine_bound(metric, side).expected for side in (-1, 1))
+        return high - low <= _RESOLVED * (max(low, 0.0) + high)
 
     @property
     def few(self) -> bool:
@@ -177,53 +281,53 @@ class Certainty:
 
     def affine_bound(self, metric: Metric, side: int, level: float = 0.95) -> AffineBound:
         """Return the lower (-1) or upper (+1) bound as a mean of scores."""
-        weights = self._weights(metric)
         shape = self.shape_in_use()
-        if shape is None:
-            return self._trivial_bound(weights, side)
-        solved = self._program(shape, level).lowest(-side * weights)
         return AffineBound(
             side,
             self.counts,
-            -side * solved.offset,
-            self.evidence,
-            tuple(side * score for score in solved.scores),
-            solved.mass,
-            weights,
+            self.strata,
+            self._solved(metric, side, shape, level, proved=False),
+            tuple(stratum.weights(metric).mean for stratum in self.strata),
         )
 
-    def _trivial_bound(self, weights: FloatArray, side: int) -> AffineBound:
-        """Return the bound that needs no data: the metric's own least or greatest value."""
-        best = int(weights.argmin() if side < 0 else weights.argmax())
-        mass = np.zeros(len(weights))
-        mass[best] = 1.0
-        nothing = tuple(np.zeros_like(part.observed) for part in self.evidence)
-        offset = float(weights[best])
-        return AffineBound(side, self.counts, offset, self.evidence, nothing, mass, weights)
+    def _solved(
+        self, metric: Metric, side: int, shape: Shape | None, level: float, *, proved: bool = True
+    ) -> tuple[Lowest, ...]:
+        alpha, tested = self._alpha(level), self._alpha(_LEAST_LEVEL)
+        shapes = (shape and each.reaching(shape, metric, tested) for each in self.strata)
+        return tuple(
+            stratum.lowest(metric, side, reaching, alpha, proved=proved)
+            for stratum, reaching in zip(self.strata, shapes, strict=True)
+        )
 
     def _both_sides(self, metric: Metric, shape: Shape, level: float) -> tuple[float, float]:
-        weights, scale = self._weights(metric), self.counts.scale
-        most = min(scale * float(weights.max()), self.counts.ceiling(metric))
-        widest = scale * float(weights.min()), most
-        try:
-            program = self._program(shape, level)
-            low, high = program.lowest(weights), program.lowest(-weights)
-        except InfeasibleError:
-            return widest
-        least, most = max(scale * low.value, widest[0]), min(-scale * high.value, widest[1])
+        """Return the least and the greatest value that are proved, whatever the chance of it."""
+        low, high = (
+            -side
+            * self._mixed([each.value for each in self._solved(metric, side, shape, level)], level)
+            for side in (-1, 1)
+        )
+        scale, most = self.counts.scale, self.counts.ceiling(metric)
         # Both are solved to a tolerance: where they should meet, they may pass each other.
-        return min(least, most), max(least, most)
+        low, high = sorted((scale * low, scale * high))
+        return min(low, most), min(high, most)
 
-    def _program(self, shape: Shape, level: float) -> Program:
-        level = max(level, _LEAST_LEVEL)
-        key = (shape, level)
-        if key not in self._programs:
-            blind = blind_rank(self.counts)
-            self._programs[key] = Program(self.grid, self.evidence, shape, blind, 1.0 - level)
-        return self._programs[key]
+    def _mixed(self, values: list[float], level: float) -> float:
+        """Return the least mean of the strata's values: how many targets each has is drawn, too."""
+        if len(values) == 1:
+            return values[0]
+        shares = np.array([stratum.share for stratum in self.strata])
+        part = self._alpha(level) / (2 * len(values))
+        least, most = clopper_pearson(shares, shares, self.counts.effective, part)
+        order = np.argsort(values)
+        # As much as may be goes to the least of the values.
+        left = np.diff(np.minimum(np.cumsum((most - least)[order]), 1.0 - least.sum()), prepend=0.0)
+        return float((least[order] + left) @ np.array(values)[order])
 
-    def _weights(self, metric: Metric) -> FloatArray:
-        return mean_weights(metric, self.grid, self.counts)
+    def _alpha(self, level: float) -> float:
+        """Return the error of each part of the evidence; the sizes of strata are one, too."""
+        parts = sum(len(stratum.evidence) for stratum in self.strata) + (len(self.strata) > 1)
+        return (1.0 - max(level, _LEAST_LEVEL)) / parts
 
 
 @dataclass(frozen=True)
@@ -277,37 +381,3 @@ class Resolution:
             f"{found}; on average one sampled item falls into the top {self.blind_rank:,.0f}, "
             "and what lies above that is blurred"
         )
-
-
-def blind_rank(counts: RankCounts) -> float:
-    """Return the rank K down to which one sampled item falls on average.
-
-    With n - 1 of N - 1 items sampled that is (N - 1)/(n - 1), about N/n; where designs differ, the
-    number of sampled items in the top K is averaged over the targets.
-    """
-    return 1.0 / counts.sampled_in_top
-
-
-def is_resolved(metric: Metric, counts: RankCounts) -> bool:
-    """Return whether the sample can tell ranks up to the metric's K from those below.
-
-    The rule: on average at least one sampled item must fall into the top K. With fewer, most
-    targets in the top K and many below it are alike unbeaten (r = 1): at K equal to the blind
-    rank a target just outside the top K still has r = 1 with probability 1/e. What the estimate
-    then says about the top K comes from the estimator's assumption, not from the data.
-
-    Where samples stop growing once a target is beaten, it takes as many items of all targets that
-    were not, which may be in the top K; or of some dozens of targets, which stand for those that
-    were left behind at random.
-    """
-    cutoff = metric.cutoff(counts.largest_catalogue)
-    if counts.stop is not None:
-        enough = cutoff * counts.sampled / (counts.items - 1) >= 1.0 - 1e-12
-        unbeaten = (counts.low <= counts.stop) & (counts.count > 0)
-        return bool(counts.count[enough].sum() >= _DOZENS or enough[unbeaten].all())
-    return bool(cutoff * counts.sampled_in_top >= 1.0 - 1e-12)
-
-
-def _variance(values: FloatArray, mass: FloatArray) -> float:
-    mean = float((mass * values).sum())
-    return max(float((mass * values * values).sum()) - mean * mean, 0.0)

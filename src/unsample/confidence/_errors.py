@@ -15,7 +15,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
 from unsample.estimators import Observed, em
-from unsample.evidence import RankCounts
+from unsample.evidence import RankCounts, size_ranges
 
 #: Steps of the fit of P(R) that splits the variance; the split depends little on it.
 _STEPS = 100
@@ -63,7 +63,7 @@ def nudged(counts: RankCounts) -> FloatArray:
     """Return the weights of the cells with one target more in each group of cells in turn.
 
     Cells of one sample size and of neighbouring ranks move together: so far down they are seen
-    alike, and so are the same ranks in catalogues of other sizes.
+    alike, and so are the same ranks in catalogues of about the same size.
     """
     group = _nudge_groups(counts)
     one_target = counts.weight.sum() / counts.effective
@@ -134,7 +134,7 @@ def _nudge_groups(counts: RankCounts) -> IntArray:
         counts.low,
         _SINGLE_RANKS + np.ceil(np.log(counts.low / _SINGLE_RANKS) / math.log(_RANGE)),
     )
-    keys = np.stack([counts.sampled, step.astype(np.int64)])
+    keys = np.stack([counts.sampled, step.astype(np.int64), size_ranges(counts.items)])
     _, group = np.unique(keys, axis=1, return_inverse=True)
     return group.reshape(-1)
 

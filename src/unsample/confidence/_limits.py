@@ -4,50 +4,97 @@ Where every rank is known, the functions are indicators of growing ranges of ran
 are known. A paper that prints HR@10 and NDCG@10 gives the means of two functions, each up to
 rounding. Either way the means of the same functions under P(R) are limited, and the limits are
 those of a mean of so many targets.
-
-Where samples grew until enough items beat the target, how many items it was compared with depends
-on its rank, so the sample sizes are not samples of all targets. What can be read off is how many
-targets survive each stage, that is, have been beaten fewer than ``stop`` times by its end. Some are
-left behind on the way, by a draw or at a cap; that has nothing to do with their rank, given that
-they survived so far. So the share that survives is the product over the stages of the shares of
-those looked at (Kaplan and Meier 1958). Survival to a stage depends on the rank as it does under a
-fixed sample of that size. Without replacement, those that met all their candidates have known
-ranks; they split what survived.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
-from unsample.errors import DesignError
 from unsample.estimators import Observed
-from unsample.evidence import RankCounts, group_catalogues
-from unsample.law import Law, RankGrid
+from unsample.evidence import RankCounts
+from unsample.law import Law, RankGrid, RankPoints
 
 #: Ends of neighbouring groups of sampled ranks differ by this factor at least: finer groups
 #: differ by less than their noise and only loosen a region that must hold for all of them.
-_GROUP_RATIO = 1.5
+GROUP_RATIO = 1.5
 #: Bins of the programs' grid: finer ones move intervals by less than one per cent of their width.
 _BIN_RATIO = 0.12
-_SINGLE_RANKS = 8
-_BLUR = 0.8
+_SINGLE_RANKS = 64
+_BLUR = 0.4
 #: Limits from more targets are as fine as linear programs are solved, and as scipy can find them.
-_MOST_TARGETS = 1e10
+MOST_TARGETS = 1e10
+
+
+@dataclass(frozen=True, eq=False)
+class OverBins:
+    """Functions of the rank on each bin: the mean over its ranks, and at the first and the last.
+
+    Inside a bin a function that falls or rises along the ranks stays between its ends.
+    """
+
+    mean: FloatArray
+    first: FloatArray
+    last: FloatArray
+
+    @classmethod
+    def build(cls, function: Callable[[RankGrid | RankPoints], FloatArray], grid: RankGrid) -> Self:
+        """Return a function that gives its mean over each bin of a grid, or its value at points."""
+        return cls(function(grid), function(grid.firsts), function(grid.lasts))
+
+    def apply(self, change: Callable[[FloatArray], FloatArray]) -> OverBins:
+        """Return other functions, made of these."""
+        return OverBins(change(self.mean), change(self.first), change(self.last))
+
+    def __neg__(self) -> OverBins:
+        return self.apply(np.negative)
+
+    def hull(self, leaning: Leaning) -> tuple[FloatArray, FloatArray]:
+        """Return the least and greatest that a bin gives if P(R) may lean to either end of it."""
+        first = np.where(leaning.to_first, self.first, self.mean)
+        last = np.where(leaning.to_last, self.last, self.mean)
+        ends = np.stack([first, last, self.mean])
+        return ends.min(axis=0), ends.max(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaning:
+    """In which bins P(R) may lean to the first ranks, and in which to the last."""
+
+    to_first: BoolArray
+    to_last: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a program: for each, a mean over targets of a function of their group has a limit."""
+
+    #: The functions, one row each with a number for each group.
+    features: FloatArray
+    #: What their means are at most, and what was observed of them.
+    limits: FloatArray
+    seen: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class MeanLimits:
     """Targets of one sample size, in groups of sampled ranks ``..ends[0], ..ends[1], .., ..n``."""
 
+    #: The share of what chance allows below which data are at ease with a shape, and from which on
+    #: it is not used. Of 1,188 samples of real rank sets (n = 20, 99, 499) 99 % need less than
+    #: 0.09, and the most is 0.18.
+    at_ease: ClassVar[tuple[float, float]] = (0.1, 0.4)
+
     sampled: int
     ends: IntArray
     #: The share of targets in each group; a likely one where only the means are known.
     observed: FloatArray
-    #: P(group | bin): one row for each group, one column for each bin of the grid.
-    expected: FloatArray
+    #: P(group | rank): one row for each group, one column for each bin of the grid.
+    expected: OverBins
     #: How many equally weighted targets the shares stand for.
     targets: float
     #: Functions of the group, one row each, whose means over these targets are in ``low..high``.
@@ -61,13 +108,38 @@ class MeanLimits:
         sampled: int,
         ends: IntArray,
         observed: FloatArray,
-        expected: FloatArray,
+        expected: OverBins,
         targets: float,
     ) -> MeanLimits:
         """Return the limits of known shares: all cumulated shares are known."""
         below = np.tri(len(ends), len(ends) + 1)
         means = (below @ observed).clip(0.0, 1.0)
         return cls(sampled, ends, observed, expected, targets, below, means, means)
+
+    def proved_rows(self, alpha: float) -> Rows:
+        """Return limits that hold for all means at once, with error ``alpha``."""
+        return self.rows(alpha)
+
+    def rows(self, alpha: float) -> Rows:
+        """Return limits of all means, from which the scores of a bound are found."""
+        low, high = self.region(alpha)
+        return Rows(
+            np.concatenate([self.features, -self.features]),
+            np.concatenate([high, -low]),
+            np.concatenate([self.high, -self.low]),
+        )
+
+    def least(self, features: FloatArray, leaning: Leaning) -> FloatArray:
+        """Return the least that targets of each bin add to the mean of a feature.
+
+        A feature is a sum of cumulated groups with factors. P(up to a group | R) falls along the
+        ranks, so each of them is least at one end of a bin and greatest at the other.
+        """
+        low, high = self.expected.apply(lambda values: values.cumsum(axis=0)[:-1]).hull(leaning)
+        factors = features[:, :-1] - features[:, 1:]
+        return np.asarray(
+            np.maximum(factors, 0.0) @ low + np.minimum(factors, 0.0) @ high + features[:, -1:]
+        )
 
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return limits that hold all expected features at once, with error ``alpha``.
@@ -78,7 +150,7 @@ class MeanLimits:
         less than binomial ones, it holds as well.
         """
         part = alpha / (2 * max(len(self.features), 1))
-        targets = min(self.targets, _MOST_TARGETS)
+        targets = min(self.targets, MOST_TARGETS)
         least, most = self.features.min(axis=1), self.features.max(axis=1)
         span = np.maximum(most - least, 1e-300)
         low = ((self.low - least) / span).clip(0.0, 1.0)
@@ -91,18 +163,50 @@ class MeanLimits:
         )
         return lower, upper
 
-    def allowance(self, multipliers: FloatArray) -> float:
-        """Return how far ``multipliers @ features`` of these targets may exceed that observed.
+    def spread(self, scores: FloatArray, chances: FloatArray) -> Spread:
+        """Return how the mean score varies, given the chance of each group."""
+        return Spread.of(scores, chances, self.targets)
 
-        It is zero where the means are known, and what rounding hides where they are not.
+    def variance_of_these(
+        self, scores: FloatArray, weights: FloatArray, mass: FloatArray
+    ) -> float | None:
+        """Return the variance of the mean score less the mean weight of these targets' own ranks.
+
+        ``weights`` are those of the bins, and ``mass`` is P(R).
         """
-        known = self.features @ self.observed
-        above, below = np.maximum(self.high - known, 0.0), np.maximum(known - self.low, 0.0)
-        return float(np.where(multipliers > 0, above, below) @ np.abs(multipliers))
+        apart = scores[:, None] - weights[None, :]
+        return Spread.of(apart, self.expected.mean * mass, self.targets).variance
 
     def locate(self, ranks: IntArray) -> IntArray:
         """Return the group that holds each sampled rank."""
         return np.searchsorted(self.ends, ranks)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The variance of a mean, and how far its third moment is from zero."""
+
+    variance: float = 0.0
+    third: float = 0.0
+
+    @classmethod
+    def of(cls, values: FloatArray, chances: FloatArray, targets: float) -> Spread:
+        """Return that of the mean of so many values, which have these chances."""
+        apart = values - float((chances * values).sum())
+        second, third = (float((chances * apart**power).sum()) for power in (2, 3))
+        return cls(max(second, 0.0) / targets, abs(third) / targets**2)
+
+    def __add__(self, other: Spread) -> Spread:
+        return Spread(self.variance + other.variance, self.third + other.third)
+
+    def scaled(self, factor: float) -> Spread:
+        """Return that of a multiple of the mean."""
+        return Spread(factor**2 * self.variance, abs(factor) ** 3 * self.third)
+
+    @property
+    def events(self) -> float:
+        """Return on how many rare events the mean rests, if it is as skewed as their number."""
+        return self.variance**3 / self.third**2 if self.third > 0.0 else np.inf
 
 
 def evidence_grid(counts: RankCounts, cutoffs: list[int]) -> RankGrid:
@@ -120,14 +224,18 @@ def evidence_grid(counts: RankCounts, cutoffs: list[int]) -> RankGrid:
     )
 
 
-def gather(observed: Observed, cutoffs: list[int]) -> tuple[MeanLimits, ...]:
-    """Return the evidence of each sample size in the counts, with groups that suit the cutoffs."""
+def gather(
+    observed: Observed, cutoffs: list[int], sizes: tuple[int, int]
+) -> tuple[MeanLimits, ...]:
+    """Return the evidence of each sample size in the counts, with groups that suit the cutoffs.
+
+    ``sizes`` are the least and the greatest catalogue. How ranks depend on them is not known, so at
+    the ends of a bin stands the catalogue that goes furthest.
+    """
     counts, found = observed.counts, []
-    if counts.stop is not None:
-        return (_gather_staged(counts, observed.grid, counts.stop),)
     for sampled in observed.sample_sizes:
         low, high = observed.ranges(sampled)
-        ends = _group_ends(
+        ends = group_ends(
             _places_to_end(low, high, sampled + 1),
             # The sampled ranks at which targets at the cutoffs are expected.
             [1 + ((k - 1) * sampled) // (counts.largest_catalogue - 1) for k in cutoffs],
@@ -137,8 +245,21 @@ def gather(observed: Observed, cutoffs: list[int]) -> tuple[MeanLimits, ...]:
         (shares,) = pool.shares
         weight = shares.sum()
         if weight > 0:
+            smallest, largest = (
+                Law(
+                    size if counts.replacement else max(size, sampled + 1),
+                    sampled,
+                    counts.replacement,
+                )
+                for size in sizes
+            )
+            expected = OverBins(
+                pool.matrix,
+                largest.matrix(starts, lasts, observed.grid.firsts, beyond="last"),
+                smallest.matrix(starts, lasts, observed.grid.lasts, beyond="last"),
+            )
             targets = float(observed.targets * weight)
-            found.append(MeanLimits.of_shares(sampled, ends, shares / weight, pool.matrix, targets))
+            found.append(MeanLimits.of_shares(sampled, ends, shares / weight, expected, targets))
     return tuple(found)
 
 
@@ -152,12 +273,12 @@ def _places_to_end(low: IntArray, high: IntArray, n: int) -> IntArray:
     return np.flatnonzero(allowed)
 
 
-def _group_ends(allowed: IntArray, wanted: list[int]) -> IntArray:
+def group_ends(allowed: IntArray, wanted: list[int]) -> IntArray:
     """Return ends in growing steps, and all that are wanted and allowed."""
     ends: list[int] = []
     last = 0
     for end in allowed.tolist():
-        if end >= max(last + 1, round(last * _GROUP_RATIO)):
+        if end >= max(last + 1, round(last * GROUP_RATIO)):
             ends.append(end)
             last = end
     return np.union1d(ends, np.intersect1d(allowed, wanted)).astype(np.int64)
@@ -197,82 +318,3 @@ def hoeffding(
         return outside
 
     return furthest(low, 0.0), furthest(high, 1.0)
-
-
-def _gather_staged(counts: RankCounts, grid: RankGrid, stop: int) -> MeanLimits:
-    """Return the evidence of counts whose samples grew until ``stop`` items beat the target."""
-    if (counts.low < counts.high).any():
-        raise DesignError("stop needs single sampled ranks, got ranges of ranks")
-    # Survival to a stage is that of any sample of its size, known ranks or not.
-    alike = np.ones_like(counts.sampled)
-    catalogues = group_catalogues(replace(counts, sampled=alike, low=alike, high=alike))
-    known = counts.known
-    stopped = ~known & (counts.low > stop)
-    survivors, variance, targets = 1.0, 0.0, [counts.effective]
-    before = np.ones(len(grid))
-    #: The share of targets in each group, and P(group | bin); those that went furthest come first.
-    groups: list[tuple[float, FloatArray]] = []
-    for size in np.unique(counts.sampled[~known]).tolist():
-        at_risk = np.where(known, counts.items - 1 > size, counts.sampled >= size)
-        looked_at = float(counts.weight[at_risk].sum())
-        here = stopped & (counts.sampled == size)
-        hazard = float(counts.weight[here].sum()) / looked_at
-        after = before * 0.0 if hazard >= 1.0 else _chance(1, stop, size, catalogues, grid)
-        split = [(1.0, before - after)]
-        if not groups and here.any():
-            # All targets went through the first stage: who stops there is known by rank.
-            ends = _growing(stop, size + 1)
-            starts = [stop + 1, *(ends[:-1] + 1)]
-            rows = [
-                _chance(low, high, size, catalogues, grid)
-                for low, high in zip(starts, ends, strict=True)
-            ]
-            # Ranks beyond a catalogue's end have no law of their own: they stop with the last.
-            rows[-1] = rows[-1] + np.maximum(before - after - np.sum(rows, axis=0), 0.0)
-            split = list(zip(_shares(counts, here, ends), rows, strict=True))
-        groups = [(survivors * hazard * share, row) for share, row in split] + groups
-        survivors *= 1.0 - hazard
-        before = after
-        if 0.0 < hazard < 1.0:
-            share = looked_at / float(counts.weight.sum())
-            variance += hazard / ((1.0 - hazard) * counts.effective * share)
-            # As many targets, all looked at, would leave as much chance in the survivors.
-            targets.append((1.0 - survivors) / (survivors * variance))
-    split = [(1.0, before)]
-    complete = known & (counts.weight > 0)
-    if complete.any():
-        # Those that survive every stage are split by their known ranks.
-        ends = _growing(0, counts.largest_catalogue)
-        bins = np.searchsorted(ends, grid.high)
-        split = [
-            (share, before * (bins == number))
-            for number, share in enumerate(_shares(counts, complete, ends))
-        ]
-    groups = [(survivors * share, row) for share, row in split] + groups
-    masses, expected = zip(*groups, strict=True)
-    ends = np.arange(1, len(groups))
-    return MeanLimits.of_shares(0, ends, np.array(masses), np.stack(expected), min(targets))
-
-
-def _chance(low: int, high: int, size: int, catalogues: RankCounts, grid: RankGrid) -> FloatArray:
-    """Return P(rank among so many sampled items in ``low..high`` | bin), mean over catalogues."""
-    wide = (catalogues.items > size + 1) & (catalogues.weight > 0)
-    if not wide.any():
-        wide = catalogues.items == catalogues.items[catalogues.weight > 0].max()
-    laws = [Law(n, min(size, n - 1), catalogues.replacement) for n in catalogues.items[wide]]
-    rows = [law.matrix(np.array([low]), np.array([high]), grid)[0] for law in laws]
-    return np.asarray(np.average(rows, axis=0, weights=catalogues.weight[wide]))
-
-
-def _shares(counts: RankCounts, chosen: BoolArray, ends: IntArray) -> list[float]:
-    """Return the shares of the chosen cells' weight in the ranges that end at ``ends``."""
-    weight, group = counts.weight[chosen], np.searchsorted(ends, counts.low[chosen])
-    return list(np.bincount(group, weight, minlength=len(ends)) / weight.sum())
-
-
-def _growing(last: int, n: int) -> IntArray:
-    """Return ends of ranges of the ranks after ``last``: growing steps up to ``n``."""
-    ends = [last + 1]
-    while ends[-1] < n:
-        ends.append(min(n, max(ends[-1] + 1, round(ends[-1] * _GROUP_RATIO))))
-    return np.array(ends, dtype=np.int64)

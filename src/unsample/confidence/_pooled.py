@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from unsample._checks import FloatArray, check_level
-from unsample.confidence._certainty import AffineBound, Certainty, blind_rank
+from unsample.confidence._certainty import AffineBound, Certainty
 from unsample.confidence._direct import DirectMean
 from unsample.confidence._limits import MeanLimits
 from unsample.confidence._program import SHAPES, InfeasibleError, Program, Shape
 from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
+from unsample.confidence._strata import Stratum
 from unsample.errors import DesignError
 from unsample.evidence import DrawnPart, PoolCounts
 from unsample.metrics import Metric
@@ -43,9 +44,10 @@ class PooledCertainty(Certainty):
     """
 
     _proved: dict[tuple[Shape, float, bool], Program] = field(default_factory=dict, repr=False)
+    _estimated: dict[tuple[Shape, float], Program] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.evidence) != 1 or self.counts.stop is not None:
+        if len(self.stratum.evidence) != 1 or self.counts.stop is not None:
             raise DesignError(
                 "targets that share their items must all have as many of them, got several sizes"
             )
@@ -57,9 +59,14 @@ class PooledCertainty(Certainty):
         return self.counts.pools
 
     @property
+    def stratum(self) -> Stratum:
+        """Return all targets: those that share their items are not told apart by catalogues."""
+        return self.strata[0]
+
+    @property
     def part(self) -> MeanLimits:
         """Return the shares of targets at growing ranks."""
-        return self.evidence[0]
+        return self.stratum.evidence[0]
 
     @property
     def left(self) -> float:
@@ -116,7 +123,17 @@ class PooledCertainty(Certainty):
             high = looser[1] if high is None else min(high, most)
         else:
             low, high = max(low, least), min(high, most)
-        return min(low, high), max(low, high)
+        return self._doubted((low, high), metric, level)
+
+    def doubt(self, metric: Metric) -> float:
+        """Return how near the data are to refuting the shape in use: 0 far from it, 1 there.
+
+        Limits that are proved for any dependence allow much; those that are estimated tell more.
+        """
+        shape = self.shape_in_use()
+        if shape is None or shape.limits_nothing or not self.estimable:
+            return 0.0
+        return self.stratum.doubt_of(self._estimating_under(shape, _TESTED))
 
     @property
     def few(self) -> bool:
@@ -137,22 +154,14 @@ class PooledCertainty(Certainty):
             scores = 1.0 - (ranks - 1) / self.pools.sampled
             targets = counts.variance_of_mean(direct.values)
         else:
-            weights = self._weights(metric)
+            weights = self.stratum.weights(metric)
             try:
-                solved = self._estimating(level).lowest(-side * weights)
+                solved = self._estimating(level).lowest(weights if side < 0 else -weights)
             except InfeasibleError:
                 return None
-            bound = AffineBound(
-                side,
-                counts,
-                -side * solved.offset,
-                self.evidence,
-                (side * solved.scores[0],),
-                solved.mass,
-                weights,
-            )
-            expected, scores = bound.expected, bound.scores[0][self.part.locate(ranks)]
-            scores = counts.scale * scores
+            bound = AffineBound(side, counts, self.strata, (solved,), (weights.mean,))
+            expected = bound.expected
+            scores = -side * counts.scale * solved.scores[0][self.part.locate(ranks)]
             targets = bound.standard_error() ** 2
         error = self._error(scores, targets)
         return PooledSide(expected, scores, targets, error) if error.trusted else None
@@ -170,9 +179,11 @@ class PooledCertainty(Certainty):
 
     def _estimating(self, level: float) -> Program:
         """Return the program whose multipliers give the scores of the ends."""
-        shape = self.shape_in_use() or SHAPES["none"]
+        return self._estimating_under(self.shape_in_use() or SHAPES["none"], level)
+
+    def _estimating_under(self, shape: Shape, level: float) -> Program:
         key = (shape, max(level, _TESTED))
-        if key not in self._programs:
+        if key not in self._estimated:
             ranks, cells = np.arange(1, self.pools.sampled + 2), self.counts.low
             errors = [
                 self._error(
@@ -182,10 +193,9 @@ class PooledCertainty(Certainty):
                 )
                 for end in self.part.ends
             ]
-            self._programs[key] = self._program_of(
-                PooledLimits.of(self.part, errors), shape, key[1]
-            )
-        return self._programs[key]
+            limits = PooledLimits.of(self.part, errors)
+            self._estimated[key] = self._program_of(limits, shape, key[1])
+        return self._estimated[key]
 
     def _proving(self, shape: Shape, level: float, at_once: bool) -> Program:
         key = (shape, max(level, _TESTED), at_once)
@@ -197,11 +207,11 @@ class PooledCertainty(Certainty):
     def _proved_ends(
         self, metric: Metric, shape: Shape, level: float, *, at_once: bool
     ) -> tuple[float, float]:
-        weights, scale = self._weights(metric), self.counts.scale
-        widest = (
-            scale * float(weights.min()),
-            min(scale * weights.max(), self.counts.ceiling(metric)),
+        weights, scale = self.stratum.weights(metric), self.counts.scale
+        least, most = (
+            -side * self.stratum.lowest(metric, side, None, 1.0).value for side in (-1, 1)
         )
+        widest = scale * least, min(scale * most, self.counts.ceiling(metric))
         for every in dict.fromkeys((at_once, True)):
             try:
                 program = self._proving(shape, level, every)
@@ -212,7 +222,7 @@ class PooledCertainty(Certainty):
         return widest
 
     def _program_of(self, limits: MeanLimits, shape: Shape, level: float) -> Program:
-        return Program(self.grid, (limits,), shape, blind_rank(self.counts), 1.0 - level)
+        return replace(self.stratum, evidence=(limits,), _programs={}).program(shape, 1.0 - level)
 
 
 def drawn_part(pools: PoolCounts, scores: FloatArray, left: float) -> DrawnPart:

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import FloatArray, check_choice, check_real
-from unsample.confidence._limits import MeanLimits
+from unsample.confidence._limits import Leaning, MeanLimits, OverBins, Rows
 from unsample.errors import InputError
 from unsample.estimators import CANDIDATES
 from unsample.law import RankGrid
@@ -64,19 +64,27 @@ class Shape:
     faster than R^rise. With ``loosens`` the limits widen where the sample resolves more than they
     say; without, they hold for every rank. With ``dents``, P(R) may rise at any speed among the
     ranks the sample cannot see: training items that were left among the candidates take the first
-    places and push the targets down.
+    places and push the targets down. With ``first_free`` nothing is said of rank 1: people repeat
+    themselves, and a model that knows it puts the last song or the usual basket there, while a
+    model that always puts the same wrong item there leaves a hole. ``reach`` is how far down the
+    limits go, in multiples of N/n: they are there for what the sample cannot see, and heaps of
+    unscored items far down say nothing about it.
     """
 
     fall: float
     rise: float
     dents: bool = False
     loosens: bool = True
+    first_free: bool = False
+    reach: float = math.inf
 
     def __post_init__(self) -> None:
         for name in ("fall", "rise"):
             value = getattr(self, name)
             if value != math.inf:
                 check_real(name, value, low=0.0, hint="an exponent, or infinity for no limit")
+        if self.reach != math.inf:
+            check_real("reach", self.reach, low=0.0, hint="a multiple of N/n, or infinity")
 
     @property
     def limits_nothing(self) -> bool:
@@ -87,10 +95,13 @@ class Shape:
         """Return the lowest and the highest exponent allowed at each rank."""
         reach = ranks / blind_rank
         extra = np.sqrt(1.0 + reach) - 1.0 if self.loosens else np.zeros_like(reach)
-        highest = self.rise + extra
+        extra[reach > self.reach] = math.inf
+        lowest, highest = -self.fall - extra, self.rise + extra
         if self.dents:
-            highest = np.where(reach < _DENTED, math.inf, highest)
-        return -self.fall - extra, highest
+            highest[reach < _DENTED] = math.inf
+        if self.first_free:
+            lowest[ranks < 2.0], highest[ranks < 2.0] = -math.inf, math.inf
+        return lowest, highest
 
     def __str__(self) -> str:
         if self.limits_nothing:
@@ -103,15 +114,16 @@ class Shape:
         elif math.isfinite(self.rise) and not self.dents:
             parts.append(f"rises no faster than R^{self.rise:g}")
         where = " near the top" if self.loosens else ""
-        return f"that P(R){where} " + " and ".join(parts)
+        apart = ", rank 1 apart," if self.first_free else ""
+        return f"that P(R){where}{apart} " + " and ".join(parts)
 
 
 #: Shapes by name. The exponents of ``power`` and ``depleted`` leave room around what recommenders
 #: show: over the bundled everyday ranks P(R) falls by R^-1.4 to R^0.2 at the top.
 SHAPES: Mapping[str, Shape] = {
     "none": Shape(math.inf, math.inf),
-    "power": Shape(1.5, 0.5),
-    "depleted": Shape(1.5, 0.5, dents=True),
+    "power": Shape(1.5, 0.5, first_free=True, reach=8.0),
+    "depleted": Shape(1.5, 0.5, dents=True, first_free=True, reach=8.0),
     "non-increasing": Shape(math.inf, 0.0, loosens=False),
 }
 
@@ -153,65 +165,96 @@ class Program:
     evidence: tuple[MeanLimits, ...]
     shape: Shape
     blind_rank: float
+    #: The error of each part of the evidence.
     alpha: float
+    #: Whether the limits are proved; otherwise they are those from which scores are found.
+    proved: bool = True
     _solved: dict[bytes, Lowest] = field(default_factory=dict, repr=False)
 
-    def lowest(self, weights: FloatArray) -> Lowest:
+    def lowest(self, weights: OverBins) -> Lowest:
         """Return the least value of ``weights @ P``; the greatest is minus that of ``-weights``."""
-        key = weights.tobytes()
+        key = weights.mean.tobytes()
         if key not in self._solved:
-            self._solved[key] = self._solve(weights)
+            self._solved[key] = self._solve(weights.hull(self._leaning)[0])
         return self._solved[key]
 
     @cached_property
     def feasible(self) -> bool:
         """Return whether any P(R) fits the data and the shape."""
+        if self.strain <= 1.0:
+            return True
         try:
-            self.lowest(np.zeros(len(self.grid)))
+            self._solve(np.zeros(len(self.grid)))
         except InfeasibleError:
             return False
         return True
 
+    @cached_property
+    def strain(self) -> float:
+        """Return the share of the region that data and shape need: none at 0, all of it at 1.
+
+        The limits are drawn in towards what was observed until only one P(R) of the shape is
+        left. Beyond 1 there is none: the data refute the shape.
+        """
+        seen = np.concatenate([rows.seen for rows in self._rows])
+        limits = np.zeros(len(self._constraints))
+        limits[: len(seen)] = seen
+        only_room = np.append(np.zeros(len(self.grid)), 1.0)
+        constraints = np.column_stack([self._constraints, limits - self._limits])
+        result = _first_answer(only_room, constraints, limits, 1.0 - only_room)
+        return math.inf if result.status != _OPTIMAL else float(result.fun)
+
     def _solve(self, weights: FloatArray) -> Lowest:
-        low, high = self._region
         result = _solve_program(weights, self._constraints, self._limits)
         if result is None:
             return self._loosest(weights)
-        multipliers = -result.ineqlin.marginals
-        upper, lower = multipliers[: len(high)], multipliers[len(high) : 2 * len(high)]
-        offset = float(result.fun + high @ upper - low @ lower)
-        sizes = [len(part.features) for part in self.evidence]
-        pieces = np.split(upper - lower, np.cumsum(sizes)[:-1])
-        parts = list(zip(self.evidence, pieces, strict=True))
-        # What is hidden of the observed features must not lift a bound from below.
-        hidden = sum(part.allowance(piece) for part, piece in parts)
-        scores = tuple(part.features.T @ piece for part, piece in parts)
-        return Lowest(float(result.fun), result.x, offset - hidden, scores)
+        offset, scores, start = float(result.fun), [], 0
+        for part, rows in zip(self.evidence, self._rows, strict=True):
+            multipliers = -result.ineqlin.marginals[start : start + len(rows.limits)]
+            start += len(rows.limits)
+            # What is hidden of the observed features must not lift a bound from below.
+            hidden = np.maximum(rows.seen - rows.features @ part.observed, 0.0)
+            offset += float((rows.limits - hidden) @ multipliers)
+            scores.append(-rows.features.T @ multipliers)
+        return Lowest(float(result.fun), result.x, offset, tuple(scores))
 
     def _loosest(self, weights: FloatArray) -> Lowest:
         """Return the bound that needs no data, where no solver comes to an end."""
         mass = np.zeros(len(weights))
         mass[int(weights.argmin())] = 1.0
-        nothing = tuple(np.zeros(part.features.shape[1]) for part in self.evidence)
+        nothing = tuple(np.zeros(len(part.observed)) for part in self.evidence)
         least = float(weights.min())
         return Lowest(least, mass, least, nothing)
 
     @cached_property
-    def _region(self) -> tuple[FloatArray, FloatArray]:
-        # Several samples share the error, as several ends of one sample do.
-        limits = [part.region(self.alpha / len(self.evidence)) for part in self.evidence]
-        low, high = zip(*limits, strict=True)
-        return np.concatenate(low), np.concatenate(high)
+    def _rows(self) -> tuple[Rows, ...]:
+        return tuple(
+            part.proved_rows(self.alpha) if self.proved else part.rows(self.alpha)
+            for part in self.evidence
+        )
 
     @cached_property
     def _constraints(self) -> FloatArray:
-        features = np.concatenate([part.features @ part.expected for part in self.evidence])
-        return np.concatenate([features, -features, self._shape_rows()])
+        least = [
+            part.least(rows.features, self._leaning)
+            for part, rows in zip(self.evidence, self._rows, strict=True)
+        ]
+        return np.concatenate([*least, self._shape_rows()])
 
     @cached_property
     def _limits(self) -> FloatArray:
-        low, high = self._region
-        return np.concatenate([high, -low, np.zeros(len(self._constraints) - 2 * len(low))])
+        of_data = np.concatenate([rows.limits for rows in self._rows])
+        return np.concatenate([of_data, np.zeros(len(self._constraints) - len(of_data))])
+
+    @cached_property
+    def _leaning(self) -> Leaning:
+        """Return in which bins P(R) may lean to either end.
+
+        Where the shape limits how fast it falls and rises, it is nearly even inside a bin.
+        """
+        middle = (self.grid.low + self.grid.high) / 2.0
+        lowest, highest = self.shape.exponents(middle, self.blind_rank)
+        return Leaning(np.isinf(lowest), np.isinf(highest))
 
     def _shape_rows(self) -> FloatArray:
         """Return rows that are at most zero when neighbouring densities obey the exponents."""
@@ -236,11 +279,12 @@ class Program:
 
 def _solve_program(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
     """Return the solver's result; None where none of them comes to an end."""
-    result = _first_answer(weights, constraints, limits)
+    ones = np.ones(len(weights))
+    result = _first_answer(weights, constraints, limits, ones)
     if result.status != _OPTIMAL and _least_violation(constraints, limits) <= _FEASIBLE:
         # Near the border solvers give up, or find it infeasible for some weights and not for
         # others. A region that is wider by a hair errs on the cautious side.
-        result = _first_answer(weights, constraints, limits + _HAIR)
+        result = _first_answer(weights, constraints, limits + _HAIR, ones)
         if result.status not in (_OPTIMAL, _INFEASIBLE):
             return None
     if result.status != _OPTIMAL:
@@ -248,10 +292,12 @@ def _solve_program(weights: FloatArray, constraints: FloatArray, limits: FloatAr
     return result
 
 
-def _first_answer(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
+def _first_answer(
+    weights: FloatArray, constraints: FloatArray, limits: FloatArray, ones: FloatArray
+) -> Any:
     """Return the first result that says something, or the last one."""
     for attempt in _ATTEMPTS:
-        result = _linprog(weights, constraints, limits, np.ones(len(weights)), **attempt)
+        result = _linprog(weights, constraints, limits, ones, **attempt)
         if result.status in (_OPTIMAL, _INFEASIBLE):
             break
     return result

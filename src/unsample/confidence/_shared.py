@@ -34,7 +34,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.confidence._limits import MeanLimits, clopper_pearson, hoeffding
+from unsample.confidence._limits import (
+    Leaning,
+    MeanLimits,
+    OverBins,
+    clopper_pearson,
+    hoeffding,
+)
 from unsample.evidence._pools import DrawnPart
 
 #: With fewer effective items a variance is not known, nor is the mean near to normal: what can be
@@ -141,6 +147,11 @@ class PooledLimits(MeanLimits):
 class ProvedLimits(MeanLimits):
     """Rows of a program with limits that hold for any dependence, for an error that is fixed."""
 
+    def least(self, features: FloatArray, leaning: Leaning) -> FloatArray:
+        """Return the least of each row and of minus each row: they are functions of the rank."""
+        low, high = self.expected.hull(leaning)
+        return np.concatenate([low, -high])
+
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the limits; their error was chosen when they were made."""
         return self.low, self.high
@@ -156,32 +167,37 @@ def proved_rows(part: MeanLimits, alpha: float, *, at_once: bool) -> ProvedLimit
     tail = alpha / (2.0 * len(chosen) if at_once else 2.0)
     rows, seen = _rows(part, tail)
     both = np.concatenate([chosen, len(part.ends) + chosen])
-    rows, seen = rows[both], seen[both]
+    rows, seen = rows.apply(lambda values: values[both]), seen[both]
     return ProvedLimits(
         part.sampled,
         part.ends,
         seen,
         rows,
         part.targets,
-        np.eye(len(rows)),
+        np.eye(len(both)),
         seen,
-        np.ones(len(rows)),
+        np.ones(len(both)),
     )
 
 
-def _rows(part: MeanLimits, tail: float) -> tuple[FloatArray, FloatArray]:
+def _rows(part: MeanLimits, tail: float) -> tuple[OverBins, FloatArray]:
     """Return the tail means of r <= end, then of r > end, and what their means are at least.
 
     Bins hold several ranks, and a tail mean is concave in the probability: that of the bin's mean
     is no less than the mean of theirs. Targets are drawn as well, so that the mean over the
     population may be less than that over these by what Hoeffding allows.
     """
-    below = (part.features @ part.expected).clip(0.0, 1.0)
+    below = part.expected.apply(lambda values: part.features @ values)
     shares = (part.features @ part.observed).clip(0.0, 1.0)
-    rows = np.concatenate([below, 1.0 - below]) / (tail * (1.0 - _OF_TARGETS))
     seen = np.concatenate([shares, 1.0 - shares])
     least, _ = hoeffding(seen, seen, part.targets, tail * _OF_TARGETS)
-    return np.minimum(rows, 1.0), least
+
+    def tail_means(chances: FloatArray) -> FloatArray:
+        chances = chances.clip(0.0, 1.0)
+        rows = np.concatenate([chances, 1.0 - chances]) / (tail * (1.0 - _OF_TARGETS))
+        return np.minimum(rows, 1.0)
+
+    return below.apply(tail_means), least
 
 
 def _thinned(part: MeanLimits) -> IntArray:

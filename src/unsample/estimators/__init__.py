@@ -8,7 +8,13 @@ To add one, write a frozen dataclass with a ``name`` and put it into the registr
 in ``tests/test_contract.py`` takes it from there.
 """
 
-from unsample.estimators._base import DistributionEstimator, Estimator, Fit, MetricEstimator
+from unsample.estimators._base import (
+    DistributionEstimator,
+    Estimator,
+    Fit,
+    MetricEstimator,
+    fit_by_sizes,
+)
 from unsample.estimators._observed import CANDIDATES, Observed, mean_weights
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
@@ -43,6 +49,7 @@ __all__ = [
     "Status",
     "UnbiasedRank",
     "em",
+    "fit_by_sizes",
     "mean_weights",
     "parse",
     "parse_all",

@@ -85,6 +85,32 @@ class Estimator(ABC):
         return f"{self.name}({', '.join(changed)})" if changed else self.name
 
 
+def fit_by_sizes(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> Fit:
+    """Return what a method gives where each range of catalogue sizes has a P(R) of its own."""
+    parts = list(observed.by_sizes())
+    if len(parts) == 1:
+        return method.evaluate(observed, metrics)
+    fits = [method.evaluate(part, metrics) for part, _ in parts]
+    shares = [share[:, None] for _, share in parts]
+    mass = np.zeros(len(observed.grid))
+    for fit, share in zip(fits, shares, strict=True):
+        if fit.distribution is not None:
+            mass[: len(fit.distribution.mass)] += share[0] * fit.distribution.mass
+    largest = fits[int(np.argmax([share[0] for share in shares]))]
+    return Fit(
+        np.sum([share * fit.values for fit, share in zip(fits, shares, strict=True)], axis=0),
+        max((fit.certificate for fit in fits), key=lambda each: (not each.usable, each.gap)),
+        max(fit.failures for fit in fits),
+        RankDistribution(observed.grid, mass) if method.gives_distribution else None,
+        f"for each of {len(fits)} ranges of catalogue sizes: {largest.explanation}"
+        if largest.explanation
+        else "",
+        np.sum(
+            [share * fit.smooth_values for fit, share in zip(fits, shares, strict=True)], axis=0
+        ),
+    )
+
+
 class DistributionEstimator(Estimator):
     """An estimator of P(R): fitted once, it gives every metric at every K."""
 

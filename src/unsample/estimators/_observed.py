@@ -15,8 +15,8 @@ import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
 from unsample.errors import DesignError, InputError, RankError
-from unsample.evidence import DesignCells, RankCounts
-from unsample.law import Law, RankGrid, bin_weights
+from unsample.evidence import DesignCells, RankCounts, size_ranges
+from unsample.law import Law, RankGrid, RankPoints, bin_weights
 from unsample.metrics import Metric
 
 #: What became of the items that a user had seen in training: left out of the candidates (the
@@ -149,6 +149,28 @@ class Observed:
         shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), 1 / kept.sum())
         return replace(self, counts=self.counts.take(kept), shares=shares)
 
+    def by_sizes(self) -> Iterator[tuple[Observed, FloatArray]]:
+        """Yield the targets by the size of their catalogue, with their part of each histogram.
+
+        Ranks go with the size where sizes are very different: each range has a P(R) of its own.
+        """
+        number = size_ranges(self.counts.items)
+        for each in range(int(number.max()) + 1):
+            chosen = number == each
+            counts = self.counts.take(chosen)
+            part = self.shares[:, chosen].sum(axis=1)
+            if not part.any():
+                continue
+            # A histogram without any such target has no part in them; any shares will do.
+            shares = np.where(
+                part[:, None] > 0,
+                self.shares[:, chosen] / np.maximum(part, _TINY)[:, None],
+                1.0 / len(counts),
+            )
+            low = self.grid.low[self.grid.low <= counts.largest_catalogue]
+            grid = RankGrid(low, counts.largest_catalogue)
+            yield replace(self, counts=counts, shares=shares, grid=grid), part
+
     def known_mass(self) -> FloatArray:
         """Return, for each histogram, the share of known ranks in each bin."""
         mass = np.zeros((len(self.shares), len(self.grid)))
@@ -191,7 +213,9 @@ class Observed:
         low, high = np.unique(found, axis=1)
         return low, high
 
-    def pool(self, sampled: int, low: IntArray, high: IntArray, grid: RankGrid) -> Pool:
+    def pool(
+        self, sampled: int, low: IntArray, high: IntArray, grid: RankGrid | RankPoints
+    ) -> Pool:
         """Pool the targets of one sample size in ranges that hold every one of their cells."""
         members = [cells for cells in self.designs if cells.design.sampled == sampled]
         total = self.counts.weight[self.counts.sampled == sampled].sum() + _TINY
@@ -205,10 +229,10 @@ class Observed:
         return Pool(low, high, matrix, shares)
 
 
-def mean_weights(metric: Metric, grid: RankGrid, counts: RankCounts) -> FloatArray:
+def mean_weights(metric: Metric, grid: RankGrid | RankPoints, counts: RankCounts) -> FloatArray:
     """Return w(R) averaged over each bin, and over the catalogues where it depends on them."""
     if not metric.family.uses_items:
-        return bin_weights(metric, grid)
+        return bin_weights(metric, grid, counts.largest_catalogue)
     sizes, where = np.unique(counts.items, return_inverse=True)
     shares = np.bincount(where.reshape(-1), counts.weight)
     rows = [bin_weights(metric, grid, int(size)) for size in sizes]
@@ -326,7 +350,9 @@ def _places(low: IntArray, high: IntArray, cells: DesignCells) -> IntArray:
     return np.array([keys[k] for k in zip(cells.low.tolist(), cells.high.tolist(), strict=True)])
 
 
-def _expected(design: Law, low: IntArray, high: IntArray, grid: RankGrid) -> FloatArray:
+def _expected(
+    design: Law, low: IntArray, high: IntArray, grid: RankGrid | RankPoints
+) -> FloatArray:
     """Return P(low <= r <= high | bin), where ranks beyond this catalogue act as its last one."""
     if design.n > _ALL_RANKS or (low[1:] != high[:-1] + 1).any():
         return design.matrix(low, high, grid, beyond="last")

@@ -10,7 +10,7 @@ Users may have several targets. A cell then also says how many relevant items it
 targets keep the sum of weights and of squared weights per cell, which is what a bootstrap needs.
 """
 
-from unsample.evidence._catalogues import group_catalogues, group_with_shares
+from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges
 from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._pools import (
@@ -66,4 +66,5 @@ __all__ = [
     "refuse_joint",
     "shared_pools",
     "shared_targets",
+    "size_ranges",
 ]

@@ -1,10 +1,14 @@
-"""Catalogues of nearly equal size as one: the rule, on counts and on their shares.
+"""Catalogues of nearly equal size as one, and ranges of sizes apart: the rules, in one place.
 
 Leaving out each user's own training items makes hundreds of catalogue sizes that differ by a few
 items, and a likelihood for each of them. But a sample only shows theta = (R - 1)/(N - 1), and that
 blurred. Sizes within four per cent of each other move theta by two at most, up for some users and
 down for others. Where that is less than half a standard error of theta, and sizes are many, nearly
 equal ones become their mean.
+
+Catalogues of very different size are another matter: markets of a shop, relations of a knowledge
+graph. Ranks go with the size there, and one P(R) for all would be wrong. So sizes are cut into
+ranges, and each range has a P(R) of its own.
 """
 
 from __future__ import annotations
@@ -20,8 +24,22 @@ from unsample.evidence._counts import RankCounts
 _MANY_DESIGNS = 32
 #: Catalogue sizes within this factor of each other are one (theta moves by half of it).
 _SAME_SIZE = 0.04
+#: Sizes within this factor of each other may have one P(R), and so many ranges there are at most.
+_ONE_RANGE, _MOST_RANGES = 1.25, 12
 #: Sampled shares of the catalogue below which the catalogue's size only scales the ranks.
 _SPARSE = 0.05
+
+
+def size_ranges(items: IntArray) -> IntArray:
+    """Return for each catalogue in which range of sizes it is, the largest being in range 0.
+
+    >>> size_ranges(np.array([5000, 4500, 500]))
+    array([0, 0, 1])
+    """
+    sizes = items.astype(np.float64)
+    steps = np.log(sizes.max() / sizes)
+    width = max(np.log(_ONE_RANGE), float(steps.max()) * (1.0 + 1e-9) / _MOST_RANGES)
+    return np.unique(np.floor(steps / width), return_inverse=True)[1].reshape(-1)
 
 
 def group_catalogues(counts: RankCounts) -> RankCounts:

@@ -1,6 +1,6 @@
 """P(what was seen given the global rank R), on any grid of ranks, and distributions of R itself."""
 
-from unsample.law._grid import RankDistribution, RankGrid, bin_weights, mean_over
+from unsample.law._grid import RankDistribution, RankGrid, RankPoints, bin_weights, mean_over
 from unsample.law._law import LARGEST_URN, Law, as_better, check_sampler, draw_sampled_ranks
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "Law",
     "RankDistribution",
     "RankGrid",
+    "RankPoints",
     "as_better",
     "bin_weights",
     "check_sampler",

@@ -79,6 +79,36 @@ class RankGrid:
         """Return the bin that holds each rank."""
         return np.searchsorted(self.low, ranks, side="right") - 1
 
+    @property
+    def firsts(self) -> RankPoints:
+        """Return the first rank of each bin."""
+        return RankPoints(self.low)
+
+    @property
+    def lasts(self) -> RankPoints:
+        """Return the last rank of each bin."""
+        return RankPoints(self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class RankPoints:
+    """Single ranks, which need not cover a catalogue: what is averaged over bins is taken there."""
+
+    low: IntArray
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def high(self) -> IntArray:
+        """Return the ranks: each is the last of its own."""
+        return self.low
+
+    @property
+    def width(self) -> IntArray:
+        """Return one for each rank."""
+        return np.ones_like(self.low)
+
 
 @dataclass(frozen=True, eq=False)
 class RankDistribution:
@@ -146,7 +176,7 @@ class RankDistribution:
 
     def expect(self, metric: str | Metric) -> float:
         """Return the metric of users whose global ranks follow this distribution."""
-        return float(self.mass @ bin_weights(parse(metric), self.grid))
+        return float(self.mass @ bin_weights(parse(metric), self.grid, self.items))
 
     @cached_property
     def _per_rank(self) -> FloatArray:
@@ -174,14 +204,13 @@ class RankDistribution:
         )
 
 
-def bin_weights(metric: Metric, grid: RankGrid, items: int | None = None) -> FloatArray:
+def bin_weights(metric: Metric, grid: RankGrid | RankPoints, items: int) -> FloatArray:
     """Return the mean of w(R) over the ranks of each bin, ranks beyond the cutoff counting zero."""
-    catalogue = grid.items if items is None else items
-    reach = np.minimum(grid.high, metric.cutoff(catalogue))
+    reach = np.minimum(grid.high, metric.cutoff(items))
     inside = reach >= grid.low
     weights = np.zeros(len(grid))
     weights[inside] = mean_over(
-        lambda ranks: metric.uncut(ranks, catalogue), grid.low[inside], reach[inside]
+        lambda ranks: metric.uncut(ranks, items), grid.low[inside], reach[inside]
     )
     return np.asarray(weights * ((reach - grid.low + 1).clip(min=0) / grid.width))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +27,6 @@ from unsample.answers import (
     Plan,
     Published,
 )
-from unsample.confidence import blind_rank
 from unsample.errors import InputError
 from unsample.pages._charts import Chart, differences_chart, estimates_chart, plan_chart, spec
 from unsample.pages._curves import Curves
@@ -106,7 +104,6 @@ def as_html(result: object, *, title: str | None = None) -> str:
     script = found.loader.get_source(found, "result.js")[0]
     html: str = found.get_template("result.html").render(
         page=shown,
-        smallest_resolved=_smallest_resolved(shown.about),
         number=number,
         health=health,
         is_sound=is_sound,
@@ -126,14 +123,6 @@ def write_html(result: object, path: str | os.PathLike[str], *, title: str | Non
     content = as_html(result, title=title).encode("utf-8")
     write_atomically(Path(path), lambda file: file.write(content))
     return Path(path)
-
-
-def _smallest_resolved(result: object) -> int | None:
-    """Return the smallest K that a sample resolves, if it resolves any."""
-    if not isinstance(result, Estimates) or result.certainty is None:
-        return None
-    smallest = math.ceil(blind_rank(result.counts) - 1e-9)
-    return smallest if smallest <= result.counts.largest_catalogue else None
 
 
 def _hash(text: str) -> str:

@@ -1,0 +1,144 @@
+"""Targets with catalogues of about one size, and what they say of their P(R)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unsample.confidence._limits import Leaning, MeanLimits, OverBins, evidence_grid, gather
+from unsample.confidence._program import InfeasibleError, Lowest, Program, Shape
+from unsample.confidence._stages import gather_stages
+from unsample.estimators import Observed, mean_weights
+from unsample.evidence import RankCounts, group_catalogues, size_ranges
+from unsample.law import RankGrid
+from unsample.metrics import Metric
+
+#: Fewer targets are far from what is expected of them by chance alone, under any shape.
+_MANY = 300.0
+#: Down to which multiple of K a shape should reach, to speak of a metric@K.
+_BEYOND_K = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """Targets whose catalogues are in one range of sizes, with a P(R) of their own."""
+
+    counts: RankCounts
+    grid: RankGrid
+    evidence: tuple[MeanLimits, ...]
+    #: The weight of these targets, as a share of that of all.
+    share: float = 1.0
+    #: The least and the greatest catalogue.
+    sizes: tuple[int, int] = (0, 0)
+    _programs: dict[tuple[Shape, float, bool], Program] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, counts: RankCounts, cutoffs: list[int], share: float) -> Stratum:
+        """Prepare the evidence of targets whose catalogues differ little."""
+        sizes = int(counts.items.min()), counts.largest_catalogue
+        grouped = group_catalogues(counts)
+        grid = evidence_grid(counts, [k for k in cutoffs if k <= counts.largest_catalogue])
+        if counts.stop is not None:
+            stages = gather_stages(grouped, grid, sizes, counts.stop)
+            return cls(counts, grid, (stages,), share, sizes)
+        observed = Observed.prepare(grouped, grid=grid)
+        return cls(counts, grid, gather(observed, cutoffs, sizes), share, sizes)
+
+    @property
+    def blind_rank(self) -> float:
+        """Return the rank down to which one sampled item falls on average."""
+        return blind_rank(self.counts)
+
+    def weights(self, metric: Metric) -> OverBins:
+        """Return the metric at the ranks of each bin."""
+        return OverBins.build(lambda places: mean_weights(metric, places, self.counts), self.grid)
+
+    def program(self, shape: Shape, alpha: float, *, proved: bool = True) -> Program:
+        """Return all P(R) of a shape that agree with the data, each part with error ``alpha``.
+
+        What is not ``proved`` is there to find scores, and to see how well a shape fits.
+        """
+        # Only samples that grew have limits of two kinds.
+        key = (shape, alpha, proved or self.counts.stop is None)
+        if key not in self._programs:
+            self._programs[key] = Program(
+                self.grid, self.evidence, shape, self.blind_rank, *key[1:]
+            )
+        return self._programs[key]
+
+    def lowest(
+        self, metric: Metric, side: int, shape: Shape | None, alpha: float, *, proved: bool = True
+    ) -> Lowest:
+        """Return the least (``side`` -1) value of the metric, or minus the greatest (+1).
+
+        Without a shape in use, or where it does not fit, that is what no data could change.
+        """
+        weights = self.weights(metric) if side < 0 else -self.weights(metric)
+        anywhere = np.ones(len(self.grid), dtype=bool)
+        values = weights.hull(Leaning(anywhere, anywhere))[0]
+        least = float(values.min())
+        if shape is not None:
+            try:
+                found = self.program(shape, alpha, proved=proved).lowest(weights)
+            except InfeasibleError:
+                pass
+            else:
+                # It is solved to a tolerance, and may pass what is possible at all.
+                return replace(found, value=max(found.value, least))
+        mass = np.zeros(len(self.grid))
+        mass[int(values.argmin())] = 1.0
+        nothing = tuple(np.zeros(len(part.observed)) for part in self.evidence)
+        return Lowest(least, mass, least, nothing)
+
+    def doubt(self, shape: Shape, alpha: float) -> float:
+        """Return how near the data are to refuting a shape: 0 far from it, 1 there."""
+        return self.doubt_of(self.program(shape, alpha, proved=False))
+
+    def doubt_of(self, program: Program) -> float:
+        """Return how near the data are to refuting the shape of a program."""
+        if self.counts.effective < _MANY:
+            return 0.0
+        at_ease, refuted = self.evidence[0].at_ease
+        return min(max(program.strain - at_ease, 0.0) / (refuted - at_ease), 1.0)
+
+    def reaching(self, shape: Shape, metric: Metric | None, alpha: float) -> Shape:
+        """Return the shape, reaching further down where a metric's K does and the data agree.
+
+        It then reaches down to some multiple of K, in steps of two that keep programs few.
+        """
+        if metric is None or metric.k is None or not 0.0 < shape.reach < math.inf:
+            return shape
+        wanted = _BEYOND_K * metric.k / self.blind_rank
+        steps = math.ceil(math.log2(max(wanted / shape.reach, 1.0)))
+        further = replace(shape, reach=shape.reach * 2.0**steps)
+        if not steps:
+            return shape
+        strain = self.program(further, alpha, proved=False).strain
+        return further if strain <= self.evidence[0].at_ease[0] else shape
+
+
+def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]:
+    """Return the targets by the size of their catalogues; ``cutoffs`` are the K to be asked for."""
+    wanted = sorted(set(cutoffs))
+    number = size_ranges(counts.items)
+    if counts.pools is not None or not number.any():
+        return (Stratum.of(counts, wanted, 1.0),)
+    total, found = float(counts.weight.sum()), []
+    for each in range(int(number.max()) + 1):
+        part = counts.take(number == each)
+        share = float(part.weight.sum()) / total
+        if share > 0.0:
+            found.append(Stratum.of(part, wanted, share))
+    return tuple(found)
+
+
+def blind_rank(counts: RankCounts) -> float:
+    """Return the rank K down to which one sampled item falls on average.
+
+    With n - 1 of N - 1 items sampled that is (N - 1)/(n - 1), about N/n; where designs differ, the
+    number of sampled items in the top K is averaged over the targets.
+    """
+    return 1.0 / counts.sampled_in_top
