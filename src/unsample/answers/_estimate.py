@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import (
     Certainty,
     DirectMean,
+    MeanError,
     PooledCertainty,
     Shape,
     blind_rank,
@@ -440,6 +442,14 @@ class Refits(dict[str, Variation]):
 
     def __missing__(self, method: str) -> Variation:
         metrics, methods = self._question.metrics, self._question.methods
+        counts = self._counts
+        if counts.known.all():
+            # Known ranks leave a plain mean, whatever the method.
+            known = Observed.prepare(counts, grid=self._grid).known_weights(metrics)
+            return Variation(
+                np.empty((0, len(metrics))),
+                tuple(map(MeanError.of_cells, known.T, repeat(counts), metrics)),
+            )
         if not self._delta and self._resamples == 0:
             return Variation(np.empty((0, len(metrics))))
         rows = nudged(self._counts) if self._delta else self._drawn

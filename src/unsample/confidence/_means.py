@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unsample._checks import FloatArray, check_level
+from unsample._checks import FloatArray, IntArray, check_level
 from unsample.confidence._limits import clopper_pearson
-from unsample.evidence import deviations_of_mean, freedom_of
+from unsample.evidence import RankCounts, freedom_of
 from unsample.metrics import Metric
 
 #: With fewer users that count on either side, limits are those of a share.
@@ -31,19 +31,36 @@ class MeanError:
     all_or_nothing: bool
 
     @classmethod
-    def of(cls, totals: FloatArray, weights: FloatArray, metric: Metric) -> MeanError:
-        """Return the error of ``totals.sum() / weights.sum()``."""
+    def of_cells(cls, values: FloatArray, counts: RankCounts, metric: Metric) -> MeanError:
+        """Return the error of the mean of the cells' values, over the users of their targets."""
+        whose = counts.whose
+        if whose is None:
+            weights = counts.weight / np.maximum(counts.count, 1)
+            return cls.of(values * weights, weights, metric, counts.count)
+        totals = np.bincount(whose.user, whose.weight * values[whose.cell])
+        return cls.of(totals.astype(np.float64), whose.users, metric)
+
+    @classmethod
+    def of(
+        cls,
+        totals: FloatArray,
+        weights: FloatArray,
+        metric: Metric,
+        times: IntArray | None = None,
+    ) -> MeanError:
+        """Return the error of ``totals.sum() / weights.sum()``, each so many ``times``."""
         kept = weights > 0
         totals, weights = totals[kept], weights[kept]
-        count, total = len(weights), float(weights.sum())
-        deviations = deviations_of_mean(totals, weights)
+        times = np.ones(len(weights), dtype=np.int64) if times is None else times[kept]
+        count, total = int(times.sum()), float(times @ weights)
+        deviations = (totals - float(times @ totals) / total * weights) / total
         values = totals / weights
         most = 1.0 if metric.family.bounded else math.inf
         few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
         return cls(
-            few * math.sqrt(float(deviations @ deviations)),
-            degrees_of_freedom(deviations),
-            total**2 / float(weights @ weights),
+            few * math.sqrt(float(times @ deviations**2)),
+            degrees_of_freedom(deviations, times),
+            total**2 / float(times @ weights**2),
             most,
             bool(np.isin(values, (0.0, most)).all()),
         )
@@ -70,7 +87,8 @@ class MeanError:
         return value - reach, min(value + reach, max(self.most, value))
 
 
-def degrees_of_freedom(deviations: FloatArray) -> float:
-    """Return the degrees of freedom of the sum of their squares."""
-    squares, fourths = float((deviations**2).sum()), float((deviations**4).sum())
-    return freedom_of(squares**2 / fourths if fourths > 0.0 else 1.0, len(deviations))
+def degrees_of_freedom(deviations: FloatArray, times: IntArray | None = None) -> float:
+    """Return the degrees of freedom of the sum of their squares, each so many ``times``."""
+    times = np.ones(len(deviations), dtype=np.int64) if times is None else times
+    squares, fourths = float(times @ deviations**2), float(times @ deviations**4)
+    return freedom_of(squares**2 / fourths if fourths > 0.0 else 1.0, int(times.sum()))
