@@ -2,6 +2,16 @@
 
 from unsample.confidence._certainty import AffineBound, Certainty, Resolution
 from unsample.confidence._direct import DirectMean, sampled_auc
+from unsample.confidence._draws import (
+    DrawnLists,
+    Power,
+    TestedCount,
+    holm,
+    permuted,
+    power_law,
+    same_lists,
+    too_few,
+)
 from unsample.confidence._errors import (
     SamplingError,
     nudged,
@@ -20,22 +30,30 @@ __all__ = [
     "AffineBound",
     "Certainty",
     "DirectMean",
+    "DrawnLists",
     "MeanError",
     "MeanLimits",
     "OverBins",
     "PooledCertainty",
     "PooledError",
     "PooledSide",
+    "Power",
     "Resolution",
     "SamplingError",
     "Shape",
     "Stratum",
+    "TestedCount",
     "blind_rank",
     "degrees_of_freedom",
     "evidence_grid",
+    "holm",
     "nudged",
     "percentile_interval",
+    "permuted",
+    "power_law",
+    "same_lists",
     "sampled_auc",
     "sampling_errors",
     "shape_for",
+    "too_few",
 ]

@@ -13,6 +13,12 @@ targets keep the sum of weights and of squared weights per cell, which is what a
 from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges
 from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._counts import RankCounts
+from unsample.evidence._negatives import (
+    ListCounts,
+    Negatives,
+    check_item_numbers,
+    overlaps,
+)
 from unsample.evidence._pools import (
     NEGATIVES,
     DrawnPart,
@@ -45,12 +51,15 @@ __all__ = [
     "Comparisons",
     "DesignCells",
     "DrawnPart",
+    "ListCounts",
+    "Negatives",
     "PoolCounts",
     "RankCounts",
     "Targets",
     "TieRule",
     "Whose",
     "beats_of",
+    "check_item_numbers",
     "check_ties",
     "compare_lists",
     "deviations_of_mean",
@@ -59,6 +68,7 @@ __all__ = [
     "group_with_shares",
     "number_users",
     "numbered",
+    "overlaps",
     "part_of_pools",
     "place_halves",
     "rank_in_lists",

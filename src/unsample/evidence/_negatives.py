@@ -1,0 +1,311 @@
+"""`Negatives`: which items each target was ranked against, and what can be counted of them.
+
+Lists are looked at block by block, and what is kept is a number for each list and for each item:
+never a number for each list and item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
+from unsample.errors import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+#: Draws that are looked at together.
+_BLOCK = 1 << 20
+_ZERO_BASED = "items are numbered 0 to items - 1; subtract 1 if yours start at 1"
+_LISTS = (
+    "negatives must be a two-dimensional array (a row for each target), a sequence of arrays, or a "
+    "table with columns user and item"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """The negatives of each target, one list after the other."""
+
+    #: Item numbers of all lists; list t is ``ids[starts[t]:starts[t + 1]]``.
+    ids: npt.NDArray[np.integer[Any]]
+    starts: IntArray
+    items: int
+    #: Which user each list is of: the row of ``exclude``.
+    users: IntArray
+    #: Items that a user has seen, users x items.
+    exclude: scipy.sparse.csr_array | None = None
+    #: The targets that are known: their lists, in order, and their items.
+    target_lists: IntArray | None = None
+    target_items: IntArray | None = None
+
+    @classmethod
+    def of_lists(cls, negatives: Any, *, items: int, targets: IntArray | None = None) -> Negatives:
+        """Check lists of item numbers; each is of a user of its own."""
+        ids, starts = _flat(negatives)
+        check_item_numbers("negatives", ids, items)
+        size = len(starts) - 1
+        if targets is not None and len(targets) != size:
+            raise InputError(
+                f"targets must hold the target of each of the {size:,} lists, got {len(targets):,}"
+            )
+        places = None if targets is None else np.arange(size)
+        return cls(ids, starts, items, np.arange(size), None, places, targets)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: npt.NDArray[Any],
+        ids: IntArray,
+        *,
+        items: int,
+        is_target: BoolArray | None = None,
+    ) -> tuple[Negatives, npt.NDArray[Any]]:
+        """Collect the lists of a table, in the order in which they first appear.
+
+        ``rows`` names the list of each item. The names of the lists are returned too.
+        """
+        names, first, code = np.unique(rows, return_index=True, return_inverse=True)
+        place = np.empty(len(names), dtype=np.int64)
+        place[np.argsort(first)] = np.arange(len(names))
+        lists = place[code.reshape(-1)]
+        drawn = np.ones(len(lists), dtype=bool) if is_target is None else ~is_target
+        order = np.flatnonzero(drawn)[np.argsort(lists[drawn], kind="stable")]
+        sizes = np.bincount(lists[drawn], minlength=len(names))
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        own, targets = None, None
+        if is_target is not None:
+            mine = np.flatnonzero(is_target)[np.argsort(lists[is_target], kind="stable")]
+            own, targets = lists[mine], ids[mine]
+        users = np.arange(len(names))
+        found = cls(ids[order], starts, items, users, None, own, targets)
+        return found, names[np.argsort(first)]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Return how many negatives each list has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def seen(self) -> IntArray:
+        """Return how many items the user of each list has seen."""
+        if self.exclude is None:
+            return np.zeros(len(self), dtype=np.int64)
+        return np.asarray(np.diff(self.exclude.indptr)[self.users], dtype=np.int64)
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield the lists in blocks of about a million draws."""
+        first = 0
+        while first < len(self):
+            last = int(np.searchsorted(self.starts, self.starts[first] + _BLOCK, "right")) - 1
+            last = max(last, first + 1)
+            yield slice(first, last)
+            first = last
+
+    def keys(self, part: slice) -> IntArray:
+        """Return the draws of a block as list times items + item, in their order."""
+        ids = self.ids[self.starts[part.start] : self.starts[part.stop]]
+        rows = np.repeat(np.arange(part.stop - part.start), self.sizes[part])
+        return np.asarray(rows * self.items + ids)
+
+    def count(self, kept: BoolArray | None = None) -> IntArray:
+        """Return how often each item was drawn, in all lists or in those that are kept."""
+        found = np.zeros(self.items, dtype=np.int64)
+        for part in self.blocks():
+            ids = self.ids[self.starts[part.start] : self.starts[part.stop]]
+            if kept is not None and not kept[part].all():
+                ids = ids[np.repeat(kept[part], self.sizes[part])]
+            found += np.bincount(ids, minlength=self.items)
+        return found
+
+    def left_out(self, weights: FloatArray, *, seen: bool, targets: bool) -> FloatArray:
+        """Return for each item the weight of the lists that leave it out.
+
+        They leave out what their user has ``seen``, their own ``targets``, or both.
+        """
+        found = np.zeros(self.items)
+        if seen and self.exclude is not None:
+            by_user = np.bincount(self.users, weights, minlength=self.exclude.shape[0])
+            found += self.exclude.astype(bool).T @ by_user
+        if targets and self.target_lists is not None and self.target_items is not None:
+            found += np.bincount(self.target_items, weights[self.target_lists], self.items)
+        return found
+
+    def weight_left_out(self, weights: FloatArray) -> FloatArray:
+        """Return for each list the weight of the items that its user has seen."""
+        if self.exclude is None:
+            return np.zeros(len(self))
+        return np.asarray((self.exclude.astype(bool) @ weights)[self.users])
+
+    @cached_property
+    def known_targets(self) -> IntArray:
+        """Return how many targets of each list are known."""
+        if self.target_lists is None:
+            return np.zeros(len(self), dtype=np.int64)
+        return np.bincount(self.target_lists, minlength=len(self))
+
+
+@dataclass(frozen=True, eq=False)
+class ListCounts:
+    """What one look at every list finds: a number for each list."""
+
+    #: Draws that repeat an earlier item of their list, and pairs of equal items in a list.
+    repeats: IntArray
+    pairs: IntArray
+    #: Draws of items that the user has seen, and draws of the list's own target.
+    seen: IntArray
+    targets: IntArray
+    #: Lists of the same items have the same number: that of the first of them.
+    same: IntArray
+
+    @classmethod
+    def of(cls, negatives: Negatives) -> ListCounts:
+        """Look at every list once."""
+        size = len(negatives)
+        repeats, pairs, seen, targets = (np.zeros(size, dtype=np.int64) for _ in range(4))
+        marks = np.zeros(size, dtype=np.uint64)
+        for part in negatives.blocks():
+            keys = negatives.keys(part)
+            lists = part.stop - part.start
+            marks[part] = _marks(keys, negatives, part)
+            seen[part] = _met(keys, _seen_keys(negatives, part), negatives.items, lists)
+            targets[part] = _met(keys, _target_keys(negatives, part), negatives.items, lists)
+            repeats[part], pairs[part] = _equal_draws(keys, negatives.items, lists)
+        return cls(repeats, pairs, seen, targets, _same(marks, negatives.sizes))
+
+    @cached_property
+    def first(self) -> BoolArray:
+        """Tell the lists that are the first with their items."""
+        return np.asarray(self.same == np.arange(len(self.same)))
+
+
+def check_item_numbers(name: str, ids: npt.NDArray[np.integer[Any]], items: int) -> None:
+    """Refuse item numbers that no item has."""
+    if not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < items):
+        return
+    bad = (ids < 0) | (ids >= items)
+    place = int(np.argmax(bad))
+    raise InputError(
+        f"{name} must hold item numbers in 0..{items - 1} ({items} items), got {int(ids[place])} "
+        f"at position {place} ({int(bad.sum())} such numbers); {_ZERO_BASED}"
+    )
+
+
+def overlaps(negatives: Negatives, left: IntArray, right: IntArray) -> IntArray:
+    """Return how many items each of some lists has in common with each of others."""
+    from scipy.sparse import csr_array
+
+    def incidence(lists: IntArray) -> Any:
+        sizes = negatives.sizes[lists]
+        places = np.repeat(negatives.starts[lists], sizes) + _within(sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        shape = (len(lists), negatives.items)
+        matrix = csr_array((np.ones(len(places)), negatives.ids[places], starts), shape=shape)
+        matrix.sum_duplicates()
+        matrix.data[:] = 1.0
+        return matrix
+
+    shared = incidence(left) @ incidence(right).T
+    return np.asarray(shared.toarray(), dtype=np.int64)
+
+
+def _flat(negatives: Any) -> tuple[npt.NDArray[np.integer[Any]], IntArray]:
+    """Return the item numbers of all lists, and where each list starts."""
+    if isinstance(negatives, np.ndarray) and negatives.ndim == 2:
+        ids = as_integer_array("negatives", negatives.reshape(-1), hint=_hint(), error=InputError)
+        return ids, np.arange(len(negatives) + 1) * negatives.shape[1]
+    if isinstance(negatives, np.ndarray) and negatives.ndim != 1:
+        raise InputError(f"{_LISTS}, got an array of shape {negatives.shape}")
+    if isinstance(negatives, str) or not isinstance(negatives, Sequence | np.ndarray):
+        raise InputError(f"{_LISTS}, got {type(negatives).__name__}")
+    if len(negatives) and np.ndim(negatives[0]) == 0:
+        raise InputError(f"{_LISTS}, got one list of {len(negatives):,} values")
+    parts = [
+        as_integer_array(f"list {place} of negatives", part, hint=_hint(), error=InputError)
+        for place, part in enumerate(negatives)
+    ]
+    starts = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)])
+    return np.concatenate([*parts, np.empty(0, dtype=np.int64)]), starts.astype(np.int64)
+
+
+def _hint() -> str:
+    return "items are numbered from 0; where lists differ in length, pass a list of arrays"
+
+
+def _within(sizes: IntArray) -> IntArray:
+    """Return 0, 1, ... for each list, one list after the other."""
+    starts = np.cumsum(sizes) - sizes
+    return np.asarray(np.arange(int(sizes.sum())) - np.repeat(starts, sizes))
+
+
+def _marks(keys: IntArray, negatives: Negatives, part: slice) -> npt.NDArray[np.uint64]:
+    """Return a number of 64 bits that lists of the same items, in any order, share.
+
+    It is the sum of well mixed bits of the items (the finalizer of splitmix64).
+    """
+    bits = (keys % negatives.items).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    total = np.concatenate([[np.uint64(0)], np.cumsum(bits ^ (bits >> np.uint64(31)))])
+    starts = negatives.starts[part.start : part.stop + 1] - negatives.starts[part.start]
+    return np.asarray(total[starts[1:]] - total[starts[:-1]])
+
+
+def _same(marks: npt.NDArray[np.uint64], sizes: IntArray) -> IntArray:
+    """Return for each list the number of the first list with the same items."""
+    order = np.lexsort([np.arange(len(marks)), sizes, marks])
+    ordered, size = marks[order], sizes[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (ordered[1:] != ordered[:-1]) | (size[1:] != size[:-1])
+    firsts = order[new]
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = firsts[np.cumsum(new) - 1]
+    return found
+
+
+def _seen_keys(negatives: Negatives, part: slice) -> IntArray:
+    if negatives.exclude is None:
+        return np.empty(0, dtype=np.int64)
+    block = negatives.exclude[negatives.users[part]]
+    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    return np.asarray(rows * negatives.items + block.indices)
+
+
+def _target_keys(negatives: Negatives, part: slice) -> IntArray:
+    lists, items = negatives.target_lists, negatives.target_items
+    if lists is None or items is None:
+        return np.empty(0, dtype=np.int64)
+    first, last = np.searchsorted(lists, [part.start, part.stop])
+    return np.sort((lists[first:last] - part.start) * negatives.items + items[first:last])
+
+
+def _met(keys: IntArray, known: IntArray, items: int, lists: int) -> IntArray:
+    """Return how many draws of each list are among the known (list, item) keys, sorted."""
+    if not len(known):
+        return np.zeros(lists, dtype=np.int64)
+    place = np.searchsorted(known, keys).clip(max=len(known) - 1)
+    return np.bincount(keys[known[place] == keys] // items, minlength=lists)
+
+
+def _equal_draws(keys: IntArray, items: int, lists: int) -> tuple[IntArray, IntArray]:
+    """Return for each list its repeats, and its pairs of equal items."""
+    ordered = np.sort(keys)
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    starts = starts[: len(ordered)]
+    times = np.diff(np.append(starts, len(ordered)))
+    several = np.flatnonzero(times > 1)
+    times, row = times[several], ordered[starts[several]] // items
+    repeats = np.zeros(lists, dtype=np.int64)
+    pairs = np.zeros(lists, dtype=np.int64)
+    np.add.at(repeats, row, times - 1)
+    np.add.at(pairs, row, times * (times - 1) // 2)
+    return repeats, pairs
