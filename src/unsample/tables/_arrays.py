@@ -434,6 +434,13 @@ class PlainTable:
             found = iter([self._together(layout, list(found))])
         return layout, (with_design(columns, layout) for columns in found)
 
+    def records(self) -> Columns:
+        """Return all rows as they are."""
+        batches = [columns for _, columns in self._batches()]
+        if not batches:
+            raise FileError(f"{self.name} has no rows")
+        return _joined(batches, self.name)
+
     def _together(self, layout: Layout, batches: list[Columns]) -> Columns:
         columns = _joined(batches, self.name)
         if layout.scores:

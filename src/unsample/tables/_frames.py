@@ -126,6 +126,13 @@ class FrameTable:
                 found = self._cells(frame, layout)
             return layout, iter([with_design(found, layout)])
 
+    def records(self) -> Columns:
+        """Return all rows as they are."""
+        layout = self._layout()
+        with failures_of(self.name, self.failures):
+            frame = _as_roles(self.whole(), layout)
+            return self._checked(frame.select(*layout.read), layout, grouped=False)
+
     def _cells(self, frame: Frame, layout: Layout) -> Columns:
         if layout.scores:
             users = _users_of_scores(frame, layout)

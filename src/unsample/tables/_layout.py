@@ -27,18 +27,26 @@ from unsample.errors import (
 LABEL, POOLED = "label", "pooled"
 #: How many targets a user of scored rows has.
 TARGETS = "targets"
+#: The number of an item that was drawn, where items have numbers and not names.
+DRAWN = "drawn"
 #: Kind of rows -> the columns it needs.
 _NEEDED = {
     "ranks": ("rank",),
     "comparisons": ("better", "tied"),
     "scores": ("user", "score", "target"),
+    # Kinds that a reader asks for, never told by columns.
+    "negatives": ("user", DRAWN),
+    "items": (DRAWN,),
 }
 _OPTIONAL = {
     "ranks": ("sampled", "items", "count", "weight", "user", "relevance", "pool"),
     "comparisons": ("sampled", "items", "count", "weight", "user", "relevance", "pool"),
     "scores": ("item", "items", "weight", "relevance", "pool"),
+    "negatives": ("target",),
+    "items": ("count",),
 }
-ROWS = tuple(_NEEDED)
+#: Kinds of rows that tell ranks.
+ROWS = ("ranks", "comparisons", "scores")
 #: Roles whose columns may hold anything that can be compared for equality.
 NAMES = ("user", "item", "pool", LABEL, POOLED)
 ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *_OPTIONAL[kind])))
@@ -62,6 +70,8 @@ class Request:
     columns: Mapping[str, str] | None = None
     rows: str | None = None
     by: str | None = None
+    #: The kind of rows that a reader wants, whatever the columns are.
+    kind: str | None = None
 
     @property
     def design(self) -> dict[str, int | None]:
@@ -77,7 +87,8 @@ class Request:
                     name, value, minimum=least, maximum=LARGEST_CATALOGUE, error=DesignError
                 )
         for role in self.columns or {}:
-            check_choice("columns", role, ROLES)
+            if self.kind is None:
+                check_choice("columns", role, ROLES)
         if self.rows is not None:
             check_choice("rows", self.rows, ROWS)
 
@@ -105,7 +116,7 @@ class Layout:
                 + (f"; {near}" if near else "")
             )
 
-        kind = request.rows or _kind_of_rows(present, named, source, refuse)
+        kind = request.kind or request.rows or _kind_of_rows(present, named, source, refuse)
         roles = (*_NEEDED[kind], *_OPTIONAL[kind])
         for role in named:
             if role not in roles:
@@ -122,7 +133,8 @@ class Layout:
             unused = [name for name in _MODELS if name in present and name not in there.values()]
             there |= {POOLED: unused[0]} if unused else {}
         for name, given in request.design.items():
-            if given is None and name not in there and (name, kind) != ("sampled", "scores"):
+            told = kind in ("negatives", "items") or (name, kind) == ("sampled", "scores")
+            if given is None and name not in there and not told:
                 raise DesignError(
                     f"{name} must be given: pass {name}, or add a column {name!r} to {source}"
                 )
@@ -253,6 +265,13 @@ def _all_rules(layout: Layout) -> list[Rule]:
         ),
         Rule("better", others, RankError, low=0, high=most),
         Rule("tied", others, RankError, _TOGETHER, 0, lambda v: most(v) - v.number("better")),
+        Rule(
+            DRAWN,
+            f"item numbers from 0 to {(layout.request.items or 1) - 1} (items - 1)",
+            hint="items are numbered from 0; subtract 1 if yours start at 1",
+            low=0,
+            high=(layout.request.items or 1) - 1,
+        ),
         Rule("count", "whole numbers of at least 0", RankError, low=0, high=_MOST_TARGETS),
         Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", low=0, high=_HEAVIEST, step=None),
         Rule("relevance", "numbers of at least 0", low=0, high=_HEAVIEST, step=None),

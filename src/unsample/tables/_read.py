@@ -128,7 +128,7 @@ def read_counts(
     request = Request(items, sampled, columns or None, rows, by)
     rule = check_ties(ties)
     with ExitStack() as stack:
-        table = _open(source, request, stack)
+        table = open_table(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
         shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
@@ -169,7 +169,7 @@ def read_targets(
     request = Request(items, sampled, columns or None, rows, by)
     rule = check_ties(ties)
     with ExitStack() as stack:
-        table = _open(source, request, stack)
+        table = open_table(source, request, stack)
         if isinstance(table, RankCounts):
             return {"": table}
         shared = check_choice("negatives", negatives, NEGATIVES) == "shared"
@@ -203,7 +203,7 @@ def read_full_ranks(
     # No rank is too large here: whoever takes them knows the catalogue.
     request = Request(items, LARGEST_CATALOGUE, columns or None, "ranks")
     with ExitStack() as stack:
-        table = _open(source, request, stack)
+        table = open_table(source, request, stack)
         if isinstance(table, RankCounts):
             raise InputError("full ranks must be given one by one, got saved counts")
         (rows,) = table.rows(one_by_one=True)[1]
@@ -355,7 +355,9 @@ class _File(NamedTuple):
     name: str
 
 
-def _open(source: Any, request: Request, stack: ExitStack) -> PlainTable | FrameTable | RankCounts:
+def open_table(
+    source: Any, request: Request, stack: ExitStack
+) -> PlainTable | FrameTable | RankCounts:
     """Return the table that a source stands for, or the counts that were saved there.
 
     What must be cleaned up after reading goes onto the ``stack``.
