@@ -60,6 +60,13 @@ def _evaluated() -> Any:
     )
 
 
+def _audited() -> unsample.Audit:
+    rng = np.random.default_rng(0)
+    return unsample.audit(
+        rng.integers(ITEMS // 2, size=(200, SAMPLED)), items=ITEMS, popularity=rng.random(ITEMS)
+    )
+
+
 def _beside_truth() -> unsample.Estimates:
     truth = unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS, resamples=0)
     result = _estimate(method=["naive", "auto"])
@@ -76,6 +83,7 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "evaluate": _evaluated,
     "truth": _beside_truth,
     "plan": lambda: unsample.plan(items=ITEMS, users=500, repeats=4),
+    "audit": _audited,
 }
 KINDS = tuple(_MAKERS)
 

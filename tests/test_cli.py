@@ -33,7 +33,7 @@ def ranks(tmp_path):
 
 DESIGN = ("--items", 400, "--sampled", 30)
 CALL = (*DESIGN, "-m", "Recall@2", "--method", "naive", "--resamples", 0)
-LIBRARY = ("estimate", "compare", "published", "plan", "doctor")
+LIBRARY = ("estimate", "compare", "published", "plan", "audit", "doctor")
 LABORATORY = ("evaluate", "reproduce", "datasets")
 
 
@@ -47,7 +47,7 @@ def test_every_verb_has_the_options_that_all_share():
     for verb in leaves(whole):
         options = {text for parameter in verb.params for text in parameter.opts}
         assert {"--quiet", "-q", "--verbose", "-v", "--json"} <= options, verb.name
-        if verb.name in (*LIBRARY[:4], "evaluate"):
+        if verb.name in (*LIBRARY[:5], "evaluate"):
             assert {"--html", "--latex", "--markdown"} <= options, verb.name
         assert not options & {"--seed", "--metric", "--seen", "--k"}, verb.name
 
@@ -57,7 +57,7 @@ def test_options_are_named_like_the_arguments():
     whole = typer.main.get_command(application(["plan"]))
     shared = {"quiet", "verbose", "html", "as_json", "latex", "markdown"}
     reader = {"file", "files", "by", "rows", "ties", "column", "items", "sampled", "replacement"}
-    for name in LIBRARY[:4]:
+    for name in LIBRARY[:5]:
         arguments = set(inspect.signature(getattr(answers, name)).parameters)
         options = {parameter.name for parameter in whole.commands[name].params}
         assert options - shared - reader - {"plot"} <= arguments, name

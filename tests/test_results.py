@@ -33,6 +33,10 @@ def _sampled(seed):
     return Law(ITEMS, SAMPLED).draw(_full(seed), rng=seed)
 
 
+def _negatives():
+    return np.random.default_rng(0).integers(ITEMS, size=(50, 10)) // 2
+
+
 def _evaluate():
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(60, 6)), rng.normal(size=(ITEMS, 6))
@@ -59,6 +63,7 @@ RESULTS = {
     "plan": lambda: unsample.plan(
         items=500, users=1000, metrics="NDCG@10", budget=100_000, repeats=5
     ),
+    "audit": lambda: unsample.audit(_negatives(), items=ITEMS),
 }
 WITH_METRICS = ["estimate", "methods", "exact", "evaluate", "published"]
 
@@ -286,9 +291,9 @@ def test_warnings_of_every_front_door_stand_in_its_result():
 def test_the_surface_is_what_it_was():
     assert unsample.__all__ == sorted(unsample.__all__)
     assert set(unsample.__all__) == {
-        "Comparison", "Estimates", "Evaluation", "Plan", "Published", "RankCounts",
-        "adapters", "compare", "designs", "errors", "estimate", "estimators", "evaluate", "exact",
-        "lab", "metrics", "plan", "published",
+        "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Published", "RankCounts",
+        "adapters", "audit", "compare", "designs", "errors", "estimate", "estimators", "evaluate",
+        "exact", "lab", "metrics", "plan", "published",
     }  # fmt: skip
     rooms = {"adapters", "designs", "errors", "estimators", "lab", "metrics"}
     assert len(set(unsample.__all__) - rooms) <= 15

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from unsample.lab.datasets import load_ranks
@@ -32,6 +33,10 @@ CALLS = {
         for design in ("fixed", "adaptive", "certified", "exact")
     ],
     "plan": [("plan", "--items", "300", "--users", "400", "--repeats", "3")],
+    "audit": [
+        ("audit", "negatives.csv", "--items", "60"),
+        ("audit", "negatives.csv", "--items", "60", "--exclude", "train.csv"),
+    ],
     "reproduce": [
         (
             *("reproduce", "--dataset", "ml-1m", "--recommender", "ease", "--recommender", "als"),
@@ -44,7 +49,7 @@ CALLS = {
     "doctor": [("doctor", "--quick")],
 }
 #: Verbs that write a page, too.
-PAGES = ("estimate", "estimate-by", "published", "compare", "evaluate", "plan")
+PAGES = ("estimate", "estimate-by", "published", "compare", "evaluate", "plan", "audit")
 
 
 @pytest.fixture
@@ -60,6 +65,10 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / f"{name}.csv").write_text(text, encoding="ascii")
     rows = [f"{name},{rank}" for name, ranks in drawn.items() for rank in ranks]
     (tmp_path / "both.csv").write_text("\n".join(["model,rank", *rows]), encoding="ascii")
+    lists = np.random.default_rng(0).integers(60, size=(2, 40, 8))
+    for name, held in zip(("negatives", "train"), lists, strict=True):
+        rows = [f"{user},{item}" for user, row in enumerate(held) for item in row]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,item", *rows]), encoding="ascii")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -18,6 +18,7 @@ __version__ = "0.2.0.dev0"
 
 #: Name -> the module that holds it (None: the name is a module itself).
 _SURFACE = {
+    "Audit": "answers",
     "Comparison": "answers",
     "Estimates": "answers",
     "Evaluation": "answers",
@@ -25,6 +26,7 @@ _SURFACE = {
     "Published": "answers",
     "RankCounts": "evidence",
     "adapters": None,
+    "audit": "answers",
     "compare": "answers",
     "confidence": None,
     "designs": None,
@@ -41,6 +43,7 @@ _SURFACE = {
 }
 
 __all__ = [
+    "Audit",
     "Comparison",
     "Estimates",
     "Evaluation",
@@ -48,6 +51,7 @@ __all__ = [
     "Published",
     "RankCounts",
     "adapters",
+    "audit",
     "compare",
     "designs",
     "errors",
@@ -66,11 +70,13 @@ if TYPE_CHECKING:
     from unsample import confidence as confidence
     from unsample import law as law
     from unsample.answers import (
+        Audit,
         Comparison,
         Estimates,
         Evaluation,
         Plan,
         Published,
+        audit,
         compare,
         estimate,
         evaluate,

@@ -1,5 +1,6 @@
-"""Answers: `estimate`, `exact`, `evaluate`, `compare`, `plan`, `published`, and their results."""
+"""Answers: the questions from `estimate` to `audit`, and their results."""
 
+from unsample.answers._audit import Audit, audit
 from unsample.answers._compare import compare
 from unsample.answers._comparison import Comparison, Difference
 from unsample.answers._duels import CORRECTIONS
@@ -11,6 +12,8 @@ from unsample.answers._estimate import (
 )
 from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate, method_of
 from unsample.answers._exact import exact
+from unsample.answers._findings import Finding
+from unsample.answers._looked import Profile
 from unsample.answers._plan import Plan, plan
 from unsample.answers._published import Published, published
 from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result, percent
@@ -21,14 +24,18 @@ __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
+    "Audit",
     "Comparison",
     "Difference",
     "Estimate",
     "Estimates",
     "Evaluation",
+    "Finding",
     "Plan",
+    "Profile",
     "Published",
     "Result",
+    "audit",
     "compare",
     "estimate",
     "estimate_counts",

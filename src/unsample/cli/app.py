@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from unsample import __version__
+from unsample.cli._audit import audit_command
 from unsample.cli._compare import compare_command
 from unsample.cli._doctor import doctor_command
 from unsample.cli._estimate import estimate_command
@@ -20,6 +21,7 @@ VERBS = {
     "compare": result_verb(compare_command),
     "published": result_verb(published_command),
     "plan": result_verb(plan_command),
+    "audit": result_verb(audit_command),
     "doctor": console_verb(doctor_command),
 }
 

@@ -20,7 +20,7 @@ from unsample.designs._designs import (
 from unsample.designs._orders import LARGEST_ORDER
 from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
 from unsample.designs._run import Execution, run
-from unsample.designs._scan import Candidates, Excluded, Tally, as_key
+from unsample.designs._scan import Candidates, Excluded, Tally, as_excluded, as_key
 from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Scorer",
     "Tally",
     "as_design",
+    "as_excluded",
     "as_key",
     "as_scorer",
     "exact_ranks",

@@ -70,7 +70,7 @@ class Candidates:
         """
         items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
         users, wanted = _as_pairs(targets)
-        matrix = None if exclude is None else _as_excluded(exclude, items)
+        matrix = None if exclude is None else as_excluded(exclude, items)
         known_users = None if matrix is None else matrix.shape[0]
         user_ids = check_ids("users", users, known_users, of="rows of exclude")
         target_ids = check_ids("targets", wanted, items, of="items")
@@ -356,7 +356,8 @@ def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> I
     return array.astype(np.int64, copy=False)
 
 
-def _as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
+def as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
+    """Return a matrix of users x items in a form that can be sliced by user, nothing twice."""
     from scipy.sparse import csr_array, issparse
 
     if not issparse(exclude):

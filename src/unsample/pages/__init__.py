@@ -5,6 +5,7 @@
 each takes ``ax`` and returns the axes.
 """
 
+from unsample.pages import _audit as _audit  # registers how an audit reads
 from unsample.pages._html import Page, as_html, page, templates, write_html
 from unsample.pages._plots import (
     plot_comparison,

@@ -20,6 +20,7 @@ from unsample._checks import import_extra
 from unsample._files import write_atomically
 from unsample.answers import (
     DEFAULT_LEVEL,
+    Audit,
     Comparison,
     Estimate,
     Estimates,
@@ -69,8 +70,8 @@ class Page:
     #: Names and values of what went in.
     settings: tuple[tuple[str, str], ...]
     #: What the words at the end of the page speak of, and which of them (``words.html``).
-    about: Estimates | Plan
-    words: Literal["estimates", "comparison", "plan"] = "estimates"
+    about: Estimates | Plan | Audit
+    words: Literal["estimates", "comparison", "plan", "audit"] = "estimates"
     level: float = DEFAULT_LEVEL
     warnings: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()

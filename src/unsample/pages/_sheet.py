@@ -78,8 +78,8 @@ class Sheet:
 def sheet(result: object) -> Sheet:
     """Return what a result says as lines, tables and notes.
 
-    It takes what `estimate`, `exact`, `evaluate`, `compare`, `published` and `plan` return, or a
-    mapping of names to estimates.
+    It takes what `estimate`, `exact`, `evaluate`, `compare`, `published`, `plan` and `audit`
+    return, or a mapping of names to estimates.
     """
     raise InputError(not_a_result(result))
 
@@ -87,8 +87,8 @@ def sheet(result: object) -> Sheet:
 def not_a_result(result: object) -> str:
     """Return the message for what no page can show."""
     return (
-        "result must be what estimate, exact, compare, evaluate, published or plan return, or a "
-        f"mapping of names to estimates, got {type(result).__name__}"
+        "result must be what estimate, exact, compare, evaluate, published, plan or audit return, "
+        f"or a mapping of names to estimates, got {type(result).__name__}"
     )
 
 
@@ -245,9 +245,7 @@ def _(result: Comparison) -> Sheet:
         "interval": lambda row: _range(row.low, row.high, "+"),
         "a better": lambda row: _chances(row.least, row.most),
         "if alike": lambda row: _chances(row.if_alike, row.if_alike),
-        "p": lambda row: Number(
-            "<0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}", row.p_value
-        ),
+        "p": lambda row: p_value(row.p_value),
         "winner": lambda row: row.winner or "cannot tell",
     }
     left_out = (
@@ -325,6 +323,11 @@ def _percent(share: float, sign: str = "") -> Number:
 def number(value: float, *, best: bool = False) -> Number:
     """Return a metric to four decimals, or to three digits where these would be lost."""
     return Number(_digits(value, value), value, best) if math.isfinite(value) else Number(DASH)
+
+
+def p_value(value: float) -> Number:
+    """Return a p-value to three decimals, however small it is."""
+    return Number("<0.001" if value < 0.001 else f"{value:.3f}", value)
 
 
 def _digits(value: float, scale: float, sign: str = "") -> str:

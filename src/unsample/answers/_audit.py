@@ -1,0 +1,308 @@
+"""`audit`: how negatives were drawn, and which `estimate` call fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, Seed, as_integer_array, as_rng, check_integer, check_level
+from unsample.answers._findings import Finding, Words
+from unsample.answers._looked import Looked, Profile
+from unsample.answers._result import DEFAULT_LEVEL, Result
+from unsample.confidence import holm
+from unsample.designs import Excluded, as_excluded
+from unsample.errors import DesignError, InputError
+from unsample.evidence import Negatives, check_item_numbers
+from unsample.tables import is_table, match_users, read_negatives, read_pairs
+
+#: Items are counted one by one.
+_LARGEST_CATALOGUE = 10**8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Result):
+    """How negatives were drawn: an answer to each question, with its test.
+
+    ``call`` is the `estimate` call that fits, or None where no call does; ``advice`` says what to
+    do in either case.
+    """
+
+    items: int
+    #: Lists of negatives, one for each target.
+    targets: int
+    #: The fewest and the most negatives of a target.
+    sampled: tuple[int, int]
+    #: Negatives of all targets together.
+    draws: int
+    #: ``"uniform"``, ``"popularity"``, ``"other"``, or ``"unknown"`` where there is one list alone.
+    law: str
+    findings: tuple[Finding, ...]
+    #: How draws change with the item's number, and with its popularity where that is known.
+    profiles: tuple[Profile, ...]
+    call: str | None
+    advice: str
+    level: float
+    #: Tests whose p-values were corrected for each other (Holm).
+    tests: int
+
+    def __getitem__(self, question: str) -> Finding:
+        for finding in self.findings:
+            if finding.question == question:
+                return finding
+        asked = ", ".join(finding.question for finding in self.findings)
+        raise KeyError(f"no finding {question!r}; there are {asked}")
+
+    def __contains__(self, question: object) -> bool:
+        return any(finding.question == question for finding in self.findings)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the findings that break what `estimate` assumes."""
+        return tuple(finding.sentence for finding in self.findings if finding.concern)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        low, high = self.sampled
+        return {
+            "items": self.items,
+            "targets": self.targets,
+            "sampled": low if low == high else [low, high],
+            "draws": self.draws,
+            "law": self.law,
+            "findings": self.rows(),
+            "profiles": [profile.to_dict() for profile in self.profiles],
+            "call": self.call,
+            "advice": self.advice,
+            "level": self.level,
+            "tests": self.tests,
+            "correction": "holm",
+            "warnings": list(self.warnings),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row for each finding."""
+        return [finding.to_dict() for finding in self.findings]
+
+
+def audit(
+    negatives: Any,
+    *,
+    items: int,
+    targets: npt.ArrayLike | None = None,
+    users: npt.ArrayLike | None = None,
+    popularity: npt.ArrayLike | None = None,
+    exclude: Excluded | Any | None = None,
+    columns: Mapping[str, str] | None = None,
+    level: float = DEFAULT_LEVEL,
+    rng: Seed = 0,
+) -> Audit:
+    """Find out how negatives were drawn: by which law, for whom, and what was left out.
+
+    Every answer has a statistic, a p-value or the certainty of a count, and a sentence. P-values
+    are corrected for the number of tests (Holm), so that an audit of good negatives says something
+    wrong in at most 5 of 100 cases.
+
+    Parameters
+    ----------
+    negatives
+        Item numbers from 0 to items - 1: an array with a row for each target, a sequence of arrays
+        where lists differ in length, or a table (a file or a frame) with columns ``user`` and
+        ``item``, and possibly ``target`` (true in the row of the target).
+    items
+        The size of the catalogue.
+    targets
+        The target of each list.
+    users
+        The user of each list: a row of ``exclude``, or the name in its table. By default list t is
+        of user t.
+    popularity
+        How often each item occurs in training, to learn on which power of it the chances depend. By
+        default counted in ``exclude``.
+    exclude
+        Items that users have seen: a sparse matrix of users x items as in `evaluate`, or a table
+        with columns ``user`` and ``item``.
+    columns
+        Columns that have other names: ``{"item": "movie"}``.
+    level
+        Of the tests together, and of the interval of the exponent.
+    rng
+        Seed or Generator of the permutations by which neighbouring lists are compared.
+
+    >>> lists = np.random.default_rng(0).integers(1000, size=(500, 50))
+    >>> result = audit(lists, items=1000)
+    >>> result.law, result["replacement"].answer
+    ('uniform', 'with')
+    >>> result.call
+    'unsample.estimate(ranks, items=1000, sampled=50)'
+    """
+    items = check_integer("items", items, minimum=2, maximum=_LARGEST_CATALOGUE, error=DesignError)
+    level = check_level(level)
+    drawn = _as_negatives(negatives, items, targets, users, exclude, columns)
+    if not len(drawn) or not len(drawn.ids):
+        raise InputError("negatives must hold at least one item, got none")
+    known = _as_popularity(popularity, drawn)
+    looked = Looked(drawn, known, 1.0 - level, as_rng(rng))
+    tests = looked.tests()
+    corrected = holm([tested.p_value for tested in tests.values()])
+    words = Words(
+        looked,
+        {
+            name: replace(tested, p_value=p_value)
+            for (name, tested), p_value in zip(tests.items(), corrected, strict=True)
+        },
+        level,
+    )
+    findings = words.findings()
+    call, advice = _call(words, {finding.question: finding.answer for finding in findings})
+    sizes = drawn.sizes
+    return Audit(
+        items,
+        len(drawn),
+        (int(sizes.min()), int(sizes.max())),
+        int(sizes.sum()),
+        words.law,
+        findings,
+        looked.profiles(),
+        call,
+        advice,
+        level,
+        len(tests),
+    )
+
+
+def _as_negatives(
+    negatives: Any,
+    items: int,
+    targets: npt.ArrayLike | None,
+    users: npt.ArrayLike | None,
+    exclude: Any,
+    columns: Mapping[str, str] | None,
+) -> Negatives:
+    if is_table(negatives):
+        for name, value in (("targets", targets), ("users", users)):
+            if value is not None:
+                column = {"targets": "target", "users": "user"}[name]
+                raise InputError(f"{name} must be a column {column!r} where negatives are a table")
+        found, names = read_negatives(negatives, items=items, columns=columns)
+    else:
+        found = Negatives.of_lists(negatives, items=items, targets=_targets(targets, items))
+        names = np.arange(len(found)) if users is None else np.asarray(users)
+        if names.shape != (len(found),):
+            raise InputError(
+                f"users must name the user of each of the {len(found):,} lists, got shape "
+                f"{names.shape}"
+            )
+    if exclude is None:
+        return replace(found, users=np.unique(names, return_inverse=True)[1].reshape(-1))
+    if is_table(exclude):
+        matrix, rows = match_users(read_pairs(exclude, items=items, columns=columns), names, items)
+        return replace(found, users=rows, exclude=matrix)
+    matrix = as_excluded(exclude, items)
+    hint = "they are rows of exclude"
+    rows = as_integer_array("users", _as_numbers(names), hint=hint, error=InputError).astype(
+        np.int64
+    )
+    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < matrix.shape[0]:
+        raise InputError(
+            f"users must be rows of exclude, 0 to {matrix.shape[0] - 1}, got "
+            f"{int(rows.min())} to {int(rows.max())}; by default list t is of user t"
+        )
+    return replace(found, users=rows, exclude=matrix)
+
+
+def _as_numbers(names: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return users of a table, which are texts, as the numbers that they spell."""
+    if names.dtype.kind != "U":
+        return names
+    try:
+        return names.astype(np.int64)
+    except ValueError as problem:
+        raise InputError(
+            "users must be rows of exclude where that is a matrix, got names; give exclude as a "
+            "table of user and item"
+        ) from problem
+
+
+def _targets(targets: npt.ArrayLike | None, items: int) -> Any:
+    if targets is None:
+        return None
+    hint = "a target is an item number"
+    found = as_integer_array("targets", targets, hint=hint, error=InputError).astype(np.int64)
+    check_item_numbers("targets", found, items)
+    return found
+
+
+def _as_popularity(popularity: npt.ArrayLike | None, drawn: Negatives) -> FloatArray | None:
+    if popularity is None:
+        if drawn.exclude is None:
+            return None
+        return np.asarray(drawn.exclude.astype(bool).sum(axis=0), dtype=np.float64).reshape(-1)
+    try:
+        found = np.asarray(popularity, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            f"popularity must be numbers, got {type(popularity).__name__}; count each item in "
+            "training"
+        ) from problem
+    if found.shape != (drawn.items,):
+        raise InputError(
+            f"popularity must hold a count for each of the {drawn.items:,} items, got shape "
+            f"{found.shape}"
+        )
+    bad = ~(np.isfinite(found) & (found >= 0.0))
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(
+            f"popularity must be finite and at least 0, got {found[place]} for item {place}"
+        )
+    if not found.any():
+        raise InputError("popularity must be above 0 for some item, got zeros alone")
+    return found
+
+
+def _call(words: Words, answers: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the call of `estimate` that fits, and what to do."""
+    looked = words.looked
+    if words.law in ("popularity", "other"):
+        return None, (
+            "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
+            "share of the draws lies above the target, not how many items do. Draw uniformly, or "
+            "rank in full."
+        )
+    if answers.get("targets") == "among them":
+        return None, "Take the targets out of their own lists, rank again, and audit again."
+    if answers.get("neighbours") == "overlap" and words.sharing == "own":
+        return None, (
+            "Find out which targets share a pool, and give it to estimate as pools= (or a column "
+            "pool)."
+        )
+    sizes = looked.negatives.sizes
+    items = looked.negatives.items
+    size = f"sampled={int(sizes[0])}" if int(np.ptp(sizes)) == 0 else "sampled=sizes"
+    options = [f"items={items} - seen" if looked.seen_out else f"items={items}", size]
+    if answers["replacement"] == "without":
+        options.append("replacement=False")
+    if answers.get("seen items") in ("left out", "kept"):
+        options.append(f'candidates="{"unseen" if looked.seen_out else "all"}"')
+    options += {
+        "own": [],
+        "one pool": ['negatives="shared"'],
+        "by user": ["pools=users"],
+    }.get(words.sharing, ["pools=pools"])
+    advice = "Estimate with the call below."
+    notes = []
+    if looked.seen_out:
+        notes.append("seen is how many items the user of each target has seen")
+    if size == "sampled=sizes":
+        notes.append("sizes is how many negatives each target has")
+    if "pools=pools" in options:
+        notes.append("pools names the list of each target")
+    if notes:
+        advice = f"Estimate with the call below; {', '.join(notes)}."
+    if words.law == "unknown":
+        advice += " One list of negatives cannot show that it was drawn uniformly."
+    return f"unsample.estimate(ranks, {', '.join(options)})", advice

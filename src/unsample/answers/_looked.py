@@ -1,0 +1,235 @@
+"""What an audit looks at: everything that is counted and tested, before anything is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.confidence import (
+    DrawnLists,
+    Power,
+    TestedCount,
+    permuted,
+    power_law,
+    same_lists,
+    too_few,
+)
+from unsample.evidence import ListCounts, Negatives, overlaps
+
+#: Chances of items that vary by less than this are nearly equal, and a law that is off by less than
+#: this nearly fits: with 10^8 draws, far smaller differences are beyond doubt and do no harm.
+NEARLY = 0.05
+#: Pairs of neighbours that are looked at, and the least.
+_NEIGHBOURS, _FEWEST_NEIGHBOURS = 1000, 5
+#: Groups of items in a profile.
+_GROUPS = 20
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some items: where they stand, in per cent, and their draws beside those of equal chances."""
+
+    place: float
+    items: int
+    draws: int
+    expected: float
+    #: By how much chance alone moves the ratio of the two, at 95 %.
+    noise: float
+
+    @property
+    def ratio(self) -> float:
+        """Return draws over expected draws."""
+        return self.draws / self.expected if self.expected > 0.0 else math.nan
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How draws change along something: groups of equally many items, in its order."""
+
+    along: str
+    groups: tuple[Group, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the profile as plain values."""
+        names = ("place", "items", "draws", "expected")
+        rows = [{name: getattr(group, name) for name in names} for group in self.groups]
+        return {"along": self.along, "groups": rows}
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """All that was counted and tested, before anything is said."""
+
+    negatives: Negatives
+    popularity: FloatArray | None
+    alpha: float
+    rng: np.random.Generator
+
+    @cached_property
+    def found(self) -> ListCounts:
+        """Return what one look at every list finds."""
+        return ListCounts.of(self.negatives)
+
+    @cached_property
+    def distinct(self) -> int:
+        """Return how many lists differ from each other."""
+        return int(self.found.first.sum())
+
+    @cached_property
+    def seen_out(self) -> bool:
+        """Whether lists leave out what their user has seen; pools that are shared cannot."""
+        known = self.negatives.exclude is not None and self.distinct == len(self.negatives)
+        return known and not self.found.seen.any()
+
+    @cached_property
+    def lists(self) -> DrawnLists:
+        """Return the lists, each once."""
+        targets_out = self.distinct == len(self.negatives) and not self.found.targets.any()
+        return DrawnLists.of(
+            self.negatives, self.found, seen_out=self.seen_out, targets_out=targets_out
+        )
+
+    @cached_property
+    def power(self) -> Power | None:
+        """Return the law by popularity that fits best."""
+        if self.popularity is None:
+            return None
+        first = self.found.first
+        law = power_law(self.negatives, self.lists, first, self.popularity, out=self.seen_out)
+        return None if law is None else law.fit()
+
+    @cached_property
+    def variations(self) -> dict[str, float]:
+        """Return by how much items' chances vary (coefficient of variation), as each test sees it.
+
+        All differences, those along popularity, and those along the item's number.
+        """
+        found: dict[str, float] = {}
+        tested, slope, power = self.lists.uniformity, self.lists.slope, self.power
+        if tested is not None:
+            found["uniform"] = math.sqrt(max(tested.value / tested.expected - 1.0, 0.0))
+        if power is not None:
+            mean = float(power.expected.mean())
+            found["popularity"] = float(power.expected.std()) / mean if mean > 0.0 else 0.0
+        if slope is not None:
+            # Numbers in a row have a standard deviation of their count over the root of 12.
+            shift = abs(slope.value - slope.expected)
+            found["item numbers"] = shift * math.sqrt(12.0) / self.negatives.items
+        return found
+
+    def variation(self, p_values: Mapping[str, float], alpha: float) -> float:
+        """Return the largest variation that is beyond chance."""
+        return max(
+            (size for name, size in self.variations.items() if p_values.get(name, 1.0) < alpha),
+            default=0.0,
+        )
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether equal chances are good enough to go on with."""
+        tested, slope, power = self.lists.uniformity, self.lists.slope, self.power
+        p_values = {
+            "uniform": 1.0 if tested is None else tested.p_value,
+            "item numbers": 1.0 if slope is None else slope.p_value,
+            "popularity": 1.0 if power is None else power.p_of_uniform,
+        }
+        return self.variation(p_values, self.alpha) < NEARLY
+
+    @cached_property
+    def by_popularity(self) -> bool:
+        """Whether a power of popularity is good enough to go on with."""
+        power = self.power
+        return power is not None and (power.p_value >= self.alpha or power.misfit < NEARLY)
+
+    @cached_property
+    def chance_of_pair(self) -> FloatArray:
+        """Return the chance that two draws of a list are equal, if items may come twice."""
+        lists = self.lists
+        if self.even or lists.pairs_between <= 0.0:
+            return np.asarray(1.0 / lists.candidates)
+        return np.full(len(lists.sizes), lists.coincidences / lists.pairs_between)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return how draws change with the item's number, and with its popularity."""
+        found = [self._profile("item number", np.arange(self.negatives.items))]
+        if self.popularity is not None:
+            order = np.argsort(-self.popularity, kind="stable")
+            found.append(self._profile("popularity, the highest first", order))
+        return tuple(found)
+
+    def _profile(self, along: str, order: IntArray) -> Profile:
+        lists, groups = self.lists, []
+        parts = np.array_split(order, min(_GROUPS, len(order)))
+        for number, members in enumerate(parts):
+            expected = float(lists.expected[members].sum())
+            noise = 1.96 * math.sqrt(float(lists.variance[members].sum()))
+            place = 100.0 * (number + 0.5) / len(parts)
+            draws = int(lists.counts[members].sum())
+            share = noise / expected if expected > 0.0 else math.nan
+            groups.append(Group(place, len(members), draws, expected, share))
+        return Profile(along, tuple(groups))
+
+    def tests(self) -> dict[str, TestedCount]:
+        """Return every test that can be made, by its question."""
+        lists, made = self.lists, dict[str, TestedCount | None]()
+        made["replacement"] = lists.repeated(self.chance_of_pair)
+        made["uniform"] = lists.uniformity
+        made["item numbers"] = lists.slope
+        if self.power is not None:
+            made["popularity"] = TestedCount(self.power.exponent, 0.0, self.power.p_of_uniform)
+            if not self.even:
+                fit = TestedCount(self.power.statistic, self.power.freedom, self.power.p_value)
+                made["fit of popularity"] = fit
+        made["seen items"] = self._met(self.found.seen, self._seen_if_kept())
+        made["targets"] = self._met(self.found.targets, self._targets_if_kept())
+        made["shared lists"] = same_lists(self.found, lists, self.negatives)
+        made["neighbours"] = self._neighbours()
+        if self.even:
+            made["never drawn"] = lists.never_drawn(lists.expected)
+        elif self.by_popularity and self.power is not None and self.popularity is not None:
+            expected = np.full(self.negatives.items, math.inf)
+            expected[self.popularity > 0.0] = self.power.expected
+            made["never drawn"] = lists.never_drawn(expected)
+        return {name: tested for name, tested in made.items() if tested is not None}
+
+    def _met(self, found: Any, expected: float | None) -> TestedCount | None:
+        if expected is None:
+            return None
+        hits = float(found.sum())
+        return TestedCount(hits, expected, too_few(hits, expected))
+
+    def _seen_if_kept(self) -> float | None:
+        """Return how many seen items lists would hold if these were drawn like all others."""
+        if self.negatives.exclude is None:
+            return None
+        chance = self._chances()
+        share = self.negatives.weight_left_out(chance)
+        return float((share * self.negatives.sizes).sum())
+
+    def _targets_if_kept(self) -> float | None:
+        lists, items = self.negatives.target_lists, self.negatives.target_items
+        if lists is None or items is None:
+            return None
+        return float((self._chances()[items] * self.negatives.sizes[lists]).sum())
+
+    def _chances(self) -> FloatArray:
+        """Return the share of draws of each item: equal, or as they were found."""
+        if self.even:
+            return np.full(self.negatives.items, 1.0 / self.negatives.items)
+        return np.asarray(self.lists.counts / max(self.lists.draws, 1))
+
+    def _neighbours(self) -> TestedCount | None:
+        """Test whether lists side by side have more in common than others."""
+        pairs = len(self.negatives) // 2
+        if pairs < _FEWEST_NEIGHBOURS or self.distinct == 1:
+            return None
+        left = 2 * np.arange(pairs)
+        if pairs > _NEIGHBOURS:
+            left = 2 * np.sort(self.rng.choice(pairs, _NEIGHBOURS, replace=False))
+        return permuted(overlaps(self.negatives, left, left + 1), self.rng)

@@ -1,0 +1,64 @@
+"""``unsample audit``: negatives in, how they were drawn out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unsample.answers import Audit, audit
+from unsample.cli import options
+from unsample.tables import read_item_counts
+
+
+def audit_command(
+    negatives: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV, TSV, Parquet, JSON lines or NPZ with columns `user` and `item` (numbers "
+            "from 0), and possibly `target` (true in the row of the target); or `-` for standard "
+            "input.",
+        ),
+    ],
+    items: options.RequiredItems,
+    popularity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="How often items occur in training: a column `item`, and `count` unless rows are "
+            "to be counted. [default: counted in --exclude]",
+        ),
+    ] = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Items that users have seen: columns `user`, `item`."),
+    ] = None,
+    column: options.Columns = None,
+    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the tests together.")] = 0.95,
+    rng: options.Rng = 0,
+) -> Audit:
+    """Find out how the negatives in FILE were drawn.
+
+    **Examples**
+
+    `unsample audit negatives.csv --items 3706`
+
+    `unsample audit negatives.parquet --items 3706 --exclude train.csv --html audit.html`
+
+    `unsample audit negatives.csv --items 3706 --popularity counts.csv --column item=movie --json`
+    """
+    columns = options.named(column, "column", "ROLE=NAME, such as item=movie")
+    counts = None
+    if popularity is not None:
+        named = {role: name for role, name in columns.items() if role == "item"}
+        counts = read_item_counts(popularity, items=items, columns=named)
+    return audit(
+        negatives,
+        items=items,
+        popularity=counts,
+        exclude=exclude,
+        columns=columns,
+        level=level,
+        rng=rng,
+    )
