@@ -38,7 +38,7 @@ class Audit(Result):
     sampled: tuple[int, int]
     #: Negatives of all targets together.
     draws: int
-    #: ``"uniform"``, ``"popularity"``, ``"other"``, or ``"unknown"`` where there is one list alone.
+    #: ``"uniform"``, ``"popularity"``, ``"other"``, or ``"unknown"`` (one list, overlaps).
     law: str
     findings: tuple[Finding, ...]
     #: How draws change with the item's number, and with its popularity where that is known.
@@ -275,13 +275,13 @@ def _call(words: Words, answers: Mapping[str, str]) -> tuple[str | None, str]:
         )
     if answers.get("targets") == "among them":
         return None, "Take the targets out of their own lists, rank again, and audit again."
-    if answers.get("neighbours") == "overlap" and words.sharing == "own":
+    if words.overlapping:
         return None, (
             "Find out which targets share a pool, and give it to estimate as pools= (or a column "
             "pool)."
         )
     sizes = looked.negatives.sizes
-    items = looked.negatives.items
+    items = looked.catalogue
     size = f"sampled={int(sizes[0])}" if int(np.ptp(sizes)) == 0 else "sampled=sizes"
     options = [f"items={items} - seen" if looked.seen_out else f"items={items}", size]
     if answers["replacement"] == "without":

@@ -78,14 +78,25 @@ class Words:
 
     @cached_property
     def law(self) -> str:
-        """Return ``"uniform"``, ``"popularity"``, ``"other"``, or ``"unknown"`` with one list."""
+        """Return ``"uniform"``, ``"popularity"``, ``"other"``, or ``"unknown"``.
+
+        One list does not tell it, nor do lists that overlap without being the same.
+        """
+        if self.overlapping:
+            return "unknown"
         if self.variation < NEARLY:
             return "uniform" if "uniform" in self.tests else "unknown"
         power = self.looked.power
         if power is None or not self.refuted("popularity"):
             return "other"
         off = self.refuted("fit of popularity") and power.misfit >= NEARLY
+        off = off or (power.exponent > 0.0 and self.looked.strays > 0)
         return "other" if off else "popularity"
+
+    @cached_property
+    def overlapping(self) -> bool:
+        """Whether neighbours share more than chance has it, and are not the same."""
+        return self.sharing == "own" and self.refuted("neighbours")
 
     def sizes(self) -> Finding:
         """Say how long the lists are."""
@@ -167,7 +178,8 @@ class Words:
             return replace(base, answer="nearly", sentence=f"{text}: too little to matter.")
         text += ": they were not drawn uniformly."
         power = self.looked.power
-        if self.looked.negatives.exclude is None and (power is None or power.exponent < 0.0):
+        avoided = not self.refuted("item numbers") if power is None else power.exponent < 0.0
+        if self.looked.negatives.exclude is None and avoided:
             text += " Items that users have seen may have been left out: give exclude to test it."
         return replace(base, answer="no", sentence=text, concern=self.law == "other")
 
@@ -187,7 +199,10 @@ class Words:
             return replace(base, answer="yes", sentence=f"{text}, and that law fits.", concern=True)
         if self.law == "uniform":
             return replace(base, answer="hardly", sentence=f"{text}: too little to matter.")
-        text += f", but that law is off by {percent(power.misfit)}: it is not the whole story."
+        text += f", but that law is off by {percent(power.misfit)}"
+        if self.looked.strays:
+            text += f", and {self.looked.strays:,} draws are of items without popularity"
+        text += ": it is not the whole story."
         return replace(base, answer="partly", sentence=text, concern=True)
 
     def numbers(self) -> Finding | None:
@@ -314,7 +329,7 @@ class Words:
             f"{tested.expected:.3g}: pools were shared within batches. Tests of other questions "
             "take lists for independent, and are not to be trusted here."
         )
-        return replace(base, answer="overlap", sentence=text, concern=self.sharing == "own")
+        return replace(base, answer="overlap", sentence=text, concern=self.overlapping)
 
     def never(self) -> Finding:
         """Say how many items were never drawn."""
@@ -332,8 +347,14 @@ class Words:
             return base
         text = (
             f"{found:,} of {items:,} items were never drawn, where {tested.expected:,.1f} are "
-            "expected: they seem to be no candidates, and items may be too large."
+            "expected"
         )
+        if looked.catalogue < items:
+            text += (
+                f", and all others equally often: the catalogue seems to have {looked.catalogue:,}."
+            )
+        else:
+            text += ": they seem to be no candidates."
         return replace(base, answer="too many", sentence=text, concern=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.confidence import (
     DrawnLists,
     Power,
@@ -27,6 +27,8 @@ from unsample.evidence import ListCounts, Negatives, overlaps
 NEARLY = 0.05
 #: Pairs of neighbours that are looked at, and the least.
 _NEIGHBOURS, _FEWEST_NEIGHBOURS = 1000, 5
+#: Draws for each item from which on it is no chance that an item was never drawn.
+_OFTEN = 10
 #: Groups of items in a profile.
 _GROUPS = 20
 
@@ -82,26 +84,69 @@ class Looked:
         return int(self.found.first.sum())
 
     @cached_property
+    def sameness(self) -> TestedCount | None:
+        """Test whether lists are the same by chance."""
+        return same_lists(self.found, self.negatives)
+
+    @cached_property
+    def kept(self) -> BoolArray:
+        """Tell the lists that were drawn apart: of shared ones the first."""
+        tested = self.sameness
+        shared = tested is not None and tested.p_value < self.alpha
+        return self.found.first if shared else np.ones(len(self.negatives), dtype=bool)
+
+    @cached_property
     def seen_out(self) -> bool:
         """Whether lists leave out what their user has seen; pools that are shared cannot."""
-        known = self.negatives.exclude is not None and self.distinct == len(self.negatives)
+        known = self.negatives.exclude is not None and bool(self.kept.all())
         return known and not self.found.seen.any()
 
     @cached_property
-    def lists(self) -> DrawnLists:
-        """Return the lists, each once."""
-        targets_out = self.distinct == len(self.negatives) and not self.found.targets.any()
+    def whole(self) -> DrawnLists:
+        """Return the lists, each once, as draws from the whole catalogue."""
+        return self._lists(None)
+
+    def _lists(self, there: BoolArray | None) -> DrawnLists:
+        targets_out = bool(self.kept.all()) and not self.found.targets.any()
         return DrawnLists.of(
-            self.negatives, self.found, seen_out=self.seen_out, targets_out=targets_out
+            self.negatives,
+            self.found,
+            self.kept,
+            seen_out=self.seen_out,
+            targets_out=targets_out,
+            there=there,
         )
+
+    @cached_property
+    def lists(self) -> DrawnLists:
+        """Return the lists as draws from the items that are there.
+
+        Where far too many items were never drawn, and all others equally often, the others are the
+        catalogue.
+        """
+        whole = self.whole
+        there = whole.counts > 0
+        often = whole.draws >= _OFTEN * max(int(there.sum()), 1)
+        if not often or whole.never_drawn(whole.expected).p_value >= self.alpha:
+            return whole
+        fewer = self._lists(there)
+        tested = fewer.uniformity
+        if tested is None:
+            return whole
+        spread = math.sqrt(max(tested.value / tested.expected - 1.0, 0.0))
+        return fewer if tested.p_value >= self.alpha or spread < NEARLY else whole
+
+    @property
+    def catalogue(self) -> int:
+        """Return how many items there are, as far as draws tell."""
+        return int((self.lists.expected > 0.0).sum())
 
     @cached_property
     def power(self) -> Power | None:
         """Return the law by popularity that fits best."""
         if self.popularity is None:
             return None
-        first = self.found.first
-        law = power_law(self.negatives, self.lists, first, self.popularity, out=self.seen_out)
+        law = power_law(self.negatives, self.lists, self.kept, self.popularity, out=self.seen_out)
         return None if law is None else law.fit()
 
     @cached_property
@@ -148,6 +193,13 @@ class Looked:
         return power is not None and (power.p_value >= self.alpha or power.misfit < NEARLY)
 
     @cached_property
+    def strays(self) -> int:
+        """Return the draws of items without any popularity, which no power of it can give."""
+        if self.popularity is None:
+            return 0
+        return int(self.lists.counts[self.popularity <= 0.0].sum())
+
+    @cached_property
     def chance_of_pair(self) -> FloatArray:
         """Return the chance that two draws of a list are equal, if items may come twice."""
         lists = self.lists
@@ -188,13 +240,13 @@ class Looked:
                 made["fit of popularity"] = fit
         made["seen items"] = self._met(self.found.seen, self._seen_if_kept())
         made["targets"] = self._met(self.found.targets, self._targets_if_kept())
-        made["shared lists"] = same_lists(self.found, lists, self.negatives)
+        made["shared lists"] = self.sameness
         made["neighbours"] = self._neighbours()
         if self.even:
-            made["never drawn"] = lists.never_drawn(lists.expected)
-        elif self.by_popularity and self.power is not None and self.popularity is not None:
-            expected = np.full(self.negatives.items, math.inf)
-            expected[self.popularity > 0.0] = self.power.expected
+            made["never drawn"] = self.whole.never_drawn(self.whole.expected)
+        elif self.by_popularity and self.power is not None:
+            expected = np.zeros(self.negatives.items)
+            expected[self.power.there] = self.power.expected
             made["never drawn"] = lists.never_drawn(expected)
         return {name: tested for name, tested in made.items() if tested is not None}
 
@@ -221,7 +273,7 @@ class Looked:
     def _chances(self) -> FloatArray:
         """Return the share of draws of each item: equal, or as they were found."""
         if self.even:
-            return np.full(self.negatives.items, 1.0 / self.negatives.items)
+            return np.asarray(self.lists.expected / self.lists.expected.sum())
         return np.asarray(self.lists.counts / max(self.lists.draws, 1))
 
     def _neighbours(self) -> TestedCount | None:

@@ -54,21 +54,33 @@ class DrawnLists:
 
     @classmethod
     def of(
-        cls, negatives: Negatives, found: ListCounts, *, seen_out: bool, targets_out: bool
+        cls,
+        negatives: Negatives,
+        found: ListCounts,
+        kept: BoolArray,
+        *,
+        seen_out: bool,
+        targets_out: bool,
+        there: BoolArray | None = None,
     ) -> DrawnLists:
-        """Add up the lists, each once where several are the same.
+        """Add up the lists that are kept.
 
-        ``seen_out`` and ``targets_out`` say what lists leave out.
+        ``seen_out`` and ``targets_out`` say what lists leave out; ``there`` tells the items that
+        can be drawn at all.
         """
-        kept = found.first
-        candidates = np.full(len(negatives), negatives.items)
-        candidates -= negatives.seen * seen_out + negatives.known_targets * targets_out
+        could = np.ones(negatives.items, dtype=bool) if there is None else there
+        candidates = np.full(len(negatives), int(could.sum()))
+        if seen_out:
+            candidates -= negatives.weight_left_out(could.astype(np.float64)).astype(np.int64)
+        if targets_out and negatives.target_lists is not None:
+            mine = could[negatives.target_items].astype(np.float64)
+            candidates -= np.bincount(negatives.target_lists, mine, len(negatives)).astype(np.int64)
         replacement = bool(found.repeats[kept].any())
 
         def over_items(weights: FloatArray) -> FloatArray:
             weights = np.where(kept, weights, 0.0)
             out = negatives.left_out(weights, seen=seen_out, targets=targets_out)
-            return np.maximum(float(weights.sum()) - out, 0.0)
+            return np.where(could, np.maximum(float(weights.sum()) - out, 0.0), 0.0)
 
         return cls(
             negatives.count(None if kept.all() else kept),
@@ -109,6 +121,8 @@ class DrawnLists:
         It is the square of count minus expectation, without the parts of single lists, so that
         it adds products of independent lists: its mean and variance are known exactly.
         """
+        if len(self.sizes) < 2 or self.pairs_between < 1.0:
+            return None
         own = self.sizes + 2 * self.pairs - self.rate * self.sizes
         excess = 0.5 * float(((self.counts - self.expected) ** 2).sum() - own.sum())
         alike = 0.5 * float((self.expected**2).sum() - (self.rate * self.sizes).sum())
@@ -240,22 +254,23 @@ def holm(p_values: Sequence[float]) -> list[float]:
 # -- lists beside each other ----------------------------------------------------------------------
 
 
-def same_lists(found: ListCounts, lists: DrawnLists, negatives: Negatives) -> TestedCount | None:
+def same_lists(found: ListCounts, negatives: Negatives) -> TestedCount | None:
     """Test how many pairs of lists hold the same items; None for a single list."""
     if len(negatives) < 2:
         return None
     times = np.bincount(found.same)
     pairs = float((0.5 * times * (times - 1.0)).sum())
     sizes, number = np.unique(negatives.sizes, return_counts=True)
-    # Of long lists the shared ones are left out, which would make all items look likely.
-    long = sizes >= _LONG_LIST
-    between = 0.5 * float(number.sum()) * (number.sum() - 1.0)
-    every = negatives.count().astype(np.float64) if not long.all() else lists.counts
-    chances = [_coincide(every), _coincide(lists.counts)]
-    chance = np.maximum(np.where(long, chances[1], chances[0]), 1.0 / negatives.items)
+    chance = np.full(len(sizes), 1.0 / negatives.items)
+    if pairs:
+        # Of long lists those that are the same count once: shared ones would make their items look
+        # likely. Of short ones many are the same by chance.
+        long = sizes >= _LONG_LIST
+        alike = _coincide(negatives.count()), _coincide(negatives.count(found.first))
+        chance = np.maximum(chance, np.where(long, alike[1], alike[0]))
     equal = np.minimum(special.gammaln(sizes + 1.0) + sizes * np.log(chance), 0.0)
     expected = float((0.5 * number * (number - 1.0) * np.exp(equal)).sum())
-    return TestedCount(pairs, min(expected, between), too_many(pairs, expected))
+    return TestedCount(pairs, expected, too_many(pairs, expected))
 
 
 def _coincide(counts: FloatArray | IntArray) -> float:
@@ -293,7 +308,8 @@ class Power:
     p_value: float
     #: The root mean square by which counts differ from those of the law, chance apart.
     misfit: float
-    #: How often each item would be drawn.
+    #: The items that have a popularity, and how often each of them would be drawn.
+    there: BoolArray
     expected: FloatArray
 
     def interval(self, level: float) -> tuple[float, float]:
@@ -318,6 +334,8 @@ class PowerLaw:
     one after the other), so that counts of items are all that is needed.
     """
 
+    #: The items that have a popularity; all below is of them.
+    there: BoolArray
     counts: FloatArray
     #: Logarithms of popularity.
     log_popularity: FloatArray
@@ -351,7 +369,7 @@ class PowerLaw:
         statistic, freedom = self._distance(expected, variance)
         p_value = float(special.gammaincc(0.5 * freedom, 0.5 * statistic)) if freedom else 1.0
         misfit = math.sqrt(max(statistic - freedom, 0.0) / float(self.draws.sum()))
-        return Power(exponent, error, statistic, freedom, p_value, misfit, expected)
+        return Power(exponent, error, statistic, freedom, p_value, misfit, self.there, expected)
 
     def moments(self, exponent: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return mean, variance and derivative by the exponent of each item's count."""
@@ -405,7 +423,7 @@ def power_law(
 
     Items that nobody has are left aside. ``out`` says whether lists leave out what a user has seen.
     """
-    there = popularity > 0.0
+    there = (popularity > 0.0) & (lists.expected > 0.0)
     counts = lists.counts[there].astype(np.float64)
     if counts.sum() <= 0.0 or (lists.sizes >= lists.candidates).any():
         return None
@@ -420,6 +438,7 @@ def power_law(
     draws = np.bincount(group[kept], negatives.sizes[kept], number)
     some = draws > 0
     return PowerLaw(
+        there,
         counts,
         np.log(popularity[there]),
         open_lists[some],

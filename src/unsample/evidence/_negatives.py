@@ -95,13 +95,6 @@ class Negatives:
         """Return how many negatives each list has."""
         return np.diff(self.starts)
 
-    @cached_property
-    def seen(self) -> IntArray:
-        """Return how many items the user of each list has seen."""
-        if self.exclude is None:
-            return np.zeros(len(self), dtype=np.int64)
-        return np.asarray(np.diff(self.exclude.indptr)[self.users], dtype=np.int64)
-
     def blocks(self) -> Iterator[slice]:
         """Yield the lists in blocks of about a million draws."""
         first = 0
@@ -145,13 +138,6 @@ class Negatives:
         if self.exclude is None:
             return np.zeros(len(self))
         return np.asarray((self.exclude.astype(bool) @ weights)[self.users])
-
-    @cached_property
-    def known_targets(self) -> IntArray:
-        """Return how many targets of each list are known."""
-        if self.target_lists is None:
-            return np.zeros(len(self), dtype=np.int64)
-        return np.bincount(self.target_lists, minlength=len(self))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ _LAWS = {
     "uniform": "drawn uniformly",
     "popularity": "drawn by popularity",
     "other": "not drawn uniformly",
-    "unknown": "one list, whose law cannot be told",
+    "unknown": "by which law cannot be told",
 }
 
 
