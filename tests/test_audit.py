@@ -144,6 +144,33 @@ def test_the_call_says_what_was_found():
     assert (single.law, single["uniform"].answer) == ("unknown", "cannot tell")
 
 
+def test_items_that_users_have_seen_are_suspected_where_they_are_not_given():
+    given = Sampler(seen=True).draw(np.random.default_rng(0))
+    del given["exclude"]
+    result = unsample.audit(**given)
+    assert (result.law, result["popularity"].answer) == ("other", "avoided")
+    assert "give exclude" in result["popularity"].sentence
+    assert result.advice.startswith("Give exclude")
+
+
+@pytest.mark.realdata
+def test_published_negatives_of_ml_1m_are_uniform_but_for_their_targets():
+    """156 lists hold their own target, as is known of this file."""
+    from unsample.lab.datasets import leave_published_out
+
+    split = leave_published_out("ml-1m", download=False)
+    train = split.train.matrix()
+    given = {"items": train.shape[1], "users": split.target_user, "targets": split.target_item}
+    result = unsample.audit(split.negatives, exclude=train, **given)
+    answers = {finding.question: finding.answer for finding in result.findings}
+    assert result.law == "uniform"
+    assert result["targets"].value == 156
+    assert abs(result["popularity"].value) < 0.002
+    assert answers["replacement"] == "without"
+    assert answers["seen items"] == "left out"
+    assert [each.question for each in result.findings if each.concern] == ["targets"]
+
+
 def test_one_negative_for_each_target_is_enough_to_audit():
     rng = np.random.default_rng(0)
     good = unsample.audit(rng.integers(50, size=(2000, 1)), items=50)

@@ -365,3 +365,15 @@ def test_numbers_that_were_cut_off_or_are_means_of_runs_are_taken():
     # What neither explains is refused still.
     with pytest.raises(ContradictionError, match=r"HR@5 = 0\.5 and HR@10 = 0\.4"):
         published({"HR@5": "0.5", "HR@10": "0.4"}, users=6040, **options)
+
+
+def test_numbers_from_popularity_sampling_are_refused_with_what_to_ask_for(run):
+    design = {"items": 3706, "sampled": 99, "users": 6040}
+    with pytest.raises(
+        DesignError, match=r"share of the .popularity. .* should have recorded: which"
+    ):
+        published({"HR@10": 0.69}, sampler="popularity", **design)
+    words = [word for name, value in design.items() for word in (f"--{name}", value)]
+    code, _, err = run("published", *words, "--sampler", "popularity", "HR@10=0.69")
+    assert code == 2
+    assert "with which probability each was drawn" in err

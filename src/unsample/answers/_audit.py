@@ -267,6 +267,12 @@ def _as_popularity(popularity: npt.ArrayLike | None, drawn: Negatives) -> FloatA
 def _call(words: Words, answers: Mapping[str, str]) -> tuple[str | None, str]:
     """Return the call of `estimate` that fits, and what to do."""
     looked = words.looked
+    if words.avoided:
+        return None, (
+            "Give exclude, what users have seen, and audit again: uniform draws among unseen items "
+            "look like this. If it is not that, ranks against these negatives do not tell "
+            "full-catalogue metrics."
+        )
     if words.law in ("popularity", "other"):
         return None, (
             "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "

@@ -87,11 +87,20 @@ class Words:
         if self.variation < NEARLY:
             return "uniform" if "uniform" in self.tests else "unknown"
         power = self.looked.power
-        if power is None or not self.refuted("popularity"):
+        # Nobody prefers what is unpopular: there, seen items are missing.
+        if power is None or power.exponent <= 0.0 or not self.refuted("popularity"):
             return "other"
         off = self.refuted("fit of popularity") and power.misfit >= NEARLY
-        off = off or (power.exponent > 0.0 and self.looked.strays > 0)
+        off = off or self.looked.strays > 0
         return "other" if off else "popularity"
+
+    @cached_property
+    def avoided(self) -> bool:
+        """Whether popular items may have been avoided because users had seen them."""
+        if self.law != "other" or self.looked.negatives.exclude is not None:
+            return False
+        power = self.looked.power
+        return not self.refuted("item numbers") if power is None else power.exponent < 0.0
 
     @cached_property
     def overlapping(self) -> bool:
@@ -177,9 +186,7 @@ class Words:
         if self.law == "uniform":
             return replace(base, answer="nearly", sentence=f"{text}: too little to matter.")
         text += ": they were not drawn uniformly."
-        power = self.looked.power
-        avoided = not self.refuted("item numbers") if power is None else power.exponent < 0.0
-        if self.looked.negatives.exclude is None and avoided:
+        if self.avoided and self.looked.power is None:
             text += " Items that users have seen may have been left out: give exclude to test it."
         return replace(base, answer="no", sentence=text, concern=self.law == "other")
 
@@ -194,6 +201,12 @@ class Words:
         range_ = f"{power.exponent:.3f} ({low:.3f} to {high:.3f})"
         if not self.refuted("popularity"):
             return replace(base, sentence=f"Chances do not follow popularity: exponent {range_}.")
+        if self.avoided:
+            text = (
+                f"Popular items were drawn less often than others: exponent {range_}. Users may "
+                "have seen them: give exclude to test it."
+            )
+            return replace(base, answer="avoided", sentence=text, concern=True)
         text = f"An item's chance goes with its popularity to the power {range_}"
         if self.law == "popularity":
             return replace(base, answer="yes", sentence=f"{text}, and that law fits.", concern=True)

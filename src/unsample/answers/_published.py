@@ -38,9 +38,14 @@ from unsample.answers._result import Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
 from unsample.errors import ContradictionError, DesignError, UnsampleWarning
 from unsample.estimators import Estimator, Observed
-from unsample.law import Law
+from unsample.law import Law, check_sampler
 from unsample.metrics import Metric
 
+#: What a paper should have recorded, for whoever cannot draw again.
+_RECORD = (
+    "ask the authors for ranks among all items, or for what they should have recorded: which items "
+    "each target met, which of them beat it, and with which probability each was drawn"
+)
 #: Means are fitted no closer than this, however many digits are printed.
 _SHARPEST = 1e-6
 #: EM steps, as many as the default of the estimator `mle`.
@@ -89,6 +94,7 @@ def published(
     shape: str | Shape | None = None,
     method: str | Estimator = DEFAULT_METHOD,
     replacement: bool = True,
+    sampler: str = "uniform",
     decimals: int | None = None,
     percent: bool = False,
     runs: int = 1,
@@ -116,6 +122,8 @@ def published(
         has the printed means and is nearest to one that an EM fit explains.
     replacement
         Whether the same item may be sampled twice for a target.
+    sampler
+        ``"uniform"``; anything else is refused, with the reason and what to ask the authors for.
     decimals
         How many decimals are printed. By default text and `Decimal` keep their own, and floats,
         which cannot end in a zero, all have as many as the longest of them.
@@ -135,6 +143,7 @@ def published(
     >>> low < result["Recall@50"].value < high
     True
     """
+    check_sampler(sampler, _RECORD)
     law = Law(items, sampled, replacement)
     if law.sampled > law.items:
         raise DesignError(

@@ -72,12 +72,7 @@ def estimate_command(
     filtered: options.Filtered = False,
     negatives: options.Negatives = "own",
     replacement: options.Replacement = True,
-    sampler: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="How items were drawn; only uniform can be estimated from."
-        ),
-    ] = "uniform",
+    sampler: options.Sampler = "uniform",
     candidates: options.Candidates = None,
     shape: options.Shape = None,
     by: Annotated[

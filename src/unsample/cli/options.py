@@ -76,6 +76,10 @@ Replacement = Annotated[
         help="Whether an item may have been sampled twice for a target.",
     ),
 ]
+Sampler = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="How items were drawn; only uniform can be estimated from."),
+]
 Filtered = Annotated[
     bool,
     typer.Option(

@@ -231,14 +231,16 @@ class Law:
         )
 
 
-def check_sampler(sampler: str) -> None:
-    """Refuse anything but uniform samples."""
+def check_sampler(
+    sampler: str, remedy: str = "sample uniformly, or rank the full catalogue"
+) -> None:
+    """Refuse anything but uniform samples; ``remedy`` says what to do instead."""
     if sampler != "uniform":
         raise DesignError(
             f"sampler must be 'uniform', got {sampler!r}; only uniform sampling can be estimated "
             "from ranks: when items are drawn by popularity, a sampled rank tells which share of "
             "the *popularity* lies above the target, not how many items do, so no function of the "
-            "ranks can recover R; sample uniformly, or rank the full catalogue"
+            f"ranks can recover R; {remedy}"
         )
 
 
