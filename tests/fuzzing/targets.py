@@ -24,6 +24,7 @@ import numpy as np
 from tests.fuzzing.mutation import Mutator, repacked
 from unsample import estimators, metrics
 from unsample.adapters import trec
+from unsample.answers import audit
 from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
 from unsample.designs import Tally
@@ -116,6 +117,10 @@ _CSV = (
     b'\xef\xbb\xbf"rank","model"\r\n1,"x, y"\r\n2,"a ""b"""\r\n',
 )
 _SCORED = (b"user,score,target\na,0.5,1\na,0.25,0\nb,1,1\nb,-3,0\n",)
+_DRAWN = (
+    b"user,item\na,0\na,5\nb,99\nb,5\n",
+    b"user,item,target\na,0,1\na,5,0\nb,99,false\nb,7,true\nb,7,0\n",
+)
 _JSONL = (
     b'{"rank": 1}\n{"rank": 3, "model": "a"}\n',
     b'{"user": "u", "rank": 2, "weight": 0.5, "model": "b"}\n{"rank": 10.0, "weight": 1}\n',
@@ -156,6 +161,16 @@ def _options(data: bytes) -> dict[str, object]:
     return {"by": "model" if chance & 4 else None, "replacement": bool(chance & 8), **given}
 
 
+def _audited(desk: _Desk) -> Callable[[bytes], object]:
+    path = desk.folder / "negatives.csv"
+
+    def parse(data: bytes) -> None:
+        path.write_bytes(data)
+        str(audit(path, items=_ITEMS, exclude=path if zlib.crc32(data) & 1 else None))
+
+    return parse
+
+
 def _rank_files(desk: _Desk) -> Iterable[Target]:
     npz = [_npz(**{k: np.array(v) for k, v in t.items()}) for t in _tables()]
     parquet = [_parquet(table) for table in _tables()]
@@ -193,6 +208,8 @@ def _rank_files(desk: _Desk) -> Iterable[Target]:
     yield Target("rank-jsonl-by-target", pairs("targets.jsonl"), _JSONL, words)
     yield Target("rank-parquet-by-target", pairs("targets.parquet"), parquet, _ROLES)
     yield Target("rank-parquet", reads("ranks.parquet"), parquet, _ROLES)
+    negatives = (*words, b"item", b"target", b"-1", b"99", b"100", b"nan")
+    yield Target("negatives-csv", _audited(desk), _DRAWN, negatives)
     # Parquet is left to the targets above: a database for each input would take too long.
     everything = [*csv, *tsv, *_JSONL, *npz]
     yield Target("rank-standard-input", _from_standard_input, everything, words, cheap=True)

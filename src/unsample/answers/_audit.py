@@ -202,6 +202,8 @@ def _as_negatives(
         matrix, rows = match_users(read_pairs(exclude, items=items, columns=columns), names, items)
         return replace(found, users=rows, exclude=matrix)
     matrix = as_excluded(exclude, items)
+    # How often something was seen does not matter, nor does whether the caller's matrix is kept.
+    matrix = type(matrix)((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
     hint = "they are rows of exclude"
     rows = as_integer_array("users", _as_numbers(names), hint=hint, error=InputError).astype(
         np.int64
@@ -240,7 +242,7 @@ def _as_popularity(popularity: npt.ArrayLike | None, drawn: Negatives) -> FloatA
     if popularity is None:
         if drawn.exclude is None:
             return None
-        return np.asarray(drawn.exclude.astype(bool).sum(axis=0), dtype=np.float64).reshape(-1)
+        return np.asarray(drawn.exclude.sum(axis=0), dtype=np.float64).reshape(-1)
     try:
         found = np.asarray(popularity, dtype=np.float64)
     except (TypeError, ValueError) as problem:

@@ -11,7 +11,7 @@ import numpy as np
 
 from unsample.answers._looked import NEARLY, Looked
 from unsample.answers._result import percent
-from unsample.confidence import TestedCount
+from unsample.confidence import CountTest
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Words:
     """Findings in words, from tests whose p-values are corrected."""
 
     looked: Looked
-    tests: dict[str, TestedCount]
+    tests: dict[str, CountTest]
     level: float
 
     def findings(self) -> tuple[Finding, ...]:
@@ -371,7 +371,7 @@ class Words:
         return replace(base, answer="too many", sentence=text, concern=True)
 
 
-def _times(tested: TestedCount) -> str:
+def _times(tested: CountTest) -> str:
     return (
         f"{tested.value / tested.expected:.3g} times" if tested.expected > 0.0 else "far more than"
     )

@@ -14,7 +14,7 @@ from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.confidence import (
     DrawnLists,
     Power,
-    TestedCount,
+    CountTest,
     permuted,
     power_law,
     same_lists,
@@ -84,7 +84,7 @@ class Looked:
         return int(self.found.first.sum())
 
     @cached_property
-    def sameness(self) -> TestedCount | None:
+    def sameness(self) -> CountTest | None:
         """Test whether lists are the same by chance."""
         return same_lists(self.found, self.negatives)
 
@@ -227,16 +227,16 @@ class Looked:
             groups.append(Group(place, len(members), draws, expected, share))
         return Profile(along, tuple(groups))
 
-    def tests(self) -> dict[str, TestedCount]:
+    def tests(self) -> dict[str, CountTest]:
         """Return every test that can be made, by its question."""
-        lists, made = self.lists, dict[str, TestedCount | None]()
+        lists, made = self.lists, dict[str, CountTest | None]()
         made["replacement"] = lists.repeated(self.chance_of_pair)
         made["uniform"] = lists.uniformity
         made["item numbers"] = lists.slope
         if self.power is not None:
-            made["popularity"] = TestedCount(self.power.exponent, 0.0, self.power.p_of_uniform)
+            made["popularity"] = CountTest(self.power.exponent, 0.0, self.power.p_of_uniform)
             if not self.even:
-                fit = TestedCount(self.power.statistic, self.power.freedom, self.power.p_value)
+                fit = CountTest(self.power.statistic, self.power.freedom, self.power.p_value)
                 made["fit of popularity"] = fit
         made["seen items"] = self._met(self.found.seen, self._seen_if_kept())
         made["targets"] = self._met(self.found.targets, self._targets_if_kept())
@@ -250,11 +250,11 @@ class Looked:
             made["never drawn"] = lists.never_drawn(expected)
         return {name: tested for name, tested in made.items() if tested is not None}
 
-    def _met(self, found: Any, expected: float | None) -> TestedCount | None:
+    def _met(self, found: Any, expected: float | None) -> CountTest | None:
         if expected is None:
             return None
         hits = float(found.sum())
-        return TestedCount(hits, expected, too_few(hits, expected))
+        return CountTest(hits, expected, too_few(hits, expected))
 
     def _seen_if_kept(self) -> float | None:
         """Return how many seen items lists would hold if these were drawn like all others."""
@@ -276,7 +276,7 @@ class Looked:
             return np.asarray(self.lists.expected / self.lists.expected.sum())
         return np.asarray(self.lists.counts / max(self.lists.draws, 1))
 
-    def _neighbours(self) -> TestedCount | None:
+    def _neighbours(self) -> CountTest | None:
         """Test whether lists side by side have more in common than others."""
         pairs = len(self.negatives) // 2
         if pairs < _FEWEST_NEIGHBOURS or self.distinct == 1:

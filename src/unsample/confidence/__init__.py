@@ -5,7 +5,7 @@ from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._draws import (
     DrawnLists,
     Power,
-    TestedCount,
+    CountTest,
     holm,
     permuted,
     power_law,
@@ -43,6 +43,7 @@ __all__ = [
     "Shape",
     "Stratum",
     "TestedCount",
+    "CountTest",
     "blind_rank",
     "degrees_of_freedom",
     "evidence_grid",

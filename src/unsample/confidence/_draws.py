@@ -29,7 +29,7 @@ _LONG_LIST = 5
 
 
 @dataclass(frozen=True)
-class TestedCount:
+class CountTest:
     """A count, what is expected of it, and how surprising it is."""
 
     value: float
@@ -115,7 +115,7 @@ class DrawnLists:
         return float(0.5 * (times * (times - 1.0)).sum() - self.pairs.sum())
 
     @cached_property
-    def uniformity(self) -> TestedCount | None:
+    def uniformity(self) -> CountTest | None:
         """Test whether all candidates have equal chances, by coincidences between lists.
 
         It is the square of count minus expectation, without the parts of single lists, so that
@@ -133,7 +133,7 @@ class DrawnLists:
         if alike <= 0.0 or variance <= 1e-9 * alike:
             return None
         third = last * float((self.variance**3).sum()) + variance * self._skew_of_pairs
-        return TestedCount(alike + excess, alike, two_sided(alike + excess, alike, variance, third))
+        return CountTest(alike + excess, alike, two_sided(alike + excess, alike, variance, third))
 
     @property
     def _skew_of_pairs(self) -> float:
@@ -142,7 +142,7 @@ class DrawnLists:
         return (1.0 - 2.0 * min(share, 0.5)) ** 2
 
     @cached_property
-    def slope(self) -> TestedCount | None:
+    def slope(self) -> CountTest | None:
         """Test whether low or high item numbers were drawn more often: the mean number."""
         number = np.arange(len(self.counts), dtype=np.float64)
         total = float(self.variance.sum())
@@ -155,9 +155,9 @@ class DrawnLists:
         score = float(((self.counts - self.expected) * (number - middle)).sum())
         p_value = 2.0 * float(special.ndtr(-abs(score) / math.sqrt(variance)))
         expected = float((self.expected * number).sum()) / self.draws
-        return TestedCount(float((self.counts * number).sum()) / self.draws, expected, p_value)
+        return CountTest(float((self.counts * number).sum()) / self.draws, expected, p_value)
 
-    def repeated(self, chance: FloatArray) -> TestedCount:
+    def repeated(self, chance: FloatArray) -> CountTest:
         """Test pairs of equal draws in lists, where two draws of a list are equal by ``chance``.
 
         No pair at all has a probability that is worked out exactly for equal chances.
@@ -166,10 +166,10 @@ class DrawnLists:
         expected = float((0.5 * sizes * (sizes - 1.0) * chance).sum())
         found = float(self.pairs.sum())
         if found == 0.0:
-            return TestedCount(0.0, expected, float(np.exp(self._none_repeated(chance))))
+            return CountTest(0.0, expected, float(np.exp(self._none_repeated(chance))))
         triples = float((sizes * (sizes - 1.0) * (sizes - 2.0) * chance**2).sum())
         p_value = two_sided(found, expected, expected, expected + triples)
-        return TestedCount(found, expected, p_value)
+        return CountTest(found, expected, p_value)
 
     def _none_repeated(self, chance: FloatArray) -> float:
         """Return the logarithm of the probability that no list has an item twice."""
@@ -180,7 +180,7 @@ class DrawnLists:
         terms = special.gammaln(number + 1.0) - special.gammaln(number - sizes + 1.0)
         return float(min(0.0, (terms - sizes * np.log(number)).sum()))
 
-    def never_drawn(self, expected: FloatArray) -> TestedCount:
+    def never_drawn(self, expected: FloatArray) -> CountTest:
         """Test how many items were never drawn, where each was expected so often."""
         share = np.minimum(expected / max(len(self.sizes), 1), 1.0)
         if self.replacement:
@@ -192,7 +192,7 @@ class DrawnLists:
         found = float((self.counts == 0).sum())
         # Empty cells avoid each other, so the law of rare events is on the safe side.
         p_value = float(special.gammainc(found, mean)) if found > 0 else 1.0
-        return TestedCount(found, mean, p_value)
+        return CountTest(found, mean, p_value)
 
 
 def rate_of(sizes: IntArray, candidates: IntArray) -> FloatArray:
@@ -254,7 +254,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 # -- lists beside each other ----------------------------------------------------------------------
 
 
-def same_lists(found: ListCounts, negatives: Negatives) -> TestedCount | None:
+def same_lists(found: ListCounts, negatives: Negatives) -> CountTest | None:
     """Test how many pairs of lists hold the same items; None for a single list."""
     if len(negatives) < 2:
         return None
@@ -270,7 +270,7 @@ def same_lists(found: ListCounts, negatives: Negatives) -> TestedCount | None:
         chance = np.maximum(chance, np.where(long, alike[1], alike[0]))
     equal = np.minimum(special.gammaln(sizes + 1.0) + sizes * np.log(chance), 0.0)
     expected = float((0.5 * number * (number - 1.0) * np.exp(equal)).sum())
-    return TestedCount(pairs, expected, too_many(pairs, expected))
+    return CountTest(pairs, expected, too_many(pairs, expected))
 
 
 def _coincide(counts: FloatArray | IntArray) -> float:
@@ -279,7 +279,7 @@ def _coincide(counts: FloatArray | IntArray) -> float:
     return float((counts / max(total, 1.0)) @ (counts / max(total, 1.0)))
 
 
-def permuted(overlap: IntArray, rng: np.random.Generator, times: int = 999) -> TestedCount:
+def permuted(overlap: IntArray, rng: np.random.Generator, times: int = 999) -> CountTest:
     """Test whether lists that stand side by side have more in common than others.
 
     ``overlap[i, j]`` is what the left list of pair i and the right list of pair j have in common.
@@ -290,7 +290,7 @@ def permuted(overlap: IntArray, rng: np.random.Generator, times: int = 999) -> T
     rows = np.arange(size)
     drawn = np.array([float(overlap[rows, rng.permutation(size)].sum()) for _ in range(times)])
     p_value = (1.0 + float((drawn >= found).sum())) / (1.0 + times)
-    return TestedCount(found / size, float(drawn.mean()) / size, p_value)
+    return CountTest(found / size, float(drawn.mean()) / size, p_value)
 
 
 # -- popularity -----------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class Negatives:
     items: int
     #: Which user each list is of: the row of ``exclude``.
     users: IntArray
-    #: Items that a user has seen, users x items.
+    #: Items that a user has seen, users x items: ones, each once.
     exclude: scipy.sparse.csr_array | None = None
     #: The targets that are known: their lists, in order, and their items.
     target_lists: IntArray | None = None
@@ -128,7 +128,7 @@ class Negatives:
         found = np.zeros(self.items)
         if seen and self.exclude is not None:
             by_user = np.bincount(self.users, weights, minlength=self.exclude.shape[0])
-            found += self.exclude.astype(bool).T @ by_user
+            found += self.exclude.T @ by_user
         if targets and self.target_lists is not None and self.target_items is not None:
             found += np.bincount(self.target_items, weights[self.target_lists], self.items)
         return found
@@ -137,7 +137,7 @@ class Negatives:
         """Return for each list the weight of the items that its user has seen."""
         if self.exclude is None:
             return np.zeros(len(self))
-        return np.asarray((self.exclude.astype(bool) @ weights)[self.users])
+        return np.asarray((self.exclude @ weights)[self.users])
 
 
 @dataclass(frozen=True, eq=False)

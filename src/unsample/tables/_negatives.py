@@ -80,6 +80,7 @@ def match_users(
     ones = np.ones(int(mine.sum()))
     matrix = csr_array((ones, (row[mine], pairs.items[mine])), shape=shape)
     matrix.sum_duplicates()
+    matrix.data[:] = 1.0  # how often something was seen does not matter
     return matrix, rows.reshape(-1)
 
 
