@@ -110,6 +110,21 @@ def test_the_exponent_of_popularity_is_found(replacement):
     assert "how many items do" in result.advice
 
 
+@pytest.mark.parametrize("replacement", [True, False])
+def test_stated_probabilities_are_held_against_the_draws(replacement):
+    sampler = Sampler(replacement=replacement, seen=True, exponent=0.75)
+    given = sampler.draw(np.random.default_rng(1))
+    right = given.pop("popularity") ** 0.75
+    good = unsample.audit(**given, probabilities=right / right.sum())
+    assert (good.law, good["probabilities"].answer) == ("stated", "fit")
+    assert "probabilities given" in str(good)
+    assert good.call is None
+    wrong = right**1.2
+    bad = unsample.audit(**given, probabilities=wrong / wrong.sum())
+    assert (bad.law == "stated", bad["probabilities"].answer) == (False, "contradicted")
+    assert "off by" in bad["probabilities"].sentence
+
+
 def test_draws_of_items_without_popularity_are_no_law_of_it():
     rng = np.random.default_rng(0)
     popularity = np.floor(10 * rng.pareto(1.2, 400))
@@ -268,6 +283,15 @@ LISTS = np.arange(20).reshape(4, 5)
         (LISTS, {"popularity": [-1.0] * 20}, "at least 0, got -1.0 for item 0"),
         (LISTS, {"popularity": np.zeros(20)}, "zeros alone"),
         (LISTS, {"popularity": ["a"] * 20}, "popularity must be numbers"),
+        (LISTS, {"probabilities": [1.0]}, r"each of the 20 items, got shape \(1,\)"),
+        (LISTS, {"probabilities": [0.04] * 20}, "sum to 1, got 0.8; divide them by their sum"),
+        (LISTS, {"probabilities": [-1.0] + [0.1] * 19}, "at least 0, got -1.0 for item 0"),
+        (LISTS, {"probabilities": ["a"] * 20}, "probabilities must be numbers"),
+        (
+            LISTS,
+            {"probabilities": [0.0] * 3 + [1 / 17] * 17},
+            "got 0 for item 0, drawn 1 times \\(3 such items\\)",
+        ),
         (LISTS, {"exclude": np.zeros((4, 20))}, "sparse matrix of users x items"),
         (LISTS, {"exclude": scipy.sparse.csr_array((4, 19))}, "20 columns"),
         (LISTS, {"exclude": scipy.sparse.csr_array((3, 20))}, "rows of exclude, 0 to 2"),

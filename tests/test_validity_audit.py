@@ -100,3 +100,20 @@ def test_a_law_that_is_right_is_not_refuted(replacement, ledger):
     promise = "popularity is not refuted where it is the law"
     setting = "with" if replacement else "without"
     keep(ledger([Finding(promise, setting, "share refuted", share, limit, False, size)]))
+
+
+@pytest.mark.parametrize("replacement", [True, False], ids=["with", "without"])
+def test_probabilities_that_are_right_are_not_contradicted(replacement, ledger):
+    size, wrong = simulations(300), []
+    sampler = Sampler(seen=True, exponent=0.75, replacement=replacement)
+    rng = np.random.default_rng(9)
+    for _ in range(size):
+        given = sampler.draw(rng)
+        chance = given.pop("popularity") ** 0.75
+        result = unsample.audit(**given, probabilities=chance / chance.sum())
+        wrong.append(result["probabilities"].answer == "contradicted")
+    limit = 0.05 + 2.0 * np.sqrt(0.05 * 0.95 / size)
+    promise = "probabilities that are right are not contradicted"
+    setting = "with" if replacement else "without"
+    share = float(np.mean(wrong))
+    keep(ledger([Finding(promise, setting, "share contradicted", share, limit, False, size)]))

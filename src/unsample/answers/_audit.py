@@ -16,7 +16,7 @@ from unsample.answers._result import DEFAULT_LEVEL, Result
 from unsample.confidence import holm
 from unsample.designs import Excluded, as_excluded
 from unsample.errors import DesignError, InputError
-from unsample.evidence import Negatives, check_item_numbers
+from unsample.evidence import Negatives, check_item_numbers, check_probabilities
 from unsample.tables import is_table, match_users, read_negatives, read_pairs
 
 #: Items are counted one by one.
@@ -38,7 +38,8 @@ class Audit(Result):
     sampled: tuple[int, int]
     #: Negatives of all targets together.
     draws: int
-    #: ``"uniform"``, ``"popularity"``, ``"other"``, or ``"unknown"`` (one list, overlaps).
+    #: ``"uniform"``, ``"stated"`` (the probabilities given fit), ``"popularity"``, ``"other"``, or
+    #: ``"unknown"`` (one list alone, or lists that overlap).
     law: str
     findings: tuple[Finding, ...]
     #: How draws change with the item's number, and with its popularity where that is known.
@@ -95,6 +96,7 @@ def audit(
     targets: npt.ArrayLike | None = None,
     users: npt.ArrayLike | None = None,
     popularity: npt.ArrayLike | None = None,
+    probabilities: npt.ArrayLike | None = None,
     exclude: Excluded | Any | None = None,
     columns: Mapping[str, str] | None = None,
     level: float = DEFAULT_LEVEL,
@@ -122,6 +124,9 @@ def audit(
     popularity
         How often each item occurs in training, to learn on which power of it the chances depend. By
         default counted in ``exclude``.
+    probabilities
+        The chance of each item in a single draw, where it is stated: do the draws agree? They must
+        sum to one, and be above zero for every item that was drawn.
     exclude
         Items that users have seen: a sparse matrix of users x items as in `evaluate`, or a table
         with columns ``user`` and ``item``.
@@ -145,7 +150,8 @@ def audit(
     if not len(drawn) or not len(drawn.ids):
         raise InputError("negatives must hold at least one item, got none")
     known = _as_popularity(popularity, drawn)
-    looked = Looked(drawn, known, 1.0 - level, as_rng(rng))
+    stated = None if probabilities is None else check_probabilities(probabilities, drawn.count())
+    looked = Looked(drawn, known, stated, 1.0 - level, as_rng(rng))
     tests = looked.tests()
     corrected = holm([tested.p_value for tested in tests.values()])
     words = Words(
@@ -275,7 +281,7 @@ def _call(words: Words, answers: Mapping[str, str]) -> tuple[str | None, str]:
             "look like this. If it is not that, ranks against these negatives do not tell "
             "full-catalogue metrics."
         )
-    if words.law in ("popularity", "other"):
+    if words.law in ("stated", "popularity", "other"):
         return None, (
             "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
             "share of the draws lies above the target, not how many items do. Draw uniformly, or "

@@ -11,7 +11,7 @@ import numpy as np
 
 from unsample.answers._looked import NEARLY, Looked
 from unsample.answers._result import percent
-from unsample.confidence import CountTest
+from unsample.confidence import CountTest, Power
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Words:
     def findings(self) -> tuple[Finding, ...]:
         """Return all findings, in the order of their questions."""
         made: list[Callable[[], Finding | None]] = [
-            self.sizes, self.replacement, self.uniform, self.popularity, self.numbers,
-            self.seen, self.targets, self.shared, self.neighbours, self.never,
+            self.sizes, self.replacement, self.uniform, self.probabilities, self.popularity,
+            self.numbers, self.seen, self.targets, self.shared, self.neighbours, self.never,
         ]  # fmt: skip
         return tuple(finding for make in made if (finding := make()) is not None)
 
@@ -78,7 +78,7 @@ class Words:
 
     @cached_property
     def law(self) -> str:
-        """Return ``"uniform"``, ``"popularity"``, ``"other"``, or ``"unknown"``.
+        """Return ``"uniform"``, ``"stated"``, ``"popularity"``, ``"other"`` or ``"unknown"``.
 
         One list does not tell it, nor do lists that overlap without being the same.
         """
@@ -86,13 +86,19 @@ class Words:
             return "unknown"
         if self.variation < NEARLY:
             return "uniform" if "uniform" in self.tests else "unknown"
+        stated = self.looked.stated
+        if stated is not None and not self._off(stated, "probabilities"):
+            return "stated"
         power = self.looked.power
         # Nobody prefers what is unpopular: there, seen items are missing.
         if power is None or power.exponent <= 0.0 or not self.refuted("popularity"):
             return "other"
-        off = self.refuted("fit of popularity") and power.misfit >= NEARLY
-        off = off or self.looked.strays > 0
+        off = self._off(power, "fit of popularity") or self.looked.strays > 0
         return "other" if off else "popularity"
+
+    def _off(self, law: Power, question: str) -> bool:
+        """Return whether a law does not fit, nor nearly."""
+        return self.refuted(question) and law.misfit >= NEARLY
 
     @cached_property
     def avoided(self) -> bool:
@@ -190,6 +196,26 @@ class Words:
             text += " Items that users have seen may have been left out: give exclude to test it."
         return replace(base, answer="no", sentence=text, concern=self.law == "other")
 
+    def probabilities(self) -> Finding | None:
+        """Say whether the probabilities that are stated agree with the draws."""
+        stated, tested = self.looked.stated, self.tests.get("probabilities")
+        if stated is None or tested is None:
+            return None
+        figure = f"chi-square {tested.value:,.0f}, {tested.expected:,.0f} expected"
+        base = Finding(
+            "probabilities", "fit", "chi-square", tested.value, tested.expected,
+            f"The draws agree with the probabilities given ({figure}).", tested.p_value,
+            concern=self.law == "stated",
+        )  # fmt: skip
+        if not self.refuted("probabilities"):
+            return base
+        off = f"off by {percent(stated.misfit)} ({figure})"
+        if stated.misfit < NEARLY:
+            text = f"The probabilities given are {off}: too little to matter."
+            return replace(base, answer="nearly", sentence=text)
+        text = f"The draws contradict the probabilities given, which are {off}."
+        return replace(base, answer="contradicted", sentence=text, concern=True)
+
     def popularity(self) -> Finding | None:
         """Say how chances depend on popularity."""
         power, tested = self.looked.power, self.tests.get("popularity")
@@ -208,10 +234,15 @@ class Words:
             )
             return replace(base, answer="avoided", sentence=text, concern=True)
         text = f"An item's chance goes with its popularity to the power {range_}"
-        if self.law == "popularity":
-            return replace(base, answer="yes", sentence=f"{text}, and that law fits.", concern=True)
-        if self.law == "uniform":
-            return replace(base, answer="hardly", sentence=f"{text}: too little to matter.")
+        plain = {
+            "popularity": ("yes", ", and that law fits."),
+            "uniform": ("hardly", ": too little to matter."),
+            "stated": ("as stated", ", as stated."),
+        }
+        if self.law in plain:
+            answer, rest = plain[self.law]
+            concern = self.law == "popularity"
+            return replace(base, answer=answer, sentence=text + rest, concern=concern)
         text += f", but that law is off by {percent(power.misfit)}"
         if self.looked.strays:
             text += f", and {self.looked.strays:,} draws are of items without popularity"
@@ -236,8 +267,8 @@ class Words:
         )
         if self.law == "uniform":
             return replace(base, answer=f"{side}, hardly", sentence=text)
-        if self.law == "popularity":
-            return replace(base, answer=side, sentence=f"{text} Popularity may go with the number.")
+        if self.law in ("popularity", "stated"):
+            return replace(base, answer=side, sentence=f"{text} Chances may go with the number.")
         return replace(base, answer=side, sentence=text, concern=True)
 
     def seen(self) -> Finding | None:

@@ -12,9 +12,9 @@ import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.confidence import (
+    CountTest,
     DrawnLists,
     Power,
-    CountTest,
     permuted,
     power_law,
     same_lists,
@@ -70,6 +70,8 @@ class Looked:
 
     negatives: Negatives
     popularity: FloatArray | None
+    #: The chance of each item in a single draw, where it is stated.
+    probabilities: FloatArray | None
     alpha: float
     rng: np.random.Generator
 
@@ -150,6 +152,16 @@ class Looked:
         return None if law is None else law.fit()
 
     @cached_property
+    def stated(self) -> Power | None:
+        """Return how well the probabilities that are stated fit."""
+        if self.probabilities is None:
+            return None
+        law = power_law(
+            self.negatives, self.lists, self.kept, self.probabilities, out=self.seen_out
+        )
+        return None if law is None else law.judge(1.0)
+
+    @cached_property
     def variations(self) -> dict[str, float]:
         """Return by how much items' chances vary (coefficient of variation), as each test sees it.
 
@@ -187,10 +199,12 @@ class Looked:
         return self.variation(p_values, self.alpha) < NEARLY
 
     @cached_property
-    def by_popularity(self) -> bool:
-        """Whether a power of popularity is good enough to go on with."""
-        power = self.power
-        return power is not None and (power.p_value >= self.alpha or power.misfit < NEARLY)
+    def other_law(self) -> Power | None:
+        """Return a law of unequal chances that is good enough to go on with."""
+        for law in (self.stated, self.power):
+            if law is not None and (law.p_value >= self.alpha or law.misfit < NEARLY):
+                return law
+        return None
 
     @cached_property
     def strays(self) -> int:
@@ -238,15 +252,18 @@ class Looked:
             if not self.even:
                 fit = CountTest(self.power.statistic, self.power.freedom, self.power.p_value)
                 made["fit of popularity"] = fit
+        if self.stated is not None:
+            stated = self.stated
+            made["probabilities"] = CountTest(stated.statistic, stated.freedom, stated.p_value)
         made["seen items"] = self._met(self.found.seen, self._seen_if_kept())
         made["targets"] = self._met(self.found.targets, self._targets_if_kept())
         made["shared lists"] = self.sameness
         made["neighbours"] = self._neighbours()
         if self.even:
             made["never drawn"] = self.whole.never_drawn(self.whole.expected)
-        elif self.by_popularity and self.power is not None:
+        elif (law := self.other_law) is not None:
             expected = np.zeros(self.negatives.items)
-            expected[self.power.there] = self.power.expected
+            expected[law.there] = law.expected
             made["never drawn"] = lists.never_drawn(expected)
         return {name: tested for name, tested in made.items() if tested is not None}
 

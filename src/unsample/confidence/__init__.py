@@ -3,9 +3,9 @@
 from unsample.confidence._certainty import AffineBound, Certainty, Resolution
 from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._draws import (
+    CountTest,
     DrawnLists,
     Power,
-    CountTest,
     holm,
     permuted,
     power_law,
@@ -29,6 +29,7 @@ __all__ = [
     "SHAPES",
     "AffineBound",
     "Certainty",
+    "CountTest",
     "DirectMean",
     "DrawnLists",
     "MeanError",

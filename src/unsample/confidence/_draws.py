@@ -361,12 +361,17 @@ class PowerLaw:
                 return None
             if abs(step) < 1e-9:
                 break
+        return self.judge(exponent, fitted=1)
+
+    def judge(self, exponent: float, *, fitted: int = 0) -> Power:
+        """Return how well an exponent fits, of which ``fitted`` says how many were learned."""
         expected, variance, slope = self.moments(exponent)
-        information = float((slope**2 / variance).sum())
+        information = max(float((slope**2 / variance).sum()), 1e-300)
         # What the law leaves unexplained makes its exponent less sure.
         loose = float((((self.counts - expected) * slope / variance) ** 2).sum())
         error = math.sqrt(max(information, loose)) / information
-        statistic, freedom = self._distance(expected, variance)
+        statistic, cells = self._distance(expected, variance)
+        freedom = max(cells - 1 - fitted, 0)
         p_value = float(special.gammaincc(0.5 * freedom, 0.5 * statistic)) if freedom else 1.0
         misfit = math.sqrt(max(statistic - freedom, 0.0) / float(self.draws.sum()))
         return Power(exponent, error, statistic, freedom, p_value, misfit, self.there, expected)
@@ -404,7 +409,7 @@ class PowerLaw:
         return np.asarray(reach[:, None])
 
     def _distance(self, expected: FloatArray, variance: FloatArray) -> tuple[float, int]:
-        """Return chi-square and its freedom; rare items are taken together."""
+        """Return chi-square and its number of cells; rare items are taken together."""
         order = np.argsort(expected)
         cells = np.minimum(
             np.floor(np.cumsum(expected[order]) / _LEAST_EXPECTED),
@@ -413,7 +418,7 @@ class PowerLaw:
         _, cell = np.unique(cells, return_inverse=True)
         gap = np.bincount(cell, (self.counts - expected)[order])
         spread = np.bincount(cell, variance[order])
-        return float((gap**2 / spread).sum()), max(len(gap) - 2, 0)
+        return float((gap**2 / spread).sum()), len(gap)
 
 
 def power_law(

@@ -17,6 +17,7 @@ from unsample.evidence._negatives import (
     ListCounts,
     Negatives,
     check_item_numbers,
+    check_probabilities,
     overlaps,
 )
 from unsample.evidence._pools import (
@@ -60,6 +61,7 @@ __all__ = [
     "Whose",
     "beats_of",
     "check_item_numbers",
+    "check_probabilities",
     "check_ties",
     "compare_lists",
     "deviations_of_mean",

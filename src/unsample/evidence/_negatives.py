@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Draws that are looked at together.
 _BLOCK = 1 << 20
+#: Probabilities sum to one up to this.
+_ROUNDING = 1e-6
 _ZERO_BASED = "items are numbered 0 to items - 1; subtract 1 if yours start at 1"
 _LISTS = (
     "negatives must be a two-dimensional array (a row for each target), a sequence of arrays, or a "
@@ -184,6 +186,41 @@ def check_item_numbers(name: str, ids: npt.NDArray[np.integer[Any]], items: int)
         f"{name} must hold item numbers in 0..{items - 1} ({items} items), got {int(ids[place])} "
         f"at position {place} ({int(bad.sum())} such numbers); {_ZERO_BASED}"
     )
+
+
+def check_probabilities(probabilities: Any, counts: IntArray) -> FloatArray:
+    """Return the chance of each item in a single draw, or say why these are no chances.
+
+    ``counts`` is how often each item was drawn: what was drawn had a chance.
+    """
+    try:
+        found = np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InputError(
+            f"probabilities must be numbers, got {type(probabilities).__name__}"
+        ) from problem
+    if found.shape != counts.shape:
+        raise InputError(
+            f"probabilities must hold one for each of the {len(counts):,} items, got shape "
+            f"{found.shape}"
+        )
+    bad = ~(np.isfinite(found) & (found >= 0.0))
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(
+            f"probabilities must be finite and at least 0, got {found[place]} for item {place}"
+        )
+    total = float(found.sum())
+    if abs(total - 1.0) > _ROUNDING:
+        raise InputError(f"probabilities must sum to 1, got {total:.6g}; divide them by their sum")
+    strange = (found == 0.0) & (counts > 0)
+    if strange.any():
+        place = int(np.argmax(strange))
+        raise InputError(
+            f"probabilities must be above 0 for items that were drawn, got 0 for item {place}, "
+            f"drawn {int(counts[place]):,} times ({int(strange.sum()):,} such items)"
+        )
+    return found
 
 
 def overlaps(negatives: Negatives, left: IntArray, right: IntArray) -> IntArray:

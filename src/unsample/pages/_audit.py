@@ -12,6 +12,7 @@ from unsample.pages._sheet import DASH, Cell, Columns, Number, Sheet, Table, p_v
 #: What the law of drawing is called.
 _LAWS = {
     "uniform": "drawn uniformly",
+    "stated": "drawn with the probabilities given",
     "popularity": "drawn by popularity",
     "other": "not drawn uniformly",
     "unknown": "by which law cannot be told",
