@@ -1,6 +1,7 @@
 """`audit`: what it counts, what it says, what it refuses, and that it is not easily alarmed."""
 
 import json
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse
 import unsample
 from tests.draws import DEFECTS, Sampler, audits
 from unsample.confidence import DrawnLists, holm
-from unsample.errors import InputError
+from unsample.errors import InputError, UnsampleWarning
 from unsample.evidence import ListCounts, Negatives, overlaps
 
 
@@ -184,6 +185,10 @@ def test_published_negatives_of_ml_1m_are_uniform_but_for_their_targets():
     assert answers["replacement"] == "without"
     assert answers["seen items"] == "left out"
     assert [each.question for each in result.findings if each.concern] == ["targets"]
+    popularity = np.asarray(train.sum(axis=0)).reshape(-1)
+    blind = unsample.audit(split.negatives, items=train.shape[1], popularity=popularity)
+    assert blind["popularity"].answer == "avoided"
+    assert blind["popularity"].value == pytest.approx(-0.028, abs=0.002)
 
 
 def test_one_negative_for_each_target_is_enough_to_audit():
@@ -193,6 +198,48 @@ def test_one_negative_for_each_target_is_enough_to_audit():
     assert not good.warnings
     bad = unsample.audit(rng.integers(50, size=(2000, 2)).max(axis=1, keepdims=True), items=50)
     assert (bad.law, bad["item numbers"].answer) == ("other", "high")
+
+
+def test_lists_of_all_candidates_need_no_estimate():
+    targets = np.arange(12) % 5
+    lists = [np.delete(np.arange(40), target) for target in targets]
+    result = unsample.audit(lists, items=40, targets=targets)
+    assert result["uniform"].sentence.startswith("Each list holds all")
+    assert result.call == "unsample.exact(ranks, items=40)"
+    assert not result.warnings
+
+
+@pytest.mark.parametrize("how", ["own", "seen", "one pool", "batches", "by user", "ragged"])
+def test_the_call_can_be_made(how):
+    rng = np.random.default_rng(0)
+    given = {
+        "own": Sampler().draw,
+        "seen": Sampler(seen=True, replacement=False).draw,
+        "one pool": DEFECTS["one pool"][0],
+        "batches": DEFECTS["batches"][0],
+        "by user": DEFECTS["a list for each user"][0],
+        "ragged": lambda rng: {
+            "negatives": [rng.integers(600, size=20 + t % 9) for t in range(300)],
+            "items": 600,
+        },
+    }[how](rng)
+    result = unsample.audit(**given)
+    seen = np.zeros(300, dtype=int)
+    if "exclude" in given:
+        seen = np.diff(given["exclude"].indptr)
+    names = {
+        "unsample": unsample,
+        "ranks": rng.integers(1, 20, size=300),
+        "seen": seen,
+        "sizes": [len(row) for row in given["negatives"]],
+        "pools": [str(np.sort(row)) for row in given["negatives"]],
+        "users": given.get("users"),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)  # one pool leaves intervals wide
+        found = eval(result.call, names)
+    assert isinstance(found, unsample.Estimates)
+    assert (how in ("own", "seen", "ragged")) == (found.counts.pools is None)
 
 
 def test_findings_are_found_by_their_question():

@@ -296,6 +296,9 @@ def _call(words: Words, answers: Mapping[str, str]) -> tuple[str | None, str]:
         )
     sizes = looked.negatives.sizes
     items = looked.catalogue
+    if looked.complete:
+        size = f"{items} - seen" if looked.seen_out else f"{items}"
+        return f"unsample.exact(ranks, items={size})", "Ranks among all candidates are exact."
     size = f"sampled={int(sizes[0])}" if int(np.ptp(sizes)) == 0 else "sampled=sizes"
     options = [f"items={items} - seen" if looked.seen_out else f"items={items}", size]
     if answers["replacement"] == "without":

@@ -82,7 +82,7 @@ class Words:
 
         One list does not tell it, nor do lists that overlap without being the same.
         """
-        if self.overlapping:
+        if self.overlapping or self.looked.complete:
             return "unknown"
         if self.variation < NEARLY:
             return "uniform" if "uniform" in self.tests else "unknown"
@@ -111,7 +111,8 @@ class Words:
     @cached_property
     def overlapping(self) -> bool:
         """Whether neighbours share more than chance has it, and are not the same."""
-        return self.sharing == "own" and self.refuted("neighbours")
+        apart = self.sharing == "own" and not self.looked.complete
+        return apart and self.refuted("neighbours")
 
     def sizes(self) -> Finding:
         """Say how long the lists are."""
@@ -169,8 +170,10 @@ class Words:
     def uniform(self) -> Finding:
         """Say whether all items have equal chances."""
         tested = self.tests.get("uniform")
-        if tested is None:
+        if tested is None or self.looked.complete:
             text = "One list cannot tell which chances the items have."
+            if self.looked.complete:
+                text = "Each list holds all its candidates: nothing was sampled."
             return Finding("uniform", "cannot tell", "coincidences", None, None, text)
         base = Finding(
             "uniform", "yes", "coincidences", tested.value, tested.expected, "", tested.p_value
@@ -318,9 +321,9 @@ class Words:
         """Return how lists are shared: own, one pool, batches, reused, by user, some."""
         looked = self.looked
         total, distinct = len(looked.negatives), looked.distinct
-        if total > 1 and distinct == 1:
+        if total > 1 and distinct == 1 and not looked.complete:
             return "one pool"
-        if distinct == total or not self.refuted("shared lists"):
+        if distinct == total or looked.complete or not self.refuted("shared lists"):
             return "own"
         same = looked.found.same
         users = looked.negatives.users
@@ -353,7 +356,7 @@ class Words:
             "targets.",
             "some": f"Only {distinct:,} of {total:,} lists differ: lists were used again.",
         }[how]
-        if how == "own" and distinct < total:
+        if how == "own" and distinct < total and not looked.complete:
             text = f"Only {distinct:,} of {total:,} lists differ, as chance has it for short lists."
         return replace(base, sentence=text)
 

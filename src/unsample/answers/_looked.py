@@ -29,6 +29,8 @@ NEARLY = 0.05
 _NEIGHBOURS, _FEWEST_NEIGHBOURS = 1000, 5
 #: Draws for each item from which on it is no chance that an item was never drawn.
 _OFTEN = 10
+#: Questions that lists of all candidates can answer.
+_OF_COMPLETE = ("replacement", "seen items", "targets")
 #: Groups of items in a profile.
 _GROUPS = 20
 
@@ -137,6 +139,18 @@ class Looked:
             return whole
         spread = math.sqrt(max(tested.value / tested.expected - 1.0, 0.0))
         return fewer if tested.p_value >= self.alpha or spread < NEARLY else whole
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether each list holds all that it could."""
+        held = self.negatives
+        own = np.ones(len(held), dtype=np.int64)  # a target is no negative, known or not
+        if held.target_lists is not None:
+            own = np.maximum(np.bincount(held.target_lists, minlength=len(held)), 1)
+        left_out = own + held.weight_left_out(np.ones(held.items)).astype(np.int64)
+        whole = bool((held.sizes >= held.items - left_out).all())
+        met = self.found.repeats.any() or self.found.seen.any() or self.found.targets.any()
+        return whole and not met
 
     @property
     def catalogue(self) -> int:
@@ -265,7 +279,11 @@ class Looked:
             expected = np.zeros(self.negatives.items)
             expected[law.there] = law.expected
             made["never drawn"] = lists.never_drawn(expected)
-        return {name: tested for name, tested in made.items() if tested is not None}
+        # Where everything is in every list, there is nothing to ask about chances.
+        asked = _OF_COMPLETE if self.complete else tuple(made)
+        return {
+            name: tested for name, tested in made.items() if tested is not None and name in asked
+        }
 
     def _met(self, found: Any, expected: float | None) -> CountTest | None:
         if expected is None:
