@@ -191,6 +191,14 @@ def test_published_negatives_of_ml_1m_are_uniform_but_for_their_targets():
     assert blind["popularity"].value == pytest.approx(-0.028, abs=0.002)
 
 
+def test_items_that_are_never_drawn_may_be_no_candidates():
+    result = unsample.audit(np.random.default_rng(0).integers(300, size=(300, 30)), items=600)
+    assert (result.law, result["uniform"].answer) == ("other", "among some")
+    assert "300 seem to be candidates" in result["never drawn"].sentence
+    assert result.call is None
+    assert "items=300" in result.advice
+
+
 def test_one_negative_for_each_target_is_enough_to_audit():
     rng = np.random.default_rng(0)
     good = unsample.audit(rng.integers(50, size=(2000, 1)), items=50)

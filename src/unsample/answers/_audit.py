@@ -273,53 +273,67 @@ def _as_popularity(popularity: npt.ArrayLike | None, drawn: Negatives) -> FloatA
 
 
 def _call(words: Words, answers: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the call of `estimate` that fits, and what to do."""
+    """Return the call that fits, and what to do."""
+    obstacle = _obstacle(words, answers)
+    if obstacle is not None:
+        return None, obstacle
+    looked = words.looked
+    size = f"{looked.negatives.items}" + (" - seen" if looked.seen_out else "")
+    if looked.complete:
+        return f"unsample.exact(ranks, items={size})", "Ranks among all candidates are exact."
+    options = [f"items={size}", *_options(words, answers)]
+    meanings = {
+        "- seen": "seen is how many items the user of each target has seen",
+        "sampled=sizes": "sizes is how many negatives each target has",
+        "pools=pools": "pools names the list of each target",
+    }
+    call = f"unsample.estimate(ranks, {', '.join(options)})"
+    notes = [text for sign, text in meanings.items() if sign in call]
+    advice = "; ".join(["Estimate with the call below", *notes]) + "."
+    if words.law == "unknown":
+        advice += " One list of negatives cannot show that it was drawn uniformly."
+    return call, advice
+
+
+def _obstacle(words: Words, answers: Mapping[str, str]) -> str | None:
+    """Return what to do first, where no call fits."""
     looked = words.looked
     if words.avoided:
-        return None, (
+        return (
             "Give exclude, what users have seen, and audit again: uniform draws among unseen items "
             "look like this. If it is not that, ranks against these negatives do not tell "
             "full-catalogue metrics."
         )
+    if words.fewer:
+        return (
+            f"Find out whether the {looked.negatives.items - looked.catalogue:,} items that were "
+            "never drawn are candidates. If they are not, audit and estimate with "
+            f"items={looked.catalogue}; if they are, ranks against these negatives do not tell "
+            "full-catalogue metrics."
+        )
     if words.law in ("stated", "popularity", "other"):
-        return None, (
+        return (
             "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
             "share of the draws lies above the target, not how many items do. Draw uniformly, or "
             "rank in full."
         )
     if answers.get("targets") == "among them":
-        return None, "Take the targets out of their own lists, rank again, and audit again."
+        return "Take the targets out of their own lists, rank again, and audit again."
     if words.overlapping:
-        return None, (
+        return (
             "Find out which targets share a pool, and give it to estimate as pools= (or a column "
             "pool)."
         )
-    sizes = looked.negatives.sizes
-    items = looked.catalogue
-    if looked.complete:
-        size = f"{items} - seen" if looked.seen_out else f"{items}"
-        return f"unsample.exact(ranks, items={size})", "Ranks among all candidates are exact."
-    size = f"sampled={int(sizes[0])}" if int(np.ptp(sizes)) == 0 else "sampled=sizes"
-    options = [f"items={items} - seen" if looked.seen_out else f"items={items}", size]
+    return None
+
+
+def _options(words: Words, answers: Mapping[str, str]) -> list[str]:
+    """Return the options of `estimate` that say how the negatives were drawn."""
+    sizes = words.looked.negatives.sizes
+    options = [f"sampled={int(sizes[0])}" if int(np.ptp(sizes)) == 0 else "sampled=sizes"]
     if answers["replacement"] == "without":
         options.append("replacement=False")
     if answers.get("seen items") in ("left out", "kept"):
-        options.append(f'candidates="{"unseen" if looked.seen_out else "all"}"')
-    options += {
-        "own": [],
-        "one pool": ['negatives="shared"'],
-        "by user": ["pools=users"],
-    }.get(words.sharing, ["pools=pools"])
-    advice = "Estimate with the call below."
-    notes = []
-    if looked.seen_out:
-        notes.append("seen is how many items the user of each target has seen")
-    if size == "sampled=sizes":
-        notes.append("sizes is how many negatives each target has")
-    if "pools=pools" in options:
-        notes.append("pools names the list of each target")
-    if notes:
-        advice = f"Estimate with the call below; {', '.join(notes)}."
-    if words.law == "unknown":
-        advice += " One list of negatives cannot show that it was drawn uniformly."
-    return f"unsample.estimate(ranks, {', '.join(options)})", advice
+        options.append(f'candidates="{"unseen" if words.looked.seen_out else "all"}"')
+    pools = {"own": [], "one pool": ['negatives="shared"'], "by user": ["pools=users"]}
+    return [*options, *pools.get(words.sharing, ["pools=pools"])]

@@ -84,6 +84,8 @@ class Words:
         """
         if self.overlapping or self.looked.complete:
             return "unknown"
+        if self.fewer:
+            return "other"
         if self.variation < NEARLY:
             return "uniform" if "uniform" in self.tests else "unknown"
         stated = self.looked.stated
@@ -96,6 +98,12 @@ class Words:
         off = self._off(power, "fit of popularity") or self.looked.strays > 0
         return "other" if off else "popularity"
 
+    @cached_property
+    def fewer(self) -> bool:
+        """Whether only some items were ever drawn, and those equally often."""
+        some = self.looked.catalogue < self.looked.negatives.items
+        return some and self.refuted("never drawn")
+
     def _off(self, law: Power, question: str) -> bool:
         """Return whether a law does not fit, nor nearly."""
         return self.refuted(question) and law.misfit >= NEARLY
@@ -103,7 +111,7 @@ class Words:
     @cached_property
     def avoided(self) -> bool:
         """Whether popular items may have been avoided because users had seen them."""
-        if self.law != "other" or self.looked.negatives.exclude is not None:
+        if self.law != "other" or self.fewer or self.looked.negatives.exclude is not None:
             return False
         power = self.looked.power
         return not self.refuted("item numbers") if power is None else power.exponent < 0.0
@@ -180,10 +188,14 @@ class Words:
         )
         whose = "unseen items" if self.looked.seen_out else "items"
         if not self.refuted("uniform"):
-            if self.law != "uniform":
+            answer, text = "yes", f"All {whose} were drawn equally often, up to chance."
+            if self.fewer:
+                answer = "among some"
+                text = f"The {self.looked.catalogue:,} items that occur were drawn equally often."
+            elif self.law != "uniform":
+                answer = "no"
                 text = "Equal chances are not refuted by this test alone; others below refute them."
-                return replace(base, answer="no", sentence=text)
-            return replace(base, sentence=f"All {whose} were drawn equally often, up to chance.")
+            return replace(base, answer=answer, sentence=text)
         if tested.value < tested.expected:
             text = (
                 "Items were drawn more evenly than chance does it: as if dealt out in turn. The "
@@ -397,9 +409,7 @@ class Words:
             "expected"
         )
         if looked.catalogue < items:
-            text += (
-                f", and all others equally often: the catalogue seems to have {looked.catalogue:,}."
-            )
+            text += f", and all others equally often: {looked.catalogue:,} seem to be candidates."
         else:
             text += ": they seem to be no candidates."
         return replace(base, answer="too many", sentence=text, concern=True)

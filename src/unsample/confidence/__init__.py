@@ -43,8 +43,6 @@ __all__ = [
     "SamplingError",
     "Shape",
     "Stratum",
-    "TestedCount",
-    "CountTest",
     "blind_rank",
     "degrees_of_freedom",
     "evidence_grid",
