@@ -26,6 +26,7 @@ from unsample.designs import (
     Execution,
     FactorScores,
     Fixed,
+    Guided,
     as_scorer,
     exact_ranks,
     run,
@@ -122,6 +123,7 @@ CASES = [
     (Adaptive(start=5, stop=2), [1800, 9000]),
     (Adaptive(start=5, cap=60, replacement=True, stop=2), [None, 9000]),
     (Certified(), [None, 200_000]),
+    (Guided(), [None, 6000, 300_000, 30_000]),
 ]
 #: Each design with one of its budgets.
 ONE_EACH = [pytest.param(design, b[-1], id=str(design)) for design, b in CASES]
@@ -164,8 +166,9 @@ def test_what_is_scored_is_what_was_asked_for_and_within_the_budget(world, desig
     if not found.design.with_replacement:
         pairs = users[~own] * world.items + items[~own]
         assert len(np.unique(pairs)) == len(pairs), "no item is scored twice"
-    if design.exact:
+    if design.certifies:
         assert np.array_equal(found.sampled, found.items - 1)
+        assert own.sum() + found.met.sum() == found.scored
     else:
         assert own.sum() + found.sampled.sum() == found.scored
 
@@ -237,6 +240,7 @@ def test_an_interrupted_evaluation_comes_to_the_same_result(world, tmp_path, des
         (Adaptive(), 600),
         (Adaptive(start=7), 2400),
         (Certified(), 11 * 300),
+        (Guided(), 11 * 300 + 2 * 899),
     ],
 )
 def test_a_budget_that_cannot_suffice_names_the_least_that_would(world, design, least):
@@ -244,6 +248,9 @@ def test_a_budget_that_cannot_suffice_names_the_least_that_would(world, design, 
     world.exclude = None
     with pytest.raises(BudgetError, match=rf"at least {least:,} scores"):
         world.find(design, budget=least - 1)
+    if isinstance(design, Guided):
+        assert world.find(design, budget=least).scored <= least
+        return
     if not isinstance(design, Certified):
         assert world.find(design, budget=least).scored == least
         return

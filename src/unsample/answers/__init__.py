@@ -10,7 +10,13 @@ from unsample.answers._estimate import (
     estimate,
     estimate_counts,
 )
-from unsample.answers._evaluate import ADAPTIVE_METHOD, Evaluation, evaluate, method_of
+from unsample.answers._evaluate import (
+    ADAPTIVE_METHOD,
+    Evaluation,
+    certified_targets,
+    evaluate,
+    method_of,
+)
 from unsample.answers._exact import exact
 from unsample.answers._findings import Finding
 from unsample.answers._looked import Profile
@@ -36,6 +42,7 @@ __all__ = [
     "Published",
     "Result",
     "audit",
+    "certified_targets",
     "compare",
     "estimate",
     "estimate_counts",

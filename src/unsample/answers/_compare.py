@@ -308,7 +308,9 @@ def _why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or nothing where they can."""
     for model in models:
         if model.targets is None:
-            return f"RankCounts for {model.name}, which do not know users"
+            drawn = "a guided evaluation of {}, which did not rank all users in full"
+            counted = "RankCounts for {}, which do not know users"
+            return (counted if model.evaluation is None else drawn).format(model.name)
         if model.counts.stop is not None:
             return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
     first = models[0]

@@ -16,19 +16,24 @@ from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._progress import Progress
 from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
 from unsample.answers._exact import as_grades, exact_targets
+from unsample.answers._guided import guided_targets
 from unsample.answers._result import Estimates
 from unsample.designs import (
     LARGEST_ORDER,
+    Adaptive,
     Candidates,
     Design,
     Excluded,
     Execution,
+    Findings,
+    Guided,
     as_design,
+    as_guide,
     as_key,
     as_scorer,
     run,
 )
-from unsample.errors import DesignError, InputError, UnsampleWarning
+from unsample.errors import BudgetError, DesignError, InputError, UnsampleWarning
 from unsample.estimators import Estimator
 from unsample.evidence import Targets, check_ties, refuse_joint
 from unsample.metrics import Metric
@@ -52,7 +57,8 @@ class Evaluation(Estimates):
         Who, and which item.
     ranks, highest
         The rank of each target among ``sampled + 1`` items. Where only a range is known (beyond
-        the K of a certified evaluation), ``ranks`` is its first and ``highest`` its last.
+        the K of a certified evaluation, or of users that a guided one did not draw), ``ranks`` is
+        its first and ``highest`` its last.
     sampled
         How many items the ranks are among, the target not counted: those it was compared with,
         or all candidates where the rank holds in the whole catalogue.
@@ -84,7 +90,7 @@ class Evaluation(Estimates):
     def found(self) -> Targets:
         """Return what the design found, target by target."""
         return Targets(
-            self.highest if self.design.exact else self.ranks,
+            self.highest if self.design.certifies else self.ranks,
             self.catalogues,
             self.sampled,
             self.weights,
@@ -119,9 +125,10 @@ def evaluate(
     targets: Any,
     *,
     items: int,
-    design: str | Design = "adaptive",
+    design: str | Design | None = None,
     budget: int | None = None,
     exclude: Excluded | None = None,
+    guide: Any = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     method: str | Estimator | Iterable[str | Estimator] | None = None,
     filtered: bool = False,
@@ -154,27 +161,36 @@ def evaluate(
     items
         Number of items in the catalogue.
     design
-        ``"adaptive"``, ``"certified"``, ``"fixed"`` or ``"exact"``; or one with parameters, such
-        as ``Adaptive(start=64, cap=6400)`` or ``unsample.plan(...).best.design``.
+        ``"guided"``, ``"certified"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or one with
+        parameters, such as ``Adaptive(start=64, cap=6400)`` or ``unsample.plan(...).best.design``.
+        By default ``"guided"`` where a budget is given that suffices for it and every metric has
+        a K, else ``"adaptive"``.
     budget
         All scores that may be asked of the scorer, those of the targets included: a hard limit.
-        An adaptive or fixed design takes what it allows; an exact or certified one, which cannot
-        do with less than it needs, is refused where it does not suffice.
+        A guided, adaptive or fixed design takes what it allows; an exact or certified one, which
+        cannot do with less than it needs, is refused where it does not suffice.
     exclude
         Sparse users x items matrix of pairs to leave out (training data); None keeps
         all items.
+    guide
+        Any cheap idea of which items are strong, for a guided or certified design: it decides the
+        order in which items are met, so what they cost, and never what is found. One score for
+        each item; a pair (user factors, item factors); a function users -> scores of all items; a
+        dict of user -> ranked items, or a matrix of them with a row for each user; a recommender
+        with ``score_all``. By default the popularity of items in ``exclude``; without it a random
+        order. What a guide scores is no part of the budget.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
         Estimator for sampled designs, or several; by default ``"auto"``, under an adaptive design
-        ``"mle"`` with 30 iterations.
+        ``"mle"`` with 30 iterations. Others need none.
     filtered
         False: the other targets of a user are competitors of each, as in a list of
         recommendations, and metrics are those of users. True: they are left out, as in knowledge
         graphs, and metrics are those of targets. Errors count users either way.
     relevance
         How relevant each target is, in the order of ``targets``, for NDCG with grades; with
-        ``design="exact"`` or ``"certified"``.
+        ``design="exact"``, ``"certified"`` or ``"guided"``.
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``. Random ties are keyed by the seed.
     weights
@@ -209,6 +225,9 @@ def evaluate(
     candidates = Candidates.check(targets, items, exclude, filtered=filtered)
     candidates.refuse_repeated()
     candidates.refuse_unrankable()
+    wanted = _metrics.parse_all(metrics)
+    if design is None:
+        design = _default_design(candidates, wanted, budget, method)
     chosen, scoring, seed = as_design(design), as_scorer(scorer, items), as_key(rng)
     if device is not None and (scoring.factors is None or chosen.name != "exact"):
         raise InputError(
@@ -216,19 +235,23 @@ def evaluate(
             f"design={chosen.name!r}; a torch module is asked on the device it is on"
         )
     check_ties(ties, whole=True)
-    if chosen.exact and method is not None:
+    if chosen.certifies and method is not None:
         raise DesignError(
             f"method must be left out with design={chosen.name!r}, whose ranks need no "
             f"estimating, got {method!s}"
         )
-    wanted = _metrics.parse_all(metrics)
+    if guide is not None and not chosen.guided:
+        raise DesignError(
+            f"guide must be left out with design={chosen.name!r}, which meets items in random "
+            "order; use design='guided' or 'certified'"
+        )
     grades = None if relevance is None else as_grades(relevance, len(candidates))
     if grades is not None and not grades.all():
         # Items of relevance 0 are judged, and not relevant.
         kept = grades > 0
         candidates, grades = candidates.take(kept), grades[kept]
         weights = None if weights is None else np.asarray(weights)[kept]
-    if not chosen.exact:
+    if not chosen.certifies:
         wanted = _of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
         )
@@ -240,15 +263,13 @@ def evaluate(
         budget=budget,
         ties=ties,
         rng=seed,
+        guide=as_guide(guide, candidates) if chosen.guided else None,
         execution=Execution(batch, workers, device, precision, checkpoint, progress),
     )
     if weights is not None:
         found = replace(found, weights=np.asarray(weights, dtype=np.float64))
-    if found.design.exact:
-        estimates = exact_targets(found, wanted, grades, resamples, seed)
-        if not np.array_equal(found.lowest, found.ranks):
-            # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
-            estimates = replace(estimates, distributions={})
+    if found.design.certifies:
+        estimates = certified_targets(found, wanted, grades, resamples, seed)
     else:
         estimates = estimate_counts(
             found.counts,
@@ -287,6 +308,37 @@ def evaluate(
     )
 
 
+def certified_targets(
+    found: Findings,
+    metrics: tuple[Metric, ...],
+    relevance: FloatArray | None,
+    resamples: int,
+    rng: Seed,
+) -> Estimates:
+    """Return exact metrics, or estimates where only a part of the open targets was followed."""
+    if found.unknown.any():
+        return guided_targets(found, metrics, relevance)
+    estimates = exact_targets(found, metrics, relevance, resamples, rng)
+    if np.array_equal(found.lowest, found.ranks):
+        return estimates
+    # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
+    return replace(estimates, distributions={})
+
+
+def _default_design(
+    candidates: Candidates, metrics: tuple[Metric, ...], budget: int | None, method: Any
+) -> Design:
+    """Return a guided design if a budget is given and suffices for it, or else an adaptive one."""
+    adaptive = Adaptive()
+    if budget is None or method is not None or any(metric.k is None for metric in metrics):
+        return adaptive
+    try:
+        Guided().fit(metrics, candidates.others, budget)
+    except BudgetError:
+        return adaptive
+    return Guided()
+
+
 def _of_samples(
     design: Design,
     candidates: Candidates,
@@ -299,7 +351,7 @@ def _of_samples(
     if relevance is not None:
         raise DesignError(
             f"relevance must be left out with design={design.name!r}, which knows no grades; use "
-            "design='certified' or 'exact'"
+            "design='guided', 'certified' or 'exact'"
         )
     if candidates.filtered or len(np.unique(candidates.users)) == len(candidates):
         return metrics

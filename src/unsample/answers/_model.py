@@ -35,7 +35,9 @@ class Model:
     ) -> Model:
         """Return a model of which the targets are known."""
         if isinstance(given, Evaluation):
-            return cls(name, given.counts, given.found, evaluation=given)
+            # Of users that were not drawn nothing can be paired.
+            targets = None if given.drawn else given.found
+            return cls(name, given.counts, targets, evaluation=given)
         return cls(name, given.counts, given, labels)
 
     @cached_property

@@ -21,6 +21,7 @@ from unsample import metrics as _metrics
 from unsample._checks import FloatArray, check_choice, import_extra
 from unsample.confidence import (
     Certainty,
+    DrawnError,
     MeanError,
     Resolution,
     SamplingError,
@@ -157,8 +158,9 @@ class Estimate:
         It belongs to the metric and not to the method: it asks which values agree with the data,
         given only the stated shape of P(R). ``population`` means users like these; without it
         the metric of these users alone is covered. Of full ranks, it is the interval of a mean
-        over users (and these users' own metric is known). Where a method's value is outside, the
-        interval is widened to hold it, as far as the bounds go.
+        over users (and these users' own metric is known); of a guided evaluation, it also covers
+        which users were drawn to be ranked in full. Where a method's value is outside, the interval
+        is widened to hold it, as far as the bounds go.
         """
         low, high = self.raw_interval(level, population=population)
         if self.meant and self.certainty is not None and not low <= self.value <= high:
@@ -173,7 +175,12 @@ class Estimate:
         """Return the interval of the metric, whatever the method's value is."""
         if self.certainty is not None:
             return self.certainty.interval(self.metric, level, population=population)
-        return self.sampling_interval(level) if population else (self.value, self.value)
+        if population:
+            return self.sampling_interval(level)
+        error = self.error
+        if isinstance(error, DrawnError):
+            return error.of_these(self.value, level)
+        return self.value, self.value
 
     def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
         """Return the least and greatest value that agree with the data, whatever P(R) is."""
@@ -283,6 +290,12 @@ class Estimates(Result, Mapping[str, Estimate]):
         if self.counts.several:
             counts = self.counts.for_metric(_metrics.Recall())
         return Certainty.of(counts, cutoffs, self.certainty.shape)
+
+    @property
+    def drawn(self) -> bool:
+        """Return whether some users were drawn to be ranked in full, and stand for others."""
+        sampled = self.certainty is not None
+        return not sampled and isinstance(self.entries[0].error, DrawnError)
 
     @property
     def assumes(self) -> str:

@@ -12,6 +12,7 @@ from unsample.confidence._draws import (
     same_lists,
     too_few,
 )
+from unsample.confidence._drawn import FEW_DRAWN, Drawn, DrawnError
 from unsample.confidence._errors import (
     SamplingError,
     nudged,
@@ -26,12 +27,15 @@ from unsample.confidence._shared import PooledError
 from unsample.confidence._strata import Stratum, blind_rank
 
 __all__ = [
+    "FEW_DRAWN",
     "SHAPES",
     "AffineBound",
     "Certainty",
     "CountTest",
     "DirectMean",
     "DrawnLists",
+    "Drawn",
+    "DrawnError",
     "MeanError",
     "MeanLimits",
     "OverBins",

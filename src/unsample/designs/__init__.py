@@ -7,18 +7,14 @@
 True
 """
 
-from unsample.designs._designs import (
-    DESIGNS,
-    Adaptive,
-    Certified,
-    Design,
-    Exact,
-    Findings,
-    Fixed,
-    as_design,
-)
+from unsample.designs._certified import Certified
+from unsample.designs._designs import Adaptive, Design, Exact, Fixed
+from unsample.designs._findings import Findings
+from unsample.designs._guided import Guided
+from unsample.designs._guides import Guide, as_guide
 from unsample.designs._orders import LARGEST_ORDER
 from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
+from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Execution, run
 from unsample.designs._scan import Candidates, Excluded, Tally, as_excluded, as_key
 from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
@@ -37,6 +33,8 @@ __all__ = [
     "Findings",
     "Fixed",
     "FullRanks",
+    "Guide",
+    "Guided",
     "SampledRanks",
     "Score",
     "ScoreAll",
@@ -44,6 +42,7 @@ __all__ = [
     "Tally",
     "as_design",
     "as_excluded",
+    "as_guide",
     "as_key",
     "as_scorer",
     "exact_ranks",

@@ -25,71 +25,20 @@ from unsample._checks import (
     IntArray,
     Seed,
     as_rng,
-    check_choice,
     check_integer,
     check_real,
 )
-from unsample.errors import BudgetError, DesignError, InputError, RankError
-from unsample.evidence import RankCounts, Targets
+from unsample.designs._findings import Findings, Notes, Situation, Step
+from unsample.errors import BudgetError, DesignError, RankError
 from unsample.law import LARGEST_URN, as_better
 from unsample.metrics import Metric
 
 #: The part of the budget with which an adaptive design starts on every target.
 _START_SHARE = 0.03
 _SMALLEST_START = 4
-#: A certified scan goes this part of the way to where it expects to be done, then looks again.
-_CERTIFIED_STEP = 0.25
 #: Own scores that are asked for twice, to find out a scorer that contradicts itself: so many, and
 #: no more than this part of all scores.
 _CHECKED, _CHECKED_SHARE = 16, 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class Situation:
-    """What a design sees of the targets between two rounds.
-
-    ``scored`` items they met, ``beaten`` by how many, of ``others`` candidates beside themselves.
-    ``shuffle`` is a random order of the targets, and ``allowed`` how many items may be scored in
-    all (None: any number).
-    """
-
-    scored: IntArray
-    beaten: IntArray
-    others: IntArray
-    shuffle: IntArray
-    allowed: int | None
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Findings(Targets):
-    """What a design found of each target, and how many scores that took.
-
-    ``ranks`` are among ``sampled`` items. Where only a range is known (beyond the K of a certified
-    evaluation), it is ``lowest..ranks``: metrics@K do not tell its ranks apart.
-    """
-
-    design: Design
-    lowest: IntArray
-    #: How many items each target was compared with.
-    met: IntArray
-    #: All scores: those of items met, of targets, and those asked for twice.
-    scored: int
-
-    @property
-    def ranges(self) -> RankCounts:
-        """Return the counts of ranks with the ranges in which they are known to lie."""
-        if np.array_equal(self.lowest, self.ranks):
-            return self.counts
-        return RankCounts.from_ranks(
-            self.ranks,
-            lowest=self.lowest,
-            items=self.items,
-            sampled=self.sampled,
-            weights=self.weights,
-            users=self.users,
-            filtered=self.filtered,
-            replacement=False,
-        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +48,11 @@ class Design(ABC):
     name: ClassVar[str]
     #: Whether ranks come out as they are in the whole catalogue, as far as metrics look.
     exact: ClassVar[bool] = False
+    #: Whether a target is followed to its K-th beater or its end, so that its rank holds in the
+    #: whole catalogue, or that it is beyond K: of all targets, or of some of them.
+    certifies: ClassVar[bool] = False
+    #: Whether items may come in the order of a guide instead of a random one.
+    guided: ClassVar[bool] = False
     #: What to do instead where a budget does not suffice.
     instead: ClassVar[str] = "raise it, or evaluate fewer targets"
 
@@ -152,6 +106,10 @@ class Design(ABC):
         A target that is done keeps what it has; when all are, the evaluation ends.
         """
 
+    def step(self, now: Situation) -> Step:
+        """Return the goal of the next round, and what the design notes down for later ones."""
+        return Step(self.goal(now), now.notes)
+
     def simulate(
         self,
         ranks: npt.ArrayLike,
@@ -161,6 +119,8 @@ class Design(ABC):
         budget: int | None = None,
         metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
         shuffle: IntArray | None = None,
+        odds: float = 1.0,
+        places: IntArray | None = None,
     ) -> Findings:
         """Return what this design would find of targets whose full ranks are known.
 
@@ -181,10 +141,16 @@ class Design(ABC):
             The metrics that are to be known: a certified design looks as far as their K.
         shuffle
             A random order of the targets, where several models are to share it; by default drawn.
+        odds
+            How good the guide of a guided or certified design is: the odds with which an item that
+            beats the target comes next, against one that does not. 1 is a random order.
+        places
+            Instead of ``odds``, where the first K items that beat each target come under a guide:
+            a row for each target, numbers from 1, and the largest integer where there are fewer.
 
-        >>> found = Certified().simulate([1, 500, 20], items=1000)
-        >>> found.lowest[0], found.ranks[0], found.scored < 3 * 1000
-        (np.int64(1), np.int64(1), True)
+        >>> found = Adaptive().simulate([1, 500, 20], items=1000)
+        >>> found.ranks[0], found.scored < 3 * 1000
+        (np.int64(1), True)
         """
         better, others = as_better(ranks, items)
         if not len(better):
@@ -195,23 +161,20 @@ class Design(ABC):
         rng = as_rng(rng)
         if shuffle is None:
             shuffle = rng.permutation(len(better))
+        met = _Met.draw(design, better, others, rng, odds, places)
         scored, beaten = (np.zeros(len(better), dtype=np.int64) for _ in range(2))
+        notes, users = Notes.empty(len(better)), np.arange(len(better))
         while True:
-            now = Situation(scored, beaten, others, shuffle, allowed)
-            step = design.goal(now) - scored
-            rows = np.flatnonzero(step)
+            now = Situation(scored, beaten, others, shuffle, allowed, users, shuffle, notes)
+            plan = design.step(now)
+            notes, rows = plan.notes, np.flatnonzero(plan.goal > scored)
             if not len(rows):
                 break
-            if design.with_replacement:
-                hits = rng.binomial(step[rows], better[rows] / others[rows])
-            else:
-                left = better[rows] - beaten[rows]
-                hits = rng.hypergeometric(left, others[rows] - scored[rows] - left, step[rows])
-            beaten[rows] += hits
-            scored[rows] += step[rows]
+            beaten[rows] += met.beaters(rows, scored[rows], plan.goal[rows], beaten[rows])
+            scored[rows] = plan.goal[rows]
         total = len(better) + checked + int(scored.sum())
         return design.findings(
-            1 + beaten, scored == others, 1 + better, scored, others, scored=total
+            1 + beaten, scored == others, 1 + better, scored, others, scored=total, notes=notes
         )
 
     def findings(
@@ -223,16 +186,17 @@ class Design(ABC):
         others: IntArray,
         *,
         scored: int,
+        notes: Notes,
         users: IntArray | None = None,
         filtered: bool = False,
     ) -> Findings:
-        """Return ranks among the items met; an exact design's are those in the whole catalogue.
+        """Return ranks among the items met; those of a design that certifies are full ones.
 
-        ``full`` are the ranks of targets that are ``complete``; the others of an exact design may
+        ``full`` are the ranks of targets that are ``complete``; the others of such a design may
         have any rank from ``lowest`` on.
         """
         ranks, sampled = lowest, met
-        if self.exact:
+        if self.certifies:
             lowest = np.where(complete, full, lowest)
             ranks, sampled = np.where(complete, full, others + 1), others
         return Findings(
@@ -247,6 +211,7 @@ class Design(ABC):
             lowest=lowest,
             met=met,
             scored=scored,
+            notes=notes,
         )
 
     # What differs between designs before they start.
@@ -270,8 +235,9 @@ class Exact(Design):
 
     name: ClassVar[str] = "exact"
     exact: ClassVar[bool] = True
+    certifies: ClassVar[bool] = True
     instead: ClassVar[str] = (
-        "design='certified' needs less for metrics@K, design='adaptive' keeps to any budget"
+        "design='certified' needs less for metrics@K, design='guided' keeps to a budget"
     )
 
     def goal(self, now: Situation) -> IntArray:
@@ -295,7 +261,7 @@ class Fixed(Design):
     replacement: bool = True
 
     def __post_init__(self) -> None:
-        _check_optional("sampled", self.sampled)
+        check_optional("sampled", self.sampled)
 
     def goal(self, now: Situation) -> IntArray:
         """Sample as many for everyone."""
@@ -351,8 +317,8 @@ class Adaptive(Design):
     replacement: bool = False
 
     def __post_init__(self) -> None:
-        _check_optional("start", self.start)
-        _check_optional("cap", self.cap)
+        check_optional("start", self.start)
+        check_optional("cap", self.cap)
         check_integer("stop", self.stop, minimum=1, error=DesignError)
         check_real("growth", self.growth, low=1.0, open_low=True, error=DesignError)
         if self.start is not None and self.cap is not None and self.start > self.cap:
@@ -413,86 +379,63 @@ class Adaptive(Design):
         return replace(self, start=self.start or start)
 
 
-@dataclass(frozen=True)
-class Certified(Design):
-    """Exact metrics@K: a target beaten K times is out of the top K, and is followed no further.
-
-    Items come in random order without replacement. A target stops at the K-th item that beats it
-    or at its last candidate, so every rank up to K is known, and of the others that they are
-    beyond. On average it costs about min(1, K/R) of a full ranking. A budget that does not suffice
-    is an error. ``k`` is by default the largest K of the metrics.
-    """
-
-    name: ClassVar[str] = "certified"
-    exact: ClassVar[bool] = True
-    instead: ClassVar[str] = "raise it, or use design='adaptive'"
-    k: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_optional("k", self.k)
-
-    def goal(self, now: Situation) -> IntArray:
-        """Go part of the way to the expected K-th item that beats, but never too short a way.
-
-        K - b further items cannot be too many where b of the K are found.
-        """
-        assert self.k is not None
-        needed = np.maximum(self.k - now.beaten, 0)
-        expected = needed * (now.scored + 1) / (now.beaten + 1)
-        step = np.maximum(needed, np.floor(_CERTIFIED_STEP * expected).astype(np.int64))
-        goal = np.minimum(now.scored + step, now.others)
-        if now.allowed is not None and goal.sum() > now.allowed:
-            still = int(np.count_nonzero(goal > now.scored))
-            about = max(np.minimum(now.scored + expected, now.others).sum(), goal.sum())
-            raise BudgetError(
-                f"budget must suffice to certify K = {self.k} for every target, got one with which "
-                f"{still:,} of {len(goal):,} targets are still open; about "
-                f"{len(goal) + math.ceil(about):,} scores should do"
-            )
-        return goal
-
-    def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        """Find K; refuse metrics that look beyond it."""
-        last = [relevant if metric.family is _metrics.RPrec else metric.k for metric in metrics]
-        pairs = zip(metrics, last, strict=True)
-        unlimited = [metric.name for metric, k in pairs if k is None]
-        if unlimited:
-            raise DesignError(
-                f"metrics must have a K to be certified, got {', '.join(unlimited)}; write "
-                f"{unlimited[0]}@10, or use design='exact'"
-            )
-        largest = max(k or 0 for k in last)
-        k = self.k or largest
-        if k < largest:
-            raise DesignError(
-                f"k must be at least the largest K of the metrics, {largest}, got {k}; leave it out"
-            )
-        return replace(self, k=k)
-
-    def least(self, others: IntArray) -> int:
-        """Return what it takes if the first items all beat their targets."""
-        assert self.k is not None
-        return int(np.minimum(self.k, others).sum())
-
-
-#: Name -> design.
-DESIGNS: dict[str, type[Design]] = {
-    design.name: design for design in (Exact, Fixed, Adaptive, Certified)
-}
-
-
-def as_design(design: str | Design) -> Design:
-    """Return the design that was named, or given."""
-    if isinstance(design, Design):
-        return design
-    if not isinstance(design, str):
-        raise InputError(
-            f"design must be a name or a design such as Adaptive(start=64), got {design!r}"
-        )
-    check_choice("design", design, DESIGNS, error=DesignError)
-    return DESIGNS[design]()
-
-
-def _check_optional(name: str, value: int | None) -> None:
+def check_optional(name: str, value: int | None) -> None:
     if value is not None:
         check_integer(name, value, minimum=1, error=DesignError)
+
+
+@dataclass(frozen=True, eq=False)
+class _Met:
+    """What simulated targets meet: where the items that beat them come in their orders."""
+
+    better: IntArray
+    others: IntArray
+    rng: np.random.Generator
+    replacement: bool
+    #: After how many items each of the first K that beat a target comes; None for a random order,
+    #: in which it is drawn on the way.
+    places: IntArray | None
+
+    @classmethod
+    def draw(
+        cls,
+        design: Design,
+        better: IntArray,
+        others: IntArray,
+        rng: np.random.Generator,
+        odds: float,
+        places: IntArray | None,
+    ) -> _Met:
+        """Draw an order of items for each target if a guide makes it uneven.
+
+        Items race: the time of an item that beats the target is exponential with rate ``odds``, of
+        any other with rate 1. So the next to come is one that beats it with these odds.
+        """
+        odds = check_real("odds", odds, low=0.0, open_low=True)
+        k = getattr(design, "k", None)
+        if places is not None and design.guided:
+            return cls(better, others, rng, replacement=False, places=places)
+        if odds == 1.0 or not design.guided or k is None:
+            return cls(better, others, rng, design.with_replacement, None)
+        places = np.full((len(better), k), np.iinfo(np.int64).max)
+        before = np.zeros(len(better), dtype=np.int64)
+        slower = others - better
+        for number in range(min(k, int(better.max(initial=0)))):
+            left = np.maximum(better - number, 0)
+            step = rng.exponential(size=len(better)) / np.maximum(odds * left, 1e-300)
+            # Of the others still to come, each has come by then with probability 1 - exp(-step).
+            before = before + rng.binomial(slower - before, -np.expm1(-np.minimum(step, 700.0)))
+            places[:, number] = np.where(left > 0, before + number + 1, places[:, number])
+        return cls(better, others, rng, replacement=False, places=places)
+
+    def beaters(
+        self, rows: IntArray, scored: IntArray, goal: IntArray, beaten: IntArray
+    ) -> IntArray:
+        """Return how many of the items between ``scored`` and ``goal`` beat each target."""
+        if self.places is not None:
+            return np.asarray((self.places[rows] <= goal[:, None]).sum(axis=1) - beaten)
+        step, better, others = goal - scored, self.better[rows], self.others[rows]
+        if self.replacement:
+            return self.rng.binomial(step, better / others)
+        left = better - beaten
+        return self.rng.hypergeometric(left, others - scored - left, step)

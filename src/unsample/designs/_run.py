@@ -17,7 +17,9 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._files import check_writable, read_arrays, write_atomically
 from unsample._progress import Progress
-from unsample.designs._designs import Design, Findings, Situation
+from unsample.designs._designs import Design
+from unsample.designs._findings import Findings, Notes, Situation
+from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._orders import target_keys
 from unsample.designs._ranking import count_all
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
@@ -25,8 +27,9 @@ from unsample.designs._scorers import Scorer, refuse_infinite_targets
 from unsample.errors import CheckpointError, FileError, ScoreError
 from unsample.metrics import Metric
 
-_FORMAT = "unsample.Checkpoint/2"
+_FORMAT = "unsample.Checkpoint/3"
 _TALLY = tuple(each.name for each in fields(Tally))
+_NOTES = tuple(each.name for each in fields(Notes))
 #: Scores of a resumed model may differ from those of the interrupted run by this much, relatively.
 _SAME_SCORES = 1e-3
 #: How far scores of two calls may differ, as a part of their spread, and still be rounding.
@@ -35,11 +38,17 @@ _ROUNDING = 1e-3
 
 @dataclass(eq=False)
 class State:
-    """Where an evaluation stands: the tally, the goal of the round, and the scores asked for."""
+    """Where an evaluation stands: tally, notes, the goal of the round, the scores asked for."""
 
     tally: Tally
+    notes: Notes
     goal: IntArray
     asked: int = 0
+
+    @classmethod
+    def empty(cls, targets: int) -> State:
+        """Return where every evaluation begins."""
+        return cls(Tally.empty(targets), Notes.empty(targets), np.zeros(targets, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +76,12 @@ def run(
     budget: int | None = None,
     ties: str = "random",
     rng: Seed = 0,
+    guide: Guide | None = None,
     execution: Execution | None = None,
 ) -> tuple[Findings, Tally]:
     """Run a design on a scorer; return what it found, and what was counted on the way.
+
+    Designs that can be guided meet items in the order of the ``guide``, if there is one.
 
     Targets ranked in parts (on several machines) have the ranks that they have together, where the
     design treats each for itself, as `Fixed`, `Certified` and `Exact` do.
@@ -78,33 +90,45 @@ def run(
     relevant = 1 if candidates.filtered else int(np.bincount(candidates.users).max())
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
-    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement)
+    orders = None
+    if guide is not None and fitted.guided:
+        orders = GuidedOrders(candidates, keys, guide)
+    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement, orders)
     probe = Probe.ask(scan, checked)
-    state = State(Tally.empty(len(others)), np.zeros(len(others), dtype=np.int64))
+    state = State.empty(len(others))
     work = _Run(scan, scorer, probe, state, execution or Execution())
     if work.execution.checkpoint is not None:
-        identity = _identity(fitted, candidates, allowed=allowed, ties=ties, seed=seed)
+        known = {} if orders is None else orders.guide.arrays
+        identity = _identity(fitted, candidates, known, allowed=allowed, ties=ties, seed=seed)
         work.place = Checkpoint(Path(work.execution.checkpoint), identity, probe.scores)
         work.state = state = work.place.load() or state
     # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
-    open_ties = fitted.exact and (ties == "random" or relevant > 1)
+    open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
     tally = state.tally
+    different, users = np.unique(candidates.users, return_inverse=True)
+    # A key of the user alone: no target has the number of all items.
+    drawn = target_keys(seed, different, np.full(len(different), candidates.items))
+    user_order, users = np.argsort(drawn, kind="stable"), users.reshape(-1)
     try:
         while True:
             work.reach_goal()
-            now = Situation(tally.scored, tally.beaten(for_sure), others, scan.shuffle, allowed)
-            goal = fitted.goal(now)
-            if not (goal > tally.scored).any():
+            beaten = tally.beaten(for_sure)
+            now = Situation(
+                tally.scored, beaten, others, scan.shuffle, allowed, users, user_order, state.notes
+            )
+            step = fitted.step(now)
+            state.notes = step.notes
+            if not (step.goal > tally.scored).any():
                 break
-            state.goal[:] = goal
+            state.goal[:] = step.goal
     finally:  # also when something goes wrong on the way
         if work.place is not None:
             work.place.save(state, now=True)
     above = tally.beaten(ties)
     if ties == "random":  # of full counts: keyed, the same for every model
         above = tally.better + np.floor(scan.tie_place() * (tally.equal + 1)).astype(np.int64)
-    if fitted.exact and relevant > 1:
+    if fitted.certifies and relevant > 1:
         above = _in_one_list(above, tally, candidates.users, scan.tie_place(), ties)
     found = fitted.findings(
         1 + tally.beaten(for_sure),
@@ -113,6 +137,7 @@ def run(
         tally.scored,
         others,
         scored=state.asked + len(probe.rows),
+        notes=state.notes,
         users=candidates.users,
         filtered=candidates.filtered,
     )
@@ -190,7 +215,13 @@ class _Run:
 
 
 def _identity(
-    design: Design, candidates: Candidates, *, allowed: int | None, ties: str, seed: int
+    design: Design,
+    candidates: Candidates,
+    guide: Mapping[str, npt.NDArray[Any]],
+    *,
+    allowed: int | None,
+    ties: str,
+    seed: int,
 ) -> str:
     """Return a hash of everything that decides the numbers, except the scores."""
     settings = {
@@ -206,6 +237,7 @@ def _identity(
     arrays: dict[str, npt.NDArray[Any]] = {
         "users": candidates.users,
         "targets": candidates.targets,
+        **guide,
     }
     if candidates.exclude is not None:
         arrays |= {"starts": candidates.exclude.indptr, "exclude": candidates.exclude.indices}
@@ -275,7 +307,8 @@ class Checkpoint:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
         tally = Tally(*(found[each].astype(found[each].dtype.kind + "8") for each in _TALLY))
-        return State(tally, found["goal"].astype(np.int64), int(found["asked"]))
+        notes = Notes(*(found[each].astype(np.int64) for each in _NOTES))
+        return State(tally, notes, found["goal"].astype(np.int64), int(found["asked"]))
 
     def save(self, state: State, *, now: bool = False) -> None:
         """Write the state if the last time is long enough ago, or ``now``."""
@@ -288,6 +321,7 @@ class Checkpoint:
             "goal": state.goal,
             "asked": np.array(state.asked),
             **{name: getattr(state.tally, name) for name in _TALLY},
+            **{name: getattr(state.notes, name) for name in _NOTES},
         }
         write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
         self._written = time.monotonic()
@@ -300,7 +334,8 @@ class Checkpoint:
         if str(found["identity"]) != self.identity:
             self._refuse(
                 "belong to this evaluation",
-                "was made with other targets, items, excluded pairs, design, budget, ties or rng",
+                "was made with other targets, items, excluded pairs, design, budget, guide, ties "
+                "or rng",
                 anew,
             )
         probe = found["probe"]
@@ -321,9 +356,9 @@ class Checkpoint:
 
 def _is_whole(found: Mapping[str, npt.NDArray[Any]]) -> bool:
     """Return whether every array of a state is there, as numbers of one shape."""
-    if {"format", "identity", "probe", "goal", "asked", *_TALLY} - set(found):
+    if {"format", "identity", "probe", "goal", "asked", *_NOTES, *_TALLY} - set(found):
         return False
-    arrays = [found[name] for name in ("goal", *_TALLY)]
+    arrays = [found[name] for name in ("goal", *_NOTES, *_TALLY)]
     kinds = "".join(array.dtype.kind for array in (found["asked"], *arrays))
     return (
         str(found["format"]) == _FORMAT

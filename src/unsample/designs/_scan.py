@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -213,14 +213,22 @@ class Tally:
         self.own[rows] = part.own
 
 
+class ItemOrders(Protocol):
+    """An order of its candidates for each target."""
+
+    def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
+        """Return the items that some targets meet as number ``first, first + 1, ...``."""
+
+
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Targets, their candidates and their random orders, made from ``keys``."""
+    """Targets, their candidates and the orders in which they meet them, random ones by default."""
 
     score: Score
     candidates: Candidates
     keys: LongWords
     replacement: bool
+    guided: ItemOrders | None = None
 
     @property
     def shuffle(self) -> IntArray:
@@ -267,8 +275,11 @@ class Scan:
         rows, length, fresh = job
         some, orders = self.candidates.take(rows), self._orders(rows)
         users, targets = some.users, some.targets
-        stretch = orders.draws if self.replacement else orders.positions
-        items = some.items_at(stretch(tally.scored[rows], length))
+        if self.guided is not None:
+            items = self.guided.items(rows, tally.scored[rows], length)
+        else:
+            stretch = orders.draws if self.replacement else orders.positions
+            items = some.items_at(stretch(tally.scored[rows], length))
         asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
         scores = as_scores(self.score(users, asked), asked.shape, users, asked)
         own = tally.own[rows]

@@ -158,7 +158,7 @@ def _recognise(scorer: Any) -> Scorer | None:
     if isinstance(scorer, tuple | list):
         if len(scorer) != 2:
             raise InputError(f"scorer must be a pair of factor matrices, got {len(scorer)} of them")
-        scorer = FactorScores(*map(_as_matrix, scorer))
+        scorer = FactorScores(*map(as_matrix, scorer))
     if isinstance(scorer, FactorScores):
         return Scorer(scorer.score, scorer, scorer)
     if callable(getattr(scorer, "score", None)) and callable(getattr(scorer, "score_all", None)):
@@ -170,7 +170,7 @@ def _recognise(scorer: Any) -> Scorer | None:
     return Scorer(scorer) if callable(scorer) else None
 
 
-def _as_matrix(values: Any) -> npt.NDArray[Any]:
+def as_matrix(values: Any) -> npt.NDArray[Any]:
     """Return factors as a numpy matrix: from tensors, and from the matrices of implicit's GPU."""
     for method in ("detach", "cpu", "to_numpy"):
         convert = getattr(values, method, None)

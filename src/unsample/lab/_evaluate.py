@@ -20,7 +20,7 @@ from unsample.errors import DesignError, UnsampleWarning
 from unsample.estimators import Estimator
 from unsample.lab.datasets import CANDIDATES, BundledRanks, Split, load_ranks, standard_split
 from unsample.lab.recommenders import Recommender, create
-from unsample.metrics import Metric
+from unsample.metrics import Metric, parse_all
 from unsample.pages import Page, Sheet, page, sheet
 
 if TYPE_CHECKING:
@@ -168,6 +168,11 @@ def _simulated(
     )
     if design.exact:  # as far as the metrics look, and that is all that was asked for
         estimates = answers.exact(known.ranks, items=known.items, **wanted)
+    elif design.certifies:
+        asked = parse_all(wanted["metrics"])
+        estimates = answers.certified_targets(
+            found, asked, None, wanted["resamples"], wanted["rng"]
+        )
     else:
         method = method_of(found.design) if method is None else method
         estimates = answers.estimate_counts(

@@ -197,7 +197,8 @@ def estimates_chart(
     if any(result.truth for result in results.values()):
         caption = "Thick: the interval. Thin: the bounds. Diamond: the exact value of full ranks."
     elif all(result.certainty is None for result in results.values()):
-        title, sure = "Values with intervals", "exact"
+        drawn = any(result.drawn for result in results.values())
+        title, sure = "Values with intervals", "resolved" if drawn else "exact"
         caption = "Each line says how far the value would move with other users like these."
     return IntervalChart(
         identity="intervals",

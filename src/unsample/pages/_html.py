@@ -145,7 +145,8 @@ def page(result: object) -> Page:
 def _(result: Estimates) -> Page:
     names = [metric.name for metric in result.metrics]
     listed = ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and more"
-    verb, kind = ("exact", "Exact") if result.certainty is None else ("estimate", "Full-catalogue")
+    known = result.certainty is None and not result.drawn
+    verb, kind = ("exact", "Exact") if known else ("estimate", "Full-catalogue")
     return Page(
         verb=verb,
         title=f"{kind} {listed}",

@@ -213,6 +213,8 @@ def _limits_explained(result: Estimates) -> str:
     chosen = [f"{name}: {text}" for name, text in result.explanations.items() if text]
     if result.certainty is None:
         text = "interval: how far the values would move with other users like these"
+        if result.drawn:
+            text += ", and other draws of those ranked in full; it assumes nothing"
         return "\n".join([text, *chosen])
     lines = [f"interval: holds the true value, bias included, assuming {result.assumes}"]
     if result.candidates is None and result.certainty.shape.dents:

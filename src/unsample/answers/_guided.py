@@ -1,0 +1,105 @@
+"""Metrics from a guided evaluation: known of most users, estimated from a draw of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.answers._exact import UserValues
+from unsample.answers._result import Estimate, Estimates, Variation
+from unsample.confidence import FEW_DRAWN, Drawn, DrawnError
+from unsample.designs import Findings
+from unsample.errors import UnresolvedWarning
+from unsample.estimators import CLOSED_FORM
+from unsample.evidence import number_users
+from unsample.metrics import Metric
+
+#: The method by which results call values that come from a guided evaluation.
+NAME = "guided"
+
+
+def guided_targets(
+    found: Findings, metrics: Sequence[Metric], relevance: FloatArray | None = None
+) -> Estimates:
+    """Return the metrics of users, unbiased for any P(R), with the errors of drawing some of them.
+
+    ``found`` must hold targets of which a part was drawn to be ranked in full.
+    """
+    ranks, notes = np.asarray(found.ranks), found.notes
+    size = len(ranks)
+    user = np.arange(size) if found.users is None else number_users(found.users, size)
+    open_then = notes.reserved > 0
+    best = np.where(open_then, 1 + notes.before, ranks)
+    if not found.filtered and relevance is None:
+        best = _apart(user, best)
+    last = np.where(open_then, np.asarray(found.items), ranks)
+    # Known values, and the most and the least that was possible before anybody was drawn.
+    values, most, least = (
+        UserValues.of(replace(found, ranks=some), metrics, relevance)
+        for some in (ranks, best, last)
+    )
+    drawn = _drawn(found, user, values.weights)
+    found_each = [
+        DrawnError.of_drawn(
+            drawn, least.totals[:, place], most.totals[:, place], values.totals[:, place], metric
+        )
+        for place, metric in enumerate(metrics)
+    ]
+    variation = {NAME: Variation(np.empty((0, len(metrics))), tuple(e for _, e in found_each))}
+    entries = []
+    for place, (metric, (value, error)) in enumerate(zip(metrics, found_each, strict=True)):
+        resolved = error.stake <= 0.0 or drawn.users >= FEW_DRAWN
+        certain = (CLOSED_FORM, None, True, False)
+        entries.append(Estimate(metric, NAME, value, resolved, *certain, variation, place))
+    return Estimates(
+        tuple(entries),
+        found.ranges,
+        {},
+        notes=() if all(entry.resolved for entry in entries) else (_unresolved(drawn),),
+        filtered=found.filtered,
+        explanations={NAME: _explained(drawn)},
+    )
+
+
+def _drawn(found: Findings, user: IntArray, weights: FloatArray) -> Drawn:
+    """Return who was drawn, and who stands for others."""
+    stratum, turn = (np.zeros(len(weights), dtype=np.int64) for _ in range(2))
+    stratum[user], turn[user] = found.notes.stratum, found.notes.turn
+    known = turn >= 0
+    counted = turn > 0
+    last = int(np.argmax(turn))
+    if not known.all() and turn[last] > 0 and not known[stratum == stratum[last]].all():
+        # At this one the budget ran out, likely because it was a costly one: see `Guided`.
+        counted[last] = False
+    return Drawn(weights, stratum, counted, known)
+
+
+def _apart(user: IntArray, ranks: IntArray) -> IntArray:
+    """Return ranks of which no two of a user are the same: the best that lists can have."""
+    order = np.lexsort([ranks, user])
+    who, place = user[order], np.arange(len(user))
+    beyond = ranks[order] - place
+    jump = int(ranks.max()) + len(ranks) + 1
+    # The greatest so far of each user: users stand in ranges of their own.
+    greatest = np.maximum.accumulate(beyond + jump * who) - jump * who
+    apart = np.empty_like(ranks)
+    apart[order] = greatest + place
+    return apart
+
+
+def _explained(drawn: Drawn) -> str:
+    left = int(np.isin(drawn.stratum, drawn.open_strata).sum())
+    return (
+        f"{len(drawn.known) - left:,} users known for certain; of the other {left:,}, "
+        f"{drawn.users:,} drawn at random and ranked in full stand for all"
+    )
+
+
+def _unresolved(drawn: Drawn) -> UnresolvedWarning:
+    return UnresolvedWarning(
+        f"metrics are not resolved by the budget: {drawn.users} users were ranked in full to stand "
+        f"for others, and {FEW_DRAWN} are the least; raise the budget, or give a better guide"
+    )

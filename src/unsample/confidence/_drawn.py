@@ -1,0 +1,238 @@
+"""The error of a mean over users of whom some were drawn at random to be ranked in full.
+
+Of a user that was not drawn, a least and a greatest value are known: the greatest is what the user
+has if no further item beats its targets. So only the loss is estimated, the greatest value minus
+the true one; its mean over each stratum is that of the users drawn from it. (This is the difference
+estimator of survey sampling: what is known of users already does not vary with the draw.) The error
+is that of drawing alone, and holds for any P(R).
+
+**No false certainty.** Where all drawn users of a stratum are alike, its variance seems to be zero.
+So one more user is assumed that lost all it could, spread over the strata in proportion. And limits
+are those of a share, of as many outcomes as would have the variance (Korn and Graubard 1998): they
+stay within what is possible, and without any loss in sight they are the exact ones for that case.
+Below ten users drawn no variance is trusted, and limits are those of so many outcomes of all or
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from unsample._checks import BoolArray, FloatArray, IntArray, check_level
+from unsample.confidence._limits import clopper_pearson
+from unsample.confidence._means import MeanError
+from unsample.evidence import freedom_of
+from unsample.metrics import Metric
+
+#: With fewer users drawn, no variance is trusted.
+FEW_DRAWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Users of whom some were drawn: what their values may be, and what they are where known."""
+
+    #: How much each user counts.
+    weights: FloatArray
+    #: The stratum of each user, from 1; 0 for those whose value was known without a draw.
+    stratum: IntArray
+    #: Who was drawn and stands for the stratum.
+    counted: BoolArray
+    #: Whose value is known.
+    known: BoolArray
+
+    @property
+    def open_strata(self) -> list[int]:
+        """Return the strata in which not everything is known."""
+        return np.unique(self.stratum[~self.known]).tolist()  # type: ignore[no-any-return]
+
+    @property
+    def users(self) -> int:
+        """Return how many users were drawn that stand for others."""
+        return int((self.counted & np.isin(self.stratum, self.open_strata)).sum())
+
+    @property
+    def factor(self) -> FloatArray:
+        """Return for how many users each one stands; nothing for those that others stand for.
+
+        Where nobody was drawn from a stratum, everyone in it stands for one.
+        """
+        found = np.asarray(self.known, dtype=np.float64)
+        for number in self.open_strata:
+            inside = self.stratum == number
+            mine = self.counted[inside]
+            found[inside] = mine * len(mine) / mine.sum() if mine.any() else 1.0
+        return found
+
+
+@dataclass(frozen=True)
+class DrawnError(MeanError):
+    """Standard errors of a mean over users of whom some were drawn, and its intervals."""
+
+    #: The error of drawing other users like these, if all were ranked in full.
+    of_users: MeanError
+    #: The mean if nobody drawn or not drawn loses anything, how much all may lose, and which share
+    #: of that is lost by estimate.
+    best: float
+    stake: float
+    lost: float
+    #: The standard error for these users alone, and its degrees of freedom.
+    these: float
+    freedom_of_these: float
+    #: How many users were drawn that stand for others, and how many outcomes of all or nothing
+    #: tell as much where none is a loss.
+    drawn: int
+    alike: float
+
+    @classmethod
+    def of_drawn(
+        cls,
+        drawn: Drawn,
+        least: FloatArray,
+        most: FloatArray,
+        values: FloatArray,
+        metric: Metric,
+    ) -> tuple[float, DrawnError]:
+        """Return the mean of users, and its error.
+
+        ``least`` and ``most`` are what users may have in all (their weight times their metric), and
+        ``values`` what they have; the latter count only where they are known.
+        """
+        total = float(drawn.weights.sum())
+        sure = ~np.isin(drawn.stratum, drawn.open_strata)
+        parts = [_Stratum.of(drawn, number, least, most, values) for number in drawn.open_strata]
+        best = float(values[sure].sum()) + sum(part.best for part in parts)
+        stake, lost = sum(part.stake for part in parts), sum(part.lost for part in parts)
+        seen, assumed = sum(part.seen for part in parts), sum(part.assumed for part in parts)
+        squares = sum(part.seen**2 / part.freedom for part in parts)
+        freedom = seen**2 / squares if squares > 0 else float(max(drawn.users - 1, 1))
+        mean = (best - lost) / total
+        middle = np.where(drawn.known, values, (least + most) / 2.0)
+        usual = _of_users(drawn, middle, mean, metric)
+        of_draw = max(seen, assumed) / total**2
+        whole = usual.population**2 + of_draw
+        fourth = usual.population**4 / usual.freedom + of_draw**2 / freedom
+        error = cls(
+            population=math.sqrt(whole),
+            freedom=whole**2 / fourth if fourth > 0 else usual.freedom,
+            users=usual.users * (usual.population**2 / whole if whole > 0 else 1.0),
+            most=usual.most,
+            all_or_nothing=usual.all_or_nothing,
+            of_users=usual,
+            best=best / total,
+            stake=stake / total,
+            lost=min(max(lost / stake, 0.0), 1.0) if stake > 0 else 0.0,
+            these=math.sqrt(of_draw),
+            freedom_of_these=freedom,
+            drawn=drawn.users,
+            # Without a loss in sight, what is assumed of one more user is all the variance.
+            alike=stake**2 / (drawn.users * assumed) if assumed * drawn.users > 0 else math.inf,
+        )
+        return mean, error
+
+    def interval(self, value: float, level: float) -> tuple[float, float]:
+        """Return limits of the mean for users like these.
+
+        Two independent errors add up, each at either end as far as its own limits reach (Zou and
+        Donner 2008).
+        """
+        ends = zip(self.of_users.interval(value, level), self.of_these(value, level), strict=True)
+        low, high = (math.hypot(value - users, value - these) for users, these in ends)
+        return max(value - low, 0.0 if self.bounded else -math.inf), min(value + high, self.most)
+
+    @property
+    def bounded(self) -> bool:
+        """Return whether users have values between nothing and the most."""
+        return math.isfinite(self.most)
+
+    def of_these(self, value: float, level: float) -> tuple[float, float]:
+        """Return limits of the mean of these users: what drawing others of them would give."""
+        from scipy.special import stdtrit
+
+        level = check_level(level)
+        if self.stake <= 0.0:
+            return value, value
+        if not self.bounded:
+            reach = float(stdtrit(self.freedom_of_these, (1.0 + level) / 2.0)) * self.these
+            return value - reach, value + reach
+        if not self.drawn:
+            return self.best - self.stake, min(self.best, self.most)
+        share = np.array([self.lost])
+        low, high = clopper_pearson(share, share, self._outcomes(level), (1.0 - level) / 2.0)
+        least, most = self.best - self.stake * np.array([high[0], low[0]])
+        return min(float(least), value), max(min(float(most), self.most), value)
+
+    def _outcomes(self, level: float) -> float:
+        """Return how many outcomes of all or nothing would have the variance."""
+        from scipy.special import ndtri, stdtrit
+
+        end = (1.0 + level) / 2.0
+        room = 1.0 / (self.drawn + 1.0)
+        share = min(max(self.lost, room), 1.0 - room)
+        found = share * (1.0 - share) * (self.stake / self.these) ** 2
+        if self.drawn < FEW_DRAWN:
+            return min(found, self.alike)
+        return float(found * (ndtri(end) / stdtrit(self.freedom_of_these, end)) ** 2)
+
+
+@dataclass(frozen=True)
+class _Stratum:
+    """What is known of the total of a stratum's users."""
+
+    #: The total if nobody loses anything, how much all may lose, and how much they are found to.
+    best: float
+    stake: float
+    lost: float
+    #: The variance of the estimate: as the drawn users have it, and that of one assumed user.
+    seen: float
+    assumed: float
+    freedom: int
+
+    @classmethod
+    def of(
+        cls, drawn: Drawn, number: int, least: FloatArray, most: FloatArray, values: FloatArray
+    ) -> _Stratum:
+        """Return what the users drawn from a stratum tell of it."""
+        inside = drawn.stratum == number
+        mine = inside & drawn.counted
+        size, counted = int(inside.sum()), int(mine.sum())
+        best, at_stake = float(most[inside].sum()), (most - least)[inside]
+        stake = float(at_stake.sum())
+        if not counted:
+            return cls(best, stake, stake / 2.0, 0.0, stake**2 / 4.0, 1)
+        losses, share = (most - values)[mine], counted / size
+        square = float((at_stake**2).mean())
+        variance = float(losses.var(ddof=1)) if counted > 1 else square / 4.0
+        # A draw misses all of m users with probability (1 - share)^m: about as often as so many
+        # times more outcomes, drawn independently, would.
+        missed = share / -math.log1p(-share)
+        return cls(
+            best,
+            stake,
+            size * float(losses.mean()),
+            size**2 * (1.0 - share) / counted * variance,
+            size**2 * missed / counted * square / drawn.users,
+            max(counted - 1, 1),
+        )
+
+
+def _of_users(drawn: Drawn, values: FloatArray, mean: float, metric: Metric) -> MeanError:
+    """Return the error of drawing other users like these, if all values were known."""
+    factor, weights = drawn.factor, drawn.weights
+    there = (factor > 0) & (weights > 0)
+    factor, values, weights = factor[there], values[there], weights[there]
+    count, total = float(factor.sum()), float(drawn.weights.sum())
+    squares = ((values - mean * weights) / total) ** 2
+    second, fourth = float(factor @ squares), float(factor @ squares**2)
+    few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
+    most = 1.0 if metric.family.bounded else math.inf
+    return MeanError(
+        few * math.sqrt(second),
+        freedom_of(second**2 / fourth if fourth > 0 else 1.0, round(count)),
+        total**2 / float(drawn.weights @ drawn.weights),
+        most,
+        bool(np.isin(values / weights, (0.0, most)).all()),
+    )

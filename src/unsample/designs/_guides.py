@@ -1,0 +1,325 @@
+"""Guides: any cheap idea of which items are strong, and the order in which targets then meet items.
+
+A guide changes what an evaluation costs, and never what it finds: items that it puts first are met
+first, and every other candidate after them, each once. A bad guide costs more.
+
+A guide is a list of items for each user, which comes first, and one order of all items for what is
+left. Either may be missing. Without the second, what is left comes in each target's random order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray
+from unsample.designs._orders import LongWords, Orders
+from unsample.designs._scan import Candidates
+from unsample.designs._scorers import FactorScores, Scorer, as_matrix
+from unsample.errors import InputError
+
+#: Items of a user's own list that are kept; beyond them the order of all items goes on.
+_LONGEST_LIST = 1024
+#: Scores of a guide that are held at a time.
+_BLOCK = 1 << 21
+#: Larger catalogues are met in random order by default: their popularity would fill the memory.
+_LARGEST_POPULARITY = 1 << 26
+_NOBODY = -1
+_KINDS = (
+    "one score for each item, a pair (user factors, item factors), a function users -> scores of "
+    "all items, a dict of user -> ranked items, a matrix of ranked items with a row for each "
+    "user, or a recommender with score_all"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Guide:
+    """The items that targets meet first; make one with `as_guide`."""
+
+    #: All items, the strongest first; None for a random order of each target's own.
+    order: IntArray | None = None
+    #: Ranked items of some users, a row for each; -1 fills up short rows.
+    lists: npt.NDArray[np.int32] | None = None
+    #: The users of these rows, sorted.
+    listed: IntArray | None = None
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what decides in which order items come, by name."""
+        held = {"guide": self.order, "lists": self.lists, "listed": self.listed}
+        return {name: array for name, array in held.items() if array is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class GuidedOrders:
+    """The order in which each target meets its candidates: its user's list first, then the rest."""
+
+    candidates: Candidates
+    keys: LongWords
+    guide: Guide
+
+    def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
+        """Return the items that some targets meet as number ``first, first + 1, ...``."""
+        lists = self._lists_of(rows)
+        size = np.count_nonzero(lists != _NOBODY, axis=1)
+        offset = first[:, None] + np.arange(count)
+        in_list = offset < size[:, None]
+        found = np.empty(offset.shape, dtype=np.int64)
+        if in_list.any():
+            padded = np.minimum(offset, max(lists.shape[1] - 1, 0))
+            found = np.take_along_axis(lists, padded, axis=1).astype(np.int64)
+        if in_list.all():
+            return found
+        start = np.maximum(first - size, 0)
+        shift = np.maximum(size - first, 0)[:, None]
+        rest = self._rest(rows, lists, size, start, count)
+        column = np.maximum(np.arange(count) - shift, 0)
+        return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
+
+    def _lists_of(self, rows: IntArray) -> IntArray:
+        """Return the lists of these targets' users, without the targets themselves."""
+        guide, some = self.guide, self.candidates.take(rows)
+        if guide.lists is None or guide.listed is None or not guide.lists.size:
+            return np.empty((len(rows), 0), dtype=np.int64)
+        place = np.minimum(np.searchsorted(guide.listed, some.users), len(guide.listed) - 1)
+        lists = guide.lists[place].astype(np.int64)
+        lists[guide.listed[place] != some.users] = _NOBODY
+        own = lists == some.targets[:, None]
+        if own.any():
+            lists[own] = _NOBODY
+            lists = _moved_to_the_left(lists)
+        return lists
+
+    def _rest(
+        self, rows: IntArray, lists: IntArray, size: IntArray, start: IntArray, count: int
+    ) -> IntArray:
+        """Return candidates that are on no list, from number ``start`` on."""
+        some = self._relabelled.take(rows)
+        others = self.candidates.others[rows] - size
+        if size.any():
+            some = _without(some, self._places(lists))
+        if self.guide.order is None:
+            return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
+        index = np.minimum(start[:, None] + np.arange(count), np.maximum(others - 1, 0)[:, None])
+        return np.asarray(self.guide.order[some.items_at(index)])
+
+    @cached_property
+    def _relabelled(self) -> Candidates:
+        """Return the candidates with items named by their place in the order of all items.
+
+        In the order of these names a target's candidates come as the guide has them.
+        """
+        order, candidates = self.guide.order, self.candidates
+        if order is None:
+            return candidates
+        exclude = candidates.exclude
+        if exclude is not None:
+            exclude = exclude.copy()
+            exclude.indices = self._place[exclude.indices].astype(exclude.indices.dtype)
+            exclude.has_sorted_indices = False
+            exclude.sort_indices()
+        return replace(candidates, targets=self._place[candidates.targets], exclude=exclude)
+
+    @cached_property
+    def _place(self) -> IntArray:
+        assert self.guide.order is not None
+        place = np.empty_like(self.guide.order)
+        place[self.guide.order] = np.arange(len(place))
+        return place
+
+    def _places(self, lists: IntArray) -> IntArray:
+        if self.guide.order is None:
+            return lists
+        return np.where(lists == _NOBODY, _NOBODY, self._place[lists])
+
+
+def _without(some: Candidates, lists: IntArray) -> Candidates:
+    """Return a few targets without the items of their lists among the candidates."""
+    from scipy.sparse import csr_array
+
+    row, column = np.nonzero(lists != _NOBODY)
+    old_row, old = some.excluded
+    rows, columns = np.concatenate([old_row, row]), np.concatenate([old, lists[row, column]])
+    pairs = (rows, columns)
+    exclude = csr_array((np.ones(len(rows), dtype=bool), pairs), shape=(len(some), some.items))
+    exclude.sum_duplicates()
+    return Candidates(np.arange(len(some)), some.targets, some.items, exclude)
+
+
+def as_guide(guide: Any, candidates: Candidates) -> Guide:
+    """Return the guide that was given; by default the popularity of what is excluded.
+
+    Whoever is excluded often, as an item of the training data, is popular. Where nothing is
+    excluded, items come in random order.
+    """
+    popularity = _popularity(candidates)
+    if guide is None:
+        return Guide(popularity)
+    if isinstance(guide, Guide):
+        return guide
+    if isinstance(guide, Mapping):
+        return _of_lists(*_rows_of(guide), candidates, popularity)
+    scores = _score_function(guide, candidates)
+    if scores is not None:
+        return _of_scores(scores, candidates, popularity)
+    values = _as_array(guide)
+    if values.ndim == 2 and np.issubdtype(values.dtype, np.integer):
+        return _of_matrix(values, candidates, popularity)
+    if values.ndim == 1:
+        return Guide(_strongest_first(_checked(values[None, :], candidates.items)[0]))
+    raise InputError(f"guide must be {_KINDS}, got an array of shape {values.shape}")
+
+
+def _popularity(candidates: Candidates) -> IntArray | None:
+    exclude = candidates.exclude
+    if exclude is None or not exclude.nnz or candidates.items > _LARGEST_POPULARITY:
+        return None
+    return _strongest_first(np.bincount(exclude.indices, minlength=candidates.items))
+
+
+def _strongest_first(scores: npt.NDArray[Any]) -> IntArray:
+    return np.argsort(-scores.astype(np.float64), kind="stable")
+
+
+def _score_function(guide: Any, candidates: Candidates) -> Callable[[IntArray], Any] | None:
+    """Return what gives the scores of all items for some users, where the guide has such."""
+    if isinstance(guide, Scorer):
+        return guide.score_all
+    if hasattr(guide, "user_factors") and hasattr(guide, "item_factors"):
+        guide = guide.user_factors, guide.item_factors
+    if isinstance(guide, tuple | list) and len(guide) == 2 and np.ndim(guide[0]) == 2:
+        factors = FactorScores(*map(as_matrix, guide))
+        known = len(factors.user_factors)
+        if known <= candidates.users.max():
+            raise InputError(
+                "guide must have user factors for every user, got "
+                f"{known} rows and user {int(candidates.users.max())}"
+            )
+        return factors
+    whole = getattr(guide, "score_all", None)
+    if callable(whole):
+        return whole  # type: ignore[no-any-return]
+    return guide if callable(guide) else None
+
+
+def _as_array(guide: Any) -> npt.NDArray[Any]:
+    if isinstance(guide, str | bytes):
+        raise InputError(f"guide must be {_KINDS}, got {guide!r}")
+    try:
+        values = np.asarray(guide)
+    except ValueError as problem:
+        raise InputError(f"guide must be {_KINDS}, got rows of different lengths") from problem
+    if not (np.issubdtype(values.dtype, np.number) or values.dtype == np.bool_):
+        raise InputError(f"guide must be {_KINDS}, got {type(guide).__name__}")
+    return values
+
+
+def _checked(values: npt.ArrayLike, items: int, rows: int = 1) -> FloatArray:
+    """Return scores of a guide, or say what is wrong with them."""
+    scores = np.asarray(values)
+    if scores.shape != (rows, items):
+        got = f"{scores.shape[-1]:,}" if scores.ndim else "one number"
+        if scores.ndim != 2 or scores.shape[0] != rows:
+            got = f"an array of shape {scores.shape} for {rows} users"
+        raise InputError(f"guide must have one score for each of the {items:,} items, got {got}")
+    if not (np.issubdtype(scores.dtype, np.number) or scores.dtype == np.bool_):
+        raise InputError(f"guide must hold numbers, got values of type {scores.dtype}")
+    floats = scores.astype(np.float64, copy=False)
+    bad = np.isnan(floats)
+    if bad.any():
+        raise InputError(
+            f"guide must not be NaN, got {int(bad.sum())} NaN, the first for item "
+            f"{int(np.argwhere(bad)[0][1])}; give items that you know nothing of the lowest score"
+        )
+    return floats
+
+
+def _of_scores(
+    scores: Callable[[IntArray], Any], candidates: Candidates, order: IntArray | None
+) -> Guide:
+    """Return each user's strongest items, excluded ones left out."""
+    users, items = np.unique(candidates.users), candidates.items
+    length = min(items, _LONGEST_LIST)
+    lists = np.empty((len(users), length), dtype=np.int32)
+    step = max(1, _BLOCK // items)
+    for start in range(0, len(users), step):
+        some = users[start : start + step]
+        values = _checked(scores(some), items, len(some)).copy()
+        if candidates.exclude is not None:
+            excluded = candidates.exclude[some].tocoo()
+            values[excluded.coords[0], excluded.coords[1]] = -np.inf
+        best = np.argpartition(-values, length - 1, axis=1)[:, :length]
+        # Equal scores stand in the order of their items, whatever the partition does to them.
+        best.sort(axis=1)
+        ranked = np.argsort(-np.take_along_axis(values, best, axis=1), axis=1, kind="stable")
+        lists[start : start + step] = np.take_along_axis(best, ranked, axis=1)
+    return _of_lists(users, lists, candidates, order)
+
+
+def _rows_of(lists: Mapping[Any, Any]) -> tuple[IntArray, IntArray]:
+    """Return users, sorted, and their lists in one matrix."""
+    users = sorted(lists)
+    whole = all(isinstance(user, int | np.integer) for user in users)
+    if not users or not whole:
+        raise InputError(
+            "guide must be a dict of user -> ranked items with users as zero-based integers, got "
+            f"{repr(users[0]) if users else 'an empty one'}"
+        )
+    rows = [np.atleast_1d(_as_array(lists[user]))[:_LONGEST_LIST] for user in users]
+    matrix = np.full((len(rows), max(map(len, rows))), _NOBODY, dtype=np.int64)
+    for number, row in enumerate(rows):
+        if len(row) and not np.issubdtype(row.dtype, np.integer):
+            raise InputError(f"guide must hold items as whole numbers, got {row[0]!r}")
+        if len(row) and row.min() < 0:
+            raise InputError(f"guide must hold items from 0 on, got {int(row.min())}")
+        matrix[number, : len(row)] = row
+    return np.array(users, dtype=np.int64), matrix
+
+
+def _of_matrix(values: IntArray, candidates: Candidates, order: IntArray | None) -> Guide:
+    if len(values) <= candidates.users.max():
+        raise InputError(
+            f"guide must have a list for every user, got {len(values)} rows and user "
+            f"{int(candidates.users.max())}"
+        )
+    users = np.unique(candidates.users)
+    return _of_lists(users, values[users][:, :_LONGEST_LIST], candidates, order)
+
+
+def _of_lists(
+    users: IntArray, lists: npt.NDArray[Any], candidates: Candidates, order: IntArray | None
+) -> Guide:
+    """Return lists without excluded and repeated items; unknown items are refused."""
+    asked = np.isin(users, candidates.users)
+    users, lists = users[asked], lists[asked].astype(np.int64)
+    unknown = (lists >= candidates.items) | (lists < _NOBODY)
+    if unknown.any():
+        row, column = np.argwhere(unknown)[0]
+        raise InputError(
+            f"guide must hold items in 0..{candidates.items - 1}, got {int(lists[row, column])} "
+            f"for user {int(users[row])} ({int(unknown.sum())} such items); -1 fills up short rows"
+        )
+    pair = np.arange(len(users))[:, None] * candidates.items + lists
+    dropped = lists == _NOBODY
+    first = np.unique(pair, return_index=True)[1]
+    repeated = np.ones(pair.size, dtype=bool)
+    repeated[first] = False
+    dropped |= repeated.reshape(pair.shape)
+    exclude = candidates.exclude
+    if exclude is not None:
+        some = exclude[users].tocoo()
+        row = some.coords[0].astype(np.int64)
+        dropped |= np.isin(pair, row * candidates.items + some.coords[1])
+    kept = _moved_to_the_left(np.where(dropped, _NOBODY, lists))
+    return Guide(order, kept.astype(np.int32), users)
+
+
+def _moved_to_the_left(lists: IntArray) -> IntArray:
+    """Return rows whose items come first and whose gaps come last."""
+    order = np.argsort(lists == _NOBODY, axis=1, kind="stable")
+    return np.take_along_axis(lists, order, axis=1)

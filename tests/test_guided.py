@@ -1,0 +1,433 @@
+"""Guides and guided designs: a guide decides what is met first, and never what is found."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import unsample
+from tests.test_evaluate import METRICS, World
+from unsample.answers import certified_targets, evaluate
+from unsample.confidence import Drawn, DrawnError
+from unsample.designs import Adaptive, Candidates, Certified, Guide, Guided, Scorer, as_guide
+from unsample.designs._guides import GuidedOrders
+from unsample.designs._orders import target_keys
+from unsample.errors import (
+    CheckpointError,
+    DesignError,
+    InputError,
+    UnresolvedWarning,
+    UnsampleWarning,
+)
+from unsample.metrics import parse, parse_all
+
+NEVER = np.iinfo(np.int64).max
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World(users=600, items=1500, seed=1)
+
+
+@pytest.fixture(scope="module")
+def full(world):
+    return world.run("exact")
+
+
+def guides(world):
+    """Return guides of every kind: good ones, a useless one, and one that is as bad as can be."""
+    scores = world.left @ world.right.T
+    top = np.argsort(-scores, axis=1)[:, :50]
+    return {
+        "by default": None,
+        "one score for each item": scores.mean(axis=0),
+        "factors": (world.left, world.right),
+        "a function": lambda users: scores[users],
+        "a recommender": Scorer(score_all=lambda users: scores[users]),
+        "ranked lists": dict(enumerate(top.tolist())),
+        "a matrix of lists": top,
+        "noise": np.random.default_rng(0).normal(size=world.items),
+        "in reverse": (-world.left, world.right),
+    }
+
+
+NAMES = list(guides(World(users=3, items=60)))
+
+
+# -- orders ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_guided_order_meets_every_candidate_once(kind, filtered):
+    small = World(users=8, items=60, share_seen=0.2)
+    users = np.concatenate([small.targets[0], [3, 3]])
+    free = np.flatnonzero(small.exclude.toarray()[3] == 0)
+    more = [item for item in free if item != small.targets[1][3]][:2]
+    targets = np.concatenate([small.targets[1], more])
+    candidates = Candidates.check((users, targets), 60, small.exclude, filtered=filtered)
+    guide = as_guide(guides(small)[kind], candidates)
+    orders = GuidedOrders(candidates, target_keys(0, users, targets), guide)
+    for row in range(len(users)):
+        size = int(candidates.others[row])
+        met = orders.items(np.array([row]), np.zeros(1, dtype=np.int64), size)[0]
+        left_out = set(small.exclude.toarray()[users[row]].nonzero()[0])
+        left_out |= set(targets[users == users[row]]) if filtered else {targets[row]}
+        assert sorted(met) == sorted(set(range(60)) - left_out)
+        # Any stretch of it is the same, however it is cut.
+        cut = [
+            orders.items(np.array([row]), np.array([start]), min(7, size - start))[0]
+            for start in range(0, size, 7)
+        ]
+        assert np.array_equal(np.concatenate(cut), met)
+    several = orders.items(np.arange(len(users)), np.arange(len(users)), 5)
+    for row, found in enumerate(several):
+        assert np.array_equal(found, orders.items(np.array([row]), np.array([row]), 5)[0])
+
+
+def test_items_come_as_the_guide_has_them():
+    small = World(users=5, items=40, share_seen=0.1)
+    candidates = Candidates.check(small.targets, 40, small.exclude)
+    scores = np.random.default_rng(1).normal(size=(5, 40))
+    popular = np.asarray(small.exclude.sum(axis=0)).ravel()
+    keys = target_keys(0, *small.targets)
+    for guide, strength in (
+        (lambda users: scores[users], scores),
+        (scores[0], np.tile(scores[0], (5, 1))),
+        (None, np.tile(popular, (5, 1))),
+    ):
+        orders = GuidedOrders(candidates, keys, as_guide(guide, candidates))
+        for row in range(5):
+            size = int(candidates.others[row])
+            met = orders.items(np.array([row]), np.zeros(1, dtype=np.int64), size)[0]
+            assert (np.diff(strength[row, met]) <= 0).all()
+
+
+def test_a_list_is_met_first_and_popular_items_after_it():
+    small = World(users=4, items=40, share_seen=0.1)
+    candidates = Candidates.check(small.targets, 40, small.exclude)
+    free = np.flatnonzero(small.exclude.toarray()[2] == 0)
+    wanted = [int(item) for item in free if item != small.targets[1][2]][::-1][:6]
+    seen = int(small.exclude.toarray()[2].nonzero()[0][0])
+    guide = as_guide({2: [*wanted[:3], seen, wanted[0], *wanted[3:]]}, candidates)
+    orders = GuidedOrders(candidates, target_keys(0, *small.targets), guide)
+    met = orders.items(np.array([2]), np.zeros(1, dtype=np.int64), 12)[0]
+    assert met[:6].tolist() == wanted, "excluded and repeated items are left out"
+    popular = np.asarray(small.exclude.sum(axis=0)).ravel()
+    assert (np.diff(popular[met[6:]]) <= 0).all()
+    unlisted = orders.items(np.array([1]), np.zeros(1, dtype=np.int64), 12)[0]
+    assert (np.diff(popular[unlisted]) <= 0).all()
+
+
+# -- what is found --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_certified_metrics_are_exact_whatever_the_guide(world, full, kind):
+    found = world.run("certified", guide=guides(world)[kind])
+    for metric in METRICS:
+        assert found[metric].value == pytest.approx(full[metric].value, abs=1e-12)
+        assert found[metric].interval(population=False) == (found[metric].value,) * 2
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**16),
+    items=st.integers(2, 300),
+    levels=st.sampled_from([None, 1, 3]),
+    ties=st.sampled_from(["random", "optimistic", "pessimistic"]),
+    k=st.sampled_from([1, 3, 10]),
+    sign=st.sampled_from([1.0, -1.0]),
+)
+def test_guided_without_a_budget_is_a_full_ranking(seed, items, levels, ties, k, sign):
+    small = World(30, items, 3, seed, levels, share_seen=0.1)
+    metrics = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP")]
+    options = {"metrics": metrics, "ties": ties, "rng": seed}
+    try:
+        ranked = small.run("exact", **options)
+    except InputError:  # seen left a target alone
+        return
+    guide = (sign * small.left, small.right)
+    for design in ("guided", "certified"):
+        found = small.run(design, guide=guide, **options)
+        for metric in metrics:
+            assert found[metric].value == pytest.approx(ranked[metric].value, abs=1e-12)
+        top = ranked.ranks <= k
+        assert np.array_equal(found.ranks[top], ranked.ranks[top])
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_ranks_are_certain_and_the_budget_is_used_whatever_the_guide(world, full, kind):
+    budget = 90_000
+    found = world.run("guided", guide=guides(world)[kind], budget=budget)
+    assert budget - 2 * world.items < found.scored <= budget
+    assert (found.ranks <= full.ranks).all()
+    assert (full.ranks <= found.highest).all()
+    for metric in METRICS:
+        low, high = found[metric].interval(0.999, population=False)
+        assert low - 1e-12 <= full[metric].value <= high + 1e-12
+        wider = found[metric].interval(0.999)
+        assert wider[0] <= low
+        assert wider[1] >= high
+        assert low <= found[metric].value <= high
+
+
+def test_a_good_guide_costs_less_and_a_bad_one_more(world):
+    shares = [
+        world.run("certified", guide=guides(world)[kind]).share
+        for kind in ("factors", "noise", "in reverse")
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] < shares[1] / 1.2
+
+
+def test_a_budget_for_everything_gives_exact_metrics(world, full):
+    found = world.run("guided", guide=(world.left, world.right), budget=500_000)
+    assert not found.drawn
+    assert found["NDCG@10"].value == pytest.approx(full["NDCG@10"].value, abs=1e-12)
+    assert found.methods == ("exact",)
+
+
+@pytest.mark.parametrize("options", [{}, {"filtered": True}, {"weights": True}, {"grades": True}])
+def test_users_with_several_targets_are_drawn_as_a_whole(options):
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(120, 700))
+    users = np.sort(rng.integers(120, size=400))
+    order = np.argsort(-scores, axis=1)
+    places = np.floor(700 ** rng.random(400)).astype(int) - 1
+    pairs = np.unique(np.stack([users, order[users, places]]), axis=1)
+    given = {"items": 700, "metrics": ["Recall@10", "NDCG@10"], "filtered": "filtered" in options}
+    if "filtered" not in options:
+        given["metrics"] += ["AP@10", "HR@10"]
+    if options.get("weights"):
+        given["weights"] = rng.random(120)[pairs[0]] + 0.1
+    if options.get("grades"):
+        given["relevance"] = rng.integers(1, 4, size=pairs.shape[1])
+    scorer = lambda who, items: scores[who[:, None], items]  # noqa: E731
+    exact = evaluate(scorer, tuple(pairs), design="exact", resamples=0, **given)
+    noisy = scores + rng.normal(scale=0.5, size=scores.shape)
+    values = []
+    for seed in range(12):
+        found = evaluate(
+            scorer, tuple(pairs), budget=60_000, guide=lambda who: noisy[who], rng=seed, **given
+        )
+        assert found.design.name == "guided"
+        assert found.scored <= 60_000
+        assert found.drawn
+        values.append([found[metric].value for metric in given["metrics"]])
+        for metric in given["metrics"]:
+            low, high = found[metric].interval(0.9999, population=False)
+            assert low - 1e-12 <= exact[metric].value <= high + 1e-12
+    error = np.std(values, axis=0, ddof=1) / math.sqrt(len(values))
+    truth = [exact[metric].value for metric in given["metrics"]]
+    assert (np.abs(np.mean(values, axis=0) - truth) < 5 * error + 1e-9).all()
+
+
+def test_a_guide_is_no_part_of_the_budget_but_of_the_checkpoint(world, tmp_path):
+    path = tmp_path / "state.npz"
+    options = {"budget": 60_000, "checkpoint": path}
+    first = world.run("guided", guide=(world.left, world.right), **options)
+    again = world.run("guided", guide=(world.left, world.right), **options)
+    assert first["NDCG@10"].value == again["NDCG@10"].value
+    with pytest.raises(CheckpointError, match="guide"):
+        world.run("guided", guide=(-world.left, world.right), **options)
+
+
+def test_a_budget_that_ends_early_gives_what_is_certain_and_says_so(world, full):
+    with pytest.warns(UnresolvedWarning, match="users were ranked in full to stand for others"):
+        found = world.run("guided", budget=12_000)
+    entry = found["NDCG@10"]
+    assert not entry.resolved
+    low, high = entry.interval(population=False)
+    assert low <= full["NDCG@10"].value <= high
+    assert "NOT RESOLVED" in str(found)
+
+
+# -- the front door -------------------------------------------------------------------------------
+
+
+def test_guided_is_the_default_where_a_budget_suffices(world):
+    assert world.run(None, budget=60_000).design == Guided(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        for options in (
+            {"budget": 5000},
+            {"budget": 60_000, "metrics": "AUC"},
+            {"budget": 60_000, "method": "mle"},
+            {},
+        ):
+            assert isinstance(world.run(None, **options).design, Adaptive)
+
+
+def test_what_a_guided_evaluation_says(world):
+    found = world.run("guided", budget=60_000)
+    text = str(found)
+    assert "guided design" in text
+    assert "drawn at random and ranked in full stand for all" in text
+    assert "it assumes nothing" in text
+    assert found.assumes == "nothing"
+    assert found["NDCG@10"].method == "guided"
+    assert found.to_dict()["estimates"][0]["low"] < found.to_dict()["estimates"][0]["high"]
+    assert found["NDCG@10"].standard_error > found["NDCG@10"].error.these > 0
+    other = world.run("guided", budget=60_000, rng=1, scorer=(world.left[::-1], world.right))
+    compared = unsample.compare({"A": found, "B": other}, metrics="NDCG@10")
+    assert any("guided evaluation of A" in text for text in compared.warnings)
+    assert compared.winner("NDCG@10") == "A"
+
+
+def test_open_ranks_of_a_guided_design_are_not_counted_as_known():
+    ranks = np.random.default_rng(0).integers(1, 2001, size=300)
+    found = Guided().simulate(ranks, items=2000, budget=9000)
+    assert found.unknown.any()
+    with pytest.raises(DesignError, match=r"left .* targets open"):
+        unsample.estimate(found)
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("guide", "words"),
+    [
+        (np.ones(1499), r"one score for each of the 1,500 items, got 1,499"),
+        (
+            np.where(np.arange(1500) == 7, np.nan, 1.0),
+            r"not be NaN, got 1 NaN, the first for item 7",
+        ),
+        (lambda users: np.full((len(users), 1500), np.nan), "guide must not be NaN"),
+        (lambda users: np.ones((len(users), 3)), r"1,500 items, got 3"),
+        (lambda users: np.ones((2, 1500)), r"got an array of shape \(2, 1500\) for 600 users"),
+        ({0: [1, 1500]}, r"items in 0..1499, got 1500 for user 0"),
+        ({0: [-4]}, "items from 0 on, got -4"),
+        ({0: [0.5]}, "items as whole numbers, got"),
+        ({"anna": [1]}, "users as zero-based integers, got 'anna'"),
+        ({}, "got an empty one"),
+        (np.zeros((600, 2), dtype=int) - 3, r"got -3 for user 0 \(1200 such items\)"),
+        (np.zeros((5, 2), dtype=int), "a list for every user, got 5 rows and user 599"),
+        ((np.ones((5, 2)), np.ones((1500, 2))), "user factors for every user, got 5 rows"),
+        ((np.ones((600, 2)), np.ones((7, 2))), r"1,500 items, got 7"),
+        (np.ones((3, 4, 5)), r"got an array of shape \(3, 4, 5\)"),
+        ("popular", "guide must be one score for each item, .*got 'popular'"),
+        ([[1], [2, 3], [4]], "rows of different lengths"),
+        (object(), "got object"),
+    ],
+)
+def test_bad_guides_are_refused(world, guide, words):
+    with pytest.raises(InputError, match=words):
+        world.run("guided", guide=guide, budget=60_000)
+
+
+def test_a_guide_needs_a_design_that_can_be_guided(world):
+    with pytest.raises(DesignError, match="guide must be left out with design='fixed'"):
+        world.run("fixed", guide=np.ones(world.items))
+    with pytest.raises(DesignError, match="must have a K to be guided, got AUC"):
+        world.run("guided", metrics="AUC")
+    with pytest.raises(DesignError, match="method must be left out with design='guided'"):
+        world.run("guided", method="mle")
+    with pytest.raises(InputError, match="odds must be"):
+        Guided().simulate([1, 2], items=10, odds=0.0)
+
+
+# -- the statistics -------------------------------------------------------------------------------
+
+
+def test_better_odds_make_certified_designs_cheaper():
+    ranks = np.random.default_rng(0).integers(1, 2001, size=2000)
+    met = [Certified().simulate(ranks, items=2000, odds=odds).scored for odds in (0.2, 1, 5, 50)]
+    assert met == sorted(met, reverse=True)
+    # A race with even odds is a random order.
+    even = Certified().simulate(ranks, items=2000, odds=1.0 + 1e-12).scored
+    assert even == pytest.approx(met[1], rel=0.03)
+
+
+def _error(losses, size, *, stake=1.0, metric="Recall@10"):
+    """Return the mean and error of one stratum, of which the first few users were drawn."""
+    drawn = np.arange(size) < len(losses)
+    values = np.where(drawn, stake - np.pad(losses, (0, size - len(losses))), 0.0)
+    users = Drawn(np.ones(size), np.ones(size, dtype=np.int64), drawn, drawn)
+    return DrawnError.of_drawn(users, np.zeros(size), np.full(size, stake), values, parse(metric))
+
+
+@pytest.mark.parametrize(("size", "drawn"), [(1000, 20), (100, 50), (60, 50)])
+def test_without_a_loss_limits_are_those_of_a_draw_that_misses_them_all(size, drawn):
+    value, error = _error(np.zeros(drawn), size)
+    assert value == 1.0
+    low, high = error.of_these(value, 0.95)
+    assert high == 1.0
+    lost = round((1.0 - low) * size)
+    # Drawing so many that none of those that lose is among them: the chance is that of the tail.
+    chance = math.comb(size - lost, drawn) / math.comb(size, drawn)
+    assert chance < 0.05
+    lost = math.floor((1.0 - low) * size * 0.8)
+    assert math.comb(size - lost, drawn) / math.comb(size, drawn) > 0.025
+
+
+def test_few_draws_that_look_alike_are_not_trusted():
+    value, error = _error(np.full(4, 0.3), 200)
+    low, high = error.of_these(value, 0.95)
+    assert low < 0.3
+    assert high > 0.95
+    value, nothing = _error(np.empty(0), 50)
+    assert (value, nothing.of_these(value, 0.95)) == (0.5, (0.0, 1.0))
+
+
+def test_the_error_is_that_of_a_draw_without_replacement():
+    rng = np.random.default_rng(0)
+    population = rng.beta(2, 3, size=400)
+    values, errors = [], []
+    for _ in range(2000):
+        value, error = _error(1.0 - rng.choice(population, 100, replace=False), 400)
+        values.append(value)
+        errors.append(error.these)
+    assert np.mean(values) == pytest.approx(population.mean(), abs=4 * np.std(values) / 44)
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.05)
+    # Users like these vary on top of it.
+    wide = math.sqrt(population.var() / 400 + np.var(values))
+    assert error.population == pytest.approx(wide, rel=0.1)
+
+
+def _costly_top(count, k=5):
+    """Return ranks and places of beaters: targets in the top K are costly, others leave early."""
+    rng = np.random.default_rng(0)
+    ranks = np.where(rng.random(count) < 0.3, rng.integers(1, k + 1, count), 1 + 40 * k)
+    places = np.full((count, k), NEVER)
+    for target, rank in enumerate(ranks):
+        beaters = min(rank - 1, k)
+        places[target, :beaters] = np.sort(rng.choice(np.arange(8, 60), beaters, replace=False))
+    return ranks, places
+
+
+def _recalls(found, metrics):
+    """Return Recall@5 as it is estimated, and with the user at which the budget ran out counted."""
+    known = np.asarray(found.ranks) <= 5
+    open_then, drawn = found.notes.reserved > 0, found.notes.turn > 0
+    plain = known[~open_then].sum() + open_then.sum() * known[open_then & drawn].mean()
+    right = certified_targets(found, metrics, None, 0, 0)["Recall@5"].value
+    return right, float(plain) / len(known)
+
+
+def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user():
+    (ranks, places), metrics = _costly_top(60), parse_all("Recall@5")
+    options = {"items": 400, "budget": 6000, "metrics": metrics, "places": places}
+    values = np.array(
+        [_recalls(Guided().simulate(ranks, rng=seed, **options), metrics) for seed in range(1000)]
+    )
+    right, wrong = values.mean(axis=0) - (ranks <= 5).mean()
+    error = values[:, 0].std(ddof=1) / math.sqrt(len(values))
+    assert abs(right) < 4 * error
+    # Counting the user at which the budget ran out is a mistake that this check would see.
+    assert wrong > 4 * error
+
+
+def test_guides_are_values():
+    assert Guide().arrays == {}
+    order = as_guide(np.arange(5.0), Candidates.check(([0], [1]), 5)).order
+    assert order.tolist() == [4, 3, 2, 1, 0]
+    nothing_known = as_guide(None, Candidates.check(([0], [1]), 5, csr_array((1, 5))))
+    assert nothing_known.order is None
