@@ -9,7 +9,7 @@ import pytest
 import unsample
 from tests.promises import Finding, keep
 from unsample import metrics
-from unsample.answers import plan
+from unsample.answers import certified_targets, plan
 from unsample.answers._planner import Planner, draw_ranks, from_pilot, power_law
 from unsample.designs import DESIGNS, Adaptive, Certified, Exact, Fixed
 from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
@@ -166,6 +166,38 @@ def test_huge_catalogues_full_samples_and_metrics_without_k_work():
     assert area.outcomes[-1].users == 50
 
 
+def test_a_guide_that_is_stated_is_planned_for_and_runs(guess):
+    result = plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=30, odds=5.0)
+    assert [row["design"] for row in result.rows()] == ["fixed", "adaptive", "guided", "certified"]
+    best = result.best
+    assert (best.name, best.method, best.bias) == ("guided", None, 0.0)
+    assert "design='guided'" in result.recommendation
+    assert best.cost <= BUDGET
+    # Other draws of other users err as planned.
+    rng, errors = np.random.default_rng(1), []
+    for ranks in draw_ranks(guess, (40, USERS), rng):
+        options = {"items": ITEMS, "budget": result.budget, "rng": rng, "odds": 5.0}
+        found = best.design.simulate(ranks, metrics=NDCG, **options)
+        value = certified_targets(found, (NDCG,), None, 0, 0)["NDCG@10"].value
+        errors.append(value - NDCG.weights(ranks, ITEMS).mean())
+    assert np.std(errors) == pytest.approx(best.sd, rel=0.5)
+    scores = rng.normal(size=(USERS, ITEMS))
+    done = unsample.evaluate(
+        lambda users, items: scores[users[:, None], items],
+        (np.arange(USERS), rng.integers(ITEMS, size=USERS)),
+        items=ITEMS,
+        design=best.design,
+        budget=result.budget,
+        guide=scores.mean(axis=0),
+        metrics="NDCG@10",
+    )
+    assert (done.design, done.scored <= BUDGET) == (best.design, True)
+    without = plan(items=ITEMS, users=USERS, metrics="AUC", budget=BUDGET, repeats=3, odds=2.0)
+    assert "guided" not in without.needed
+    tiny = plan(items=10**6, users=100, budget=10_000, repeats=3, odds=2.0)
+    assert "guided" not in [row["design"] for row in tiny.rows()]
+
+
 # -- the plan -------------------------------------------------------------------------------------
 
 
@@ -204,6 +236,7 @@ def test_results_print_and_travel(small):
         ({"items": 1}, DesignError, "items must be"),
         ({"items": 10**9}, DesignError, "at most 999999999"),
         ({"metrics": "NDCG@1001"}, MetricError, "at most items = 1000, got NDCG@1001"),
+        ({"odds": 0.0}, InputError, "odds must be"),
         ({"metrics": ["NDCG@10", "NDCG@20"]}, MetricError, "must be one metric to plan for"),
         ({"precision": 0.0}, InputError, "precision must be"),
         ({"budget": 1500}, InputError, "budget must be an integer of at least 2000"),

@@ -123,16 +123,18 @@ def plan(
     precision: float = 0.05,
     pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
     recall: float | None = None,
+    odds: float | None = None,
     repeats: int = 100,
     rng: Seed = 0,
 ) -> Plan:
     """Compare ways to evaluate before any item is scored: the error of each at the same cost.
 
     The error is that of the metric of these users, which ranking all of them in full would give
-    exactly. Designs: a ``fixed`` sample; an ``adaptive`` one; and ``certified`` (``exact`` for a
-    metric without K), which evaluates as many users as the budget allows, drawn at random. Each is
-    simulated as `evaluate` runs it, and estimated by the method that it uses by default (fixed
-    samples of more than 1,000 items by ``"mle"``; the plan says so).
+    exactly. Designs: a ``fixed`` sample; an ``adaptive`` one; where a guide is stated, a ``guided``
+    one; and ``certified`` (``exact`` for a metric without K), which evaluates as many users as the
+    budget allows, drawn at random. Each is simulated as `evaluate` runs it, and estimated by the
+    method that it uses by default (fixed samples of more than 1,000 items by ``"mle"``; the plan
+    says so).
 
     Parameters
     ----------
@@ -154,6 +156,11 @@ def plan(
     recall
         Without a pilot, a guess of Recall@K on the full catalogue; P(R) is then the power law that
         has it. By default 0.1, or 1 - (1 - K/items)^2 where that is more, as in small catalogues.
+    odds
+        How good a guide there is: the odds with which an item that beats a target comes next in
+        its order, against one that does not. For EASE on ml-1m and citeulike-a popularity is worth
+        19 and 6, itemKNN 56 and 570 (``python benchmarks/guided.py``); 1 is a random order. By
+        default there is no guide.
     repeats
         Simulated evaluations behind each error of a sampled design.
     rng
@@ -178,7 +185,9 @@ def plan(
         pilot = pilot.for_metric(metric)
     guess, source = power_law(items, k, recall) if pilot is None else from_pilot(pilot, items, k)
     seed = np.random.SeedSequence(int(as_rng(rng).integers(2**63)))
-    planner = Planner(guess, targets, metric, repeats, seed, precision, targets / users)
+    if odds is not None:
+        odds = check_real("odds", odds, low=0.0, open_low=True, hint="1 is no guide at all")
+    planner = Planner(guess, targets, metric, repeats, seed, precision, targets / users, odds)
     budget, outcomes, curves = planner.compare(budget)
     needed = {name: planner.needed(name, curves) for name in planner.names}
     best = best_of(outcomes)

@@ -6,6 +6,7 @@ same classes, the same budget, the same estimator.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -18,9 +19,9 @@ import numpy.typing as npt
 from unsample import estimators as _estimators
 from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
 from unsample.answers._estimate import DEFAULT_METHOD
-from unsample.answers._evaluate import method_of
-from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed
-from unsample.errors import InputError, RankError
+from unsample.answers._evaluate import certified_targets, method_of
+from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed, Guided
+from unsample.errors import BudgetError, InputError, RankError
 from unsample.estimators import Observed
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution, RankGrid, bin_weights, mean_over
@@ -91,6 +92,8 @@ class Outcome:
             return f"{self.design.sampled:,} items for each target"
         if isinstance(self.design, Adaptive):
             return f"{self.design.start:,} items at first, more for targets that none beats"
+        if isinstance(self.design, Guided):
+            return "strong items first, a random part of who is left ranked in full"
         return f"exact for {self.users:,} users"
 
 
@@ -196,6 +199,8 @@ class Planner:
     precision: float
     #: How many targets a user has; an exact design ranks all of them, and they may be alike.
     of_user: float = 1.0
+    #: How good the guide is, as in `Design.simulate`; None where there is none.
+    odds: float | None = None
 
     @property
     def users(self) -> int:
@@ -215,7 +220,8 @@ class Planner:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the designs."""
-        return ("fixed", "adaptive", self.exact.name)
+        guided = self.odds is not None and self.metric.k is not None
+        return ("fixed", "adaptive", *(["guided"] if guided else []), self.exact.name)
 
     @cached_property
     def value(self) -> float:
@@ -255,6 +261,9 @@ class Planner:
             Outcome(design, self.users, full, 0.0, 0.0, _method_of(design))
             for design in (Fixed(self.items - 1, replacement=False), Adaptive(start=self.items - 1))
         ]
+        if "guided" in self.names:
+            guided = Guided(self.metric.k)
+            curves.append(Outcome(guided, self.users, full, 0.0, 0.0, None))
         if budget is None:
             return (*self._at_precision(curves), curves)
         outcomes = self.within(budget)
@@ -302,7 +311,12 @@ class Planner:
             design.fit([self.metric], others, budget)[0]
             for design in (Fixed(replacement=False), Adaptive())
         )
-        outcomes = [self._simulated(design, budget) for design in (fixed, adaptive)]
+        designs: list[Design] = [fixed, adaptive]
+        if "guided" in self.names:
+            simulated = others[: self._ranks.shape[1]]
+            with contextlib.suppress(BudgetError):  # too small for those that are simulated
+                designs.append(Guided().fit([self.metric], simulated, self._part_of(budget))[0])
+        outcomes = [self._simulated(design, budget) for design in designs]
         some = bisect_right(range(self.targets + 1), float(budget), key=self._cost_of_exact) - 1
         if some:
             sd = self._sd_of_users * math.sqrt(1.0 / some - 1.0 / self.targets)
@@ -320,7 +334,13 @@ class Planner:
     def _cost_of_user(self) -> tuple[float, float]:
         """Return the mean and the standard deviation of the scores of a user's exact metric."""
         ranks = self._ranks[: max(1, 20_000 // self._ranks.shape[1])].ravel()
-        found = self.exact.simulate(ranks, items=self.items, rng=self._rng(0), metrics=self.metric)
+        found = self.exact.simulate(
+            ranks,
+            items=self.items,
+            rng=self._rng(0),
+            metrics=self.metric,
+            odds=1.0 if self.odds is None else self.odds,
+        )
         return float(found.met.mean()) + 1.0, float(found.met.std())
 
     # -- sampled designs --
@@ -339,20 +359,27 @@ class Planner:
         """Return a stream for each use, so that none depends on what ran before."""
         return np.random.default_rng([*self.seed.generate_state(2).tolist(), *key])
 
+    def _part_of(self, budget: int) -> int:
+        """Return what the users that are simulated may spend."""
+        return int(math.ceil(budget * self._ranks.shape[1] / self.targets))
+
     def _simulated(self, design: Design, budget: int) -> Outcome:
         """Evaluate every set of users by the design, estimate, and compare with the truth."""
-        users = self._ranks.shape[1]
-        part = math.ceil(budget * users / self.targets)
+        users, part = self._ranks.shape[1], self._part_of(budget)
         rng = self._rng(budget, self.names.index(design.name))
+        odds = 1.0 if self.odds is None else self.odds
         found = [
-            design.simulate(row, items=self.items, rng=rng, budget=part, metrics=self.metric)
+            design.simulate(
+                row, items=self.items, rng=rng, budget=part, metrics=self.metric, odds=odds
+            )
             for row in self._ranks
         ]
-        method = _method_of(design)
+        method = None if design.certifies else _method_of(design)
         errors = self._estimates(found, method) - self._truth
         mean, sd = float(errors.mean()), float(errors.std(ddof=1))
-        # A mean of few repeats is off by chance: only what goes beyond that is a bias.
-        beyond = math.sqrt(max(mean**2 - sd**2 / self.repeats, 0.0))
+        # A mean of few repeats is off by chance: only what goes beyond that is a bias. What is drawn
+        # by a guided design is unbiased.
+        beyond = math.sqrt(max(mean**2 - sd**2 / self.repeats, 0.0)) if method else 0.0
         return Outcome(
             design,
             self.users,
@@ -362,8 +389,11 @@ class Planner:
             method,
         )
 
-    def _estimates(self, found: list[Findings], method: str) -> FloatArray:
+    def _estimates(self, found: list[Findings], method: str | None) -> FloatArray:
         """Return the metric of each set of users as the method estimates it, all in one fit."""
+        if method is None:
+            values = (certified_targets(each, (self.metric,), None, 0, 0) for each in found)
+            return np.array([each.entries[0].value for each in values])
         ranks = np.stack([each.ranks for each in found])
         sampled = np.stack([np.asarray(each.sampled) for each in found])
         if method != DEFAULT_METHOD:

@@ -47,6 +47,13 @@ def plan_command(
     sampled: Annotated[
         int | None, typer.Option(metavar="S", help="Items sampled for each target of the pilot.")
     ] = None,
+    odds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="ODDS",
+            help="How good a guide there is: 1 is a random order. [default: there is none]",
+        ),
+    ] = None,
     repeats: Annotated[int, typer.Option(metavar="R", help="Simulated evaluations.")] = 100,
     rng: options.Rng = 0,
     plot: options.Plot = None,
@@ -70,6 +77,7 @@ def plan_command(
         budget=budget,
         recall=recall,
         pilot=None if pilot is None else read_counts(pilot, items=items, sampled=sampled)[""],
+        odds=odds,
         repeats=repeats,
         rng=rng,
     )

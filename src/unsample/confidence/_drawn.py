@@ -9,9 +9,9 @@ is that of drawing alone, and holds for any P(R).
 **No false certainty.** Where all drawn users of a stratum are alike, its variance seems to be zero.
 So one more user is assumed that lost all it could, spread over the strata in proportion. And limits
 are those of a share, of as many outcomes as would have the variance (Korn and Graubard 1998): they
-stay within what is possible, and without any loss in sight they are the exact ones for that case.
-Below ten users drawn no variance is trusted, and limits are those of so many outcomes of all or
-nothing.
+stay within what is possible, and without any loss in sight they are those of a draw that missed all
+losses by chance. Below ten users drawn no variance is trusted, and limits are those of so many
+outcomes of all or nothing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_level
-from unsample.confidence._limits import clopper_pearson
 from unsample.confidence._means import MeanError
 from unsample.evidence import freedom_of
 from unsample.metrics import Metric
 
 #: With fewer users drawn, no variance is trusted.
 FEW_DRAWN = 10
+#: Halvings of an interval of length one: enough for all digits that a limit needs.
+_HALVINGS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +113,7 @@ class DrawnError(MeanError):
         mean = (best - lost) / total
         middle = np.where(drawn.known, values, (least + most) / 2.0)
         usual = _of_users(drawn, middle, mean, metric)
-        of_draw = max(seen, assumed) / total**2
+        of_draw = (seen + assumed) / total**2
         whole = usual.population**2 + of_draw
         fourth = usual.population**4 / usual.freedom + of_draw**2 / freedom
         error = cls(
@@ -160,19 +161,18 @@ class DrawnError(MeanError):
             return value - reach, value + reach
         if not self.drawn:
             return self.best - self.stake, min(self.best, self.most)
-        share = np.array([self.lost])
-        low, high = clopper_pearson(share, share, self._outcomes(level), (1.0 - level) / 2.0)
-        least, most = self.best - self.stake * np.array([high[0], low[0]])
-        return min(float(least), value), max(min(float(most), self.most), value)
+        low, high = _limits_of_share(self.lost, self._outcomes(level), (1.0 - level) / 2.0)
+        least, most = self.best - self.stake * high, self.best - self.stake * low
+        return min(least, value), max(min(most, self.most), value)
 
     def _outcomes(self, level: float) -> float:
         """Return how many outcomes of all or nothing would have the variance."""
         from scipy.special import ndtri, stdtrit
 
         end = (1.0 + level) / 2.0
-        room = 1.0 / (self.drawn + 1.0)
-        share = min(max(self.lost, room), 1.0 - room)
-        found = share * (1.0 - share) * (self.stake / self.these) ** 2
+        # The one user more that is assumed stands on both sides of the ratio.
+        square = self.lost * (1.0 - self.lost) + 1.0 / self.drawn
+        found = square * (self.stake / self.these) ** 2
         if self.drawn < FEW_DRAWN:
             return min(found, self.alike)
         return float(found * (ndtri(end) / stdtrit(self.freedom_of_these, end)) ** 2)
@@ -217,6 +217,32 @@ class _Stratum:
             size**2 * missed / counted * square / drawn.users,
             max(counted - 1, 1),
         )
+
+
+def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float, float]:
+    """Return limits of a probability, from so many outcomes (the mid-p limits, Lancaster 1961).
+
+    Each end leaves out half the chance of what was seen itself. So no end takes more than its part
+    on average, and where nothing was seen the one end takes both parts.
+    """
+    from scipy.special import betainc
+
+    hits, misses = share * outcomes, (1.0 - share) * outcomes
+
+    def beyond(chance: float) -> float:
+        """Return the chance of more hits, and half that of as many."""
+        at_least = betainc(hits, misses + 1.0, chance) if hits > 0 else 1.0
+        more = betainc(hits + 1.0, misses, chance) if misses > 0 else 0.0
+        return float(at_least + more) / 2.0
+
+    ends = []
+    for wanted in (part, 1.0 - part):
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if beyond(middle) < wanted else (low, middle)
+        ends.append((low + high) / 2.0)
+    return (ends[0] if hits > 0 else 0.0), (ends[1] if misses > 0 else 1.0)
 
 
 def _of_users(drawn: Drawn, values: FloatArray, mean: float, metric: Metric) -> MeanError:

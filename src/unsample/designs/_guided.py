@@ -40,8 +40,6 @@ _ENOUGH = 20
 _USUALLY_LEFT = 0.5
 #: Targets beaten equally often count as so many more with the spread of all others.
 _PRIOR = 5.0
-#: The least spread of a value, relative to itself: nothing is taken to be certain.
-_LEAST_SPREAD = 0.05
 #: Full rankings for each stratum on average, those that every stratum has first, and most strata.
 _FOR_STRATUM, _FIRST_OF_STRATUM, _MOST_STRATA = 10, 5, 20
 
@@ -149,28 +147,35 @@ class _Look:
     def is_worth(self, end: int) -> bool:
         """Return whether to spend on a further stage rather than on full rankings now.
 
-        With n full rankings, the variance is (the sum of the spreads of all open targets)^2 / n.
-        A stage lowers the sum, by as much again as the last one did, and leaves less for n.
+        With n full rankings, the variance is (the sum of the spreads of all open targets)^2 / n,
+        and that of one more user which might have lost all, (the sum of what may be lost)^2 / n^2.
+        A stage lowers the first sum, about as the last one did, and leaves less for n.
         """
         now, left = self.now, self.left
         missing = np.where(self.open, now.others - now.scored, 0)
         if missing.sum() <= left:
             return False
         cost = int(np.where(self.open, np.minimum(end, now.others) - now.scored, 0).sum())
-        keep = min(_ENOUGH * self.of_users(missing).max(), left / 2)
-        return cost < left - keep and self._part_left() * left < left - cost
+        each = float(self.of_users(missing).max())
+        if cost >= left - min(_ENOUGH * each, left / 2):
+            return False
+        spread, part = self._spread_and_part()
+        many, fewer = left / each, (left - cost) / each
+        return spread * part / fewer + 1.0 / fewer**2 < spread / many + 1.0 / many**2
 
-    def _part_left(self) -> float:
-        """Return by which factor a stage lowers the variance of as many full rankings."""
+    def _spread_and_part(self) -> tuple[float, float]:
+        """Return the squared spread relative to what may be lost, and what a stage leaves of it."""
         now, notes = self.now, self.now.notes
         stages = np.log(max(now.others.max() / now.scored.max(), _GROWTH)) / np.log(_GROWTH)
         usual = _USUALLY_LEFT * (1.0 - 1.0 / (stages + 1.0))
+        beaten = now.beaten[self.open]
+        last = _spread(notes.before, now.beaten, self.k)[beaten].sum()
+        square = float(last / _gains(self.k)[beaten].sum()) ** 2
         if now.scored.max() <= self.k:
-            return float(usual)
-        last = _spread(notes.before, now.beaten, self.k)[now.beaten[self.open]].sum()
+            return square, float(usual)
         was_open = notes.before < self.k
         spread = _spread(notes.earlier, notes.before, self.k)[notes.before[was_open]].sum()
-        return float(last / spread * np.sqrt(usual)) if spread > 0 else 1.0
+        return square, float(last / spread * np.sqrt(usual)) if spread > 0 else 1.0
 
     def draw(self) -> Notes:
         """Put users with open targets into strata, and settle when the turn of each comes."""
@@ -178,11 +183,13 @@ class _Look:
         beaten = np.minimum(now.beaten, self.k)
         missing = np.where(self.open, now.others - now.scored, 0)
         gain = self.of_users(np.where(self.open, _gains(self.k)[beaten], 0.0))
-        squares = np.append(_spread(now.notes.before, now.beaten, self.k), 0.0)[beaten] ** 2
-        spread = np.sqrt(self.of_users(np.where(self.open, squares, 0.0)))
         reserved = self.of_users(missing)
         waiting = np.flatnonzero(reserved)
         affordable = self.left // max(int(reserved.max(initial=1)), 1)
+        squares = _spread(now.notes.before, now.beaten, self.k) ** 2
+        # Of those drawn, one is always taken to lose all.
+        squares = np.append(squares, 0.0) + _gains(self.k) ** 2 / max(affordable, 1)
+        spread = np.sqrt(self.of_users(np.where(self.open, squares[beaten], 0.0)))
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
         stratum[waiting] = 1 + _groups(-gain[waiting], int(affordable) // _FOR_STRATUM)
         in_order = now.user_order[stratum[now.user_order] > 0]
@@ -219,7 +226,7 @@ def _spread(before: IntArray, after: IntArray, k: int) -> FloatArray:
     squares = np.bincount(start, (loss - mean[start]) ** 2, minlength=k)
     of_all = float((loss**2).sum() / max((gains[start] ** 2).sum(), 1e-300))
     variance = (squares + _PRIOR * of_all * gains[:k] ** 2) / (count + _PRIOR)
-    return np.asarray(np.sqrt(variance + (_LEAST_SPREAD * gains[:k]) ** 2))
+    return np.asarray(np.sqrt(variance))
 
 
 def _groups(keys: FloatArray, most: int) -> IntArray:

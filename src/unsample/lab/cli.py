@@ -52,7 +52,8 @@ def evaluate_command(
             metavar="DESIGN",
             help=(
                 "fixed: as many items for each target; adaptive: more for those near the top; "
-                "certified: exact metrics@K from a part of the items; exact: rank all."
+                "certified: exact metrics@K from a part of the items; guided: popular items first, "
+                "and a random part of the users near the top ranked in full; exact: rank all."
             ),
         ),
     ] = "fixed",

@@ -1,0 +1,134 @@
+"""Promises of guided evaluation, by simulation: no bias and full coverage, whatever the guide."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
+from unsample.answers import certified_targets
+from unsample.confidence import _drawn
+from unsample.designs import Guided
+from unsample.metrics import parse_all
+
+pytestmark = pytest.mark.validity
+
+METRICS = parse_all(["Recall@10", "NDCG@10"])
+NEVER = np.iinfo(np.int64).max
+ITEMS = 1000
+OFTEN = 400
+
+
+@dataclass(frozen=True)
+class World:
+    """Users whose ranks are spread evenly over the logarithms, and a guide."""
+
+    users: int = 500
+    #: How much likelier an item that beats the target is to come next; below 1 it is adversarial.
+    odds: float = 10.0
+    #: Items for each target.
+    cost: int = 100
+    #: Of targets just beyond the top, this share meets all items that beat them last.
+    hidden: float = 0.0
+    #: A planted error: users are drawn in the order of their ranks.
+    ordered: bool = False
+
+    @property
+    def setting(self) -> str:
+        """Return the world in words."""
+        hidden = f", {self.hidden:g} hidden" if self.hidden else ""
+        return f"{self.users} users, odds {self.odds:g}, {self.cost} items a target{hidden}"
+
+    def ranks(self, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
+        """Return the full ranks of some users."""
+        return np.floor(ITEMS ** rng.random(size or self.users)).astype(np.int64).clip(1, ITEMS)
+
+    def places(self, ranks: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+        """Return where beaters come, if some are hidden at the end; else the odds tell."""
+        if not self.hidden:
+            return None
+        places = np.full((len(ranks), 10), NEVER)
+        late = (ranks > 10) & (rng.random(len(ranks)) < self.hidden)
+        for target, rank in enumerate(ranks):
+            first = ITEMS - 20 if late[target] else 1
+            count = min(rank - 1, 10)
+            places[target, :count] = first + np.sort(rng.choice(15, count, replace=False))
+        return places
+
+    def findings(self, size: int) -> list[Finding]:
+        """Return bias and coverage for these users, and coverage for users like these."""
+        rng = np.random.default_rng(7)
+        ranks = self.ranks(rng)
+        places = self.places(ranks, rng)
+        truth = [float(metric.weights(ranks, ITEMS).mean()) for metric in METRICS]
+        limit = self.ranks(rng, 2_000_000)
+        like_these = [float(metric.weights(limit, ITEMS).mean()) for metric in METRICS]
+        same, other = [], []
+        for _ in range(size):
+            same.append(self._estimates(ranks, places, rng, population=False))
+            fresh = self.ranks(rng)
+            others = self.places(fresh, rng)
+            other.append(self._estimates(fresh, others, rng, population=True))
+        found = []
+        for place, metric in enumerate(METRICS):
+            where = f"{self.setting}, {metric}"
+            value, low, high = np.array(same)[:, place].T
+            promise = "guided estimates are unbiased and intervals cover, whatever the guide"
+            found.append(bias(promise, where, value, truth[place], allowed=0.0))
+            limits = (low - 1e-12, high + 1e-12)
+            found.append(coverage(promise, f"{where}, these users", *limits, truth[place], 0.93))
+            _, low, high = np.array(other)[:, place].T
+            found.append(coverage(promise, where, low, high, like_these[place], 0.93))
+        return found
+
+    def _estimates(self, ranks, places, rng, *, population) -> list[tuple[float, float, float]]:
+        found = Guided().simulate(
+            ranks,
+            items=ITEMS,
+            budget=(self.cost + 1) * len(ranks),
+            rng=rng,
+            metrics=METRICS,
+            odds=self.odds,
+            places=places,
+            shuffle=np.argsort(ranks, kind="stable") if self.ordered else None,
+        )
+        result = certified_targets(found, METRICS, None, 0, 0)
+        return [(entry.value, *entry.interval(population=population)) for entry in result.entries]
+
+
+WORLDS = [
+    World(),
+    World(odds=1.0),
+    World(odds=0.2),
+    World(odds=100.0),
+    World(users=60, cost=300),
+    World(users=2000, cost=60),
+    World(hidden=0.03),
+    World(hidden=0.3, cost=160),
+]
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.setting)
+def test_guided_estimates_are_unbiased_and_their_intervals_cover(world, ledger):
+    keep(ledger(world.findings(simulations(OFTEN))))
+
+
+def test_users_that_are_not_drawn_at_random_break_the_promise(ledger):
+    findings = replace(WORLDS[1], ordered=True).findings(60)
+    ledger(findings, planted="users are drawn in the order of their ranks")
+    with pytest.raises(BrokenPromiseError, match="bias"):
+        keep(findings)
+
+
+def test_a_variance_that_is_too_small_breaks_the_promise(monkeypatch, ledger):
+    right = _drawn._Stratum.of
+
+    def wrong(*given):
+        found = right(*given)
+        return replace(found, seen=found.seen / 4, assumed=found.assumed / 4)
+
+    monkeypatch.setattr(_drawn._Stratum, "of", wrong)
+    findings = WORLDS[1].findings(100)
+    ledger(findings, planted="intervals half as wide")
+    with pytest.raises(BrokenPromiseError, match="coverage"):
+        keep(findings)
