@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 import unsample
-from unsample.designs import Adaptive, Fixed
+from unsample.designs import Adaptive, Fixed, Guided
 from unsample.errors import DatasetError, DesignError, InputError, RecommenderError
 from unsample.lab import _evaluate, datasets, evaluate
 from unsample.lab.cli import add_verbs
@@ -86,19 +86,22 @@ def test_exact_designs_need_no_estimate_and_notes_on_the_data_are_warnings(desig
     assert result.scored <= result.catalogues.sum() + 16
 
 
-def test_a_budget_is_kept():
-    budget = 200 * 5551
+@pytest.mark.parametrize("design", [Adaptive(), Guided()], ids=str)
+def test_a_budget_is_kept(design):
+    budget = 400 * 5551
     result = evaluate(
         "citeulike-a",
         "ease",
         bundled=True,
-        design=Adaptive(),
+        design=design,
         budget=budget,
         metrics="NDCG@10",
         resamples=0,
     )
     assert 0.8 * budget < result.scored <= budget
     assert result["NDCG@10"].value == pytest.approx(result.truth["NDCG@10"], rel=0.2)
+    low, high = result["NDCG@10"].interval(population=False)
+    assert low < result.truth["NDCG@10"] < high
 
 
 def _fake_split(monkeypatch, validation: bool = False) -> Split:

@@ -46,6 +46,14 @@ def _evaluate():
     )
 
 
+def _guided():
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(200, 6)), rng.normal(size=(ITEMS, 6))
+    pairs = np.arange(200), rng.integers(ITEMS, size=200)
+    options = {"items": ITEMS, "metrics": ["hr@20", "NDCG@60", "MRR@60"], "budget": 16_000}
+    return unsample.evaluate((users, items), pairs, design="guided", **options)
+
+
 _DESIGN = {"items": ITEMS, "sampled": SAMPLED}
 _TWO = {"A": _sampled(0), "B": _sampled(1)}
 #: A result of every kind.
@@ -56,6 +64,7 @@ RESULTS = {
     ),
     "exact": lambda: unsample.exact(_full(0), items=ITEMS, metrics=METRICS, resamples=20),
     "evaluate": _evaluate,
+    "guided": _guided,
     "published": lambda: unsample.published(
         {"HR@1": 0.18, "HR@10": 0.69}, items=3706, sampled=99, users=6040, metrics=METRICS
     ),

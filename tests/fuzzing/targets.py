@@ -28,6 +28,7 @@ from unsample.answers import audit
 from unsample.answers._printed import read_numbers
 from unsample.cli.options import named
 from unsample.designs import Tally
+from unsample.designs._findings import Notes
 from unsample.designs._run import Checkpoint, State
 from unsample.errors import UnsampleWarning
 from unsample.evidence import RankCounts
@@ -266,7 +267,7 @@ def _saved_files(desk: _Desk) -> Iterable[Target]:
         load = desk.reader(f"counts.{kind}", RankCounts.load)
         yield Target(f"saved-counts-{kind}", load, seeds, _ROLES, inside)
     point = Checkpoint(desk.folder / "point.npz", "identity", np.array([0.5, 1.0]))
-    point.save(State(Tally.empty(3), np.array([1, 2, 3]), 7), now=True)
+    point.save(State(Tally.empty(3), Notes.empty(3), np.array([1, 2, 3]), 7), now=True)
     load_point = desk.reader("point.npz", lambda _: point.load())
     yield Target("checkpoint", load_point, [point.path.read_bytes()], (), repacked)
     yield Target(

@@ -361,7 +361,7 @@ class Planner:
 
     def _part_of(self, budget: int) -> int:
         """Return what the users that are simulated may spend."""
-        return int(math.ceil(budget * self._ranks.shape[1] / self.targets))
+        return -(-budget * int(self._ranks.shape[1]) // self.targets)
 
     def _simulated(self, design: Design, budget: int) -> Outcome:
         """Evaluate every set of users by the design, estimate, and compare with the truth."""
@@ -377,8 +377,8 @@ class Planner:
         method = None if design.certifies else _method_of(design)
         errors = self._estimates(found, method) - self._truth
         mean, sd = float(errors.mean()), float(errors.std(ddof=1))
-        # A mean of few repeats is off by chance: only what goes beyond that is a bias. What is drawn
-        # by a guided design is unbiased.
+        # A mean of few repeats is off by chance: only what goes beyond that is a bias. A guided
+        # design has none.
         beyond = math.sqrt(max(mean**2 - sd**2 / self.repeats, 0.0)) if method else 0.0
         return Outcome(
             design,

@@ -30,6 +30,8 @@ _BLOCK = 1 << 21
 #: Larger catalogues are met in random order by default: their popularity would fill the memory.
 _LARGEST_POPULARITY = 1 << 26
 _NOBODY = -1
+#: Targets whose lists are looked through at a time.
+_ROWS = 1 << 12
 _KINDS = (
     "one score for each item, a pair (user factors, item factors), a function users -> scores of "
     "all items, a dict of user -> ranked items, a matrix of ranked items with a row for each "
@@ -44,7 +46,7 @@ class Guide:
     #: All items, the strongest first; None for a random order of each target's own.
     order: IntArray | None = None
     #: Ranked items of some users, a row for each; -1 fills up short rows.
-    lists: npt.NDArray[np.int32] | None = None
+    lists: npt.NDArray[np.integer[Any]] | None = None
     #: The users of these rows, sorted.
     listed: IntArray | None = None
 
@@ -65,44 +67,51 @@ class GuidedOrders:
 
     def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
         """Return the items that some targets meet as number ``first, first + 1, ...``."""
-        lists = self._lists_of(rows)
-        size = np.count_nonzero(lists != _NOBODY, axis=1)
         offset = first[:, None] + np.arange(count)
+        listed = self._listed
+        if listed is None:
+            return self._rest(rows, np.zeros(len(rows), dtype=np.int64), first, count)
+        row, size, own = (held[rows] for held in listed)
         in_list = offset < size[:, None]
         found = np.empty(offset.shape, dtype=np.int64)
         if in_list.any():
-            padded = np.minimum(offset, max(lists.shape[1] - 1, 0))
-            found = np.take_along_axis(lists, padded, axis=1).astype(np.int64)
+            assert self.guide.lists is not None
+            # The target itself is passed over where it stands on the list.
+            place = offset + (offset >= own[:, None])
+            place = np.minimum(place, self.guide.lists.shape[1] - 1)
+            found = self.guide.lists[row[:, None], place].astype(np.int64)
         if in_list.all():
             return found
-        start = np.maximum(first - size, 0)
-        shift = np.maximum(size - first, 0)[:, None]
-        rest = self._rest(rows, lists, size, start, count)
-        column = np.maximum(np.arange(count) - shift, 0)
+        rest = self._rest(rows, size, np.maximum(first - size, 0), count)
+        column = np.maximum(np.arange(count) - np.maximum(size - first, 0)[:, None], 0)
         return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
 
-    def _lists_of(self, rows: IntArray) -> IntArray:
-        """Return the lists of these targets' users, without the targets themselves."""
-        guide, some = self.guide, self.candidates.take(rows)
-        if guide.lists is None or guide.listed is None or not guide.lists.size:
-            return np.empty((len(rows), 0), dtype=np.int64)
-        place = np.minimum(np.searchsorted(guide.listed, some.users), len(guide.listed) - 1)
-        lists = guide.lists[place].astype(np.int64)
-        lists[guide.listed[place] != some.users] = _NOBODY
-        own = lists == some.targets[:, None]
-        if own.any():
-            lists[own] = _NOBODY
-            lists = _moved_to_the_left(lists)
-        return lists
+    @cached_property
+    def _listed(self) -> tuple[IntArray, IntArray, IntArray] | None:
+        """Return the row of each target's list, how many others are on it, and its own place."""
+        lists, users = self.guide.lists, self.guide.listed
+        if lists is None or users is None or not lists.size:
+            return None
+        row = np.minimum(np.searchsorted(users, self.candidates.users), len(users) - 1)
+        size, own = (np.empty(len(row), dtype=np.int64) for _ in range(2))
+        for place, part in self.candidates.parts(_ROWS):
+            some = lists[row[place]]
+            mine = some == part.targets[:, None]
+            size[place] = np.count_nonzero(some != _NOBODY, axis=1) - mine.any(axis=1)
+            own[place] = np.where(mine.any(axis=1), np.argmax(mine, axis=1), lists.shape[1])
+            size[place][users[row[place]] != part.users] = 0
+        return row, size, own
 
-    def _rest(
-        self, rows: IntArray, lists: IntArray, size: IntArray, start: IntArray, count: int
-    ) -> IntArray:
+    def _rest(self, rows: IntArray, size: IntArray, start: IntArray, count: int) -> IntArray:
         """Return candidates that are on no list, from number ``start`` on."""
         some = self._relabelled.take(rows)
-        others = self.candidates.others[rows] - size
         if size.any():
+            assert self._listed is not None
+            assert self.guide.lists is not None
+            lists = self.guide.lists[self._listed[0][rows]].astype(np.int64)
+            lists[size == 0] = _NOBODY
             some = _without(some, self._places(lists))
+        others = self.candidates.others[rows] - size
         if self.guide.order is None:
             return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
         index = np.minimum(start[:, None] + np.arange(count), np.maximum(others - 1, 0)[:, None])
@@ -316,7 +325,8 @@ def _of_lists(
         row = some.coords[0].astype(np.int64)
         dropped |= np.isin(pair, row * candidates.items + some.coords[1])
     kept = _moved_to_the_left(np.where(dropped, _NOBODY, lists))
-    return Guide(order, kept.astype(np.int32), users)
+    small = np.int32 if candidates.items <= np.iinfo(np.int32).max else np.int64
+    return Guide(order, kept.astype(small), users)
 
 
 def _moved_to_the_left(lists: IntArray) -> IntArray:

@@ -364,4 +364,5 @@ def _is_whole(found: Mapping[str, npt.NDArray[Any]]) -> bool:
         str(found["format"]) == _FORMAT
         and kinds == "i" * (len(kinds) - 1) + "f"
         and {array.shape for array in arrays} == {(found["goal"].size,)}
+        and found["asked"].shape == ()
     )

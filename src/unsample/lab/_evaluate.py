@@ -83,7 +83,8 @@ def evaluate(
     dataset, recommender
         One of `datasets.names`, and one of `recommenders.REGISTRY`.
     bundled
-        Take the shipped full ranks, and simulate the design on them, instead of training.
+        Take the shipped full ranks, and simulate the design on them, instead of training. Items
+        are then met in random order: ranks do not tell which items are popular.
     candidates
         ``"unseen"`` leaves a user's training items out, ``"all"`` keeps them as the paper does.
     design, budget, metrics, method, resamples, rng, checkpoint, progress
