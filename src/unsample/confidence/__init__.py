@@ -2,16 +2,6 @@
 
 from unsample.confidence._certainty import AffineBound, Certainty, Resolution
 from unsample.confidence._direct import DirectMean, sampled_auc
-from unsample.confidence._draws import (
-    CountTest,
-    DrawnLists,
-    Power,
-    holm,
-    permuted,
-    power_law,
-    same_lists,
-    too_few,
-)
 from unsample.confidence._drawn import FEW_DRAWN, Drawn, DrawnError
 from unsample.confidence._errors import (
     SamplingError,
@@ -21,6 +11,16 @@ from unsample.confidence._errors import (
 )
 from unsample.confidence._limits import MeanLimits, OverBins, evidence_grid
 from unsample.confidence._means import MeanError, degrees_of_freedom
+from unsample.confidence._negatives import (
+    CountTest,
+    DrawnLists,
+    Power,
+    holm,
+    permuted,
+    power_law,
+    same_lists,
+    too_few,
+)
 from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._shared import PooledError
@@ -33,9 +33,9 @@ __all__ = [
     "Certainty",
     "CountTest",
     "DirectMean",
-    "DrawnLists",
     "Drawn",
     "DrawnError",
+    "DrawnLists",
     "MeanError",
     "MeanLimits",
     "OverBins",
