@@ -141,7 +141,7 @@ def summary(cells: list[Cell]) -> str:
         where = f"{worst_cell.dataset} {worst_cell.candidates} {worst_cell.recommender}"
         lines.append(
             f"worst {name}: {getattr(worst_cell, name):.3f} ({where}, {worst_cell.sampled} "
-            f"sampled, seen {worst_cell.seen}, {worst_cell.metric})"
+            f"sampled, stated {worst_cell.stated}, {worst_cell.metric})"
         )
     return "\n".join(lines)
 

@@ -20,7 +20,11 @@ from unsample.lab.datasets import load_ranks
 from unsample.law import Law, draw_sampled_ranks
 from unsample.metrics import parse_all
 
-pytestmark = pytest.mark.validity
+# Of hundreds of samples some hardly agree with a true shape by chance: their intervals are wider.
+pytestmark = [
+    pytest.mark.validity,
+    pytest.mark.filterwarnings("ignore::unsample.errors.RefutedWarning"),
+]
 
 ITEMS, SAMPLED, USERS = 2000, 99, 2000
 METRICS = ["Recall@50", "Recall@100", "NDCG@100", "AUC"]

@@ -52,6 +52,9 @@ from unsample.tables import is_frame, read_counts
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
 
+#: The part of the way to the bounds from which on it is said that intervals were widened.
+_FAR = 0.2
+
 _Kind = TypeVar("_Kind", bound=Estimates)
 
 
@@ -407,11 +410,11 @@ class Question:
         )
 
     def _doubted(self, certainty: Certainty) -> list[str]:
-        """Return the metrics for which the data are near to refuting the shape."""
+        """Return the metrics whose intervals went far towards the bounds."""
         return [
             metric.name
             for metric in self.metrics
-            if DirectMean.of(metric, certainty.counts) is None and certainty.doubt(metric) > 0.0
+            if DirectMean.of(metric, certainty.counts) is None and certainty.doubt(metric) > _FAR
         ]
 
 
