@@ -120,7 +120,7 @@ def what_can_be_known() -> None:
         ("99 negatives, nothing said", 99, "unseen", None),
         ("99 negatives, seen items excluded", 99, "unseen", "unseen"),
         ("499 negatives, seen items excluded", 499, "unseen", "unseen"),
-        ("99 negatives, seen items kept", 99, "paper", "all"),
+        ("99 negatives, seen items kept", 99, "all", "all"),
     ]
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
     for ax, (title, sampled, candidates, stated) in zip(axes.flat, panels, strict=True):
