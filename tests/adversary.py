@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import unsample
-from unsample.answers import Estimates
+from tests import pools as shared
+from unsample.answers import Estimates, certified_targets
 from unsample.confidence import SHAPES, Shape
 from unsample.errors import ContradictionError, RefutedWarning, UnsampleWarning
 from unsample.law import draw_sampled_ranks
@@ -418,6 +419,77 @@ def duels(kind: str, rng: np.random.Generator) -> Trial:
     )
 
 
+def pools(kind: str, rng: np.random.Generator) -> Trial:
+    """Ask about targets that share their sampled items, some of them strong for all targets."""
+    world = shared.World(
+        effects=float(rng.choice([0.0, 0.3, 1.0, 3.0])),
+        sampled=int(rng.choice([20, 50, 200])),
+        targets=int(rng.choice([50, 200, 800])),
+        items=1000,
+        batch=None if rng.random() < 0.6 else 40,
+        shift=float(rng.uniform(0.0, 10.0)),
+        fall=float(rng.uniform(0.3, 1.4)),
+    )
+    metric = parse(f"{rng.choice(['Recall', 'NDCG'])}@{rng.choice([10, 50, 100])}")
+    (batches,) = shared.draw(world, rng)
+    told = shared.told(world, batches[world.sampled], known=bool(rng.random() < 0.7))
+    law = World(world.law, world.sampled, 1, metric)
+    return _asked(
+        kind,
+        f"{world}, {metric}",
+        law.truth,
+        law.keeps(ASSUMED["unseen"]),
+        lambda: unsample.estimate(
+            told, candidates="unseen", metrics=metric, method="naive", resamples=0
+        ),
+    )
+
+
+def certified(kind: str, rng: np.random.Generator) -> Trial:
+    """Ask about a certified design: as for full ranks, beyond K only a range is known."""
+    return _simulated(kind, rng, unsample.designs.Certified(), None)
+
+
+def guided(kind: str, rng: np.random.Generator) -> Trial:
+    """Ask about a guided design within a budget, with guides that are good, useless or perverse."""
+    world = _world(str(rng.choice(list(LAWS))), rng, most_users=1e4)
+    metric = parse(f"{rng.choice(['Recall', 'NDCG', 'AP'])}@{rng.choice([1, 5, 10])}")
+    world = World(world.mass, 1, max(world.users, 30), metric, rng=rng)
+    most = world.users * world.items
+    least = world.users * (1 + min(metric.k or 1, world.items - 1)) + 12 * world.items
+    budget = int(min(max(least, most * rng.uniform(0.02, 0.6)), most))
+    return _simulated(kind, rng, unsample.designs.Guided(), budget, world)
+
+
+def _simulated(
+    kind: str,
+    rng: np.random.Generator,
+    design: unsample.designs.Design,
+    budget: int | None,
+    world: World | None = None,
+) -> Trial:
+    if world is None:
+        world = _world(str(rng.choice(list(LAWS))), rng, most_users=3e4)
+        metric = world.metric if world.metric.k else parse("NDCG@10")
+        world = World(world.mass, 1, world.users, metric, rng=rng)
+    odds = float(np.exp(rng.uniform(-2.0, 4.0)))
+    found = design.simulate(
+        world.ranks(),
+        items=world.items,
+        rng=rng,
+        budget=budget,
+        metrics=world.metric,
+        odds=odds,
+    )
+    return _asked(
+        kind,
+        f"{world}, budget {budget}, odds {odds:.2g}",
+        world.truth,
+        True,
+        lambda: certified_targets(found, (world.metric,), None, 0, 0),
+    )
+
+
 #: Kind of world -> what draws one and asks about it.
 KINDS: dict[str, Callable[[str, np.random.Generator], Trial]] = {
     **dict.fromkeys(LAWS, fixed),
@@ -427,6 +499,9 @@ KINDS: dict[str, Callable[[str, np.random.Generator], Trial]] = {
     "exact": exact,
     "printed": printed,
     "duels": duels,
+    "pools": pools,
+    "certified": certified,
+    "guided": guided,
 }
 
 

@@ -224,3 +224,23 @@ def test_bounds_allow_for_any_dependence_on_sizes_of_one_range():
     for k in (39, 40, 45):
         low, high = certainty.bounds(metrics.parse(f"Recall@{k}"))
         assert low <= float((full <= k).mean()) <= high
+
+
+# -- full ranks that are nearly all alike ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_users_that_are_nearly_all_alike_are_not_taken_for_all(others):
+    """33 users at rank 6, perhaps two elsewhere: a tenth of all users could have another value."""
+    ranks = [6] * 33 + [1, 9][:others]
+    low, high = unsample.exact(ranks, items=9, metrics="NDCG@8")["NDCG@8"].interval()
+    usual = 1 / np.log2(7)
+    assert 0.75 * usual < low < 0.95 * usual
+    assert usual + 0.05 < high < usual + 0.25
+
+
+def test_many_users_with_many_values_keep_the_interval_of_a_mean():
+    ranks = np.random.default_rng(0).integers(1, 50, size=500)
+    entry = unsample.exact(ranks, items=50, metrics="NDCG@50")["NDCG@50"]
+    low, high = entry.interval()
+    assert high - low == pytest.approx(2 * 1.965 * entry.standard_error, rel=5e-2)

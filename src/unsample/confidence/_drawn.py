@@ -69,7 +69,7 @@ class Drawn:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DrawnError(MeanError):
     """Standard errors of a mean over users of whom some were drawn, and its intervals."""
 

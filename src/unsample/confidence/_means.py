@@ -29,6 +29,9 @@ class MeanError:
     most: float
     #: Whether users have nothing or the most.
     all_or_nothing: bool
+    #: The value that most users have, and the share of users that have another one.
+    usual: float = math.nan
+    apart: float = 1.0
 
     @classmethod
     def of_cells(cls, values: FloatArray, counts: RankCounts, metric: Metric) -> MeanError:
@@ -57,12 +60,16 @@ class MeanError:
         values = totals / weights
         most = 1.0 if metric.family.bounded else math.inf
         few = math.sqrt(count / (count - 1)) if count > 1 else math.nan
+        different, place = np.unique(values, return_inverse=True)
+        shares = np.bincount(place.reshape(-1), times * weights) / total
         return cls(
             few * math.sqrt(float(times @ deviations**2)),
             degrees_of_freedom(deviations, times),
             total**2 / float(times @ weights**2),
             most,
             bool(np.isin(values, (0.0, most)).all()),
+            float(different[shares.argmax()]),
+            max(1.0 - float(shares.max()), 0.0),
         )
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
@@ -70,7 +77,9 @@ class MeanError:
 
         Of a share they are those of Clopper and Pearson. These also hold for means of values
         between nothing and the most, which vary less; and they stand where hits are so rare that
-        no variance can be told from them. Otherwise they are those of t.
+        no variance can be told from them. Otherwise they are those of t. Where nearly all users
+        have the same value, others are rare: as many as a share may be could have nothing or the
+        most.
         """
         from scipy.special import stdtrit
 
@@ -84,7 +93,15 @@ class MeanError:
         if math.isnan(self.population):
             return math.nan, math.nan
         reach = float(stdtrit(self.freedom, (1.0 + level) / 2.0)) * self.population
-        return value - reach, min(value + reach, max(self.most, value))
+        ends = value - reach, min(value + reach, max(self.most, value))
+        if math.isfinite(self.most) and self.users * self.apart < _FEW:
+            apart = np.array([self.apart])
+            others = float(clopper_pearson(apart, apart, self.users, (1.0 - level) / 2.0)[1][0])
+            ends = (
+                min(ends[0], self.usual * (1.0 - others)),
+                max(ends[1], self.usual + (self.most - self.usual) * others),
+            )
+        return ends
 
 
 def degrees_of_freedom(deviations: FloatArray, times: IntArray | None = None) -> float:
