@@ -22,6 +22,7 @@ from unsample.confidence import (
     PooledError,
     SamplingError,
     degrees_of_freedom,
+    holm,
     sampled_auc,
 )
 from unsample.errors import InputError
@@ -419,23 +420,19 @@ def corrected(
 ) -> list[Difference]:
     """Return the differences with corrected p-values and the verdicts that follow from them.
 
-    ``family`` is the number of pairs that might have been looked at. Holm's steps hold for a part
-    of a family too: when the first true hypothesis is rejected, those before it were false, so at
-    most the rest of the family can be true.
+    ``family`` is the number of pairs that might have been looked at.
     """
-    order = sorted(range(len(differences)), key=lambda place: differences[place].p_value)
-    found = list(differences)
-    largest = 0.0
-    for position, place in enumerate(order):
-        pair = differences[place]
-        factor = {"holm": family - position, "bonferroni": family, "none": 1}[correction]
-        p_value = min(1.0, factor * pair.p_value)
-        if correction == "holm":
-            # Holm's values never fall along the order.
-            largest = p_value = max(largest, p_value)
+    plain = [pair.p_value for pair in differences]
+    if correction == "holm":
+        p_values = holm(plain, family)
+    else:
+        factor = family if correction == "bonferroni" else 1
+        p_values = [min(1.0, factor * p_value) for p_value in plain]
+    found = []
+    for pair, p_value in zip(differences, p_values, strict=True):
         better = pair.a if pair.least > 0.5 else pair.b
         winner = better if p_value <= 1.0 - level else None
-        found[place] = replace(pair, p_value=p_value, winner=winner)
+        found.append(replace(pair, p_value=p_value, winner=winner))
     return found
 
 

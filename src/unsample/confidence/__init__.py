@@ -10,12 +10,11 @@ from unsample.confidence._errors import (
     sampling_errors,
 )
 from unsample.confidence._limits import MeanLimits, OverBins, evidence_grid
-from unsample.confidence._means import MeanError, degrees_of_freedom
+from unsample.confidence._means import MeanError, degrees_of_freedom, holm
 from unsample.confidence._negatives import (
     CountTest,
     DrawnLists,
     Power,
-    holm,
     permuted,
     power_law,
     same_lists,

@@ -9,7 +9,6 @@ draws as well as for many; see docs/audit.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -235,20 +234,6 @@ def too_few(found: float, expected: float) -> float:
 def too_many(found: float, expected: float) -> float:
     """Return the probability of so many or more rare events."""
     return float(special.gammainc(found, expected)) if found > 0.0 else 1.0
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number, by Holm's steps.
-
-    >>> holm([0.01, 0.04, 0.02])
-    [0.03, 0.04, 0.04]
-    """
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    found, largest = list(p_values), 0.0
-    for position, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - position) * p_values[place]))
-        found[place] = largest
-    return found
 
 
 # -- lists beside each other ----------------------------------------------------------------------
