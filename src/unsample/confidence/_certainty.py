@@ -40,7 +40,7 @@ class AffineBound:
     side: int
     counts: RankCounts
     strata: tuple[Stratum, ...]
-    #: For each stratum, minus ``side`` times its least value and what proves it.
+    #: What the program of each stratum found: the least of the metric, or of minus the metric.
     solved: tuple[Lowest, ...]
     #: The metric at the ranks of each stratum.
     weights: tuple[FloatArray, ...] = field(repr=False)

@@ -17,6 +17,8 @@ _LAWS = {
     "other": "not drawn uniformly",
     "unknown": "by which law cannot be told",
 }
+#: Smaller figures need no digits.
+_LEAST = 0.001
 
 
 @sheet.register
@@ -32,7 +34,8 @@ def _(result: Audit) -> Sheet:
     sentences = [f"{row.question}: {row.sentence}" for row in result.findings]
     low, high = result.sampled
     sampled = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    what = f"{result.targets:,} lists of {sampled} negatives from {result.items:,} items"
+    lists = "1 list" if result.targets == 1 else f"{result.targets:,} lists"
+    what = f"{lists} of {sampled} negatives from {result.items:,} items"
     return Sheet(
         title=(f"{what}: {_LAWS[result.law]}",),
         tables=(Table.of(result.findings, columns, "How negatives were drawn", "findings"),),
@@ -49,6 +52,8 @@ def _figure(value: float | None) -> Cell:
     if value is None:
         return Number(DASH)
     text = f"{value:,.0f}" if abs(value) >= 1000.0 or value == int(value) else f"{value:.4g}"
+    if 0.0 < value < _LEAST:
+        text = f"<{_LEAST:g}"
     return Number(text, value)
 
 
