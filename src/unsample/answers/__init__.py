@@ -6,7 +6,6 @@ from unsample.answers._comparison import Comparison, Difference
 from unsample.answers._duels import CORRECTIONS
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
-    DEFAULT_METRICS,
     estimate,
     estimate_counts,
 )
@@ -22,7 +21,14 @@ from unsample.answers._findings import Finding
 from unsample.answers._looked import Profile
 from unsample.answers._plan import Plan, plan
 from unsample.answers._published import Published, published
-from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates, Result, percent
+from unsample.answers._result import (
+    DEFAULT_LEVEL,
+    DEFAULT_METRICS,
+    Estimate,
+    Estimates,
+    Result,
+    percent,
+)
 
 __all__ = [
     "ADAPTIVE_METHOD",

@@ -31,13 +31,12 @@ from unsample.answers._comparison import (
 from unsample.answers._duels import CORRECTIONS, Duels, corrected
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
-    DEFAULT_METRICS,
     estimate_counts,
     possible_metrics,
 )
 from unsample.answers._evaluate import Evaluation
 from unsample.answers._model import Model
-from unsample.answers._result import DEFAULT_LEVEL, Estimates, find_metric
+from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
 from unsample.evidence import RankCounts, Targets, place_halves, shared_pools

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array, check_choice, check_integer
+from unsample.answers._pilot import pilot_estimates
 from unsample.answers._refits import Refits, fitted
-from unsample.answers._result import Estimate, Estimates, Variation
+from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
 from unsample.confidence import (
     Certainty,
     DirectMean,
@@ -46,7 +47,6 @@ from unsample.law import check_sampler
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
-DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 DEFAULT_METHOD = "auto"
 
 #: The part of the way to the bounds from which on it is said that intervals were widened.
@@ -70,6 +70,7 @@ def estimate(
     replacement: bool = True,
     sampler: str = "uniform",
     candidates: str | None = None,
+    pilot: npt.ArrayLike | None = None,
     shape: str | Shape | None = None,
     errors: str = "bootstrap",
     resamples: int = 400,
@@ -118,6 +119,9 @@ def estimate(
         ``"all"`` if they were among them. Sampled ranks cannot tell this at small K, and
         intervals are narrower when it is given. Without it, intervals allow for either, and
         methods that depend on it assume ``"unseen"``.
+    pilot
+        Full-catalogue ranks of some users, drawn at random: one for each rank, and 0 where it is
+        not known. Intervals then assume nothing about P(R). For users with one target each.
     shape
         What the intervals assume of P(R): a name from `unsample.confidence.SHAPES` or a `Shape`;
         by default what follows from ``candidates``.
@@ -134,6 +138,18 @@ def estimate(
     (0.5, True)
     """
     check_sampler(sampler)
+    if pilot is not None:
+        given = (weights, users, pools, None if negatives == "own" else negatives, shape)
+        if filtered or not all(each is None for each in given):
+            raise InputError(
+                "weights, users, filtered, negatives, pools and shape must be left out with a "
+                "pilot: users have one target each, and nothing is assumed"
+            )
+        found = _as_targets(ranks, items, sampled, replacement, rng)
+        result = pilot_estimates(found, pilot, metrics, method, candidates or "unseen")
+        for note in result.notes:
+            warnings.warn(note, stacklevel=2)
+        return result
     result = estimate_counts(
         _as_counts(
             ranks,
@@ -402,6 +418,25 @@ class Question:
             for metric in self.metrics
             if DirectMean.of(metric, certainty.counts) is None and certainty.doubt(metric) > _FAR
         ]
+
+
+def _as_targets(
+    ranks: Any,
+    items: npt.ArrayLike | None,
+    sampled: npt.ArrayLike | None,
+    replacement: bool,
+    rng: Seed,
+) -> Targets:
+    """Return the targets one by one."""
+    if isinstance(ranks, Targets):
+        return ranks
+    if isinstance(ranks, RankCounts) or is_frame(ranks) or items is None or sampled is None:
+        raise InputError(
+            "ranks must be an array with a pilot, beside items and sampled; or Targets, which know "
+            "them"
+        )
+    whole = as_integer_array("ranks", place_halves(ranks, rng), hint="ranks start at 1")
+    return Targets(whole.astype(np.int64), items, sampled, replacement=replacement)
 
 
 def _as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCounts:

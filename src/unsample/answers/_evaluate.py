@@ -14,10 +14,10 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._progress import Progress
-from unsample.answers._estimate import DEFAULT_METHOD, DEFAULT_METRICS, estimate_counts
+from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
-from unsample.answers._result import Estimates
+from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.designs import (
     LARGEST_ORDER,
     Adaptive,

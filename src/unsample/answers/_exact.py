@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, Seed, as_integer_array, as_rng, check_integer
-from unsample.answers._estimate import DEFAULT_METRICS
-from unsample.answers._result import Estimate, Estimates, Variation
+from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
 from unsample.confidence import MeanError
 from unsample.errors import DesignError, InputError, RankError
 from unsample.estimators import CLOSED_FORM

@@ -30,11 +30,10 @@ import numpy as np
 from unsample._checks import FloatArray, check_integer
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
-    DEFAULT_METRICS,
     Question,
 )
 from unsample.answers._printed import Paper, Printed, read_numbers
-from unsample.answers._result import Estimates, Variation
+from unsample.answers._result import DEFAULT_METRICS, Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
 from unsample.errors import ContradictionError, DesignError, UnsampleWarning
 from unsample.estimators import Estimator, Observed

@@ -21,7 +21,6 @@ from unsample import metrics as _metrics
 from unsample._checks import FloatArray, check_choice, import_extra
 from unsample.confidence import (
     Certainty,
-    DrawnError,
     MeanError,
     Resolution,
     SamplingError,
@@ -34,6 +33,7 @@ from unsample.law import RankDistribution
 from unsample.metrics import Metric
 
 DEFAULT_LEVEL = 0.95
+DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 #: Libraries that a result can be a data frame of; the first one installed is the default.
 _BACKENDS = ("polars", "pandas", "pyarrow")
 
@@ -178,9 +178,8 @@ class Estimate:
         if population:
             return self.sampling_interval(level)
         error = self.error
-        if isinstance(error, DrawnError):
-            return error.of_these(self.value, level)
-        return self.value, self.value
+        known = self.value, self.value
+        return error.of_these(self.value, level) if isinstance(error, MeanError) else known
 
     def bounds(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
         """Return the least and greatest value that agree with the data, whatever P(R) is."""
@@ -294,8 +293,8 @@ class Estimates(Result, Mapping[str, Estimate]):
     @property
     def drawn(self) -> bool:
         """Return whether some users were drawn to be ranked in full, and stand for others."""
-        sampled = self.certainty is not None
-        return not sampled and isinstance(self.entries[0].error, DrawnError)
+        error = None if self.certainty is not None else self.entries[0].error
+        return isinstance(error, MeanError) and error.of_draw
 
     @property
     def assumes(self) -> str:

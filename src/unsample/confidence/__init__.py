@@ -20,6 +20,7 @@ from unsample.confidence._negatives import (
     same_lists,
     too_few,
 )
+from unsample.confidence._pilot import PilotError
 from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._shared import PooledError
@@ -38,6 +39,7 @@ __all__ = [
     "MeanError",
     "MeanLimits",
     "OverBins",
+    "PilotError",
     "PooledCertainty",
     "PooledError",
     "PooledSide",

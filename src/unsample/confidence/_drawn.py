@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -72,6 +73,8 @@ class Drawn:
 @dataclass(frozen=True, kw_only=True)
 class DrawnError(MeanError):
     """Standard errors of a mean over users of whom some were drawn, and its intervals."""
+
+    of_draw: ClassVar[bool] = True
 
     #: The error of drawing other users like these, if all were ranked in full.
     of_users: MeanError

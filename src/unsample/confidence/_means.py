@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,9 @@ _FEW = 10.0
 @dataclass(frozen=True)
 class MeanError:
     """The standard error of a mean over users, and an interval for users like these."""
+
+    #: Whether some users were drawn to be ranked in full, and stand for others.
+    of_draw: ClassVar[bool] = False
 
     population: float
     #: Degrees of freedom: fewer where few users make up most of the variance.
@@ -86,8 +90,7 @@ class MeanError:
 
         level = check_level(level)
         share = value / self.most
-        rare = self.users * min(share, 1.0 - share) < _FEW
-        if math.isfinite(self.most) and (rare or self.all_or_nothing):
+        if is_rare(self, value) or (math.isfinite(self.most) and self.all_or_nothing):
             mean = np.array([min(max(share, 0.0), 1.0)])
             low, high = clopper_pearson(mean, mean, self.users, (1.0 - level) / 2.0)
             return self.most * float(low[0]), self.most * float(high[0])
@@ -103,6 +106,16 @@ class MeanError:
                 max(ends[1], self.usual + (self.most - self.usual) * others),
             )
         return ends
+
+    def of_these(self, value: float, level: float) -> tuple[float, float]:
+        """Return limits of the mean of these users, whose values are all known."""
+        return value, value
+
+
+def is_rare(error: MeanError, value: float) -> bool:
+    """Return whether so few users count on either side that no variance can be told from them."""
+    share = value / error.most
+    return math.isfinite(error.most) and error.users * min(share, 1.0 - share) < _FEW
 
 
 def degrees_of_freedom(deviations: FloatArray, times: IntArray | None = None) -> float:

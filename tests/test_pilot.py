@@ -1,0 +1,169 @@
+"""Sampled ranks with full ranks of some users: estimates that assume nothing of P(R)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unsample
+from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
+from unsample.confidence import PilotError
+from unsample.errors import BiasedMethodWarning, InputError, MethodError, RankError
+from unsample.law import draw_sampled_ranks
+from unsample.metrics import parse, parse_all
+
+ITEMS, SAMPLED = 2000, 99
+
+
+def _zipf(exponent=0.9, items=ITEMS):
+    mass = np.arange(1.0, items + 1) ** -exponent
+    return mass / mass.sum()
+
+
+def _world(seed, users=2000, pilot=200, mass=None, sampled=SAMPLED, best=False):
+    """Return sampled ranks, full ranks, and those of a random part of the users, or the best."""
+    mass = _zipf() if mass is None else mass
+    rng = np.random.default_rng(seed)
+    full = 1 + rng.choice(len(mass), size=users, p=mass)
+    ranks = draw_sampled_ranks(full, items=len(mass), sampled=sampled, rng=rng)
+    chosen = np.argsort(full)[:pilot] if best else rng.choice(users, pilot, replace=False)
+    known = np.zeros(users, dtype=int)
+    known[chosen] = full[chosen]
+    return ranks, full, known
+
+
+def _estimate(ranks, known, metrics="Recall@10", sampled=SAMPLED, items=ITEMS, **options):
+    return unsample.estimate(
+        ranks, items=items, sampled=sampled, metrics=metrics, pilot=known, **options
+    )
+
+
+def test_a_pilot_narrows_what_a_sample_leaves_open():
+    ranks, full, known = _world(0)
+    entry = _estimate(ranks, known)["Recall@10"]
+    blind = unsample.estimate(
+        ranks, items=ITEMS, sampled=SAMPLED, metrics="Recall@10", candidates="unseen", resamples=0
+    )["Recall@10"]
+    assert np.ptp(entry.interval()) < 0.6 * np.ptp(blind.interval())
+    low, high = entry.interval(population=False)
+    assert low <= float((full <= 10).mean()) <= high
+    # Guesses help: the pilot alone would be less sure.
+    alone = unsample.exact(known[known > 0], items=ITEMS, metrics="Recall@10")["Recall@10"]
+    assert np.ptp(entry.interval()) < 0.95 * np.ptp(alone.interval())
+    assert entry.resolved
+    assert entry.method == "pilot"
+
+
+def test_the_value_is_the_mean_of_guesses_and_what_they_miss():
+    rng = np.random.default_rng(1)
+    known = rng.integers(0, 2, 60).astype(float)
+    guessed, others = 0.6 * known + rng.random(60) * 0.4, rng.random(500)
+    value, error = PilotError.of_pilot(known, guessed, others, parse("Recall@10"))
+    trust = error.trust
+    assert 0.0 < trust <= 1.0
+    assert value == pytest.approx(trust * others.mean() + (known - trust * guessed).mean())
+    left = known - trust * guessed
+    variance = left.var(ddof=2) / 60 + trust**2 * others.var(ddof=1) / 500
+    assert error.population == pytest.approx(np.sqrt(variance))
+
+
+def test_useless_guesses_leave_the_pilot_alone():
+    rng = np.random.default_rng(2)
+    known = rng.integers(0, 2, 200).astype(float)
+    value, error = PilotError.of_pilot(known, np.full(200, 0.3), np.full(900, 0.3), parse("HR@5"))
+    assert error.trust == 0.0
+    assert value == pytest.approx(known.mean())
+    assert error.interval(value, 0.95) == error.alone.interval(value, 0.95)
+
+
+def test_unknown_may_be_zero_or_nan_and_catalogues_may_differ():
+    ranks, _, known = _world(3)
+    same = _estimate(ranks, np.where(known > 0, known, np.nan))
+    assert same["Recall@10"].value == _estimate(ranks, known)["Recall@10"].value
+    items = np.where(np.arange(len(ranks)) % 2, ITEMS, ITEMS + 100)
+    assert 0.0 < _estimate(ranks, known, items=items)["Recall@10"].value < 1.0
+
+
+def test_a_result_with_a_pilot_prints_and_says_what_it_took_for_granted():
+    ranks, _, known = _world(4)
+    result = _estimate(ranks, known, ["Recall@10", "AUC"])
+    assert "200 of 2,000 users ranked in full" in str(result)
+    assert "taken as drawn at random" in str(result)
+    assert "it assumes nothing" in str(result)
+    assert result.to_dict()["estimates"][0]["resolved"]
+    assert "pilot" in result.to_latex()
+
+
+def test_a_pilot_of_the_best_users_is_called_so():
+    ranks, _, known = _world(5, best=True)
+    with pytest.warns(BiasedMethodWarning, match="hardly drawn at random"):
+        _estimate(ranks, known)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error", "message"),
+    [
+        (lambda known: known[:-1], {}, InputError, "a full rank for each of the 2000 ranks"),
+        (lambda known: known * 0, {}, InputError, "at least 10 users, got 0 of 2000"),
+        (lambda known: known * 0 + 2000, {}, InputError, "all but two"),
+        (lambda known: known * 1000, {}, RankError, "ranks in 1..items = 2000"),
+        (lambda known: known + 0.5, {}, InputError, "pilot must be"),
+        (lambda known: np.where(known > 0, 1, 0), {}, RankError, "must agree with the sampled"),
+        (lambda known: known, {"method": "naive"}, MethodError, "learns P"),
+        (lambda known: known, {"shape": "none"}, InputError, "must be left out with a pilot"),
+        (lambda known: known, {"users": np.arange(2000)}, InputError, "left out with a pilot"),
+        (lambda known: known, {"sampled": None}, InputError, "must be an array with a pilot"),
+    ],
+)
+def test_wrong_pilots_are_refused(change, options, error, message):
+    ranks, _, known = _world(6)
+    with pytest.raises(error, match=message):
+        _estimate(ranks, change(known), **options)
+
+
+# -- promises -------------------------------------------------------------------------------------
+
+
+def _needle():
+    mass = 0.7 * _zipf()
+    mass[12] += 0.3
+    return mass
+
+
+LAWS = {"Zipf 0.9": _zipf(), "Zipf 1.5": _zipf(1.5), "a needle at rank 13": _needle()}
+
+
+def _held(law, pilot, size, *, best=False) -> list[Finding]:
+    mass, wanted = LAWS[law], parse_all(["Recall@10", "NDCG@10", "AUC"])
+    rows: dict[str, list[tuple[float, ...]]] = {metric.name: [] for metric in wanted}
+    for seed in range(size):
+        ranks, full, known = _world(10_000 + seed, pilot=pilot, mass=mass, best=best)
+        result = _estimate(ranks, known, wanted, method="mle(iterations=10)")
+        for metric in wanted:
+            own = float(metric.weights(full, ITEMS).mean())
+            low, high = result[metric].interval(population=False)
+            rows[metric.name].append((*result[metric].interval(), low - own, high - own))
+    found = []
+    for metric in wanted:
+        truth = float(mass @ metric.weights(np.arange(1, ITEMS + 1), ITEMS))
+        low, high, below, above = np.transpose(rows[metric.name])
+        where = f"{law}, {pilot} of 2,000 users, {metric}"
+        promise = "intervals with a pilot hold, whatever P(R) is"
+        found.append(coverage(promise, where, low, high, truth, 0.93))
+        found.append(coverage(promise, f"{where}, these users", below, above, 0.0, 0.93))
+    return found
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("pilot", [30, 100, 400])
+@pytest.mark.parametrize("law", LAWS)
+def test_intervals_with_a_pilot_hold_whatever_the_law(law, pilot, ledger):
+    keep(ledger(_held(law, pilot, simulations(600))))
+
+
+@pytest.mark.validity
+@pytest.mark.filterwarnings("ignore::unsample.errors.BiasedMethodWarning")
+def test_a_pilot_that_was_not_drawn_at_random_breaks_the_promise(ledger):
+    findings = ledger(_held("Zipf 0.9", 100, 20, best=True), planted="a pilot of the best users")
+    with pytest.raises(BrokenPromiseError, match="coverage must be"):
+        keep(findings)
