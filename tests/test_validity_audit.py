@@ -44,11 +44,11 @@ def test_tests_that_are_not_corrected_fail_the_promise(ledger, monkeypatch):
 
 def test_draws_without_replacement_taken_for_others_fail_the_promise(ledger, monkeypatch):
     """The variance of draws with replacement is far too large where nearly all items are drawn."""
-    from unsample.confidence import _draws
+    from unsample.confidence import _negatives
 
-    right = _draws.spread_of
+    right = _negatives.spread_of
     monkeypatch.setattr(
-        _draws, "spread_of", lambda sizes, candidates, _: 0.2 * right(sizes, candidates, True)
+        _negatives, "spread_of", lambda sizes, candidates, _: 0.2 * right(sizes, candidates, True)
     )
     with pytest.raises(BrokenPromiseError, match="wrong audits"):
         keep(ledger(_accused("with replacement", simulations(60)), planted="a variance too small"))
