@@ -118,6 +118,21 @@ def test_near_refutation_intervals_go_over_to_the_bounds():
     assert any(0.0 < doubt < 1.0 for doubt in seen)
 
 
+def test_no_sample_sees_all_that_breaks_an_assumption():
+    """As docs/uncertainty.md has it: 30 % of all targets at rank 61, and nobody can tell."""
+    mass = 0.7 * _zipf(3706, 0.9)
+    mass[60] += 0.3
+    metric, missed, warned = metrics.parse("Recall@50"), 0, 0
+    for seed in range(10):
+        certainty = Certainty.of(_counts(mass, 2000, seed), [50], SHAPES["power"])
+        missed += not _covers(certainty, "Recall@50", mass)
+        warned += certainty.doubt(metric) > 0.0
+        low, high = certainty.bounds(metric)
+        assert low <= _truth("Recall@50", mass) <= high
+    assert missed >= 8
+    assert warned <= 2
+
+
 def test_an_interval_is_no_narrower_than_that_of_known_ranks():
     mass = _zipf(200, 1.4)
     for seed in range(5):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import unsample
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
 from unsample.confidence import PilotError
 from unsample.errors import BiasedMethodWarning, InputError, MethodError, RankError
+from unsample.evidence import Targets
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse, parse_all
 
@@ -110,8 +113,12 @@ def test_a_pilot_of_the_best_users_is_called_so():
         (lambda known: known + 0.5, {}, InputError, "pilot must be"),
         (lambda known: np.where(known > 0, 1, 0), {}, RankError, "must agree with the sampled"),
         (lambda known: known, {"method": "naive"}, MethodError, "learns P"),
-        (lambda known: known, {"shape": "none"}, InputError, "must be left out with a pilot"),
+        (lambda known: known, {"shape": "none"}, InputError, "shape must be left out with a pilot"),
         (lambda known: known, {"users": np.arange(2000)}, InputError, "left out with a pilot"),
+        (lambda known: known, {"weights": np.ones(2000)}, InputError, "left out with a pilot"),
+        (lambda known: known, {"negatives": "shared"}, InputError, "left out with a pilot"),
+        (lambda known: known.astype(str), {}, InputError, "pilot must be"),
+        (lambda known: np.where(known > 0, np.inf, 0), {}, InputError, "pilot must be"),
         (lambda known: known, {"sampled": None}, InputError, "must be an array with a pilot"),
     ],
 )
@@ -119,6 +126,17 @@ def test_wrong_pilots_are_refused(change, options, error, message):
     ranks, _, known = _world(6)
     with pytest.raises(error, match=message):
         _estimate(ranks, change(known), **options)
+
+
+def test_targets_that_know_more_than_a_pilot_can_take_are_refused():
+    ranks, _, known = _world(7)
+    plain = Targets(ranks, ITEMS, SAMPLED)
+    result = unsample.estimate(plain, metrics="Recall@10", pilot=known)
+    assert result["Recall@10"].value == _estimate(ranks, known)["Recall@10"].value
+    assert result.candidates is None
+    for more in ({"users": np.arange(2000) // 2}, {"weights": np.ones(2000)}, {"stop": 1}):
+        with pytest.raises(InputError, match="left out with a pilot"):
+            unsample.estimate(replace(plain, **more), metrics="Recall@10", pilot=known)
 
 
 # -- promises -------------------------------------------------------------------------------------

@@ -139,14 +139,20 @@ def estimate(
     """
     check_sampler(sampler)
     if pilot is not None:
-        given = (weights, users, pools, None if negatives == "own" else negatives, shape)
-        if filtered or not all(each is None for each in given):
-            raise InputError(
-                "weights, users, filtered, negatives, pools and shape must be left out with a "
-                "pilot: users have one target each, and nothing is assumed"
-            )
-        found = _as_targets(ranks, items, sampled, replacement, rng)
-        result = pilot_estimates(found, pilot, metrics, method, candidates or "unseen")
+        if shape is not None:
+            raise InputError("shape must be left out with a pilot, which assumes nothing")
+        found = _as_targets(
+            ranks,
+            replacement,
+            rng,
+            items=items,
+            sampled=sampled,
+            weights=weights,
+            users=users,
+            filtered=filtered or None,
+            pools=shared_pools(negatives, pools),
+        )
+        result = pilot_estimates(found, pilot, metrics, method, candidates)
         for note in result.notes:
             warnings.warn(note, stacklevel=2)
         return result
@@ -420,23 +426,19 @@ class Question:
         ]
 
 
-def _as_targets(
-    ranks: Any,
-    items: npt.ArrayLike | None,
-    sampled: npt.ArrayLike | None,
-    replacement: bool,
-    rng: Seed,
-) -> Targets:
-    """Return the targets one by one."""
-    if isinstance(ranks, Targets):
+def _as_targets(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> Targets:
+    """Return the targets one by one, and refuse what the data know already."""
+    named = {name: value for name, value in given.items() if value is not None}
+    if isinstance(ranks, Targets) and not named:
         return ranks
-    if isinstance(ranks, RankCounts) or is_frame(ranks) or items is None or sampled is None:
+    lacks = not {"items", "sampled"} <= named.keys()
+    if isinstance(ranks, RankCounts | Targets) or is_frame(ranks) or lacks:
         raise InputError(
             "ranks must be an array with a pilot, beside items and sampled; or Targets, which know "
             "them"
         )
     whole = as_integer_array("ranks", place_halves(ranks, rng), hint="ranks start at 1")
-    return Targets(whole.astype(np.int64), items, sampled, replacement=replacement)
+    return Targets(whole.astype(np.int64), **named, replacement=replacement)
 
 
 def _as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCounts:

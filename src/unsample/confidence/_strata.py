@@ -104,18 +104,18 @@ class Stratum:
         at_ease, refuted = self.evidence[0].at_ease
         return min(max(program.strain - at_ease, 0.0) / (refuted - at_ease), 1.0)
 
-    def reaching(self, shape: Shape, metric: Metric | None, alpha: float) -> Shape:
+    def reaching(self, shape: Shape, metric: Metric, alpha: float) -> Shape:
         """Return the shape, reaching further down where a metric's K does and the data agree.
 
         It then reaches down to some multiple of K, in steps of two that keep programs few.
         """
-        if metric is None or metric.k is None or not 0.0 < shape.reach < math.inf:
+        if metric.k is None or not 0.0 < shape.reach < math.inf:
             return shape
         wanted = _BEYOND_K * metric.k / self.blind_rank
         steps = math.ceil(math.log2(max(wanted / shape.reach, 1.0)))
-        further = replace(shape, reach=shape.reach * 2.0**steps)
         if not steps:
             return shape
+        further = replace(shape, reach=shape.reach * 2.0**steps)
         strain = self.program(further, alpha, proved=False).strain
         return further if strain <= self.evidence[0].at_ease[0] else shape
 
