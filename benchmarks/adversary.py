@@ -1,6 +1,6 @@
 """How often intervals and bounds hold in worlds at random: the table of docs/reliability.md.
 
-    python benchmarks/adversary.py --worlds 600 --workers 16
+    python -m benchmarks.adversary --worlds 600 --workers 16
 
 One row for each kind of world in ``tests/adversary.py``. The seeds are others than those of the
 validity tier.
