@@ -115,16 +115,19 @@ def test_affine_bounds_hold_for_every_distribution_of_the_shape(counts, seed, na
     certainty = _certainty(counts, "power")
     metric = metrics.parse(name)
     bound = certainty.affine_bound(metric, side)
-    mass = _random_mass(certainty, np.random.default_rng(seed))
+    mass = _random_mass(certainty, metric, np.random.default_rng(seed))
     ((part,), (solved,), (weights,)) = bound.strata[0].evidence, bound.solved, bound.weights
     claimed = -side * (solved.offset + solved.scores[0] @ (part.expected.mean @ mass))
     assert side * (claimed - weights @ mass) >= -1e-9
 
 
-def _random_mass(certainty, rng):
-    grid = certainty.strata[0].grid
+def _random_mass(certainty, metric, rng):
+    (stratum,) = certainty.strata
+    grid = stratum.grid
     middle = np.log((grid.low + grid.high) / 2.0)
-    low, high = certainty.shape.exponents(np.exp((middle[1:] + middle[:-1]) / 2.0), 399 / SAMPLED)
+    # The shape reaches further down for a large K.
+    shape = stratum.reaching(certainty.shape, metric, 0.05)
+    low, high = shape.exponents(np.exp((middle[1:] + middle[:-1]) / 2.0), 399 / SAMPLED)
     low, high = low.clip(-20.0), high.clip(max=20.0)
     # Exponents wander and stick to the limits, where the inequality is tight.
     place = (rng.random() + np.cumsum(rng.normal(0, 0.3, len(low)))).clip(0.0, 1.0)
