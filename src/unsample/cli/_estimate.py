@@ -6,13 +6,16 @@ import json
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+import numpy as np
 import typer
 
+from unsample._checks import FloatArray
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
 from unsample.cli import options
+from unsample.errors import InputError
 from unsample.evidence import TIE_RULES
 from unsample.pages import Page, Sheet, page, sheet
-from unsample.tables import ROWS, read_counts
+from unsample.tables import ROWS, read_counts, read_item_counts
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,30 @@ def estimate_command(
     replacement: options.Replacement = True,
     sampler: options.Sampler = "uniform",
     candidates: options.Candidates = None,
+    probabilities: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="For items not drawn by uniform chance: how often each occurs, columns `item` and "
+            "`count`; or `probability` for a column of the table with the chance of each row's "
+            "item.",
+        ),
+    ] = None,
+    exponent: Annotated[
+        float, typer.Option(metavar="POWER", help="The power of the counts in --probabilities.")
+    ] = 1.0,
+    stratum: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZE",
+            help="For items drawn by stratum (column `stratum`): its number of items, `all` if it "
+            "was taken whole, or `rest`. Repeat for each.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Items that could not be drawn: columns `user`, `item`."),
+    ] = None,
     shape: options.Shape = None,
     by: Annotated[
         str | None,
@@ -105,8 +132,28 @@ def estimate_command(
 
     `unsample estimate scores.parquet --items 3706 --column user=query`
 
+    `unsample estimate scores.csv --items 3706 --probabilities counts.csv --exponent 0.75`
+
     `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
     """
+    if probabilities is not None or stratum:
+        return Groups(
+            None,
+            {
+                "": estimate(
+                    file,
+                    items=items,
+                    metrics=metrics or DEFAULT_METRICS,
+                    probabilities=_chances(probabilities, exponent, items),
+                    strata=_strata(stratum),
+                    exclude=exclude,
+                    replacement=replacement,
+                    candidates=candidates,
+                    shape=shape,
+                    rng=rng,
+                )
+            },
+        )
     groups = read_counts(
         file,
         items=items,
@@ -135,3 +182,22 @@ def estimate_command(
     }
     results = {name: replace(held, filtered=filtered) for name, held in results.items()}
     return Groups(by, results)
+
+
+def _chances(file: str | None, exponent: float, items: int | None) -> FloatArray | str | None:
+    """Return the chance of each item in one draw; a column of the table goes by its name."""
+    if file is None or file == "probability" or items is None:
+        return file
+    counts = read_item_counts(file, items=items)
+    with np.errstate(over="ignore"):
+        weights = np.where(counts > 0.0, counts**exponent, 0.0)
+    if not (np.isfinite(weights).all() and weights.any()):
+        raise InputError(
+            f"exponent must give finite chances, and some above 0, got {exponent:g} for {file}"
+        )
+    return np.asarray(weights / weights.sum())
+
+
+def _strata(given: list[str] | None) -> dict[str, int | str] | None:
+    named = options.named(given, "stratum", "NAME=SIZE, such as random=3000 or list=all")
+    return {name: int(kind) if kind.isdecimal() else kind for name, kind in named.items()} or None

@@ -261,7 +261,7 @@ class Condensed:
         unknown = observed.unknown_part()
         # Where all items are drawn there is no sharper sample than that.
         sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
-        grid = _coarse_grid(observed.grid.items, sharpest)
+        grid = coarse_grid(observed.grid.items, sharpest)
         bins, where = np.unique(
             grid.locate(observed.counts.low[observed.known]), return_inverse=True
         )
@@ -361,7 +361,7 @@ def _expected(
     return np.add.reduceat(design.matrix(ranks, ranks, grid, beyond="last"), low - 1, axis=0)
 
 
-def _coarse_grid(items: int, sampled: int) -> RankGrid:
+def coarse_grid(items: int, sampled: int) -> RankGrid:
     """Return bins half a standard error wide, even along the probit of the rank."""
     from scipy.special import ndtr, ndtri
 

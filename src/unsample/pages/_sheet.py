@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from unsample.answers import Comparison, Estimate, Estimates, Evaluation, Plan, Published, percent
+from unsample.confidence import UnequalCertainty
 from unsample.errors import InputError
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -191,6 +192,8 @@ def heading(result: Estimates) -> str:
         return f"{what}, {shared} of {sampled} of {items} items"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
+    if isinstance(result.certainty, UnequalCertainty):
+        return f"{what}, {sampled} of {items} items each, drawn with unequal chances"
     how = "with" if counts.replacement else "without"
     return f"{what}, {sampled} of {items} items sampled {how} replacement"
 
