@@ -34,7 +34,7 @@ from unsample.answers._estimate import (
     estimate_counts,
     possible_metrics,
 )
-from unsample.answers._evaluate import Evaluation
+from unsample.answers._evaluation import Evaluation
 from unsample.answers._model import Model
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
 from unsample.errors import DesignError, InputError
@@ -307,9 +307,7 @@ def _why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or nothing where they can."""
     for model in models:
         if model.targets is None:
-            drawn = "a guided evaluation of {}, which did not rank all users in full"
-            counted = "RankCounts for {}, which do not know users"
-            return (counted if model.evaluation is None else drawn).format(model.name)
+            return f"RankCounts for {model.name}, which do not know users"
         if model.counts.stop is not None:
             return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
     first = models[0]

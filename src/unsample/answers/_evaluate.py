@@ -1,20 +1,29 @@
-"""`evaluate`: a scorer, its targets and a design in; metrics with intervals and their cost out."""
+"""`evaluate`: a scorer, its targets and a design in; metrics with intervals and their cost out.
+
+Several scorers are evaluated one after the other, on the same targets and by the same draws, and
+are compared then.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, Seed, check_integer
+from unsample._checks import FloatArray, Seed, check_integer
 from unsample._progress import Progress
+from unsample.answers._compare import compare
+from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
+from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
 from unsample.answers._result import DEFAULT_METRICS, Estimates
@@ -26,98 +35,84 @@ from unsample.designs import (
     Excluded,
     Execution,
     Findings,
+    Guide,
     Guided,
+    Scorer,
+    Shortlists,
     as_design,
     as_guide,
     as_key,
     as_scorer,
+    led_by,
     run,
 )
-from unsample.errors import BudgetError, DesignError, InputError, UnsampleWarning
+from unsample.errors import (
+    BudgetError,
+    DesignError,
+    InputError,
+    UnsampleError,
+    UnsampleWarning,
+)
 from unsample.estimators import Estimator
-from unsample.evidence import Targets, check_ties, refuse_joint
+from unsample.evidence import check_ties, refuse_joint
 from unsample.metrics import Metric
 
 #: Where samples stop growing by what they found, the data decide, so EM may stop earlier.
 ADAPTIVE_METHOD = "mle(iterations=30)"
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Evaluation(Estimates):
-    """Metrics of a scorer on the full catalogue, with intervals; ``result["NDCG@10"].value``.
+@overload
+def evaluate(
+    scorer: Mapping[str, Any],
+    targets: Any,
+    *,
+    items: int,
+    design: str | Design | None = None,
+    budget: int | None = None,
+    exclude: Excluded | None = None,
+    guide: Any = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    filtered: bool = False,
+    relevance: npt.ArrayLike | None = None,
+    ties: str = "random",
+    weights: npt.ArrayLike | None = None,
+    rng: Seed = 0,
+    resamples: int = 400,
+    batch: int = 1 << 17,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Comparison: ...
 
-    The arrays have an entry for each target, in the order in which targets were given, so that
-    two models evaluated on the same targets can be compared target by target.
 
-    Attributes
-    ----------
-    design
-        The design, with every parameter that was decided on the way.
-    users, targets
-        Who, and which item.
-    ranks, highest
-        The rank of each target among ``sampled + 1`` items. Where only a range is known (beyond
-        the K of a certified evaluation, or of users that a guided one did not draw), ``ranks`` is
-        its first and ``highest`` its last.
-    sampled
-        How many items the ranks are among, the target not counted: those it was compared with,
-        or all candidates where the rank holds in the whole catalogue.
-    catalogues
-        The number of candidates of each target, itself included.
-    scored
-        How many scores the scorer was asked for, in all: of items, of the targets themselves, and
-        a few that were asked for twice. Never more than the budget.
-    rng
-        The seed of the random orders; models evaluated with one seed met the same items.
-    weights, relevance
-        How much each target's user counts, and how relevant each target is; None where all are
-        alike.
-    """
-
-    design: Design
-    users: IntArray
-    targets: IntArray
-    ranks: IntArray = field(repr=False)
-    highest: IntArray = field(repr=False)
-    sampled: IntArray = field(repr=False)
-    catalogues: IntArray = field(repr=False)
-    scored: int
-    rng: int
-    weights: npt.ArrayLike | None = field(repr=False, default=None)
-    relevance: FloatArray | None = field(repr=False, default=None)
-
-    @property
-    def found(self) -> Targets:
-        """Return what the design found, target by target."""
-        return Targets(
-            self.highest if self.design.certifies else self.ranks,
-            self.catalogues,
-            self.sampled,
-            self.weights,
-            self.users,
-            self.design.with_replacement,
-            self.design.stops_after,
-            filtered=self.filtered,
-        )
-
-    @property
-    def share(self) -> float:
-        """Return `scored` as a share of a full ranking, which scores all candidates."""
-        return float(self.scored / self.catalogues.sum())
-
-    @property
-    def cost(self) -> str:
-        """Return what was scored, in words."""
-        return (
-            f"{self.design.name} design: {self.scored:,} scores, "
-            f"{self.scored / len(self.users):,.1f} for each target, {self.share:.3%} of a full "
-            "ranking"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
-        cost = {"design": self.design.name, "scored": self.scored, "share": self.share}
-        return cost | super().to_dict()
+@overload
+def evaluate(
+    scorer: Any,
+    targets: Any,
+    *,
+    items: int,
+    design: str | Design | None = None,
+    budget: int | None = None,
+    exclude: Excluded | None = None,
+    guide: Any = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    filtered: bool = False,
+    relevance: npt.ArrayLike | None = None,
+    ties: str = "random",
+    weights: npt.ArrayLike | None = None,
+    rng: Seed = 0,
+    resamples: int = 400,
+    batch: int = 1 << 17,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Evaluation: ...
 
 
 def evaluate(
@@ -143,7 +138,7 @@ def evaluate(
     precision: str = "float32",
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> Evaluation:
+) -> Evaluation | Comparison:
     """Evaluate a recommender on the full catalogue at a fraction of the cost, or exactly.
 
     Parameters
@@ -222,18 +217,22 @@ def evaluate(
     (True, True)
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_ORDER)
+    several = isinstance(scorer, Mapping)
+    scorers = _as_scorers(scorer, items) if several else {"": as_scorer(scorer, items)}
     candidates = Candidates.check(targets, items, exclude, filtered=filtered)
     candidates.refuse_repeated()
     candidates.refuse_unrankable()
     wanted = _metrics.parse_all(metrics)
+    shared = {"relevant": candidates.relevant, "models": len(scorers)}
     if design is None:
-        design = _default_design(candidates, wanted, budget, method)
-    chosen, scoring, seed = as_design(design), as_scorer(scorer, items), as_key(rng)
-    if device is not None and (scoring.factors is None or chosen.name != "exact"):
-        raise InputError(
-            f"device must be left out unless factors are ranked in full, got {device!r} with "
-            f"design={chosen.name!r}; a torch module is asked on the device it is on"
-        )
+        design = _default_design(candidates, wanted, budget, method, shared)
+    chosen, seed = as_design(design), as_key(rng)
+    for each in scorers.values():
+        if device is not None and (each.factors is None or chosen.name != "exact"):
+            raise InputError(
+                f"device must be left out unless factors are ranked in full, got {device!r} with "
+                f"design={chosen.name!r}; a torch module is asked on the device it is on"
+            )
     check_ties(ties, whole=True)
     if chosen.certifies and method is not None:
         raise DesignError(
@@ -255,57 +254,161 @@ def evaluate(
         wanted = _of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
         )
-    found, tally = run(
-        chosen,
-        scoring,
+    task = _Task(
         candidates,
-        metrics=wanted,
-        budget=budget,
-        ties=ties,
-        rng=seed,
-        guide=as_guide(guide, candidates) if chosen.guided else None,
-        execution=Execution(batch, workers, device, precision, checkpoint, progress),
+        chosen,
+        wanted,
+        method,
+        as_guide(guide, candidates) if chosen.guided else None,
+        grades,
+        None if weights is None else np.asarray(weights, dtype=np.float64),
+        # Without a list of seen items it is not known whether there were any to leave out.
+        None if exclude is None else "unseen",
+        ties,
+        seed,
+        resamples,
+        Execution(batch, workers, device, precision, checkpoint, progress),
     )
-    if weights is not None:
-        found = replace(found, weights=np.asarray(weights, dtype=np.float64))
-    if found.design.certifies:
-        estimates = certified_targets(found, wanted, grades, resamples, seed)
-    else:
-        estimates = estimate_counts(
-            found.counts,
-            metrics=wanted,
-            method=method_of(found.design) if method is None else method,
-            # Without a list of seen items it is not known whether there were any to leave out.
-            candidates=None if exclude is None else "unseen",
-            resamples=resamples,
-            rng=seed,
+    if several:
+        chosen.fit(wanted, candidates.others, budget, **shared)
+        return _together(task, scorers, budget)
+    return task.evaluation(scorers[""], budget)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is asked of a model, whichever it is."""
+
+    candidates: Candidates
+    design: Design
+    metrics: tuple[Metric, ...]
+    method: str | Estimator | Iterable[str | Estimator] | None
+    guide: Guide | None
+    relevance: FloatArray | None
+    weights: FloatArray | None
+    #: Which items were candidates, as `estimate` has it.
+    among: str | None
+    ties: str
+    seed: int
+    resamples: int
+    execution: Execution
+
+    def evaluation(
+        self, scorer: Scorer, budget: int | None, shortlists: Shortlists | None = None
+    ) -> Evaluation:
+        """Run the design on a scorer; what was strong is noted in ``shortlists``."""
+        candidates = self.candidates
+        found, tally = run(
+            self.design,
+            scorer,
+            candidates,
+            metrics=self.metrics,
+            budget=budget,
+            ties=self.ties,
+            rng=self.seed,
+            guide=self.guide,
+            shortlists=shortlists,
+            execution=self.execution,
         )
-    for note in estimates.notes:
-        warnings.warn(note, stacklevel=2)
-    notes = list(estimates.notes)
-    if tally.infinite.any():
-        first = int(candidates.users[np.argmax(tally.infinite > 0)])
-        notes.append(
-            UnsampleWarning(
-                f"{int(tally.infinite.sum())} scores were infinite, the first for user {first}: "
-                "such items rank above (+inf) or below (-inf) all others"
+        if self.weights is not None:
+            found = replace(found, weights=self.weights)
+        if found.design.certifies:
+            estimates = certified_targets(
+                found, self.metrics, self.relevance, self.resamples, self.seed
             )
+        else:
+            estimates = estimate_counts(
+                found.counts,
+                metrics=self.metrics,
+                method=method_of(found.design) if self.method is None else self.method,
+                candidates=self.among,
+                resamples=self.resamples,
+                rng=self.seed,
+            )
+        for note in estimates.notes:
+            warnings.warn(note, stacklevel=3)
+        notes = list(estimates.notes)
+        if tally.infinite.any():
+            first = int(candidates.users[np.argmax(tally.infinite > 0)])
+            notes.append(
+                UnsampleWarning(
+                    f"{int(tally.infinite.sum())} scores were infinite, the first for user "
+                    f"{first}: such items rank above (+inf) or below (-inf) all others"
+                )
+            )
+        return Evaluation(
+            **{each.name: getattr(estimates, each.name) for each in fields(estimates)}
+            | {"notes": tuple(notes), "counts": found.ranges, "filtered": candidates.filtered},
+            design=found.design,
+            users=candidates.users,
+            targets=candidates.targets,
+            ranks=found.lowest,
+            highest=found.ranks,
+            sampled=np.asarray(found.sampled),
+            catalogues=np.asarray(found.items),
+            scored=found.scored,
+            rng=self.seed,
+            weights=found.weights,
+            relevance=self.relevance,
         )
-    return Evaluation(
-        **{each.name: getattr(estimates, each.name) for each in fields(estimates)}
-        | {"notes": tuple(notes), "counts": found.ranges, "filtered": filtered},
-        design=found.design,
-        users=candidates.users,
-        targets=candidates.targets,
-        ranks=found.lowest,
-        highest=found.ranks,
-        sampled=np.asarray(found.sampled),
-        catalogues=np.asarray(found.items),
-        scored=found.scored,
-        rng=seed,
-        weights=found.weights,
-        relevance=grades,
-    )
+
+    def led_by(self, lists: list[Shortlists], number: int) -> _Task:
+        """Return what is asked of the next model, which is guided by those before it."""
+        guide, execution = self.guide, self.execution
+        if guide is not None:
+            guide = led_by(guide, lists, self.candidates)
+        if execution.checkpoint is not None:
+            path = Path(execution.checkpoint)
+            place = path.with_name(f"{path.stem}-{number}{path.suffix}")
+            execution = replace(execution, checkpoint=place)
+        return replace(self, guide=guide, execution=execution)
+
+
+def _together(task: _Task, scorers: Mapping[str, Scorer], budget: int | None) -> Comparison:
+    """Evaluate models one after the other, each with its part of the budget, and compare them."""
+    found: dict[str, Evaluation] = {}
+    lists: list[Shortlists] = []
+    for number, (name, scorer) in enumerate(scorers.items(), start=1):
+        share = budget
+        if budget is not None and not task.design.exact:
+            share = budget // (len(scorers) - number + 1)
+        heard = None if task.guide is None else Shortlists.empty(task.candidates)
+        with _naming(name):
+            found[name] = task.led_by(lists, number).evaluation(scorer, share, heard)
+        lists += [] if heard is None else [heard]
+        if budget is not None and share is not None:
+            # Only what a model needs to be exact is the same whoever is drawn: other rests would
+            # tell the next one who was.
+            exact = found[name].certainty is None and not found[name].drawn
+            budget -= found[name].scored if exact else share
+    return compare(found, metrics=task.metrics, rng=task.seed)
+
+
+def _as_scorers(models: Mapping[str, Any], items: int) -> dict[str, Scorer]:
+    """Return scorers by name, each recognised before any is asked."""
+    found: dict[str, Scorer] = {}
+    if len(models) < 2:
+        raise InputError(
+            "scorer must be one model, or map at least two names to their models, got "
+            f"{len(models)} in a dict"
+        )
+    for name, model in models.items():
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"models must be named by text that is not blank, got {name!r}")
+        if name.strip() in {other.strip() for other in found}:
+            raise InputError(f"names of models must differ, got {name.strip()!r} twice")
+        with _naming(name):
+            found[name] = as_scorer(model, items)
+    return found
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the model in whatever is wrong with it."""
+    try:
+        yield
+    except UnsampleError as problem:
+        raise type(problem)(f"{problem} (model {name!r})") from problem
 
 
 def certified_targets(
@@ -326,14 +429,18 @@ def certified_targets(
 
 
 def _default_design(
-    candidates: Candidates, metrics: tuple[Metric, ...], budget: int | None, method: Any
+    candidates: Candidates,
+    metrics: tuple[Metric, ...],
+    budget: int | None,
+    method: Any,
+    shared: Mapping[str, int],
 ) -> Design:
     """Return a guided design if a budget is given and suffices for it, or else an adaptive one."""
     adaptive = Adaptive()
     if budget is None or method is not None or any(metric.k is None for metric in metrics):
         return adaptive
     try:
-        Guided().fit(metrics, candidates.others, budget)
+        Guided().fit(metrics, candidates.others, budget, **shared)
     except BudgetError:
         return adaptive
     return Guided()

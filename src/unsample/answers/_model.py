@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
-from unsample.answers._evaluate import Evaluation
+from unsample.answers._evaluation import Evaluation
 from unsample.evidence import RankCounts, Targets, deviations_of_mean
 from unsample.metrics import Metric
 
@@ -35,9 +35,7 @@ class Model:
     ) -> Model:
         """Return a model of which the targets are known."""
         if isinstance(given, Evaluation):
-            # Of users that were not drawn nothing can be paired.
-            targets = None if given.drawn else given.found
-            return cls(name, given.counts, targets, evaluation=given)
+            return cls(name, given.counts, given.found, evaluation=given)
         return cls(name, given.counts, given, labels)
 
     @cached_property

@@ -18,6 +18,7 @@ from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Execution, run
 from unsample.designs._scan import Candidates, Excluded, Tally, as_excluded, as_key
 from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
+from unsample.designs._shortlists import Shortlists, led_by
 
 __all__ = [
     "DESIGNS",
@@ -39,6 +40,7 @@ __all__ = [
     "Score",
     "ScoreAll",
     "Scorer",
+    "Shortlists",
     "Tally",
     "as_design",
     "as_excluded",
@@ -46,6 +48,7 @@ __all__ = [
     "as_key",
     "as_scorer",
     "exact_ranks",
+    "led_by",
     "ranks_against",
     "run",
 ]

@@ -24,6 +24,7 @@ from unsample.designs._orders import target_keys
 from unsample.designs._ranking import count_all
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
+from unsample.designs._shortlists import Shortlists
 from unsample.errors import CheckpointError, FileError, ScoreError
 from unsample.metrics import Metric
 
@@ -77,30 +78,35 @@ def run(
     ties: str = "random",
     rng: Seed = 0,
     guide: Guide | None = None,
+    shortlists: Shortlists | None = None,
     execution: Execution | None = None,
 ) -> tuple[Findings, Tally]:
     """Run a design on a scorer; return what it found, and what was counted on the way.
 
-    Designs that can be guided meet items in the order of the ``guide``, if there is one.
+    Designs that can be guided meet items in the order of the ``guide``, if there is one. What is
+    scored until users are drawn is noted in ``shortlists``.
 
     Targets ranked in parts (on several machines) have the ranks that they have together, where the
     design treats each for itself, as `Fixed`, `Certified` and `Exact` do.
     """
     seed, others = as_key(rng), candidates.others
-    relevant = 1 if candidates.filtered else int(np.bincount(candidates.users).max())
+    relevant = candidates.relevant
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
     orders = None
     if guide is not None and fitted.guided:
         orders = GuidedOrders(candidates, keys, guide)
-    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement, orders)
+    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement, orders, shortlists)
     probe = Probe.ask(scan, checked)
     state = State.empty(len(others))
     work = _Run(scan, scorer, probe, state, execution or Execution())
     if work.execution.checkpoint is not None:
         known = {} if orders is None else orders.guide.arrays
+        if shortlists is not None:
+            known |= {"shortlists": np.array(shortlists.items.shape)}
         identity = _identity(fitted, candidates, known, allowed=allowed, ties=ties, seed=seed)
-        work.place = Checkpoint(Path(work.execution.checkpoint), identity, probe.scores)
+        path = Path(work.execution.checkpoint)
+        work.place = Checkpoint(path, identity, probe.scores, shortlists)
         work.state = state = work.place.load() or state
     # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
@@ -119,6 +125,8 @@ def run(
             )
             step = fitted.step(now)
             state.notes = step.notes
+            if shortlists is not None:
+                shortlists.open = not state.notes.turn.any()
             if not (step.goal > tally.scored).any():
                 break
             state.goal[:] = step.goal
@@ -292,6 +300,7 @@ class Checkpoint:
     path: Path
     identity: str
     probe: FloatArray
+    shortlists: Shortlists | None = None
     seconds: float = 30.0
     _written: float = field(default_factory=time.monotonic, repr=False)
 
@@ -308,6 +317,8 @@ class Checkpoint:
         self._check(found)
         tally = Tally(*(found[each].astype(found[each].dtype.kind + "8") for each in _TALLY))
         notes = Notes(*(found[each].astype(np.int64) for each in _NOTES))
+        if self.shortlists is not None:
+            self.shortlists.restore(found, drawn=bool(notes.turn.any()))
         return State(tally, notes, found["goal"].astype(np.int64), int(found["asked"]))
 
     def save(self, state: State, *, now: bool = False) -> None:
@@ -322,6 +333,7 @@ class Checkpoint:
             "asked": np.array(state.asked),
             **{name: getattr(state.tally, name) for name in _TALLY},
             **{name: getattr(state.notes, name) for name in _NOTES},
+            **({} if self.shortlists is None else self.shortlists.arrays),
         }
         write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
         self._written = time.monotonic()
@@ -329,7 +341,8 @@ class Checkpoint:
     def _check(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
         """Refuse another evaluation's state, and one that no evaluation leaves."""
         anew = "delete it to start anew"
-        if not _is_whole(found):
+        lists = {} if self.shortlists is None else self.shortlists.arrays
+        if not _is_whole(found, lists):
             self._refuse(f"hold {_FORMAT}", "is another file or a damaged one", anew)
         if str(found["identity"]) != self.identity:
             self._refuse(
@@ -354,9 +367,9 @@ class Checkpoint:
         )
 
 
-def _is_whole(found: Mapping[str, npt.NDArray[Any]]) -> bool:
+def _is_whole(found: Mapping[str, npt.NDArray[Any]], lists: Mapping[str, npt.NDArray[Any]]) -> bool:
     """Return whether every array of a state is there, as numbers of one shape."""
-    if {"format", "identity", "probe", "goal", "asked", *_NOTES, *_TALLY} - set(found):
+    if {"format", "identity", "probe", "goal", "asked", *_NOTES, *_TALLY, *lists} - set(found):
         return False
     arrays = [found[name] for name in ("goal", *_NOTES, *_TALLY)]
     kinds = "".join(array.dtype.kind for array in (found["asked"], *arrays))
@@ -365,4 +378,8 @@ def _is_whole(found: Mapping[str, npt.NDArray[Any]]) -> bool:
         and kinds == "i" * (len(kinds) - 1) + "f"
         and {array.shape for array in arrays} == {(found["goal"].size,)}
         and found["asked"].shape == ()
+        and all(
+            (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+            for name, array in lists.items()
+        )
     )

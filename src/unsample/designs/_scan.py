@@ -129,6 +129,11 @@ class Candidates:
         ]
         return np.asarray(self.items - 1 - np.concatenate(excluded))
 
+    @property
+    def relevant(self) -> int:
+        """Return the most targets of one user that compete with each other."""
+        return 1 if self.filtered else int(np.bincount(self.users).max())
+
     def refuse_repeated(self) -> None:
         """Refuse a user who has one item as a target twice."""
         pairs, count = np.unique(self.users * self.items + self.targets, return_counts=True)
@@ -213,6 +218,13 @@ class Tally:
         self.own[rows] = part.own
 
 
+class Listener(Protocol):
+    """Whoever is told what was scored."""
+
+    def note(self, users: IntArray, items: IntArray, scores: npt.NDArray[np.floating[Any]]) -> None:
+        """Take notice of the scores of some items for each of some users."""
+
+
 class ItemOrders(Protocol):
     """An order of its candidates for each target."""
 
@@ -229,6 +241,7 @@ class Scan:
     keys: LongWords
     replacement: bool
     guided: ItemOrders | None = None
+    listener: Listener | None = None
 
     @property
     def shuffle(self) -> IntArray:
@@ -282,6 +295,8 @@ class Scan:
             items = some.items_at(stretch(tally.scored[rows], length))
         asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
         scores = as_scores(self.score(users, asked), asked.shape, users, asked)
+        if self.listener is not None:
+            self.listener.note(users, asked, scores)
         own = tally.own[rows]
         if fresh:
             own = scores[:, 0].astype(np.float64)
