@@ -77,8 +77,8 @@ def compare(
     models
         For each name the ranks of its targets, as in `unsample.estimate`; or `Targets` or a data
         frame, which know their users; or `RankCounts`, which cannot be paired; or what
-        `unsample.evaluate` returned for them (``metrics`` are then those it was asked for). Or one
-        data frame of all models, with ``by``.
+        `unsample.evaluate` returned for them (``metrics`` are then those it was asked for; guided
+        results of one ``rng`` share the users that were drawn). Or one data frame of all models, with ``by``.
     items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates
         As in `unsample.estimate`, the same for all models. Models that were ranked against the same
         shared items profit from it, where it is known which item beats which target.
@@ -133,6 +133,7 @@ def compare(
         if model.evaluation is not None:
             _check_evaluated(model, model.evaluation, wanted)
             estimates[model.name] = model.evaluation
+            notes += model.evaluation.warnings
             continue
         found = estimate_counts(
             model.counts, metrics=wanted, method=method, candidates=candidates, errors="delta"
@@ -316,6 +317,9 @@ def _why_unmatched(models: list[Model]) -> str:
             return f"users for only one of {first.name} and {model.name}"
         here, there = first.keys[0], model.keys[0]
         if np.array_equal(here, there):
+            apart = _other_targets(first.evaluation, model.evaluation)
+            if apart:
+                return f"other targets for {model.name} than for {first.name}, such as {apart}"
             continue
         if _matched(models) == POSITION:
             return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
@@ -325,6 +329,18 @@ def _why_unmatched(models: list[Model]) -> str:
             missing, found = np.setdiff1d(there, here), (model.name, first.name)
         return f"{kind} of {found[0]} that {found[1]} does not have, such as {missing[0]}"
     return ""
+
+
+def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
+    """Return a target that one of two evaluations has alone, or nothing if there is none."""
+    if first is None or second is None:
+        return ""
+    pairs = [np.stack([each.users, each.targets], axis=1) for each in (first, second)]
+    if np.array_equal(*(each[np.lexsort(each.T)] for each in pairs)):
+        return ""
+    here, there = (set(map(tuple, each.tolist())) for each in pairs)
+    user, item = min(here ^ there, default=pairs[1][0].tolist())
+    return f"item {item} of user {user}"
 
 
 def _matched(models: list[Model]) -> str:

@@ -266,6 +266,9 @@ def _(result: Comparison) -> Sheet:
         for metric in result.metrics
     }
     ranks = heading(next(iter(result.estimates.values())))
+    notes = [explained] if shown is result else [left_out, explained]
+    if result.scored:
+        notes.append(_scores_asked(result))
     return Sheet(
         title=(f"{len(result.models)} models, {ranks}, compared {result.pairing}",),
         verdicts=result.sentences(),
@@ -273,9 +276,16 @@ def _(result: Comparison) -> Sheet:
             Table.of(shown.standings, standings, "Models", "standing-table"),
             Table.of(shown.differences, differences, "Differences", "difference-table"),
         ),
-        notes=(left_out, explained)[shown is result :],
+        notes=tuple(notes),
         warnings=result.warnings,
     )
+
+
+def _scores_asked(result: Comparison) -> str:
+    """Return how many scores each model was asked for, in words."""
+    first = list(result.excerpt().scored.items())
+    each = ", ".join(f"{name} {scored:,}" for name, scored in first)
+    return f"scores: {each}; {sum(result.scored.values()):,} in all"
 
 
 def _chances(least: float, most: float) -> Number:
