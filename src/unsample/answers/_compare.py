@@ -78,7 +78,8 @@ def compare(
         For each name the ranks of its targets, as in `unsample.estimate`; or `Targets` or a data
         frame, which know their users; or `RankCounts`, which cannot be paired; or what
         `unsample.evaluate` returned for them (``metrics`` are then those it was asked for; guided
-        results of one ``rng`` share the users that were drawn). Or one data frame of all models, with ``by``.
+        results of one ``rng`` drew the same users first). Or one data frame of all models, with
+        ``by``.
     items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates
         As in `unsample.estimate`, the same for all models. Models that were ranked against the same
         shared items profit from it, where it is known which item beats which target.
@@ -311,24 +312,26 @@ def _why_unmatched(models: list[Model]) -> str:
             return f"RankCounts for {model.name}, which do not know users"
         if model.counts.stop is not None:
             return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
-    first = models[0]
-    for model in models[1:]:
-        if _matched([model]) != _matched([first]):
-            return f"users for only one of {first.name} and {model.name}"
-        here, there = first.keys[0], model.keys[0]
-        if np.array_equal(here, there):
-            apart = _other_targets(first.evaluation, model.evaluation)
-            if apart:
-                return f"other targets for {model.name} than for {first.name}, such as {apart}"
-            continue
-        if _matched(models) == POSITION:
-            return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
-        kind = "users" if _matched(models) == USER else "labels in the index"
-        missing, found = np.setdiff1d(here, there), (first.name, model.name)
-        if not len(missing):
-            missing, found = np.setdiff1d(there, here), (model.name, first.name)
-        return f"{kind} of {found[0]} that {found[1]} does not have, such as {missing[0]}"
-    return ""
+    reasons = (_why_apart(models[0], model, models) for model in models[1:])
+    return next(filter(None, reasons), "")
+
+
+def _why_apart(first: Model, model: Model, models: list[Model]) -> str:
+    """Return why the users of two models cannot be paired, or nothing where they can."""
+    if _matched([model]) != _matched([first]):
+        return f"users for only one of {first.name} and {model.name}"
+    here, there = first.keys[0], model.keys[0]
+    if np.array_equal(here, there):
+        apart = _other_targets(first.evaluation, model.evaluation)
+        other = f"other targets for {model.name} than for {first.name}, such as {apart}"
+        return other if apart else ""
+    if _matched(models) == POSITION:
+        return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
+    kind = "users" if _matched(models) == USER else "labels in the index"
+    missing, found = np.setdiff1d(here, there), (first.name, model.name)
+    if not len(missing):
+        missing, found = np.setdiff1d(there, here), (model.name, first.name)
+    return f"{kind} of {found[0]} that {found[1]} does not have, such as {missing[0]}"
 
 
 def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
