@@ -338,12 +338,12 @@ def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
     """Return a target that one of two evaluations has alone, or nothing if there is none."""
     if first is None or second is None:
         return ""
-    pairs = [np.stack([each.users, each.targets], axis=1) for each in (first, second)]
-    if np.array_equal(*(each[np.lexsort(each.T)] for each in pairs)):
-        return ""
-    here, there = (set(map(tuple, each.tolist())) for each in pairs)
-    user, item = min(here ^ there, default=pairs[1][0].tolist())
-    return f"item {item} of user {user}"
+    pairs = [
+        set(zip(each.users.tolist(), each.targets.tolist(), strict=True))
+        for each in (first, second)
+    ]
+    user, item = min(pairs[0] ^ pairs[1], default=(0, None))
+    return "" if item is None else f"item {item} of user {user}"
 
 
 def _matched(models: list[Model]) -> str:

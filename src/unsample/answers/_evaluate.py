@@ -150,6 +150,8 @@ def evaluate(
         ids; a factor model of implicit; or a recommender with ``score`` and ``score_all``.
         Higher is better. Items scored -inf rank below all others, +inf above; NaN is an error.
         The score of a pair must not depend on what else is asked in the same call.
+        Or a dict of name -> scorer: the models are evaluated together, and a `Comparison` comes
+        back. ``estimates["A"]`` of it is the `Evaluation` of model A.
     targets
         The relevant items: a pair (users, items) of id arrays (a user with several targets comes
         several times), a dict of user -> items, or a sparse users x items matrix.
@@ -163,7 +165,9 @@ def evaluate(
     budget
         All scores that may be asked of the scorer, those of the targets included: a hard limit.
         A guided, adaptive or fixed design takes what it allows; an exact or certified one, which
-        cannot do with less than it needs, is refused where it does not suffice.
+        cannot do with less than it needs, is refused where it does not suffice. Of several models
+        it is the total: each has an equal part, and what one that came out exact leaves over goes
+        to the next; exact and certified designs take what they need in turn.
     exclude
         Sparse users x items matrix of pairs to leave out (training data); None keeps
         all items.
@@ -173,7 +177,8 @@ def evaluate(
         each item; a pair (user factors, item factors); a function users -> scores of all items; a
         dict of user -> ranked items, or a matrix of them with a row for each user; a recommender
         with ``score_all``. By default the popularity of items in ``exclude``; without it a random
-        order. What a guide scores is no part of the budget.
+        order. What a guide scores is no part of the budget. Of several models, each is guided by
+        what was strong for those before it, at first; that costs nothing.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
@@ -204,7 +209,8 @@ def evaluate(
         factors rounded to ``"float32"``, ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`.
     checkpoint
         A file to which the state is written now and then. The same call continues from there, to
-        the same result. Interrupted, it asks again for what was not written yet.
+        the same result. Interrupted, it asks again for what was not written yet. Of several models
+        each has a file of its own: ``state-1.npz``, ``state-2.npz`` for ``state.npz``.
     progress
         Called with targets done and targets in all.
 
@@ -215,6 +221,11 @@ def evaluate(
     ...                 design="exact", metrics="NDCG@10")
     >>> bool(np.isclose(result["NDCG@10"].value, full["NDCG@10"].value)), result.share < 0.2
     (True, True)
+    >>> models = {"A": (users, catalogue), "B": (users + 0.1, catalogue)}
+    >>> both = evaluate(models, (np.arange(500), np.arange(500)), items=500, budget=80_000,
+    ...                 metrics="NDCG@10")
+    >>> both.paired, sum(both.scored.values()) <= 80_000, both.estimates["A"].design.name
+    (True, True, 'guided')
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_ORDER)
     several = isinstance(scorer, Mapping)

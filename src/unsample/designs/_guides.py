@@ -112,11 +112,13 @@ class GuidedOrders:
             lists = self.guide.lists[self._listed[0][rows]].astype(np.int64)
             lists[size == 0] = NOBODY
             some = _without(some, self._places(lists))
-        others = self.candidates.others[rows] - size
+        # Where a list holds all candidates nothing is left, and what stands for it is not met.
+        others = np.maximum(self.candidates.others[rows] - size, 1)
         if self.guide.order is None:
             return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
-        index = np.minimum(start[:, None] + np.arange(count), np.maximum(others - 1, 0)[:, None])
-        return np.asarray(self.guide.order[some.items_at(index)])
+        index = np.minimum(start[:, None] + np.arange(count), (others - 1)[:, None])
+        found = np.minimum(some.items_at(index), self.candidates.items - 1)
+        return np.asarray(self.guide.order[found])
 
     @cached_property
     def _relabelled(self) -> Candidates:
