@@ -105,7 +105,7 @@ WORLDS = [
     World(odds=1.0),
     World(odds=1.0, alike=0.95),
     World(odds=0.2),
-    World(odds=1.0, alike=-0.9),
+    World(odds=30.0, alike=-0.98),
     World(users=60, cost=300),
     World(users=2000, cost=60),
 ]
@@ -142,7 +142,7 @@ def test_what_models_share_with_the_wrong_sign_breaks_the_promise(monkeypatch, l
         return 2.0 * found.mean() - found if second else found
 
     monkeypatch.setattr(_drawn, "_totals", wrong)
-    findings = WORLDS[5].findings(100)
+    findings = WORLDS[5].findings(150)
     ledger(findings, planted="the covariance of two models has the wrong sign")
     with pytest.raises(BrokenPromiseError, match="coverage"):
         keep(findings)
