@@ -379,19 +379,20 @@ def _together(task: _Task, scorers: Mapping[str, Scorer], budget: int | None) ->
     """Evaluate models one after the other, each with its part of the budget, and compare them."""
     found: dict[str, Evaluation] = {}
     lists: list[Shortlists] = []
+    # A design that is exact takes what it needs; others have equal parts.
+    part = 0 if budget is None or task.design.exact else budget // len(scorers)
+    share = part or budget
     for number, (name, scorer) in enumerate(scorers.items(), start=1):
-        share = budget
-        if budget is not None and not task.design.exact:
-            share = budget // (len(scorers) - number + 1)
         heard = None if task.guide is None else Shortlists.empty(task.candidates)
         with _naming(name):
-            found[name] = task.led_by(lists, number).evaluation(scorer, share, heard)
+            mine = task.led_by(lists, number).evaluation(scorer, share, heard)
+        found[name] = mine
         lists += [] if heard is None else [heard]
-        if budget is not None and share is not None:
-            # Only what a model needs to be exact is the same whoever is drawn: other rests would
-            # tell the next one who was.
-            exact = found[name].certainty is None and not found[name].drawn
-            budget -= found[name].scored if exact else share
+        if share is not None:
+            # Only what it takes to be exact is the same whoever is drawn: what another model
+            # leaves over would tell the next one who was.
+            exact = mine.certainty is None and not mine.drawn
+            share = part + (share - mine.scored if exact else 0)
     return compare(found, metrics=task.metrics, rng=task.seed)
 
 
