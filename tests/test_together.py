@@ -32,14 +32,14 @@ from unsample.metrics import parse
 #: Each design, with a budget for two models.
 DESIGNS = [
     ("exact", None),
-    ("exact", 1_000_000),
+    ("exact", 120_000),
     ("certified", None),
-    ("certified", 420_000),
-    ("fixed", 30_001),
-    ("adaptive", 40_001),
+    ("certified", 80_000),
+    ("fixed", 10_001),
+    ("adaptive", 15_001),
     ("guided", None),
-    ("guided", 60_001),
-    (None, 60_001),
+    ("guided", 16_001),
+    (None, 16_001),
 ]
 EXACT = ("exact", "certified")
 
@@ -64,7 +64,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def world():
-    return World()
+    return World(users=150, items=400)
 
 
 def models(world, noise=0.4, sign=1.0):
@@ -115,12 +115,12 @@ def test_models_together_are_models_alone_compared(world, design, budget):
 
 def test_random_orders_are_the_same_for_every_model(world):
     both = models(world)
-    together(world, "fixed", 30_000, scorer=both)
+    together(world, "fixed", 10_000, scorer=both)
     assert both["A"].met == both["B"].met
 
 
 def test_what_an_exact_model_leaves_over_goes_to_the_next(world):
-    budget = 420_000
+    budget = 100_000
     result = together(world, "guided", budget)
     assert not any(each.drawn for each in result.estimates.values())
     # Half the budget would not do for certified alone; the whole does for both.
@@ -130,7 +130,7 @@ def test_what_an_exact_model_leaves_over_goes_to_the_next(world):
     assert max(needed.values()) > tight // 2
     assert together(world, "certified", tight).scored == needed
     with pytest.raises(BudgetError, match=r"certify K = 10.*\(model 'B'\)"):
-        together(world, "certified", tight - 1000)
+        together(world, "certified", tight - 400)
 
 
 # -- guided by each other -------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_lists_of_several_models_take_turns_and_come_before_the_guide():
 def test_who_was_drawn_does_not_show_on_the_lists(world):
     candidates = Candidates.check(world.targets, world.items, world.exclude)
     guide, scoring = as_guide(None, candidates), as_scorer((world.left, world.right), world.items)
-    options = {"metrics": [parse("NDCG@10")], "budget": 30_000, "guide": guide}
+    options = {"metrics": [parse("NDCG@10")], "budget": 8000, "guide": guide}
     lists, drawn = [], []
     for seed in (0, 1):
         lists.append(Shortlists.empty(candidates))
@@ -224,7 +224,7 @@ def test_who_was_drawn_does_not_show_on_the_lists(world):
 def test_guided_results_are_paired_with_each_other_and_with_certified_ones(world):
     for seeds in ((0, 0), (0, 1)):
         found = {
-            name: world.run("guided", scorer=model, budget=30_000, rng=seed)
+            name: world.run("guided", scorer=model, budget=8000, rng=seed)
             for (name, model), seed in zip(models(world).items(), seeds, strict=True)
         }
         paired = unsample.compare(found, metrics="NDCG@10")
@@ -243,7 +243,7 @@ def test_guided_results_are_paired_with_each_other_and_with_certified_ones(world
 
 
 def test_a_model_is_no_better_than_itself(world):
-    found = world.run("guided", budget=30_000)
+    found = world.run("guided", budget=8000)
     same = unsample.compare({"A": found, "B": found}, metrics="NDCG@10").differences[0]
     assert (same.value, same.winner, same.if_alike) == (0.0, None, 0.5)
     assert same.low < 0 < same.high
@@ -251,7 +251,7 @@ def test_a_model_is_no_better_than_itself(world):
 
 def test_few_drawn_users_leave_the_difference_to_limits_that_hold_anyway(world):
     with pytest.warns(UnsampleWarning, match="not resolved by the budget"):
-        result = world.run("guided", scorer=models(world), budget=14_000)
+        result = world.run("guided", scorer=models(world), budget=5000)
     assert any("not resolved" in text for text in result.warnings)
     level = 1.0 - 0.05 / 8
     one, two = (result.estimates[name]["NDCG@10"].interval(level) for name in "AB")
@@ -301,7 +301,7 @@ def test_the_error_of_a_difference_is_that_of_the_draw_and_of_the_users(shares):
     variances = []
     for same_order in (True, False):
         values, squares, assumed = [], [], []
-        for _ in range(1200):
+        for _ in range(500):
             orders = [rng.permutation(size) for _ in range(2)]
             orders[1] = orders[0] if same_order else orders[1]
             (one, first), (two, second) = (
@@ -312,10 +312,10 @@ def test_the_error_of_a_difference_is_that_of_the_draw_and_of_the_users(shares):
             squares.append((first.totals - second.totals).var(ddof=1) / size)
             assumed.append(first.assumed + second.assumed)
         variances.append(np.var(values))
-        assert np.mean(squares) == pytest.approx(variances[-1] + of_users, rel=0.12)
+        assert np.mean(squares) == pytest.approx(variances[-1] + of_users, rel=0.2)
         assert 0 < np.mean(assumed) < 2 / (size * min(shares)) ** 2
     # Draws of one order have much in common.
-    assert variances[0] < 0.8 * variances[1]
+    assert variances[0] < 0.9 * variances[1]
 
 
 # -- bad input ------------------------------------------------------------------------------------
@@ -332,8 +332,8 @@ def test_the_error_of_a_difference_is_that_of_the_draw_and_of_the_users(shares):
         ({"A": None, "A ": None}, "names of models must differ, got 'A' twice"),
         ({"A": None, "B": "nonsense"}, r"scorer must be .* got str \(model 'B'\)"),
         (
-            {"A": None, "B": (np.ones((300, 2)), np.ones((899, 2)))},
-            r"rows of the item factors, 899, got 900 \(model 'B'\)",
+            {"A": None, "B": (np.ones((150, 2)), np.ones((399, 2)))},
+            r"rows of the item factors, 399, got 400 \(model 'B'\)",
         ),
     ],
 )
@@ -348,9 +348,9 @@ def test_bad_models_are_refused_by_name_before_any_is_asked(world, change, words
 def test_a_budget_must_do_for_all_models(world):
     with pytest.raises(
         BudgetError,
-        match=r"at least 10,\d+ scores for guided and 300 targets of 2 models, got 9,000",
+        match=r"at least 4,\d+ scores for guided and 150 targets of 2 models, got 3,000",
     ):
-        world.run("guided", scorer=models(world), budget=9000)
+        world.run("guided", scorer=models(world), budget=3000)
     with pytest.raises(InputError, match="budget must be"):
         world.run("guided", scorer=models(world), budget=-1)
 
@@ -382,7 +382,7 @@ class Stopping(Asked):
 @pytest.mark.parametrize("calls", [3, 40])
 @pytest.mark.parametrize("who", ["A", "B"])
 def test_an_interrupted_call_comes_to_the_same_end(world, tmp_path, who, calls):
-    options = {"budget": 60_000, "batch": 1 << 10, "checkpoint": tmp_path / "state.npz"}
+    options = {"budget": 16_000, "batch": 1 << 9, "checkpoint": tmp_path / "state.npz"}
     whole = together(world, "guided", **options | {"checkpoint": None})
     both = models(world)
     both[who] = Stopping(both[who].left, both[who].right, calls)
@@ -400,7 +400,7 @@ def test_an_interrupted_call_comes_to_the_same_end(world, tmp_path, who, calls):
 
 
 def test_a_damaged_list_is_refused(world, tmp_path):
-    options = {"budget": 60_000, "checkpoint": tmp_path / "state.npz"}
+    options = {"budget": 16_000, "checkpoint": tmp_path / "state.npz"}
     together(world, "guided", **options)
     path = tmp_path / "state-1.npz"
     with np.load(path) as held:
@@ -414,8 +414,8 @@ def test_a_damaged_list_is_refused(world, tmp_path):
 
 @pytest.mark.parametrize("options", [{"workers": 3, "batch": 512}, {"batch": 1 << 20}])
 def test_the_way_the_work_is_done_changes_nothing(world, options):
-    usual = together(world, "guided", 60_000)
-    other = together(world, "guided", 60_000, **options)
+    usual = together(world, "guided", 16_000)
+    other = together(world, "guided", 16_000, **options)
     assert other.differences == usual.differences
 
 
