@@ -256,12 +256,13 @@ class Condensed:
     known: int
 
     @classmethod
-    def of(cls, observed: Observed) -> Condensed:
-        """Condense the cells and the grid of ``observed``."""
+    def of(cls, observed: Observed, grid: RankGrid | None = None) -> Condensed:
+        """Condense the cells of ``observed``, on a coarse grid or on the one that is given."""
         unknown = observed.unknown_part()
-        # Where all items are drawn there is no sharper sample than that.
-        sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
-        grid = coarse_grid(observed.grid.items, sharpest)
+        if grid is None:
+            # Where all items are drawn there is no sharper sample than that.
+            sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
+            grid = coarse_grid(observed.grid.items, sharpest)
         bins, where = np.unique(
             grid.locate(observed.counts.low[observed.known]), return_inverse=True
         )
