@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -106,6 +107,12 @@ class Learned:
     mean: FloatArray
     between: FloatArray
     within: FloatArray
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """Return a matrix whose product with its transpose is the covariance of one model."""
+        values, vectors = np.linalg.eigh(self.between + self.within)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[str, Learned]:

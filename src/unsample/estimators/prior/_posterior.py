@@ -85,7 +85,7 @@ class Prepared:
             self.condensed.likelihood,
             self.condensed.shares,
             min(self.targets, _MOST_TARGETS),
-            self.shapes @ square_root(learned.between + learned.within),
+            self.shapes @ learned.root,
             self.shapes @ learned.mean + np.log(self.condensed.grid.width),
         )
         fit = density.fit()
@@ -150,12 +150,6 @@ def _middle(masses: FloatArray) -> FloatArray:
     return np.asarray(mass / mass.sum())
 
 
-def square_root(covariance: FloatArray) -> FloatArray:
-    """Return a matrix whose product with its transpose is the covariance."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
 @cache
 def _points() -> FloatArray:
     """Return fixed points with mean zero and the identity for covariance: pairs +-x, rotated."""
@@ -176,8 +170,7 @@ def together(
     cautious for differences.
     """
     size, models = SIZE, len(parts)
-    root = square_root(learned.between + learned.within)
-    inverse = np.linalg.pinv(root)
+    inverse = np.linalg.pinv(learned.root)
     shared = inverse @ learned.between @ inverse.T
     prior = np.kron(np.eye(models), np.eye(size) - shared) + np.kron(np.ones((models, models)), shared)
     modes = np.stack([part.mode[0] for part in parts])
