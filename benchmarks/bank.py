@@ -96,7 +96,7 @@ def fold(
         trials, duels = run_trials(prior, sets, sampled, METRICS, seed)
         result.trials.extend(trials)
         result.duels.extend(duels)
-        for ranks in sets:
+        for ranks in sets if sampled == 99 or against else ():
             seen = observe(ranks, sampled, cutoffs=CUTOFFS, seed=seed)
             truth = exact_values(ranks, METRICS)
             posterior = prior.posterior(seen, METRICS)
@@ -146,9 +146,7 @@ def spread_without(
     folds: Iterable[Fold], pairs: bool
 ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     """Return the spreads by kind that each family gets from the others, and those of all."""
-    errors = [
-        each for one in folds for each in standard_errors(one.duels if pairs else one.trials)
-    ]
+    errors = [each for one in folds for each in standard_errors(one.duels if pairs else one.trials)]
     families = {family for _, family, _ in errors}
     nested = {f: spreads([each for each in errors if each[1] != f]) for f in families}
     return nested, spreads(errors)
@@ -174,10 +172,11 @@ def lines_of(folds: Sequence[Fold], nested: dict[str, dict[str, float]]) -> list
             for at, name in enumerate(NAMES):
                 if trial.exact[at] > 0:
                     error = float(trial.mean[at] - np.log(trial.exact[at]))
-                    reach = 2.5706 * spread * float(trial.deviation[at])
+                    scale = spread * float(trial.deviation[at])
                     half = float(half_width(trial.deviation[at], spread))
                     place = trial.ranks, trial.sampled, name
-                    result.append(Line(*place, error, half, abs(error) <= reach))
+                    inside = abs(error) <= 2.5706 * scale
+                    result.append(Line(*place, error, half, inside))
     return result
 
 
@@ -192,6 +191,15 @@ def coverage(lines: Sequence[Line], shares: dict[tuple[str, str], float]) -> flo
         total += part * float(np.mean([line.inside for line in found]))
         weight += part
     return total / weight
+
+
+def verdicts(called: Sequence[tuple[float, float]], level: float) -> list[bool]:
+    """Return, of (chance, true difference), which verdicts are right where there is one."""
+    return [
+        (chance > 0.5) == (truth > 0)
+        for chance, truth in called
+        if max(chance, 1.0 - chance) >= level
+    ]
 
 
 def print_table(folds: Sequence[Fold], lines: Sequence[Line], sampled: int, metric: str) -> None:
@@ -209,7 +217,7 @@ def print_table(folds: Sequence[Fold], lines: Sequence[Line], sampled: int, metr
             abs(one.unknown[key(line.ranks, sampled)][0][at])
             for one in folds
             for line in mine
-            if line.ranks.family == one.family
+            if line.ranks.family == one.family and key(line.ranks, sampled) in one.unknown
         ]
         called = [
             (wins(duel.mean[at], duel.deviation[at], nested[one.family][kind]), duel.exact[at])
@@ -217,13 +225,12 @@ def print_table(folds: Sequence[Fold], lines: Sequence[Line], sampled: int, metr
             for duel in one.duels
             if duel.first.kind == kind and duel.sampled == sampled and np.isfinite(duel.exact[at])
         ]
-        sure = [(chance > 0.5) == (truth > 0) for chance, truth in called if max(chance, 1 - chance) >= 0.95]
-        surer = [(chance > 0.5) == (truth > 0) for chance, truth in called if max(chance, 1 - chance) >= 0.975]
+        sure, surer = (verdicts(called, level) for level in (0.95, 0.975))
         aims = AIMS[kind] if (sampled, metric) == (99, "NDCG@10") else None
         text = (
             f"  {kind:8} {len(mine):4} sets  median {np.median(errors):.3f} (kind unknown "
-            f"{np.median(unknown):.3f})  95 % {np.quantile(errors, 0.95):.2f}  half-width "
-            f"{np.median([line.half for line in mine]):.2f}  coverage "
+            f"{np.median(unknown or [np.nan]):.3f})  95 % {np.quantile(errors, 0.95):.2f}  "
+            f"half-width {np.median([line.half for line in mine]):.2f}  coverage "
             f"{coverage(mine, shares):.1%} of data sets, {np.mean([m.inside for m in mine]):.1%}"
             f"  verdicts {len(sure) / len(called):.0%}, right {np.mean(sure or [np.nan]):.1%}"
             f" (at 97.5 %: {len(surer) / len(called):.0%}, {np.mean(surer or [np.nan]):.1%})"
@@ -251,7 +258,8 @@ def print_groups(lines: Sequence[Line], sampled: int) -> None:
         mine = [line for line in chosen if line.ranks.group == group]
         one = [line for line in mine if line.metric == "NDCG@10"]
         sets = len({line.ranks.dataset for line in mine})
-        print(f"  {group:10} {sets:3} data sets  {coverage(one, shares):.1%}  {coverage(mine, shares):.1%}")
+        figures = f"{coverage(one, shares):.1%}  {coverage(mine, shares):.1%}"
+        print(f"  {group:10} {sets:3} data sets  {figures}")
 
 
 def print_matrix(lines: Sequence[Line]) -> None:

@@ -1,9 +1,10 @@
-"""The verbs of the laboratory: ``evaluate``, ``reproduce`` and ``datasets``."""
+"""The verbs of the laboratory: ``evaluate``, ``reproduce``, ``datasets`` and ``bank``."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from unsample.designs import Fixed
 from unsample.errors import DesignError, InputError
 from unsample.lab import datasets, paper
 from unsample.lab._evaluate import evaluate, evaluate_together
+from unsample.lab.bank import load_bank, read_folder
 from unsample.lab.datasets import DatasetInfo
 
 
@@ -29,6 +31,10 @@ def add_verbs(app: typer.Typer) -> None:
     data.command("info")(console_verb(info_command))
     data.command("fetch")(console_verb(fetch_command))
     app.add_typer(data, name="datasets")
+    ranks = typer.Typer(help="The bank of ranks: list it, add to it.", no_args_is_help=True)
+    ranks.command("list")(console_verb(list_bank_command))
+    ranks.command("add")(console_verb(add_to_bank_command))
+    app.add_typer(ranks, name="bank")
 
 
 def evaluate_command(
@@ -313,6 +319,34 @@ def fetch_command(name: Name, as_json: AsJson = False) -> None:
         return
     for file, path in paths.items():
         say(f"{file}  {path}")
+
+
+def list_bank_command(as_json: AsJson = False) -> None:
+    """List the data sets of the bank and how many rank sets each has."""
+    found = Counter((each.dataset, each.group, each.family) for each in load_bank())
+    rows = [dict(zip(("dataset", "group", "family"), key, strict=True)) for key in found]
+    if as_json:
+        say(json.dumps([row | {"sets": found[tuple(row.values())]} for row in rows], indent=2))
+        return
+    for (dataset, group, family), number in found.items():
+        say(f"{dataset:18} {group:10} {family:18} {number:3} rank sets")
+
+
+def add_to_bank_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="NAME.npz with full ranks.")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", callback=checked_place, help="The new bank, .npz.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write the bank with the full ranks of a folder added to it, as histograms."""
+    added = read_folder(folder)
+    bank = load_bank().add(added)
+    bank.save(out)
+    if as_json:
+        say(json.dumps({"added": len(added), "sets": len(bank), "file": str(out)}))
+        return
+    say(f"{len(added)} rank sets added, {len(bank)} in {out}")
 
 
 def _at_hand(record: DatasetInfo) -> str:

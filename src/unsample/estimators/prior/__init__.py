@@ -6,9 +6,9 @@ sets do, to some extent. The interface:
 * ``shipped()`` returns the `Prior` that ships with the package, ``Prior.load(path)`` another one.
   ``Prior.learn([ranks, ...], items=N)`` adds a history of one's own to it, ``Prior.fit(histories)``
   learns from nothing but `History` objects. ``prior.save(path)`` writes a plain ``.npz``.
-* ``prior.posterior(observed, metrics, kind=None, targets=None)`` takes prepared evidence of any form
-  (`Observed`: fixed, adaptive, published ranges, known ranks; rows are a batch) and returns a
-  `Posterior`: ``.values`` (e to the posterior mean of the logarithm, which has the least squared
+* ``prior.posterior(observed, metrics, kind=None, targets=None)`` takes prepared evidence of any
+  form (`Observed`: fixed, adaptive, published ranges, known ranks; rows are a batch) and returns
+  a `Posterior`: ``.values`` (e to the posterior mean of the logarithm, which has the least squared
   error of the logarithm), ``.interval(0.95)`` (calibrated on data sets that were left out),
   ``.cdf``, ``.mass`` (P(R) on the evidence's grid). ``targets`` tempers the evidence by a design
   effect. Values are means of w(R) over targets: times ``counts.scale`` where users have several.
@@ -21,10 +21,11 @@ are mixed by their evidence. Everything is deterministic. Nothing here knows the
 shipped prior is a data file, made by ``tools/make_prior.py``.
 """
 
-from unsample.estimators.prior._learn import Gaussian, History, Learned
+from unsample.estimators.prior._learn import FEW, Gaussian, History, Learned
 from unsample.estimators.prior._prior import KINDS, JointPosterior, Posterior, Prior, shipped
 
 __all__ = [
+    "FEW",
     "KINDS",
     "Gaussian",
     "History",

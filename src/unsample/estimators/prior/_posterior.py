@@ -15,12 +15,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 
 import numpy as np
 
-from unsample._checks import FloatArray
+from unsample._checks import FloatArray, IntArray
 from unsample.estimators._observed import Condensed, Observed, mean_weights
-from unsample.estimators._solvers._log_density import LogDensity
+from unsample.estimators._solvers._log_density import LogDensity, LogDensityFit
 from unsample.estimators.prior._learn import Learned
 from unsample.estimators.prior._shapes import SIZE, shape_grid, shapes_on
 from unsample.law import RankGrid
@@ -29,6 +30,8 @@ from unsample.metrics import Metric
 #: Sets of points, each of as many pairs as there are shapes.
 _POINT_SETS = 4
 _TINY = 1e-300
+#: Scales with less of the evidence are left out.
+_NEGLIGIBLE = 1e-3
 #: Metrics below this have no logarithm to speak of.
 _LEAST = 1e-12
 #: Relative variances above this only say that nothing is known.
@@ -53,6 +56,8 @@ class Moments:
     log_evidence: FloatArray
     mode: FloatArray
     information: FloatArray
+    #: Which of the scales has most of the evidence; slope, mode and information are of that one.
+    scale: IntArray
     failures: int
 
 
@@ -81,6 +86,34 @@ class Prepared:
 
     def moments(self, learned: Learned) -> Moments:
         """Return the posterior of the metrics' logarithms for each histogram of the batch."""
+        fits = [self._fit(each) for each in learned.scaled]
+        evidence = (
+            np.stack([fit.log_evidence for _, fit in fits]) + np.log(learned.chances)[:, None]
+        )
+        best = evidence.max(axis=0)
+        weight = np.exp(evidence - best)
+        total = best + np.log(weight.sum(axis=0))
+        weight /= weight.sum(axis=0)
+        counts = np.flatnonzero((weight > _NEGLIGIBLE).any(axis=1))
+        weight = weight[counts] / weight[counts].sum(axis=0)
+        looks = [self._look(*fits[at]) for at in counts]
+        rows = np.arange(len(total))
+        chosen = weight.argmax(axis=0)
+        mean = np.einsum("sr,srm->rm", weight, np.stack([look[0] for look in looks]))
+        squares = np.stack([look[1] + (look[0] - mean) ** 2 for look in looks])
+        return Moments(
+            mean,
+            np.einsum("sr,srm->rm", weight, squares),
+            np.stack([look[2] for look in looks])[chosen, rows],
+            np.einsum("sr,srb->rb", weight, np.stack([look[3] for look in looks])),
+            total,
+            np.stack([fits[at][1].coefficients for at in counts])[chosen, rows],
+            np.stack([fits[at][1].information for at in counts])[chosen, rows],
+            counts[chosen],
+            max(fits[at][1].solution.failures for at in counts),
+        )
+
+    def _fit(self, learned: Learned) -> tuple[LogDensity, LogDensityFit]:
         density = LogDensity(
             self.condensed.likelihood,
             self.condensed.shares,
@@ -88,29 +121,19 @@ class Prepared:
             self.shapes @ learned.root,
             self.shapes @ learned.mean + np.log(self.condensed.grid.width),
         )
-        fit = density.fit()
-        rows = [
-            self._look(density, shares, mode, information)
-            for shares, mode, information in zip(
-                self.condensed.shares, fit.coefficients, fit.information, strict=True
-            )
-        ]
-        mean, variance, slope, mass = (np.stack(part) for part in zip(*rows, strict=True))
-        return Moments(
-            mean,
-            variance,
-            slope,
-            mass,
-            fit.log_evidence,
-            fit.coefficients,
-            fit.information,
-            fit.solution.failures,
-        )
+        return density, density.fit()
 
-    def _look(
+    def _look(self, density: LogDensity, fit: LogDensityFit) -> tuple[FloatArray, ...]:
+        """Return mean, variance and slope of the logarithms, and the mass, of all rows."""
+        rows = [
+            self._look_at(density, *row)
+            for row in zip(density.shares, fit.coefficients, fit.information, strict=True)
+        ]
+        return tuple(np.stack(part) for part in zip(*rows, strict=True))
+
+    def _look_at(
         self, density: LogDensity, shares: FloatArray, mode: FloatArray, information: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return mean, variance and slope of the logarithms, and the expected mass."""
         likelihood, points = density.likelihood, _points()
         spread = np.linalg.cholesky(np.linalg.inv(information))
         exponent = (mode + points @ spread.T) @ density.shapes.T + density.log_base
@@ -159,9 +182,7 @@ def _points() -> FloatArray:
     return np.concatenate([half, -half])
 
 
-def together(
-    parts: Sequence[Moments], learned: Learned
-) -> tuple[FloatArray, FloatArray]:
+def together(parts: Sequence[Moments], learned: Learned) -> tuple[FloatArray, FloatArray]:
     """Return the joint posterior of several models on one data set, under one kind.
 
     The mean of each metric's logarithm (models x metrics), and its covariance (metrics x models x
@@ -170,15 +191,18 @@ def together(
     cautious for differences.
     """
     size, models = SIZE, len(parts)
-    inverse = np.linalg.pinv(learned.root)
-    shared = inverse @ learned.between @ inverse.T
-    prior = np.kron(np.eye(models), np.eye(size) - shared) + np.kron(np.ones((models, models)), shared)
+    own = [learned.scaled[part.scale[0]].root for part in parts]
+    inverse = [np.linalg.pinv(each) for each in own]
+    prior = np.eye(models * size)
+    says = np.zeros_like(prior)
+    for row, column in product(range(models), repeat=2):
+        block = slice(row * size, (row + 1) * size), slice(column * size, (column + 1) * size)
+        if row != column:
+            prior[block] = inverse[row] @ learned.between @ inverse[column].T
+        else:
+            says[block] = parts[row].information[0] - np.eye(size)
     modes = np.stack([part.mode[0] for part in parts])
     information = np.stack([part.information[0] for part in parts])
-    says = np.zeros_like(prior)
-    for at in range(models):
-        block = slice(at * size, (at + 1) * size)
-        says[block, block] = information[at] - np.eye(size)
     # (prior^-1 + says)^-1, also where the prior is singular.
     covariance = np.linalg.solve(np.eye(len(prior)) + prior @ says, prior)
     shift = np.concatenate([each @ mode for each, mode in zip(information, modes, strict=True)])
@@ -187,8 +211,7 @@ def together(
     mean = np.stack([part.mean[0] for part in parts]) + np.einsum("imj,ij->im", slopes, moved)
     blocks = covariance.reshape(models, size, models, size)
     joint = np.einsum("imj,ijkl,kml->mik", slopes, blocks, slopes)
-    own = np.linalg.inv(information)
-    linear = np.einsum("imj,ijl,iml->im", slopes, own, slopes)
+    linear = np.einsum("imj,ijl,iml->im", slopes, np.linalg.inv(information), slopes)
     rest = np.stack([part.variance[0] for part in parts]) - linear
     joint += np.maximum(rest, 0.0).T[:, :, None] * np.eye(models)
     return mean, joint

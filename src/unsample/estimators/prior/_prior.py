@@ -1,11 +1,11 @@
-"""`Prior`: what is known of the shape of P(R) before a sample is seen, and the posterior after it."""
+"""`Prior`: what is known of the shape of P(R) before a sample is seen, and the posterior then."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -59,7 +59,7 @@ class Posterior:
 
     @cached_property
     def values(self) -> FloatArray:
-        """Return e to the mean of the logarithm (rows x metrics): half the chances are above."""
+        """Return the estimates (rows x metrics): e to the mean of the logarithm of each metric."""
         return np.asarray(np.exp(np.einsum("rk,rkm->rm", self.weight, self.mean)))
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -142,17 +142,23 @@ class Prior:
         histories: Sequence[History],
         *,
         evidence: Sequence[Gaussian] | None = None,
-        spread: Mapping[str, float] | None = None,
-        pair_spread: Mapping[str, float] | None = None,
-        note: str = "",
     ) -> Prior:
-        """Learn from many full evaluations; ``evidence`` is what each of them says, if known."""
+        """Learn from many full evaluations; ``evidence`` is what each of them says, if known.
+
+        It is not calibrated: errors are taken to be as large as the posterior says.
+        """
         if not histories:
             raise InputError("histories must hold at least one full evaluation, got none")
         says = [each.evidence() for each in histories] if evidence is None else evidence
         learned = learn(histories, says)
         ones = dict.fromkeys(learned, 1.0)
-        return cls(learned, {**ones, **(spread or {})}, {**ones, **(pair_spread or {})}, note)
+        return cls(learned, ones, ones)
+
+    def calibrated(
+        self, spread: Mapping[str, float], pair_spread: Mapping[str, float], *, note: str = ""
+    ) -> Prior:
+        """Return this prior with the spreads that were found on data sets left out."""
+        return replace(self, spread=dict(spread), pair_spread=dict(pair_spread), note=note)
 
     @classmethod
     def learn(
@@ -263,7 +269,9 @@ class Prior:
         known = tuple(each for each in _LIKELY[candidates] if each in self.learned)
         return known or tuple(self.learned)
 
-    def _weights(self, observed: Observed, kinds: Sequence[str], evidence: FloatArray) -> FloatArray:
+    def _weights(
+        self, observed: Observed, kinds: Sequence[str], evidence: FloatArray
+    ) -> FloatArray:
         likely = _LIKELY[observed.candidates]
         before = np.log([likely.get(each, 0.05) for each in kinds])
         exponent = before + _TEMPER * evidence
@@ -285,6 +293,7 @@ class Prior:
         lower = np.tril_indices(SIZE)
         for kind, each in self.learned.items():
             arrays[f"{kind}.mean"] = each.mean
+            arrays[f"{kind}.chances"] = each.chances
             arrays[f"{kind}.between"] = each.between[lower].astype(np.float32)
             arrays[f"{kind}.within"] = each.within[lower].astype(np.float32)
         write_atomically(Path(path), lambda file: np.savez_compressed(file, **arrays))
@@ -297,19 +306,24 @@ class Prior:
             arrays = read_arrays(file, f"the prior {name}")
         try:
             about = json.loads(arrays["about"].tobytes())
-            if about["format"] != _FORMAT:
-                raise ValueError(about["format"])
+            _check_format(about["format"])
             learned = {
                 kind: Learned(
                     arrays[f"{kind}.mean"].astype(np.float64),
                     _symmetric(arrays[f"{kind}.between"]),
                     _symmetric(arrays[f"{kind}.within"]),
+                    arrays[f"{kind}.chances"].astype(np.float64),
                 )
                 for kind in about["kinds"]
             }
             return cls(learned, about["spread"], about["pair_spread"], about["note"])
         except (KeyError, TypeError, ValueError) as problem:
             raise FileError(f"{name} must hold {_FORMAT}, got {problem}") from problem
+
+
+def _check_format(marker: object) -> None:
+    if marker != _FORMAT:
+        raise ValueError(f"{marker}")
 
 
 def _symmetric(lower: npt.NDArray[Any]) -> FloatArray:

@@ -27,6 +27,8 @@ _BENDS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0,
 _TOP = (2, 4, 8, 16, 32, 64, 128, 256)
 _BEND = 0.2
 _SPIKE, _SLOPE, _TYPICAL_SLOPE = 0.6, 0.5, 0.85
+#: Standard deviations of an odd top: the spike, and bends above these ranks.
+_ODD_SPIKE, _ODD_BEND, _ODD_RANKS = 1.0, 0.4, 8
 #: Of the grid: ranks that stand alone, the width of bins, and that in standard errors of a rank.
 _SINGLE, _RATIO, _BLUR = 24, 0.05, 0.5
 
@@ -63,3 +65,12 @@ def vague_deviation() -> FloatArray:
     """Return the standard deviation of each coefficient, where nothing is learned yet."""
     bends = [_BEND] * (len(_BENDS) + len(_TOP))
     return np.array([_SPIKE, _SLOPE, *_BOTTOM.values(), *bends])
+
+
+def odd_top() -> FloatArray:
+    """Return standard deviations of coefficients where the first ranks may be unlike all others.
+
+    Some models never put a target first (knowledge graphs), some nearly always.
+    """
+    top = [_ODD_BEND if rank <= _ODD_RANKS else 0.0 for rank in _TOP]
+    return np.array([_ODD_SPIKE, 0.0, *(0.0 for _ in _BOTTOM), *(0.0 for _ in _BENDS), *top])

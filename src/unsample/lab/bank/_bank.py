@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import IntArray
 from unsample._files import read_arrays, write_atomically
 from unsample.errors import DatasetError, FileError
 from unsample.law import RankGrid
@@ -108,10 +108,13 @@ class Bank:
 
     def save(self, path: Path) -> None:
         """Write one ``.npz`` file, whole or not at all."""
-        about = [{k: v for k, v in _about(each).items()} for each in self.sets]
+        about = [_about(each) for each in self.sets]
         text = json.dumps({"format": _FORMAT, "sets": about, "sources": dict(self.sources)})
         counts = np.concatenate([each.counts for each in self.sets]).astype(np.uint32)
-        arrays = {"about": np.frombuffer(text.encode(), dtype=np.uint8), "counts": counts}
+        arrays: dict[str, Any] = {
+            "about": np.frombuffer(text.encode(), dtype=np.uint8),
+            "counts": counts,
+        }
         write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
 
     @classmethod
@@ -121,8 +124,7 @@ class Bank:
             arrays = read_arrays(file, f"the bank {path.name}")
         try:
             about = json.loads(arrays["about"].tobytes())
-            if about["format"] != _FORMAT:
-                raise ValueError(about["format"])
+            _check_format(about["format"])
             counts, sets, start = arrays["counts"].astype(np.int64), [], 0
             for each in about["sets"]:
                 stop = start + len(grid_of(each["items"]))
@@ -131,6 +133,11 @@ class Bank:
             return cls(tuple(sets), about["sources"])
         except (KeyError, TypeError, ValueError) as problem:
             raise FileError(f"{path.name} must hold {_FORMAT}, got {problem}") from problem
+
+
+def _check_format(marker: object) -> None:
+    if marker != _FORMAT:
+        raise ValueError(f"{marker}")
 
 
 def _about(one: RankSet) -> dict[str, Any]:
@@ -154,9 +161,3 @@ def _starts() -> IntArray:
 def load_bank() -> Bank:
     """Return the bank that ships with the package."""
     return Bank.load(Path(str(files("unsample.lab.bank") / "bank.npz")))
-
-
-def shares(counts: Iterable[int]) -> FloatArray:
-    """Return counts as shares of their sum."""
-    values = np.asarray(list(counts), dtype=np.float64)
-    return values / values.sum()

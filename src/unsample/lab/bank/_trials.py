@@ -17,7 +17,7 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.estimators import Observed
-from unsample.estimators.prior import KINDS, Gaussian, History, Prior
+from unsample.estimators.prior import FEW, KINDS, Gaussian, History, Prior
 from unsample.evidence import RankCounts
 from unsample.lab.bank._bank import Bank, RankSet
 from unsample.law import draw_sampled_ranks
@@ -121,17 +121,13 @@ def run_trials(
         kind = members[0].kind
         for one, seen, truth in zip(members, observed, exact, strict=True):
             posterior = plain.posterior(seen, metrics, kind=kind)
-            trials.append(
-                Trial(one, sampled, truth, posterior.mean[0, 0], posterior.scale[0, 0])
-            )
+            trials.append(Trial(one, sampled, truth, posterior.mean[0, 0], posterior.scale[0, 0]))
         joint = plain.joint(observed, metrics, kind=kind)
         for first, second in combinations(range(len(members)), 2):
             with np.errstate(divide="ignore", invalid="ignore"):
                 truth = np.log(exact[first]) - np.log(exact[second])
             mean, scale = joint.difference(first, second)
-            duels.append(
-                Duel(members[first], members[second], sampled, truth, mean[0], scale[0])
-            )
+            duels.append(Duel(members[first], members[second], sampled, truth, mean[0], scale[0]))
     return trials, duels
 
 
@@ -143,7 +139,8 @@ def spreads(errors: Sequence[tuple[str, str, FloatArray]]) -> dict[str, float]:
     """Return the spread of each kind from (kind, family, standardised errors of a family).
 
     So many of the standardised errors lie within the t law with that spread as it says; families
-    count alike, and those of other kinds count for a few.
+    count alike, and those of other kinds count for a few. Of a kind with few families errors may be
+    larger than those that were seen.
     """
     kinds = sorted({kind for kind, _, _ in errors})
     result = {}
@@ -158,11 +155,15 @@ def spreads(errors: Sequence[tuple[str, str, FloatArray]]) -> dict[str, float]:
         size, weight = np.concatenate(values), np.concatenate(weights)
         order = np.argsort(size)
         reached = np.cumsum(weight[order]) / weight.sum()
-        result[wanted] = float(size[order][np.searchsorted(reached, _LEVEL)]) / _T_QUANTILE
+        known = sum(kind == wanted for kind, _, _ in errors)
+        reach = float(size[order][np.searchsorted(reached, _LEVEL)])
+        result[wanted] = (1.0 + FEW / known**2) * reach / _T_QUANTILE
     return result
 
 
-def standard_errors(trials: Iterable[Trial] | Iterable[Duel]) -> Iterator[tuple[str, str, FloatArray]]:
+def standard_errors(
+    trials: Iterable[Trial] | Iterable[Duel],
+) -> Iterator[tuple[str, str, FloatArray]]:
     """Yield kind, family and standardised errors of the logarithms, family by family."""
     found: dict[tuple[str, str], list[FloatArray]] = {}
     for each in trials:
