@@ -146,7 +146,8 @@ class Observed:
         left = self.shares[:, kept].sum(axis=1, keepdims=True)
         # A histogram that is known as a whole has nothing left; any shares will do, for they
         # are weighted by the zero that is left.
-        shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), 1 / kept.sum())
+        even = 1.0 / max(int(kept.sum()), 1)
+        shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), even)
         return replace(self, counts=self.counts.take(kept), shares=shares)
 
     def by_sizes(self) -> Iterator[tuple[Observed, FloatArray]]:

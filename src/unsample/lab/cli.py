@@ -324,9 +324,10 @@ def fetch_command(name: Name, as_json: AsJson = False) -> None:
 def list_bank_command(as_json: AsJson = False) -> None:
     """List the data sets of the bank and how many rank sets each has."""
     found = Counter((each.dataset, each.group, each.family) for each in load_bank())
-    rows = [dict(zip(("dataset", "group", "family"), key, strict=True)) for key in found]
     if as_json:
-        say(json.dumps([row | {"sets": found[tuple(row.values())]} for row in rows], indent=2))
+        names = ("dataset", "group", "family", "sets")
+        rows = [dict(zip(names, (*key, number), strict=True)) for key, number in found.items()]
+        say(json.dumps(rows, indent=2))
         return
     for (dataset, group, family), number in found.items():
         say(f"{dataset:18} {group:10} {family:18} {number:3} rank sets")

@@ -3,16 +3,18 @@ r"""Learning a prior from full evaluations.
 The coefficients of model m on data set d of kind k are
 
 .. math:: \beta_{dm} = \mu_k + b_d + c_{dm}, \qquad
-          b_d \sim N(0, B_k), \; c_{dm} \sim N(0, \lambda_{dm}^2 W_k)
+          b_d \sim N(0, B_k), \; c_{dm} \sim N(0, W_k)
 
-with one :math:`\mu` for each kind around a common mean. Models differ in how rugged they are (a
-list by popularity has one item at each rank): :math:`W_k` is scaled by one of a few factors, whose
-chances are learned, too. A full histogram of ranks says of its coefficients what a normal law with
-precision :math:`\Lambda` says (Laplace's approximation, exact in the limit of many targets). Given
-these, means and covariances are found by expectation-maximisation: covariances of all kinds are
-drawn together, and those of one kind towards the common ones, by inverse Wishart priors. So a kind
-with three data sets borrows from the others, and what is not known of its mean is added to its
-variance.
+with one :math:`\mu` for each kind around a common mean. A full histogram of ranks says of its
+coefficients what a normal law with precision :math:`\Lambda` says (Laplace's approximation, exact
+in the limit of many targets). Given these, means and covariances are found by
+expectation-maximisation: covariances of all kinds are drawn together, and those of one kind towards
+the common ones, by inverse Wishart priors. So a kind with three data sets borrows from the others,
+and what is not known of its mean is added to its variance.
+
+Full histograms are more rugged than the curves that a sample should be fitted with (in a list by
+popularity each rank is one item). So a part of the covariances is used, chosen by leaving data
+sets out; what the intervals lack is in the spread that is found in the same way.
 
 Data sets of one family have a weight that adds up to one.
 """
@@ -20,7 +22,7 @@ Data sets of one family have a weight that adds up to one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,15 +45,12 @@ _VAGUE = 10.0
 #: ... and that the covariances of all kinds count for in those of one.
 _COMMON = 60.0
 #: Standard deviations of the common mean, in those of a coefficient; rounds.
-_MEAN_DOUBT, _ROUNDS = 1.0, 30
-#: Factors of the standard deviations of a model's own coefficients.
-SCALES = np.array([0.3, 0.55, 1.0, 1.8, 3.3])
-#: Rounds between two looks at which factor each model has, and models that the chances of all
-#: kinds count for in those of one.
-_LOOK, _EVEN = 3, 5.0
+_MEAN_DOUBT, _ROUNDS = 3.0, 30
+#: Parts of the covariances that are used.
+_PART_BETWEEN, _PART_WITHIN = 0.5, 0.3
 #: Of a kind with few data sets the top is known less well than they show: so much, over the square
 #: of their number, of the variance of `odd_top` is added.
-FEW = 3.0
+FEW = 2.0
 #: The fits to full histograms are freer than anything that is learned from them.
 _FREE = 2.0
 
@@ -114,18 +113,11 @@ class Learned:
     """What is learned of one kind: the mean, and the covariances of data sets and of models.
 
     ``between`` includes what is not known of the mean: it is common to all models of a data set.
-    ``within`` is that of a model of scale 1; ``chances`` are those of the scales.
     """
 
     mean: FloatArray
     between: FloatArray
     within: FloatArray
-    chances: FloatArray = field(default_factory=lambda: np.full(len(SCALES), 1.0 / len(SCALES)))
-
-    @cached_property
-    def scaled(self) -> tuple[Learned, ...]:
-        """Return the same for a model of each of the scales."""
-        return tuple(replace(self, within=scale**2 * self.within) for scale in SCALES)
 
     @cached_property
     def root(self) -> FloatArray:
@@ -152,16 +144,14 @@ def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[st
         kind=np.array([kinds.index(kind) for kind, _ in keys]),
         kinds=len(kinds),
     )
-    for at in range(_ROUNDS):
+    for _ in range(_ROUNDS):
         climb.round()
-        if at % _LOOK == _LOOK - 1:
-            climb.choose_scales()
+    odd = np.diag(odd_top() ** 2)
     return {
         kind: Learned(
             climb.mean[at],
-            climb.between[at] + climb.doubt[at],
-            climb.within[at] + FEW / climb.data_sets(at) ** 2 * np.diag(odd_top() ** 2),
-            climb.chances[at],
+            _PART_BETWEEN * (climb.between[at] + climb.doubt[at]),
+            _PART_WITHIN * (climb.within[at] + FEW / climb.data_sets(at) ** 2 * odd),
         )
         for at, kind in enumerate(kinds)
     }
@@ -188,44 +178,16 @@ class _Climb:
         self.within = np.repeat(half[None], kinds, axis=0)
         self.mean = np.zeros((kinds, SIZE))
         self.doubt = np.zeros((kinds, SIZE, SIZE))
-        self.scale = np.ones(len(number))
-        self.chances = np.full((kinds, len(SCALES)), 1.0 / len(SCALES))
 
     def data_sets(self, kind: int) -> float:
         """Return how many data sets there are of a kind, those of a family as one."""
         return max(1.0, float(self.weight[self.kind == kind].sum()))
 
-    def choose_scales(self) -> None:
-        """Find how rugged each model is, by the evidence for each scale."""
-        own = self.kind[self.number]
-        shift = self.shift - _dot(self.precision, self.mean[own])
-        evidence = []
-        for scale in SCALES:
-            prior = self.between[own] + scale**2 * self.within[own]
-            blurred = np.eye(SIZE) + prior @ self.precision
-            spread = np.asarray(np.linalg.solve(blurred, prior), dtype=np.float64)
-            fit = (shift * _dot(spread, shift)).sum(axis=1)
-            evidence.append(0.5 * (fit - np.linalg.slogdet(blurred)[1]))
-        exponent = np.stack(evidence, axis=1) + np.log(self.chances[own])
-        share = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-        share /= share.sum(axis=1, keepdims=True)
-        counted = share * self.weight[self.number][:, None]
-        # The typical model keeps the scale 1; the covariances follow it.
-        typical = float(np.exp(counted.sum(axis=0) @ np.log(SCALES) / counted.sum()))
-        self.scale = np.exp(share @ np.log(SCALES)) / typical
-        self.within, self.common_within = typical**2 * self.within, typical**2 * self.common_within
-        all_kinds = counted.sum(axis=0)
-        sums = np.repeat(_EVEN * all_kinds[None] / all_kinds.sum(), len(self.chances), axis=0)
-        np.add.at(sums, own, counted)
-        self.chances = sums / sums.sum(axis=1, keepdims=True)
-
     def round(self) -> None:
         """Find the means for these covariances, then the covariances for what is left."""
         own, kind = self.kind[self.number], self.kind
-        factor = (self.scale**2)[:, None, None]
-        within = factor * self.within[own]
         # What the models of a data set say about mu + b, their own c unknown.
-        blurred = _inverse(np.eye(SIZE) + self.precision @ within)
+        blurred = _inverse(np.eye(SIZE) + self.precision @ self.within[own])
         precision = np.add.reduceat(blurred @ self.precision, self.starts, axis=0)
         shift = np.add.reduceat(_dot(blurred, self.shift), self.starts, axis=0)
         self._find_means(precision, shift)
@@ -234,13 +196,13 @@ class _Climb:
         spread = _inverse(_inverse(self.between)[kind] + precision)
         part = _dot(spread, shift - _dot(precision, mean))
         squares = (_outer(part) + spread) * self.weight[:, None, None]
-        own_spread = _inverse(_inverse(self.within)[own] / factor + self.precision)
+        own_spread = _inverse(_inverse(self.within)[own] + self.precision)
         left = self.shift - _dot(self.precision, (mean + part)[self.number])
         passed = own_spread @ self.precision
         own_squares = _outer(_dot(own_spread, left)) + own_spread
         own_squares += passed @ spread[self.number] @ passed.swapaxes(1, 2)
         own_weight = self.weight[self.number]
-        own_squares *= own_weight[:, None, None] / factor
+        own_squares *= own_weight[:, None, None]
         self.common_between, self.between = self._covariances(squares, self.weight, kind)
         self.common_within, self.within = self._covariances(own_squares, own_weight, own)
 

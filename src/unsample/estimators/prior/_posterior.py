@@ -19,7 +19,7 @@ from itertools import product
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray
 from unsample.estimators._observed import Condensed, Observed, mean_weights
 from unsample.estimators._solvers._log_density import LogDensity, LogDensityFit
 from unsample.estimators.prior._learn import Learned
@@ -30,8 +30,6 @@ from unsample.metrics import Metric
 #: Sets of points, each of as many pairs as there are shapes.
 _POINT_SETS = 4
 _TINY = 1e-300
-#: Scales with less of the evidence are left out.
-_NEGLIGIBLE = 1e-3
 #: Metrics below this have no logarithm to speak of.
 _LEAST = 1e-12
 #: Relative variances above this only say that nothing is known.
@@ -56,8 +54,6 @@ class Moments:
     log_evidence: FloatArray
     mode: FloatArray
     information: FloatArray
-    #: Which of the scales has most of the evidence; slope, mode and information are of that one.
-    scale: IntArray
     failures: int
 
 
@@ -86,31 +82,21 @@ class Prepared:
 
     def moments(self, learned: Learned) -> Moments:
         """Return the posterior of the metrics' logarithms for each histogram of the batch."""
-        fits = [self._fit(each) for each in learned.scaled]
-        evidence = (
-            np.stack([fit.log_evidence for _, fit in fits]) + np.log(learned.chances)[:, None]
-        )
-        best = evidence.max(axis=0)
-        weight = np.exp(evidence - best)
-        total = best + np.log(weight.sum(axis=0))
-        weight /= weight.sum(axis=0)
-        counts = np.flatnonzero((weight > _NEGLIGIBLE).any(axis=1))
-        weight = weight[counts] / weight[counts].sum(axis=0)
-        looks = [self._look(*fits[at]) for at in counts]
-        rows = np.arange(len(total))
-        chosen = weight.argmax(axis=0)
-        mean = np.einsum("sr,srm->rm", weight, np.stack([look[0] for look in looks]))
-        squares = np.stack([look[1] + (look[0] - mean) ** 2 for look in looks])
+        density, fit = self._fit(learned)
+        rows = [
+            self._look(density, *row)
+            for row in zip(density.shares, fit.coefficients, fit.information, strict=True)
+        ]
+        mean, variance, slope, mass = (np.stack(part) for part in zip(*rows, strict=True))
         return Moments(
             mean,
-            np.einsum("sr,srm->rm", weight, squares),
-            np.stack([look[2] for look in looks])[chosen, rows],
-            np.einsum("sr,srb->rb", weight, np.stack([look[3] for look in looks])),
-            total,
-            np.stack([fits[at][1].coefficients for at in counts])[chosen, rows],
-            np.stack([fits[at][1].information for at in counts])[chosen, rows],
-            counts[chosen],
-            max(fits[at][1].solution.failures for at in counts),
+            variance,
+            slope,
+            mass,
+            fit.log_evidence,
+            fit.coefficients,
+            fit.information,
+            fit.solution.failures,
         )
 
     def _fit(self, learned: Learned) -> tuple[LogDensity, LogDensityFit]:
@@ -123,15 +109,7 @@ class Prepared:
         )
         return density, density.fit()
 
-    def _look(self, density: LogDensity, fit: LogDensityFit) -> tuple[FloatArray, ...]:
-        """Return mean, variance and slope of the logarithms, and the mass, of all rows."""
-        rows = [
-            self._look_at(density, *row)
-            for row in zip(density.shares, fit.coefficients, fit.information, strict=True)
-        ]
-        return tuple(np.stack(part) for part in zip(*rows, strict=True))
-
-    def _look_at(
+    def _look(
         self, density: LogDensity, shares: FloatArray, mode: FloatArray, information: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         likelihood, points = density.likelihood, _points()
@@ -191,14 +169,14 @@ def together(parts: Sequence[Moments], learned: Learned) -> tuple[FloatArray, Fl
     cautious for differences.
     """
     size, models = SIZE, len(parts)
-    own = [learned.scaled[part.scale[0]].root for part in parts]
-    inverse = [np.linalg.pinv(each) for each in own]
+    inverse = np.linalg.pinv(learned.root)
+    shared = inverse @ learned.between @ inverse.T
     prior = np.eye(models * size)
     says = np.zeros_like(prior)
     for row, column in product(range(models), repeat=2):
         block = slice(row * size, (row + 1) * size), slice(column * size, (column + 1) * size)
         if row != column:
-            prior[block] = inverse[row] @ learned.between @ inverse[column].T
+            prior[block] = shared
         else:
             says[block] = parts[row].information[0] - np.eye(size)
     modes = np.stack([part.mode[0] for part in parts])

@@ -293,7 +293,6 @@ class Prior:
         lower = np.tril_indices(SIZE)
         for kind, each in self.learned.items():
             arrays[f"{kind}.mean"] = each.mean
-            arrays[f"{kind}.chances"] = each.chances
             arrays[f"{kind}.between"] = each.between[lower].astype(np.float32)
             arrays[f"{kind}.within"] = each.within[lower].astype(np.float32)
         write_atomically(Path(path), lambda file: np.savez_compressed(file, **arrays))
@@ -312,7 +311,6 @@ class Prior:
                     arrays[f"{kind}.mean"].astype(np.float64),
                     _symmetric(arrays[f"{kind}.between"]),
                     _symmetric(arrays[f"{kind}.within"]),
-                    arrays[f"{kind}.chances"].astype(np.float64),
                 )
                 for kind in about["kinds"]
             }
