@@ -28,6 +28,8 @@ from unsample.estimators import Observed, parse
 from unsample.estimators.prior import KINDS, Prior
 from unsample.lab.bank import Bank, RankSet, load_bank
 from unsample.lab.bank._trials import (
+    INTERVAL,
+    VERDICT,
     Duel,
     School,
     Trial,
@@ -148,8 +150,9 @@ def spread_without(
     """Return the spreads by kind that each family gets from the others, and those of all."""
     errors = [each for one in folds for each in standard_errors(one.duels if pairs else one.trials)]
     families = {family for _, family, _ in errors}
-    nested = {f: spreads([each for each in errors if each[1] != f]) for f in families}
-    return nested, spreads(errors)
+    level = VERDICT if pairs else INTERVAL
+    nested = {f: spreads([each for each in errors if each[1] != f], level=level) for f in families}
+    return nested, spreads(errors, level=level)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,15 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from unsample.lab.bank import load_bank
-from unsample.lab.bank._trials import Duel, School, Trial, run_trials, spreads, standard_errors
+from unsample.lab.bank._trials import (
+    VERDICT,
+    Duel,
+    School,
+    Trial,
+    run_trials,
+    spreads,
+    standard_errors,
+)
 from unsample.metrics import parse_all
 
 PLACE = Path(__file__).resolve().parents[1] / "src/unsample/estimators/prior/learned.npz"
@@ -62,7 +70,7 @@ def main() -> None:
         .without(None)
         .calibrated(
             spreads(list(standard_errors(trials))),
-            spreads(list(standard_errors(duels))),
+            spreads(list(standard_errors(duels)), level=VERDICT),
             note=f"{len(sets)} full evaluations on {data_sets} data sets",
         )
     )

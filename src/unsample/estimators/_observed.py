@@ -146,8 +146,7 @@ class Observed:
         left = self.shares[:, kept].sum(axis=1, keepdims=True)
         # A histogram that is known as a whole has nothing left; any shares will do, for they
         # are weighted by the zero that is left.
-        even = 1.0 / max(int(kept.sum()), 1)
-        shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), even)
+        shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), 1 / kept.sum())
         return replace(self, counts=self.counts.take(kept), shares=shares)
 
     def by_sizes(self) -> Iterator[tuple[Observed, FloatArray]]:
@@ -258,8 +257,12 @@ class Condensed:
 
     @classmethod
     def of(cls, observed: Observed, grid: RankGrid | None = None) -> Condensed:
-        """Condense the cells of ``observed``, on a coarse grid or on the one that is given."""
-        unknown = observed.unknown_part()
+        """Condense the cells of ``observed``, on a coarse grid or on the one that is given.
+
+        Known ranks are cells of their own.
+        """
+        all_known = bool(observed.known.all())
+        unknown = observed if all_known else observed.unknown_part()
         if grid is None:
             # Where all items are drawn there is no sharper sample than that.
             sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
@@ -271,7 +274,7 @@ class Condensed:
         np.add.at(known_shares.T, where, observed.shares[:, observed.known].T)
         parts = [(np.eye(len(grid))[bins] * observed.known_share.mean(), known_shares)]
         left = (1.0 - observed.known_share)[:, None]
-        for sampled in unknown.sample_sizes:
+        for sampled in [] if all_known else unknown.sample_sizes:
             low, high = _condensed_ranges(*unknown.ranges(sampled), sampled + 1)
             pool = unknown.pool(sampled, low, high, grid)
             shares = pool.shares * left

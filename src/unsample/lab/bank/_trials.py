@@ -25,9 +25,10 @@ from unsample.metrics import Metric
 
 #: Families of other kinds that count in the spread of a kind, however many there are.
 _BORROWED = 5.0
-#: 97.5 % of a t law with 5 degrees of freedom are below this.
-_T_QUANTILE = 2.5706
-_LEVEL = 0.95
+#: Degrees of freedom of the t laws of the posterior, and the 97.5 % quantile of that law.
+_FREEDOM, _T_QUANTILE = 5.0, 2.5706
+#: What spreads are right at: intervals of 95 %; chances of 95 %, which are ends of 90 %.
+INTERVAL, VERDICT = 0.95, 0.90
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +136,17 @@ def _place(ranks: RankSet) -> tuple[str, str]:
     return ranks.dataset, ranks.kind
 
 
-def spreads(errors: Sequence[tuple[str, str, FloatArray]]) -> dict[str, float]:
+def spreads(
+    errors: Sequence[tuple[str, str, FloatArray]], *, level: float = INTERVAL
+) -> dict[str, float]:
     """Return the spread of each kind from (kind, family, standardised errors of a family).
 
     So many of the standardised errors lie within the t law with that spread as it says; families
     count alike, and those of other kinds count for a few. Of a kind with few families errors may be
     larger than those that were seen.
     """
+    from scipy.special import stdtrit
+
     kinds = sorted({kind for kind, _, _ in errors})
     result = {}
     for wanted in kinds:
@@ -156,8 +161,8 @@ def spreads(errors: Sequence[tuple[str, str, FloatArray]]) -> dict[str, float]:
         order = np.argsort(size)
         reached = np.cumsum(weight[order]) / weight.sum()
         known = sum(kind == wanted for kind, _, _ in errors)
-        reach = float(size[order][np.searchsorted(reached, _LEVEL)])
-        result[wanted] = (1.0 + FEW / known**2) * reach / _T_QUANTILE
+        reach = float(size[order][np.searchsorted(reached, level)])
+        result[wanted] = (1.0 + FEW / known**2) * reach / float(stdtrit(_FREEDOM, 0.5 + level / 2))
     return result
 
 
@@ -185,4 +190,4 @@ def wins(mean: float, deviation: float, spread: float) -> float:
     """Return the chance that a difference is positive."""
     from scipy.special import stdtr
 
-    return float(stdtr(5.0, mean / (spread * max(deviation, math.ulp(1.0)))))
+    return float(stdtr(_FREEDOM, mean / (spread * max(deviation, math.ulp(1.0)))))
