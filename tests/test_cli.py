@@ -34,7 +34,7 @@ def ranks(tmp_path):
 DESIGN = ("--items", 400, "--sampled", 30)
 CALL = (*DESIGN, "-m", "Recall@2", "--method", "naive", "--resamples", 0)
 LIBRARY = ("estimate", "compare", "published", "plan", "audit", "doctor")
-LABORATORY = ("evaluate", "reproduce", "datasets")
+LABORATORY = ("evaluate", "reproduce", "datasets", "bank")
 
 
 def test_every_verb_has_the_options_that_all_share():
