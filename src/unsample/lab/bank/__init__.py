@@ -2,7 +2,7 @@
 
 A data set is in it as histograms: for each model and kind of candidates, how many targets have
 each of the first 128 ranks, and how many lie in each bin of 1.25 % of the rank below them. The
-prior of the library is learned from it (`unsample.confidence.Prior`), and estimators are judged on
+prior of the library is learned from it (`unsample.estimators.prior`), and estimators are judged on
 it (``benchmarks/bank.py``).
 
 >>> bank = load_bank()
