@@ -57,6 +57,7 @@ def test_options_are_named_like_the_arguments():
     whole = typer.main.get_command(application(["plan"]))
     shared = {"quiet", "verbose", "html", "as_json", "latex", "markdown"}
     reader = {"file", "files", "by", "rows", "ties", "column", "items", "sampled", "replacement"}
+    reader.add("exponent")  # of counts that are read as chances
     for name in LIBRARY[:5]:
         arguments = set(inspect.signature(getattr(answers, name)).parameters)
         options = {parameter.name for parameter in whole.commands[name].params}

@@ -289,7 +289,7 @@ def test_the_command_reads_chances_and_strata(world, chances, tmp_path, run):
     value = json.loads(done[1])["estimates"][0]["value"]
     expected = unsample.estimate(columns, items=ITEMS, probabilities=chances, metrics="Recall@10")
     assert value == pytest.approx(expected["Recall@10"].value, rel=1e-6)
-    assert run(*call, "--stratum", "list")[0] != 0
+    assert run(*call, "--strata", "list")[0] != 0
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def estimate_command(
     exponent: Annotated[
         float, typer.Option(metavar="POWER", help="The power of the counts in --probabilities.")
     ] = 1.0,
-    stratum: Annotated[
+    strata: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=SIZE",
@@ -136,7 +136,7 @@ def estimate_command(
 
     `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
     """
-    if probabilities is not None or stratum:
+    if probabilities is not None or strata:
         return Groups(
             None,
             {
@@ -145,7 +145,7 @@ def estimate_command(
                     items=items,
                     metrics=metrics or DEFAULT_METRICS,
                     probabilities=_chances(probabilities, exponent, items),
-                    strata=_strata(stratum),
+                    strata=_strata(strata),
                     exclude=exclude,
                     replacement=replacement,
                     candidates=candidates,
@@ -199,5 +199,5 @@ def _chances(file: str | None, exponent: float, items: int | None) -> FloatArray
 
 
 def _strata(given: list[str] | None) -> dict[str, int | str] | None:
-    named = options.named(given, "stratum", "NAME=SIZE, such as random=3000 or list=all")
+    named = options.named(given, "strata", "NAME=SIZE, such as random=3000 or list=all")
     return {name: int(kind) if kind.isdecimal() else kind for name, kind in named.items()} or None
