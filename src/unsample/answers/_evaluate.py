@@ -17,6 +17,7 @@ from unsample._progress import Progress
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
+from unsample.answers._pilot import pilot_targets
 from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.designs import (
     LARGEST_ORDER,
@@ -27,6 +28,7 @@ from unsample.designs import (
     Execution,
     Findings,
     Guided,
+    Pilot,
     as_design,
     as_guide,
     as_key,
@@ -161,8 +163,8 @@ def evaluate(
     items
         Number of items in the catalogue.
     design
-        ``"guided"``, ``"certified"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or one with
-        parameters, such as ``Adaptive(start=64, cap=6400)`` or ``unsample.plan(...).best.design``.
+        ``"guided"``, ``"certified"``, ``"pilot"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or
+        one with parameters, such as ``Adaptive(start=64, cap=6400)`` or ``unsample.plan(...).best.design``.
         By default ``"guided"`` where a budget is given that suffices for it and every metric has
         a K, else ``"adaptive"``.
     budget
@@ -237,8 +239,8 @@ def evaluate(
     check_ties(ties, whole=True)
     if chosen.certifies and method is not None:
         raise DesignError(
-            f"method must be left out with design={chosen.name!r}, whose ranks need no "
-            f"estimating, got {method!s}"
+            f"method must be left out with design={chosen.name!r}, which needs no estimator, "
+            f"got {method!s}"
         )
     if guide is not None and not chosen.guided:
         raise DesignError(
@@ -251,6 +253,8 @@ def evaluate(
         kept = grades > 0
         candidates, grades = candidates.take(kept), grades[kept]
         weights = None if weights is None else np.asarray(weights)[kept]
+    if isinstance(chosen, Pilot):
+        _refuse_with_pilot(candidates, grades, weights)
     if not chosen.certifies:
         wanted = _of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
@@ -316,6 +320,8 @@ def certified_targets(
     rng: Seed,
 ) -> Estimates:
     """Return exact metrics, or estimates where only a part of the open targets was followed."""
+    if isinstance(found.design, Pilot) and (np.asarray(found.sampled) < found.items - 1).any():
+        return pilot_targets(found, metrics, DEFAULT_METHOD)
     if found.unknown.any():
         return guided_targets(found, metrics, relevance)
     estimates = exact_targets(found, metrics, relevance, resamples, rng)
@@ -323,6 +329,23 @@ def certified_targets(
         return estimates
     # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
     return replace(estimates, distributions={})
+
+
+def _refuse_with_pilot(
+    candidates: Candidates, relevance: FloatArray | None, weights: npt.ArrayLike | None
+) -> None:
+    """Refuse what is not made for guesses that a pilot corrects."""
+    if relevance is not None or weights is not None:
+        raise DesignError(
+            "relevance and weights must be left out with design='pilot', where all users count "
+            "alike; use design='guided'"
+        )
+    several = len(candidates) - len(np.unique(candidates.users))
+    if several:
+        raise DesignError(
+            f"users must have one target each with design='pilot', got {several:,} further ones; "
+            "use design='guided'"
+        )
 
 
 def _default_design(

@@ -13,6 +13,7 @@ from unsample.designs._findings import Findings
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
 from unsample.designs._orders import LARGEST_ORDER
+from unsample.designs._pilot import Pilot
 from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
 from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Execution, run
@@ -35,6 +36,7 @@ __all__ = [
     "FullRanks",
     "Guide",
     "Guided",
+    "Pilot",
     "SampledRanks",
     "Score",
     "ScoreAll",

@@ -118,10 +118,11 @@ def next_in_turn(now: Situation, goal: IntArray, k: int) -> Step:
     look, notes = Look(now, k, now.allowed), now.notes
     if not (look.open & (notes.turn > 0)).any():
         waiting = np.where(notes.turn < 0, notes.reserved, 0)
-        together = max(look.left // max(int(look.of_users(waiting).max()), 1), 1)
+        together = look.left // max(int(look.of_users(waiting).max()), 1)
         if waiting.sum() <= look.left:
             together = len(notes.turn)
         last = max(int(notes.turn.max(initial=0)), 0) + together
+        last = max(last, int(np.abs(notes.turn[waiting > 0]).min(initial=len(notes.turn))))
         notes = replace(notes, turn=np.where(-notes.turn <= last, np.abs(notes.turn), notes.turn))
     step = np.where(notes.turn > 0, goal - now.scored, 0)
     spent = np.minimum(np.cumsum(step), look.left)
