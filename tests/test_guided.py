@@ -260,7 +260,7 @@ def test_guided_is_the_default_where_a_budget_suffices(world):
             {"budget": 5000},
             {"budget": 60_000, "metrics": "AUC"},
             {"budget": 60_000, "method": "mle"},
-            {},
+            {"method": "mle"},
         ):
             assert isinstance(world.run(None, **options).design, Adaptive)
 

@@ -20,10 +20,13 @@ from unsample.answers._guided import guided_targets
 from unsample.answers._pilot import pilot_targets
 from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.designs import (
+    AUTO,
     LARGEST_ORDER,
     Adaptive,
     Candidates,
+    Certified,
     Design,
+    Exact,
     Excluded,
     Execution,
     Findings,
@@ -34,6 +37,7 @@ from unsample.designs import (
     as_key,
     as_scorer,
     run,
+    run_quickest,
 )
 from unsample.errors import BudgetError, DesignError, InputError, UnsampleWarning
 from unsample.estimators import Estimator
@@ -164,9 +168,11 @@ def evaluate(
         Number of items in the catalogue.
     design
         ``"guided"``, ``"certified"``, ``"pilot"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or
-        one with parameters, such as ``Adaptive(start=64, cap=6400)`` or ``unsample.plan(...).best.design``.
-        By default ``"guided"`` where a budget is given that suffices for it and every metric has
-        a K, else ``"adaptive"``.
+        one with parameters, such as ``Adaptive(start=64, cap=6400)`` or
+        ``unsample.plan(...).best.design``. ``"auto"`` is exact in whichever way takes least time,
+        ``"exact"`` or ``"certified"`` with or without the guide: each is tried on a few users. By
+        default ``"auto"`` without a budget; with one ``"guided"`` where it suffices and every
+        metric has a K, else ``"adaptive"``, which is also the default where a method is given.
     budget
         All scores that may be asked of the scorer, those of the targets included: a hard limit.
         A guided, adaptive or fixed design takes what it allows; an exact or certified one, which
@@ -230,6 +236,9 @@ def evaluate(
     wanted = _metrics.parse_all(metrics)
     if design is None:
         design = _default_design(candidates, wanted, budget, method)
+    quickest = design == AUTO
+    if quickest:
+        design = _of_exact_ways(wanted, budget, device)
     chosen, scoring, seed = as_design(design), as_scorer(scorer, items), as_key(rng)
     if device is not None and (scoring.factors is None or chosen.name != "exact"):
         raise InputError(
@@ -259,17 +268,29 @@ def evaluate(
         wanted = _of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
         )
-    found, tally = run(
-        chosen,
-        scoring,
-        candidates,
-        metrics=wanted,
-        budget=budget,
-        ties=ties,
-        rng=seed,
-        guide=as_guide(guide, candidates) if chosen.guided else None,
-        execution=Execution(batch, workers, device, precision, checkpoint, progress),
-    )
+    execution = Execution(batch, workers, device, precision, checkpoint, progress)
+    if quickest and chosen.guided:
+        found, tally = run_quickest(
+            scoring,
+            candidates,
+            lambda some: as_guide(guide, some),
+            metrics=wanted,
+            ties=ties,
+            rng=seed,
+            execution=execution,
+        )
+    else:
+        found, tally = run(
+            chosen,
+            scoring,
+            candidates,
+            metrics=wanted,
+            budget=budget,
+            ties=ties,
+            rng=seed,
+            guide=as_guide(guide, candidates) if chosen.guided else None,
+            execution=execution,
+        )
     if weights is not None:
         found = replace(found, weights=np.asarray(weights, dtype=np.float64))
     if found.design.certifies:
@@ -350,16 +371,29 @@ def _refuse_with_pilot(
 
 def _default_design(
     candidates: Candidates, metrics: tuple[Metric, ...], budget: int | None, method: Any
-) -> Design:
-    """Return a guided design if a budget is given and suffices for it, or else an adaptive one."""
-    adaptive = Adaptive()
-    if budget is None or method is not None or any(metric.k is None for metric in metrics):
-        return adaptive
+) -> str | Design:
+    """Return an exact way without a budget; a guided one where a budget suffices, or adaptive."""
+    if method is None and budget is None:
+        return AUTO
+    if method is not None or any(metric.k is None for metric in metrics):
+        return Adaptive()
     try:
         Guided().fit(metrics, candidates.others, budget)
     except BudgetError:
-        return adaptive
+        return Adaptive()
     return Guided()
+
+
+def _of_exact_ways(metrics: tuple[Metric, ...], budget: int | None, device: str | None) -> Design:
+    """Return a design of the kind that ``"auto"`` takes."""
+    if budget is not None:
+        raise DesignError(
+            f"budget must be left out with design='auto', which is exact whatever that takes, got "
+            f"{budget!r}; with a budget leave design out, or use 'guided'"
+        )
+    if device is not None or any(metric.k is None for metric in metrics):
+        return Exact()
+    return Certified()
 
 
 def _of_samples(

@@ -7,6 +7,7 @@
 True
 """
 
+from unsample.designs._auto import AUTO, run_quickest
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Adaptive, Design, Exact, Fixed
 from unsample.designs._findings import Findings
@@ -21,6 +22,7 @@ from unsample.designs._scan import Candidates, Excluded, Tally, as_excluded, as_
 from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
 
 __all__ = [
+    "AUTO",
     "DESIGNS",
     "LARGEST_ORDER",
     "Adaptive",
@@ -50,4 +52,5 @@ __all__ = [
     "exact_ranks",
     "ranks_against",
     "run",
+    "run_quickest",
 ]

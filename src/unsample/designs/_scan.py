@@ -102,7 +102,10 @@ class Candidates:
 
     def take(self, rows: IntArray | BoolArray | slice) -> Candidates:
         """Return some of the targets."""
-        return replace(self, users=self.users[rows], targets=self.targets[rows])
+        some = replace(self, users=self.users[rows], targets=self.targets[rows])
+        if "others" in self.__dict__:  # counting them again would take as long
+            some.__dict__["others"] = self.others[rows]
+        return some
 
     def parts(self, rows: int) -> Iterator[tuple[slice, Candidates]]:
         """Yield the targets in order, at most ``rows`` at a time, and where they are."""

@@ -1,0 +1,194 @@
+"""The quickest of the exact ways: full rankings, or certified ones in guided or in random order.
+
+Which way is the quickest depends on what a score costs, alone and in whole rows, and on how good
+the guide is. So each way is tried on a few users, drawn at random, and timed. What they found
+counts: each user is evaluated once. Ways only differ in time, and in how far beyond K they look.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.designs._certified import Certified
+from unsample.designs._designs import Design, Exact
+from unsample.designs._findings import Findings, Notes
+from unsample.designs._guides import Guide
+from unsample.designs._orders import target_keys
+from unsample.designs._run import Execution, run
+from unsample.designs._scan import Candidates, Tally
+from unsample.designs._scorers import Scorer
+from unsample.metrics import Metric
+
+#: The name by which `evaluate` takes it.
+AUTO = "auto"
+#: Users of the first trial of a way; every further one has twice as many, so that what a call
+#: costs beside its scores weighs less and less.
+_FIRST = 1
+#: Every way is tried for this part of the time that the quickest would take in all; one that is
+#: nearly as quick for longer, which costs little where it is.
+_TRIED, _TRIED_IF_NEAR, _NEAR = 0.015, 0.06, 1.5
+#: Where full rankings take no longer in all (seconds), nothing else is tried.
+_SHORT = 0.2
+#: Products that any machine computes in a fraction of a second.
+_QUICK = 5e9
+#: Certified evaluations that take so many times longer with the guide are not tried without it.
+_HOPELESS = 30.0
+
+
+def run_quickest(
+    scorer: Scorer,
+    candidates: Candidates,
+    guide: Callable[[Candidates], Guide],
+    *,
+    metrics: Sequence[Metric],
+    ties: str,
+    rng: int,
+    execution: Execution,
+) -> tuple[Findings, Tally]:
+    """Evaluate all targets exactly, as far as the metrics look, in the way that takes least time.
+
+    ``guide`` makes the guide of some targets. With a checkpoint nothing is timed, so that the same
+    call continues: factors are ranked in full, others are certified.
+    """
+    full, certified = _Way(Exact()), _Way(Certified(), guide)
+    ways = [full, certified, _Way(Certified())]
+    factors = scorer.factors
+    if factors is not None and len(candidates) * factors.item_factors.size < _QUICK:
+        ways = [full]
+    elif execution.checkpoint is not None:
+        ways = [certified if factors is None else full]
+    options: dict[str, Any] = {"metrics": metrics, "ties": ties, "rng": rng, "execution": execution}
+    race = _Race(scorer, candidates, ways, options)
+    return race.finish(race.choose() if len(ways) > 1 else ways[0])
+
+
+@dataclass(eq=False)
+class _Way:
+    """A way to evaluate, and what is known of the time it takes."""
+
+    design: Design
+    guide: Callable[[Candidates], Guide] | None = None
+    #: Seconds that it took so far, and seconds for each user of its last trial.
+    spent: float = 0.0
+    pace: float = 0.0
+    users: int = _FIRST
+
+    def guides(self, candidates: Candidates) -> bool:
+        """Return whether there is anything that guides."""
+        return self.guide is not None and bool(self.guide(candidates.take(slice(1))).arrays)
+
+
+@dataclass(eq=False)
+class _Race:
+    """Ways on their way: users in random order, some of whom are done."""
+
+    scorer: Scorer
+    candidates: Candidates
+    ways: list[_Way]
+    options: dict[str, Any]
+    done: int = 0
+    parts: list[tuple[IntArray, Findings, Tally]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        users, place = np.unique(self.candidates.users, return_inverse=True)
+        # A key of the user alone: no target has this number.
+        keys = target_keys(self.options["rng"], users, np.full(len(users), self.candidates.items))
+        turn = np.empty(len(users), dtype=np.int64)
+        turn[np.argsort(keys, kind="stable")] = np.arange(len(users))
+        self.turn: IntArray = turn[place.reshape(-1)]
+        self.users = len(users)
+
+    def choose(self) -> _Way:
+        """Try the ways until it is clear which one is the quickest."""
+        full, guided, _ = self.ways
+        self._try(full)
+        if self._total(full) < _SHORT:
+            return full
+        self._try(guided)
+        if guided.pace > _HOPELESS * full.pace or not guided.guides(self.candidates):
+            self.ways.pop()
+        else:
+            self._try(self.ways[-1])
+        best = min(self.ways, key=lambda way: way.pace)
+        while self.done < self.users:
+            best = min(self.ways, key=lambda way: way.pace)
+            limits = [
+                (_TRIED_IF_NEAR if way.pace < _NEAR * best.pace else _TRIED) * self._total(best)
+                for way in self.ways
+            ]
+            rivals = [
+                way
+                for way, limit in zip(self.ways, limits, strict=True)
+                if way is not best and way.spent < limit
+            ]
+            if not rivals:
+                return best
+            self._try(min([best, *rivals], key=lambda way: way.spent))
+        return best
+
+    def finish(self, way: _Way) -> tuple[Findings, Tally]:
+        """Evaluate all that are left in one way, and put everything together."""
+        if self.done < self.users:
+            self._run(way, self.users)
+        return _together(self.parts)
+
+    def _total(self, way: _Way) -> float:
+        return way.pace * self.users
+
+    def _try(self, way: _Way) -> None:
+        last = min(self.done + way.users, self.users)
+        if last == self.done:
+            return
+        users, start = last - self.done, time.perf_counter()
+        self._run(way, last)
+        seconds = time.perf_counter() - start
+        way.spent, way.pace, way.users = way.spent + seconds, seconds / users, 2 * way.users
+
+    def _run(self, way: _Way, last: int) -> None:
+        rows = np.flatnonzero((self.done <= self.turn) & (self.turn < last))
+        some = self.candidates.take(rows)
+        guide = None if way.guide is None else way.guide(some)
+        found, tally = run(way.design, self.scorer, _lean(some), guide=guide, **self.options)
+        self.parts.append((rows, found, tally))
+        self.done = last
+
+
+def _lean(some: Candidates) -> Candidates:
+    """Return a few targets without what is excluded of others, which would be sorted in vain."""
+    from scipy.sparse import csr_array
+
+    if some.exclude is None:
+        return some
+    users = np.unique(some.users)
+    if len(users) > some.exclude.shape[0] // 2:
+        return some
+    block = some.exclude[users]
+    length = np.zeros(some.exclude.shape[0], dtype=np.int64)
+    length[users] = np.diff(block.indptr)
+    starts = np.concatenate([[0], np.cumsum(length)])
+    exclude = csr_array((block.data, block.indices, starts), shape=some.exclude.shape)
+    return replace(some, exclude=exclude)
+
+
+def _together(parts: list[tuple[IntArray, Findings, Tally]]) -> tuple[Findings, Tally]:
+    """Return what was found of all targets, in their order; the last part is most of it."""
+    order = np.argsort(np.concatenate([rows for rows, _, _ in parts]), kind="stable")
+
+    def join(each: Sequence[Any], name: str) -> FloatArray | IntArray:
+        return np.concatenate([np.asarray(getattr(part, name)) for part in each])[order]
+
+    findings, tallies = [part[1] for part in parts], [part[2] for part in parts]
+    tally = Tally(*(join(tallies, each.name) for each in fields(Tally)))
+    notes = Notes(*(join([f.notes for f in findings], each.name) for each in fields(Notes)))
+    names = ("ranks", "items", "sampled", "lowest", "met", "users")
+    arrays: dict[str, Any] = {name: join(findings, name) for name in names}
+    whole = replace(
+        findings[-1], **arrays, notes=notes, scored=sum(found.scored for found in findings)
+    )
+    return whole, tally
