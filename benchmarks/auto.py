@@ -3,8 +3,8 @@
 python benchmarks/auto.py [repeats]
 
 Cases: factor models (200,000 items x 500 users; as large as ml-1m; a million items x 2,000 users),
-and functions that take 2 microseconds for each score, or 5 milliseconds for each call. Targets have ranks
-spread evenly over the logarithms; 1 % of all pairs are excluded, popular items more often.
+and functions that take 2 microseconds for each score, or 5 milliseconds for each call. Targets have
+ranks spread evenly over the logarithms; 1 % of all pairs are excluded, popular items more often.
 """
 
 from __future__ import annotations
@@ -98,13 +98,8 @@ def main(repeats: int) -> None:
             )
         ]
         auto, result = timed(scorer, targets, repeats, design="auto", **options)
-        cells = [f"{seconds:.2f} s" for seconds in (*times, auto)]
-        print(
-            "|",
-            " | ".join([name, *cells, result.design.name, f"{auto / min(times):.2f}"]),
-            "|",
-            flush=True,
-        )
+        cells = [name, *(f"{seconds:.2f} s" for seconds in (*times, auto)), result.design.name]
+        print("|", " | ".join([*cells, f"{auto / min(times):.2f}"]), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def test_users_with_several_targets_keep_their_ties(monkeypatch):
 
 @pytest.mark.parametrize("design", [Guided(), Adaptive(), Adaptive(start=5, stop=2), Pilot()])
 def test_a_budget_is_spent_to_the_last_score_and_no_further(world, design):
-    for budget in (7_001, 9_999, 12_345, 20_000, 31_234):
+    for budget in (8_001, 9_999, 12_345, 20_000, 31_234):
         scorer = Counting(world)
         found = world.find(design, scorer=scorer, budget=budget)
         assert scorer.asked == found.scored <= budget

@@ -36,10 +36,11 @@ from unsample.designs import (
     as_guide,
     as_key,
     as_scorer,
+    on_device,
     run,
     run_quickest,
 )
-from unsample.errors import BudgetError, DesignError, InputError, UnsampleWarning
+from unsample.errors import BudgetError, DesignError, UnsampleWarning
 from unsample.estimators import Estimator
 from unsample.evidence import Targets, check_ties, refuse_joint
 from unsample.metrics import Metric
@@ -213,8 +214,9 @@ def evaluate(
     workers
         Threads that score.
     device, precision
-        With ``design="exact"`` and factors: rank on this device of torch (``"cuda"``), with
-        factors rounded to ``"float32"``, ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`.
+        For factors: score on this device of torch (``"cuda"``). With ``design="exact"`` they may be
+        rounded to ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`. A torch module is asked on the
+        device it is on.
     checkpoint
         A file to which the state is written now and then. The same call continues from there, to
         the same result. Interrupted, it asks again for what was not written yet.
@@ -240,22 +242,10 @@ def evaluate(
     if quickest:
         design = _of_exact_ways(wanted, budget, device)
     chosen, scoring, seed = as_design(design), as_scorer(scorer, items), as_key(rng)
-    if device is not None and (scoring.factors is None or chosen.name != "exact"):
-        raise InputError(
-            f"device must be left out unless factors are ranked in full, got {device!r} with "
-            f"design={chosen.name!r}; a torch module is asked on the device it is on"
-        )
     check_ties(ties, whole=True)
-    if chosen.certifies and method is not None:
-        raise DesignError(
-            f"method must be left out with design={chosen.name!r}, which needs no estimator, "
-            f"got {method!s}"
-        )
-    if guide is not None and not chosen.guided:
-        raise DesignError(
-            f"guide must be left out with design={chosen.name!r}, which meets items in random "
-            "order; use design='guided' or 'certified'"
-        )
+    _refuse_with_design(chosen, method, guide)
+    execution = Execution(batch, workers, device, precision, checkpoint, progress)
+    scoring = on_device(scoring, device, precision, whole=isinstance(chosen, Exact))
     grades = None if relevance is None else as_grades(relevance, len(candidates))
     if grades is not None and not grades.all():
         # Items of relevance 0 are judged, and not relevant.
@@ -264,33 +254,18 @@ def evaluate(
         weights = None if weights is None else np.asarray(weights)[kept]
     if isinstance(chosen, Pilot):
         _refuse_with_pilot(candidates, grades, weights)
-    if not chosen.certifies:
+    elif not chosen.certifies:
         wanted = _of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
         )
-    execution = Execution(batch, workers, device, precision, checkpoint, progress)
+    options: dict[str, Any] = {"metrics": wanted, "ties": ties, "rng": seed, "execution": execution}
     if quickest and chosen.guided:
         found, tally = run_quickest(
-            scoring,
-            candidates,
-            lambda some: as_guide(guide, some),
-            metrics=wanted,
-            ties=ties,
-            rng=seed,
-            execution=execution,
+            scoring, candidates, lambda some: as_guide(guide, some), **options
         )
     else:
-        found, tally = run(
-            chosen,
-            scoring,
-            candidates,
-            metrics=wanted,
-            budget=budget,
-            ties=ties,
-            rng=seed,
-            guide=as_guide(guide, candidates) if chosen.guided else None,
-            execution=execution,
-        )
+        order = as_guide(guide, candidates) if chosen.guided else None
+        found, tally = run(chosen, scoring, candidates, budget=budget, guide=order, **options)
     if weights is not None:
         found = replace(found, weights=np.asarray(weights, dtype=np.float64))
     if found.design.certifies:
@@ -341,7 +316,8 @@ def certified_targets(
     rng: Seed,
 ) -> Estimates:
     """Return exact metrics, or estimates where only a part of the open targets was followed."""
-    if isinstance(found.design, Pilot) and (np.asarray(found.sampled) < found.items - 1).any():
+    sampled, items = np.asarray(found.sampled), np.asarray(found.items)
+    if isinstance(found.design, Pilot) and (sampled < items - 1).any():
         return pilot_targets(found, metrics, DEFAULT_METHOD)
     if found.unknown.any():
         return guided_targets(found, metrics, relevance)
@@ -350,6 +326,20 @@ def certified_targets(
         return estimates
     # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
     return replace(estimates, distributions={})
+
+
+def _refuse_with_design(chosen: Design, method: Any, guide: Any) -> None:
+    """Refuse arguments of other designs."""
+    if chosen.certifies and method is not None:
+        raise DesignError(
+            f"method must be left out with design={chosen.name!r}, which needs no estimator, "
+            f"got {method!s}"
+        )
+    if guide is not None and not chosen.guided:
+        raise DesignError(
+            f"guide must be left out with design={chosen.name!r}, which meets items in random "
+            "order; use design='guided' or 'certified'"
+        )
 
 
 def _refuse_with_pilot(

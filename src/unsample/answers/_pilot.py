@@ -97,7 +97,7 @@ def pilot_targets(
     ends = place[~known & ~beyond].min()
     ends = min(ends, len(items) - 1)  # somebody is left to be guessed
     full = np.where(place < ends, np.where(known, found.ranks, items), 0)
-    sampled = getattr(found.design, "sampled", None)
+    sampled = int(getattr(found.design, "sampled", 0))
     sample = Targets(1 + notes.before, items, sampled, replacement=False)
     return pilot_estimates(sample, full, metrics, method, candidates)
 

@@ -10,6 +10,7 @@ True
 from unsample.designs._auto import AUTO, run_quickest
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Adaptive, Design, Exact, Fixed
+from unsample.designs._device import on_device
 from unsample.designs._findings import Findings
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
@@ -50,6 +51,7 @@ __all__ = [
     "as_key",
     "as_scorer",
     "exact_ranks",
+    "on_device",
     "ranks_against",
     "run",
     "run_quickest",

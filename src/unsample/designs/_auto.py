@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import IntArray
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Design, Exact
 from unsample.designs._findings import Findings, Notes
@@ -180,7 +180,7 @@ def _together(parts: list[tuple[IntArray, Findings, Tally]]) -> tuple[Findings, 
     """Return what was found of all targets, in their order; the last part is most of it."""
     order = np.argsort(np.concatenate([rows for rows, _, _ in parts]), kind="stable")
 
-    def join(each: Sequence[Any], name: str) -> FloatArray | IntArray:
+    def join(each: Sequence[Any], name: str) -> Any:
         return np.concatenate([np.asarray(getattr(part, name)) for part in each])[order]
 
     findings, tallies = [part[1] for part in parts], [part[2] for part in parts]
