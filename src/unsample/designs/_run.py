@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from unsample._progress import Progress
 from unsample.designs._designs import Design
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._guides import Guide, GuidedOrders
+from unsample.designs._learned import Lesson
 from unsample.designs._orders import target_keys
 from unsample.designs._ranking import count_all
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
@@ -29,6 +30,8 @@ from unsample.metrics import Metric
 
 _FORMAT = "unsample.Checkpoint/3"
 _TALLY = tuple(each.name for each in fields(Tally))
+#: How often items were met in a lesson, and how often they beat a target.
+_LESSON = ("lesson_met", "lesson_better")
 _NOTES = tuple(each.name for each in fields(Notes))
 #: Scores of a resumed model may differ from those of the interrupted run by this much, relatively.
 _SAME_SCORES = 1e-3
@@ -90,17 +93,22 @@ def run(
     relevant = 1 if candidates.filtered else int(np.bincount(candidates.users).max())
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
-    orders = None
+    orders = lesson = None
     if guide is not None and fitted.guided:
         orders = GuidedOrders(candidates, keys, guide)
-    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement, orders)
+        if not guide.arrays:
+            lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
+    if lesson is not None:
+        orders = lesson.orders
+    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement, orders, lesson)
     probe = Probe.ask(scan, checked)
     state = State.empty(len(others))
     work = _Run(scan, scorer, probe, state, execution or Execution())
     if work.execution.checkpoint is not None:
         known = {} if orders is None else orders.guide.arrays
         identity = _identity(fitted, candidates, known, allowed=allowed, ties=ties, seed=seed)
-        work.place = Checkpoint(Path(work.execution.checkpoint), identity, probe.scores)
+        path = Path(work.execution.checkpoint)
+        work.place = Checkpoint(path, identity, probe.scores, lesson)
         work.state = state = work.place.load() or state
     # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
@@ -111,6 +119,10 @@ def run(
     drawn = target_keys(seed, different, np.full(len(different), candidates.items))
     user_order, users = np.argsort(drawn, kind="stable"), users.reshape(-1)
     try:
+        if lesson is not None:
+            state.goal[:] = np.maximum(state.goal, lesson.goal)
+            work.reach_goal()
+            work.scan = replace(scan, guided=lesson.learned, listener=None)
         while True:
             work.reach_goal()
             beaten = tally.beaten(for_sure)
@@ -286,12 +298,13 @@ class Checkpoint:
     """A file that holds the state of one evaluation; ``seconds`` is the least time between writes.
 
     ``identity`` is a hash of everything that decides the numbers except the scores; ``probe``
-    are a few scores, by which another model is recognised.
+    are a few scores, by which another model is recognised; a ``lesson`` is kept with the state.
     """
 
     path: Path
     identity: str
     probe: FloatArray
+    lesson: Lesson | None = None
     seconds: float = 30.0
     _written: float = field(default_factory=time.monotonic, repr=False)
 
@@ -306,6 +319,8 @@ class Checkpoint:
         except (OSError, FileError) as problem:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
+        if self.lesson is not None:
+            self.lesson.met[:], self.lesson.better[:] = (found[name] for name in _LESSON)
         tally = Tally(*(found[each].astype(found[each].dtype.kind + "8") for each in _TALLY))
         notes = Notes(*(found[each].astype(np.int64) for each in _NOTES))
         return State(tally, notes, found["goal"].astype(np.int64), int(found["asked"]))
@@ -323,13 +338,19 @@ class Checkpoint:
             **{name: getattr(state.tally, name) for name in _TALLY},
             **{name: getattr(state.notes, name) for name in _NOTES},
         }
+        if self.lesson is not None:
+            arrays |= {_LESSON[0]: self.lesson.met, _LESSON[1]: self.lesson.better}
         write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
         self._written = time.monotonic()
 
     def _check(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
         """Refuse another evaluation's state, and one that no evaluation leaves."""
         anew = "delete it to start anew"
-        if not _is_whole(found):
+        whole = _is_whole(found)
+        if self.lesson is not None:
+            shapes = [found[name].shape for name in _LESSON if name in found]
+            whole = whole and shapes == [self.lesson.met.shape] * 2
+        if not whole:
             self._refuse(f"hold {_FORMAT}", "is another file or a damaged one", anew)
         if str(found["identity"]) != self.identity:
             self._refuse(
