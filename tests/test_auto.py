@@ -156,3 +156,93 @@ def test_a_scorer_that_contradicts_itself_is_found_out_within_the_budget(world, 
     with pytest.raises(ScoreError, match="must be the same when asked for again"):
         world.run(design, scorer=noisy, budget=20_000)
     assert sum(asked) <= 20_000
+
+
+# -- a guide that is learned on the way ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def popular():
+    """Return a world in which some items are strong for everyone, and nothing is excluded."""
+    world = World(users=500, items=300, seed=3)
+    world.left[:, 0], world.right[:, 0] = 3.0, np.random.default_rng(0).normal(size=300) * 2
+    order = np.argsort(-(world.left @ world.right.T), axis=1)
+    places = np.floor(300 ** np.random.default_rng(1).random(500)).astype(int) - 1
+    world.targets = np.arange(500), order[np.arange(500), places]
+    world.exclude = None
+    return world
+
+
+@pytest.mark.parametrize(("design", "budget"), [("certified", None), ("guided", 25_000)])
+def test_a_learned_guide_saves_scores_and_changes_no_answer(popular, design, budget):
+    full = popular.run("exact")
+    random = np.random.default_rng(0).random(300)
+    learned, blind = (popular.run(design, budget=budget, guide=g) for g in (None, random))
+    for found in (learned, blind):
+        for metric in METRICS:
+            low, high = found[metric].interval(0.9999, population=False)
+            assert low - 1e-12 <= full[metric].value <= high + 1e-12
+        assert (found.ranks <= full.ranks).all()
+        assert (full.ranks <= found.highest).all()
+    if budget is None:
+        assert learned.scored < 0.9 * blind.scored
+    else:
+        assert learned.scored == blind.scored == budget
+        widths = [np.ptp(found["NDCG@10"].interval(population=False)) for found in (learned, blind)]
+        assert widths[0] < 0.8 * widths[1]
+
+
+def test_a_lesson_is_the_same_however_it_is_cut(popular, tmp_path):
+    whole = popular.run("guided", budget=25_000)
+    for manner in ({"batch": 333}, {"batch": 500, "workers": 3}):
+        cut = popular.run("guided", budget=25_000, **manner)
+        assert np.array_equal(cut.ranks, whole.ranks)
+        assert cut["NDCG@10"].value == whole["NDCG@10"].value
+    for calls in (3, 6, 20):  # interrupted in the lesson, and after it
+        path, left = tmp_path / f"{calls}.npz", [calls]
+
+        def failing(users, items, left=left):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return popular.scores(users, items)
+
+        options = {"budget": 25_000, "checkpoint": path, "batch": 500}
+        with pytest.raises(KeyboardInterrupt):
+            popular.run("guided", scorer=failing, **options)
+        scorer = Counting(popular)
+        again = popular.run("guided", scorer=scorer, **options)
+        assert np.array_equal(again.ranks, whole.ranks)
+        assert again["NDCG@10"].value == whole["NDCG@10"].value
+        assert scorer.asked < whole.scored
+
+
+def test_no_score_of_a_lesson_is_paid_twice(popular):
+    scorer = Counting(popular)
+    found = popular.run("guided", scorer=scorer, budget=25_000)
+    users, items = scorer.pairs()
+    own = items == popular.targets[1][users]
+    pairs = users[~own] * popular.items + items[~own]
+    assert len(np.unique(pairs)) == len(pairs)
+    assert scorer.asked == found.scored == 25_000
+
+
+def test_a_lesson_counts_what_beats_what(popular):
+    from unsample.designs import Candidates
+    from unsample.designs._learned import Lesson
+    from unsample.designs._orders import target_keys
+
+    candidates = Candidates.check(popular.targets, 300)
+    lesson = Lesson.of(candidates, target_keys(0, *popular.targets), 0, 25_000, 6000)
+    assert lesson.goal.sum() <= 2500
+    assert (lesson.goal[lesson.teachers] >= lesson.lists.shape[1] - 1).all()
+    scores = popular.left @ popular.right.T
+    own = scores[np.arange(500), popular.targets[1]]
+    for teacher, met in zip(lesson.teachers, lesson.lists, strict=True):
+        others = met[met != popular.targets[1][teacher]]
+        lesson.add(others[None, :], (scores[teacher, others] > own[teacher])[None, :])
+    rate = (lesson.better + 2.0 * lesson.better.sum() / lesson.met.sum()) / (lesson.met + 2.0)
+    assert (np.diff(rate[lesson.learned.guide.order]) <= 0).all()
+    # Too little to learn from, or too little left.
+    assert Lesson.of(candidates, lesson.keys, 0, 9000, 8900) is None
+    assert Lesson.of(candidates, lesson.keys, 0, 7000, 0) is None

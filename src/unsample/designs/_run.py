@@ -120,8 +120,10 @@ def run(
     user_order, users = np.argsort(drawn, kind="stable"), users.reshape(-1)
     try:
         if lesson is not None:
-            state.goal[:] = np.maximum(state.goal, lesson.goal)
+            goal = np.maximum(state.goal, lesson.goal)
+            state.goal[:] = lesson.goal
             work.reach_goal()
+            state.goal[:] = goal
             work.scan = replace(scan, guided=lesson.learned, listener=None)
         while True:
             work.reach_goal()
