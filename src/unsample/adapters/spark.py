@@ -144,7 +144,7 @@ def scorer(session: SparkSession, model: Any, *, items: int) -> Iterator[Score]:
     session
         The Spark session.
     model, items
-        A scorer, and the number of items, as in `unsample.evaluate`. It is sent to the workers once.
+        A scorer, sent to the workers once, and the number of items, as in `unsample.evaluate`.
     """
     cloudpickle = require("spark", "pyspark.cloudpickle")
     context = session.sparkContext

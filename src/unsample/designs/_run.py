@@ -95,11 +95,9 @@ def run(
     keys = target_keys(seed, candidates.users, candidates.targets)
     orders = lesson = None
     if guide is not None and fitted.guided:
-        orders = GuidedOrders(candidates, keys, guide)
         if not guide.arrays:
             lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
-    if lesson is not None:
-        orders = lesson.orders
+        orders = GuidedOrders(candidates, keys, guide) if lesson is None else lesson.orders
     scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement, orders, lesson)
     probe = Probe.ask(scan, checked)
     state = State.empty(len(others))
@@ -120,11 +118,7 @@ def run(
     user_order, users = np.argsort(drawn, kind="stable"), users.reshape(-1)
     try:
         if lesson is not None:
-            goal = np.maximum(state.goal, lesson.goal)
-            state.goal[:] = lesson.goal
-            work.reach_goal()
-            state.goal[:] = goal
-            work.scan = replace(scan, guided=lesson.learned, listener=None)
+            work.learn(lesson)
         while True:
             work.reach_goal()
             beaten = tally.beaten(for_sure)
@@ -194,6 +188,14 @@ class _Run:
     state: State
     execution: Execution
     place: Checkpoint | None = None
+
+    def learn(self, lesson: Lesson) -> None:
+        """Let those who teach meet their items; then targets meet items as it was learned."""
+        goal = np.maximum(self.state.goal, lesson.goal)
+        self.state.goal[:] = lesson.goal
+        self.reach_goal()
+        self.state.goal[:] = goal
+        self.scan = replace(self.scan, guided=lesson.learned, listener=None)
 
     def reach_goal(self) -> None:
         """Compare targets with items up to the goal of the state."""

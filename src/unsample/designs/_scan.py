@@ -276,9 +276,7 @@ class Scan:
         rows = np.arange(len(self.keys))
         return self._orders(rows).tie_place(rows)
 
-    def _compared(
-        self, jobs: Iterator[_Job], tally: Tally, workers: int
-    ) -> Iterator[_Compared]:
+    def _compared(self, jobs: Iterator[_Job], tally: Tally, workers: int) -> Iterator[_Compared]:
         if workers == 1:
             yield from (self._compare(job, tally) for job in jobs)
             return
