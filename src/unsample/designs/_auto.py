@@ -7,6 +7,7 @@ counts: each user is evaluated once. Ways only differ in time, and in how far be
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -27,12 +28,12 @@ from unsample.metrics import Metric
 
 #: The name by which `evaluate` takes it.
 AUTO = "auto"
-#: Users of the first trial of a way; every further one has twice as many, so that what a call
-#: costs beside its scores weighs less and less.
-_FIRST = 1
+#: Users of the first trial of a way, and of the first full rankings by a matrix product; every
+#: further trial has four times as many, so that what a call costs beside its scores weighs less.
+_FIRST, _FIRST_OF_PRODUCTS = 1, 16
 #: Every way is tried for this part of the time that the quickest would take in all; one that is
 #: nearly as quick for longer, which costs little where it is.
-_TRIED, _TRIED_IF_NEAR, _NEAR = 0.015, 0.06, 1.5
+_TRIED, _TRIED_IF_NEAR, _NEAR = 0.015, 0.05, 3.0
 #: Where full rankings take no longer in all (seconds), nothing else is tried.
 _SHORT = 0.2
 #: Products that any machine computes in a fraction of a second.
@@ -59,6 +60,8 @@ def run_quickest(
     full, certified = _Way(Exact()), _Way(Certified(), guide)
     ways = [full, certified, _Way(Certified())]
     factors = scorer.factors
+    if factors is not None:
+        full.users = _FIRST_OF_PRODUCTS
     if factors is not None and len(candidates) * factors.item_factors.size < _QUICK:
         ways = [full]
     elif execution.checkpoint is not None:
@@ -74,10 +77,21 @@ class _Way:
 
     design: Design
     guide: Callable[[Candidates], Guide] | None = None
-    #: Seconds that it took so far, and seconds for each user of its last trial.
-    spent: float = 0.0
-    pace: float = 0.0
+    #: Users of the next trial; users, scores and seconds of all trials.
     users: int = _FIRST
+    tried: int = 0
+    scored: int = 0
+    spent: float = 0.0
+    #: Seconds for each user: those of a score in the last trial, times the scores of all trials.
+    pace: float = 0.0
+
+    def timed(self, users: int, scored: int, seconds: float) -> None:
+        """Take note of a trial."""
+        self.users *= 4
+        self.tried += users
+        self.scored += scored
+        self.spent += seconds
+        self.pace = seconds / scored * self.scored / self.tried
 
     def guides(self, candidates: Candidates) -> bool:
         """Return whether there is anything that guides."""
@@ -115,22 +129,19 @@ class _Race:
             self.ways.pop()
         else:
             self._try(self.ways[-1])
-        best = min(self.ways, key=lambda way: way.pace)
-        while self.done < self.users:
+        while True:
             best = min(self.ways, key=lambda way: way.pace)
-            limits = [
-                (_TRIED_IF_NEAR if way.pace < _NEAR * best.pace else _TRIED) * self._total(best)
-                for way in self.ways
-            ]
-            rivals = [
-                way
-                for way, limit in zip(self.ways, limits, strict=True)
-                if way is not best and way.spent < limit
-            ]
-            if not rivals:
+            left = {id(way): self._time_to_try(way, best) - way.spent for way in self.ways}
+            behind = [way for way in self.ways if way is not best and left[id(way)] > 0.0]
+            if not behind or self.done == self.users:
                 return best
-            self._try(min([best, *rivals], key=lambda way: way.spent))
-        return best
+            # What the best way takes must be known first: more of it is no loss.
+            way = best if left[id(best)] > 0.0 else min(behind, key=lambda way: way.spent)
+            self._try(way, left[id(way)])
+
+    def _time_to_try(self, way: _Way, best: _Way) -> float:
+        near = way is not best and way.pace < _NEAR * best.pace
+        return (_TRIED_IF_NEAR if near else _TRIED) * self._total(best)
 
     def finish(self, way: _Way) -> tuple[Findings, Tally]:
         """Evaluate all that are left in one way, and put everything together."""
@@ -141,14 +152,15 @@ class _Race:
     def _total(self, way: _Way) -> float:
         return way.pace * self.users
 
-    def _try(self, way: _Way) -> None:
-        last = min(self.done + way.users, self.users)
+    def _try(self, way: _Way, seconds: float = math.inf) -> None:
+        """Try a way on more users, for no more than some seconds if they can be told."""
+        users = min(way.users, seconds / way.pace) if way.pace > 0.0 else way.users
+        last = min(self.done + math.ceil(users), self.users)
         if last == self.done:
             return
-        users, start = last - self.done, time.perf_counter()
+        before, start = self.done, time.perf_counter()
         self._run(way, last)
-        seconds = time.perf_counter() - start
-        way.spent, way.pace, way.users = way.spent + seconds, seconds / users, 2 * way.users
+        way.timed(last - before, self.parts[-1][1].scored, time.perf_counter() - start)
 
     def _run(self, way: _Way, last: int) -> None:
         rows = np.flatnonzero((self.done <= self.turn) & (self.turn < last))

@@ -21,7 +21,7 @@ from unsample.designs._scan import Candidates
 #: How often each item should be met in a lesson, and below what number it teaches nothing.
 _TIMES, _LEAST_TIMES = 32, 4
 #: The part of a budget that a lesson may take, or of a full ranking where there is no budget.
-_OF_BUDGET, _OF_ALL = 0.1, 0.02
+_OF_BUDGET, _OF_ALL = 0.1, 0.01
 #: Without a budget, a target that teaches meets this part of the catalogue.
 _OF_CATALOGUE = 0.25
 #: Items count as if each had met so many targets more, and beaten as many of them as the average.

@@ -48,9 +48,9 @@ class Pilot(Design):
         By default the largest K of the metrics.
 
     >>> ranks = np.random.default_rng(0).integers(1, 2001, size=1000)
-    >>> found = Pilot().simulate(ranks, items=2000, budget=100_000)
+    >>> found = Pilot().simulate(ranks, items=2000, budget=40_000)
     >>> found.scored, int((found.sampled == 1999).sum()) >= 10
-    (100000, True)
+    (40000, True)
     """
 
     name: ClassVar[str] = "pilot"
