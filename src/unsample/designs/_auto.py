@@ -39,7 +39,7 @@ _SHORT = 0.2
 #: Products that any machine computes in a fraction of a second.
 _QUICK = 5e9
 #: Certified evaluations that take so many times longer with the guide are not tried without it.
-_HOPELESS = 30.0
+_HOPELESS = 10.0
 
 
 def run_quickest(
@@ -84,18 +84,19 @@ class _Way:
     spent: float = 0.0
     #: Seconds for each user: those of a score in the last trial, times the scores of all trials.
     pace: float = 0.0
+    #: Whether the guide knows anything.
+    guided: bool = False
 
-    def timed(self, users: int, scored: int, seconds: float) -> None:
-        """Take note of a trial."""
+    def timed(self, users: int, scored: int, seconds: float, most: float) -> None:
+        """Take note of a trial.
+
+        A few users may all be cheap ones, so one more is assumed that takes the ``most`` scores.
+        """
         self.users *= 4
         self.tried += users
         self.scored += scored
         self.spent += seconds
-        self.pace = seconds / scored * self.scored / self.tried
-
-    def guides(self, candidates: Candidates) -> bool:
-        """Return whether there is anything that guides."""
-        return self.guide is not None and bool(self.guide(candidates.take(slice(1))).arrays)
+        self.pace = seconds / scored * (self.scored + most) / (self.tried + 1)
 
 
 @dataclass(eq=False)
@@ -117,6 +118,7 @@ class _Race:
         turn[np.argsort(keys, kind="stable")] = np.arange(len(users))
         self.turn: IntArray = turn[place.reshape(-1)]
         self.users = len(users)
+        self.most = float((self.candidates.others + 1).sum()) / self.users
 
     def choose(self) -> _Way:
         """Try the ways until it is clear which one is the quickest."""
@@ -125,7 +127,7 @@ class _Race:
         if self._total(full) < _SHORT:
             return full
         self._try(guided)
-        if guided.pace > _HOPELESS * full.pace or not guided.guides(self.candidates):
+        if guided.pace > _HOPELESS * full.pace or not guided.guided:
             self.ways.pop()
         else:
             self._try(self.ways[-1])
@@ -154,18 +156,20 @@ class _Race:
 
     def _try(self, way: _Way, seconds: float = math.inf) -> None:
         """Try a way on more users, for no more than some seconds if they can be told."""
-        users = min(way.users, seconds / way.pace) if way.pace > 0.0 else way.users
-        last = min(self.done + math.ceil(users), self.users)
+        most = min(way.users, seconds / way.pace) if way.pace > 0.0 else way.users
+        last = min(self.done + math.ceil(most), self.users)
         if last == self.done:
             return
         before, start = self.done, time.perf_counter()
         self._run(way, last)
-        way.timed(last - before, self.parts[-1][1].scored, time.perf_counter() - start)
+        seconds, scored = time.perf_counter() - start, self.parts[-1][1].scored
+        way.timed(last - before, scored, seconds, self.most)
 
     def _run(self, way: _Way, last: int) -> None:
         rows = np.flatnonzero((self.done <= self.turn) & (self.turn < last))
         some = self.candidates.take(rows)
         guide = None if way.guide is None else way.guide(some)
+        way.guided = guide is not None and bool(guide.arrays)
         found, tally = run(way.design, self.scorer, _lean(some), guide=guide, **self.options)
         self.parts.append((rows, found, tally))
         self.done = last
