@@ -94,6 +94,7 @@ accuracy: $(DEV)
 	$(BIN)/python benchmarks/accuracy.py --ranks other --out out/accuracy-other
 	$(BIN)/python benchmarks/accuracy.py --validate --repeats 6
 	$(BIN)/python benchmarks/limits.py
+	$(BIN)/python benchmarks/bank.py --ratios
 
 $(VENV)/.docs: $(DEV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'

@@ -329,7 +329,7 @@ LISTS = np.arange(20).reshape(4, 5)
         ([1, 2, 3], {}, "got one list of 3 values"),
         (np.zeros((2, 2, 2), int), {}, r"got an array of shape \(2, 2, 2\)"),
         (np.zeros((0, 5), int), {}, "at least one item, got none"),
-        ({1: 2}, {}, "got dict"),
+        (5.0, {}, "got float"),
         (LISTS, {"items": 1}, "items must be an integer of at least 2"),
         (LISTS, {"targets": [1]}, "target of each of the 4 lists, got 1"),
         (LISTS, {"targets": [1, 2, 3, 20]}, "targets must hold item numbers"),

@@ -192,6 +192,33 @@ def verb():
     return call
 
 
+def test_several_recommenders_are_compared_with_the_same_draws(verb, monkeypatch):
+    two = ("--recommender", "ease", "--recommender", "als", "--metrics", "NDCG@10")
+    base = ("evaluate", "--dataset", "ml-1m", *two, "--bundled")
+    found = json.loads(verb(*base, "--design", "guided", "--budget", 2_400_000, "--json")[1])
+    assert found["models"] == ["ease", "als"]
+    assert found["paired"]
+    assert sum(found["scored"].values()) <= 2_400_000
+    truth = [
+        evaluate("ml-1m", name, bundled=True, design="exact", metrics="NDCG@10")["NDCG@10"].value
+        for name in ("ease", "als")
+    ]
+    pair = found["differences"][0]
+    assert pair["low"] < truth[0] - truth[1] < pair["high"]
+    for more, words in (
+        (("--method", "mle", "--method", "bv"), "method must be one where recommenders"),
+        (("--recommender", "ease"), "recommenders must each be named once, got ease twice"),
+    ):
+        with pytest.raises(InputError, match=words):
+            verb(*base, *more)
+    _fake_split(monkeypatch)
+    trained = _evaluate.evaluate_together(
+        "synthetic", ["ease", "popularity"], design="certified", metrics="NDCG@10", resamples=0
+    )
+    assert trained.paired
+    assert set(trained.scored) == {"ease", "popularity"}
+
+
 EASE = ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled", "--resamples", 0)
 
 

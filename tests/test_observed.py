@@ -191,7 +191,7 @@ def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
 def test_coarse_bins_are_even_along_the_probit(items, sampled):
     from scipy.special import ndtri
 
-    grid = room._coarse_grid(items, sampled)
+    grid = room.coarse_grid(items, sampled)
     assert grid.low[0] == 1
     assert grid.items == items
     step = min(0.05, 0.625 / np.sqrt(sampled))
@@ -269,24 +269,24 @@ def test_condensed_cells_are_the_data(partly_known):
     assert (weights * expected).sum(axis=1) == pytest.approx(1.0 - observed.known_share)
 
 
-def test_the_coarse_grid_is_as_fine_as_the_sample_is_sharp():
+def test_thecoarse_grid_is_as_fine_as_the_sample_is_sharp():
     """Half of a catalogue, drawn without replacement, sees ranks as twice as many draws do."""
     half = RankCounts.from_ranks([1, 400], items=1000, sampled=500, replacement=False)
     found = room.Condensed.of(Observed.prepare(half)).grid
-    assert np.array_equal(found.low, room._coarse_grid(1000, 1001).low)
+    assert np.array_equal(found.low, room.coarse_grid(1000, 1001).low)
     # Of full catalogues of which only ranges are known, the largest decides.
     full = [
         RankCounts.from_ranges([1, 31], [30, n], [5, 5], Law(n, n - 1, replacement=False))
         for n in (300, 1000)
     ]
     found = room.Condensed.of(Observed.prepare(full[0] + full[1])).grid
-    assert np.array_equal(found.low, room._coarse_grid(1000, 999).low)
+    assert np.array_equal(found.low, room.coarse_grid(1000, 999).low)
 
 
 def test_several_sample_sizes_share_the_expectation():
     counts = RankCounts.from_ranks([1, 2, 2, 5], items=60, sampled=[4, 4, 4, 30])
     found = room.Condensed.of(Observed.prepare(counts))
-    assert np.array_equal(found.grid.low, room._coarse_grid(60, 30).low)
+    assert np.array_equal(found.grid.low, room.coarse_grid(60, 30).low)
     assert found.likelihood.sum(axis=0) == pytest.approx(np.ones(len(found.grid)))
     assert found.likelihood[:5].sum(axis=0) == pytest.approx(np.full(len(found.grid), 0.75))
     assert found.shares[0, :5].sum() == pytest.approx(0.75)

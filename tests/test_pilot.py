@@ -230,7 +230,7 @@ def test_the_command_says_what_is_wrong_with_a_pilot(tmp_path, run):
         (str(strange), [], "the pilot must hold users of FILE, got 1 others, such as 'nobody'"),
         (str(nameless), [], "must have a column user with a pilot"),
         (str(again), [], "the pilot must name each user once"),
-        (second, ["--by", "user"], "by must be left out with a pilot"),
+        (second, ["--by", "user"], "by, probabilities and strata must be left out with a pilot"),
     ):
         code, _, err = run(*call, pilot, *more)
         assert code != 0
@@ -252,6 +252,14 @@ def test_a_pilot_design_gives_what_estimate_gives_with_its_pilot():
     assert "ranked in full correct" in str(found)
     assert found.drawn
     assert world.run("pilot", budget=400 * 600).methods == ("exact",)
+    other = world.run("pilot", budget=60_000, scorer=(world.left[::-1], world.right), rng=1,
+                      metrics=["Recall@10", "AUC"])  # fmt: skip
+    compared = unsample.compare({"A": found, "B": other}, metrics="Recall@10")
+    assert not compared.paired
+    assert any("a pilot evaluation of A" in text for text in compared.warnings)
+    assert compared.winner("Recall@10") == "A"
+    difference = compared.difference("A", "B", "Recall@10")
+    assert difference.value == pytest.approx(found["Recall@10"].value - other["Recall@10"].value)
 
 
 def test_what_a_pilot_design_cannot_take_is_refused():

@@ -54,6 +54,15 @@ def _guided():
     return unsample.evaluate((users, items), pairs, design="guided", **options)
 
 
+def _together():
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(200, 6)), rng.normal(size=(ITEMS, 6))
+    pairs = np.arange(200), rng.integers(ITEMS, size=200)
+    models = {"A": (users, items), "B": (users + rng.normal(size=users.shape), items)}
+    options = {"items": ITEMS, "metrics": ["hr@20", "NDCG@60", "MRR@60"], "budget": 32_000}
+    return unsample.evaluate(models, pairs, design="guided", **options)
+
+
 _DESIGN = {"items": ITEMS, "sampled": SAMPLED}
 _TWO = {"A": _sampled(0), "B": _sampled(1)}
 #: A result of every kind.
@@ -65,6 +74,7 @@ RESULTS = {
     "exact": lambda: unsample.exact(_full(0), items=ITEMS, metrics=METRICS, resamples=20),
     "evaluate": _evaluate,
     "guided": _guided,
+    "together": _together,
     "published": lambda: unsample.published(
         {"HR@1": 0.18, "HR@10": 0.69}, items=3706, sampled=99, users=6040, metrics=METRICS
     ),

@@ -11,11 +11,11 @@ from unsample.answers._estimate import (
 )
 from unsample.answers._evaluate import (
     ADAPTIVE_METHOD,
-    Evaluation,
     certified_targets,
     evaluate,
     method_of,
 )
+from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
 from unsample.answers._findings import Finding
 from unsample.answers._looked import Profile

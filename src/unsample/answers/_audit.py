@@ -13,11 +13,12 @@ from unsample._checks import FloatArray, Seed, as_integer_array, as_rng, check_i
 from unsample.answers._findings import Finding, Words
 from unsample.answers._looked import Looked, Profile
 from unsample.answers._result import DEFAULT_LEVEL, Result
+from unsample.answers._seen import with_seen
 from unsample.confidence import holm
-from unsample.designs import Excluded, as_excluded
+from unsample.designs import Excluded
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Negatives, check_item_numbers, check_probabilities
-from unsample.tables import is_table, match_users, read_negatives, read_pairs
+from unsample.tables import is_table, read_negatives
 
 #: Items are counted one by one.
 _LARGEST_CATALOGUE = 10**8
@@ -202,37 +203,7 @@ def _as_negatives(
                 f"users must name the user of each of the {len(found):,} lists, got shape "
                 f"{names.shape}"
             )
-    if exclude is None:
-        return replace(found, users=np.unique(names, return_inverse=True)[1].reshape(-1))
-    if is_table(exclude):
-        matrix, rows = match_users(read_pairs(exclude, items=items, columns=columns), names, items)
-        return replace(found, users=rows, exclude=matrix)
-    matrix = as_excluded(exclude, items)
-    # How often something was seen does not matter, nor does whether the caller's matrix is kept.
-    matrix = type(matrix)((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-    hint = "they are rows of exclude"
-    rows = as_integer_array("users", _as_numbers(names), hint=hint, error=InputError).astype(
-        np.int64
-    )
-    if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < matrix.shape[0]:
-        raise InputError(
-            f"users must be rows of exclude, 0 to {matrix.shape[0] - 1}, got "
-            f"{int(rows.min())} to {int(rows.max())}; by default list t is of user t"
-        )
-    return replace(found, users=rows, exclude=matrix)
-
-
-def _as_numbers(names: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return users of a table, which are texts, as the numbers that they spell."""
-    if names.dtype.kind != "U":
-        return names
-    try:
-        return names.astype(np.int64)
-    except ValueError as problem:
-        raise InputError(
-            "users must be rows of exclude where that is a matrix, got names; give exclude as a "
-            "table of user and item"
-        ) from problem
+    return with_seen(found, names, exclude, columns)
 
 
 def _targets(targets: npt.ArrayLike | None, items: int) -> Any:
@@ -312,10 +283,16 @@ def _obstacle(words: Words, answers: Mapping[str, str]) -> str | None:
             "full-catalogue metrics."
         )
     if words.law in ("stated", "popularity", "other"):
+        remedy = "Draw uniformly, or rank in full."
+        if words.law != "other":
+            remedy = (
+                "Keep which item beats which target, and estimate with unsample.estimate(table, "
+                f"items={looked.negatives.items}, probabilities=q), q the chance of each item in "
+                "one draw."
+            )
         return (
             "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
-            "share of the draws lies above the target, not how many items do. Draw uniformly, or "
-            "rank in full."
+            f"share of the draws lies above the target, not how many items do. {remedy}"
         )
     if answers.get("targets") == "among them":
         return "Take the targets out of their own lists, rank again, and audit again."

@@ -34,7 +34,7 @@ from unsample.answers._estimate import (
     estimate_counts,
     possible_metrics,
 )
-from unsample.answers._evaluate import Evaluation
+from unsample.answers._evaluation import Evaluation
 from unsample.answers._model import Model
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
 from unsample.errors import DesignError, InputError
@@ -77,8 +77,9 @@ def compare(
     models
         For each name the ranks of its targets, as in `unsample.estimate`; or `Targets` or a data
         frame, which know their users; or `RankCounts`, which cannot be paired; or what
-        `unsample.evaluate` returned for them (``metrics`` are then those it was asked for). Or one
-        data frame of all models, with ``by``.
+        `unsample.evaluate` returned for them (``metrics`` are then those it was asked for; guided
+        results of one ``rng`` drew the same users first). Or one data frame of all models, with
+        ``by``.
     items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates
         As in `unsample.estimate`, the same for all models. Models that were ranked against the same
         shared items profit from it, where it is known which item beats which target.
@@ -133,6 +134,7 @@ def compare(
         if model.evaluation is not None:
             _check_evaluated(model, model.evaluation, wanted)
             estimates[model.name] = model.evaluation
+            notes += model.evaluation.warnings
             continue
         found = estimate_counts(
             model.counts, metrics=wanted, method=method, candidates=candidates, errors="delta"
@@ -306,27 +308,44 @@ def _check_same_catalogue(models: list[Model]) -> None:
 def _why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or nothing where they can."""
     for model in models:
+        if model.targets is None and model.evaluation is not None:
+            return f"a pilot evaluation of {model.name}, which ranked only some users in full"
         if model.targets is None:
-            drawn = "a guided evaluation of {}, which did not rank all users in full"
-            counted = "RankCounts for {}, which do not know users"
-            return (counted if model.evaluation is None else drawn).format(model.name)
+            return f"RankCounts for {model.name}, which do not know users"
         if model.counts.stop is not None:
             return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
-    first = models[0]
-    for model in models[1:]:
-        if _matched([model]) != _matched([first]):
-            return f"users for only one of {first.name} and {model.name}"
-        here, there = first.keys[0], model.keys[0]
-        if np.array_equal(here, there):
-            continue
-        if _matched(models) == POSITION:
-            return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
-        kind = "users" if _matched(models) == USER else "labels in the index"
-        missing, found = np.setdiff1d(here, there), (first.name, model.name)
-        if not len(missing):
-            missing, found = np.setdiff1d(there, here), (model.name, first.name)
-        return f"{kind} of {found[0]} that {found[1]} does not have, such as {missing[0]}"
-    return ""
+    reasons = (_why_apart(models[0], model, models) for model in models[1:])
+    return next(filter(None, reasons), "")
+
+
+def _why_apart(first: Model, model: Model, models: list[Model]) -> str:
+    """Return why the users of two models cannot be paired, or nothing where they can."""
+    if _matched([model]) != _matched([first]):
+        return f"users for only one of {first.name} and {model.name}"
+    here, there = first.keys[0], model.keys[0]
+    if np.array_equal(here, there):
+        apart = _other_targets(first.evaluation, model.evaluation)
+        other = f"other targets for {model.name} than for {first.name}, such as {apart}"
+        return other if apart else ""
+    if _matched(models) == POSITION:
+        return f"{len(here):,} targets of {first.name} and {len(there):,} of {model.name}"
+    kind = "users" if _matched(models) == USER else "labels in the index"
+    missing, found = np.setdiff1d(here, there), (first.name, model.name)
+    if not len(missing):
+        missing, found = np.setdiff1d(there, here), (model.name, first.name)
+    return f"{kind} of {found[0]} that {found[1]} does not have, such as {missing[0]}"
+
+
+def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
+    """Return a target that one of two evaluations has alone, or nothing if there is none."""
+    if first is None or second is None:
+        return ""
+    pairs = [
+        set(zip(each.users.tolist(), each.targets.tolist(), strict=True))
+        for each in (first, second)
+    ]
+    user, item = min(pairs[0] ^ pairs[1], default=(0, None))
+    return "" if item is None else f"item {item} of user {user}"
 
 
 def _matched(models: list[Model]) -> str:

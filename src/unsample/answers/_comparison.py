@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from unsample.answers._evaluation import Evaluation
 from unsample.answers._result import Estimates, Result, find_metric
 from unsample.metrics import Metric
 
@@ -92,6 +93,7 @@ class Comparison(Result):
     """Models side by side: their standings, all differences, and the verdicts in words."""
 
     metrics: tuple[Metric, ...]
+    #: What is known of each model; an `Evaluation` where it was evaluated.
     estimates: Mapping[str, Estimates]
     standings: tuple[Standing, ...]
     differences: tuple[Difference, ...]
@@ -117,6 +119,12 @@ class Comparison(Result):
             INDEX: "user by user (matched by their index)",
             POSITION: "row by row (matched by their position)",
         }.get(self.matched, "unpaired")
+
+    @property
+    def scored(self) -> dict[str, int]:
+        """Return how many scores were asked of each model, of those that were evaluated."""
+        found = self.estimates.items()
+        return {name: each.scored for name, each in found if isinstance(each, Evaluation)}
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -239,6 +247,7 @@ class Comparison(Result):
             "level": self.level,
             "correction": self.correction,
             "against": self.against,
+            "scored": self.scored,
             "standings": [dict(vars(row)) for row in self.standings],
             "differences": self.rows(),
             "sentences": list(self.sentences()),

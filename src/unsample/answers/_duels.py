@@ -18,6 +18,7 @@ from unsample.answers._result import Estimate, Estimates
 from unsample.confidence import (
     AffineBound,
     DirectMean,
+    DrawnError,
     PooledCertainty,
     PooledError,
     SamplingError,
@@ -59,6 +60,8 @@ class _Side:
     pools: PoolCounts | None = None
     #: Whether it is the value itself, known from full ranks.
     known: bool = False
+    #: Variance that is assumed and was not seen, beside ``error``: see `DrawnError`.
+    assumed: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +215,7 @@ class Duels:
         if error <= _NO_ERROR * alone:
             # Differences that are all alike are no proof that there is no chance in them.
             error = alone
+        error = math.sqrt(error**2 + of_a.assumed + of_b.assumed)
         return of_a.expected - of_b.expected, max(error, 1e-12)
 
     def _shared_error(
@@ -248,7 +252,7 @@ class Duels:
 
     def _entrant(self, metric: Metric, model: Model) -> _Entrant:
         entry = self.estimates[model.name][metric]
-        known = entry.certainty is None and model.targets is not None
+        known = entry.certainty is None and model.targets is not None and _of_draw(entry) is None
         totals = _totals(metric, entry, model) if self.paired or known else np.empty(0)
         direction = _direction(totals, model.user_weights) if self.paired else None
         # Of known ranks, the error is that of their mean.
@@ -256,8 +260,11 @@ class Duels:
         return _Entrant(model, entry.value, 0.0 if math.isnan(error) else error, direction)
 
     def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
-        entrant = self._entrant(metric, model)
-        certainty = self.estimates[model.name][metric].certainty
+        entrant, entry = self._entrant(metric, model), self.estimates[model.name][metric]
+        certainty = entry.certainty
+        error = _of_draw(entry)
+        if error is not None:
+            return self._with_drawn_sides(entrant, entry, error)
         if isinstance(certainty, PooledCertainty):
             return self._with_shared_sides(metric, entrant, certainty)
         if certainty is None or DirectMean.of(metric, certainty.counts) is not None:
@@ -274,6 +281,16 @@ class Duels:
             for bound in (certainty.affine_bound(metric, side, self.level) for side in (-1, 1))
         )
         return replace(entrant, sides=(low, high))
+
+    def _with_drawn_sides(self, entrant: _Entrant, entry: Estimate, error: DrawnError) -> _Entrant:
+        """Return the entrant with the estimate as both sides, unless too few users were drawn."""
+        if not entry.resolved:
+            return entrant
+        side = _Side(entry.value, error.population, None, known=True)
+        if self.paired:
+            seen = entrant.model.error_of_mean(error.totals)
+            side = replace(side, error=seen, totals=error.totals, assumed=error.assumed)
+        return replace(entrant, sides=(side, side))
 
     def _with_shared_sides(
         self, metric: Metric, entrant: _Entrant, certainty: PooledCertainty
@@ -357,10 +374,19 @@ class Duels:
 def _totals(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
     """Return what each user adds to the estimate, up to a scale."""
     assert model.targets is not None
+    drawn = _of_draw(entry)
+    if drawn is not None:
+        return drawn.totals
     if entry.certainty is None or not isinstance(entry.error, SamplingError):
         return _plain_totals(metric, model)
     sampled = np.broadcast_to(np.asarray(model.targets.sampled), np.shape(model.targets.ranks))
     return model.totals(metric, entry.error.of_ranks(np.asarray(model.targets.ranks), sampled))
+
+
+def _of_draw(entry: Estimate) -> DrawnError | None:
+    """Return the error of drawing users to be ranked in full, where some were."""
+    error = None if entry.certainty is not None else entry.error
+    return error if isinstance(error, DrawnError) else None
 
 
 def _plain_totals(metric: Metric, model: Model) -> FloatArray:

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
-from unsample._checks import Seed, as_integer_array, check_choice, check_integer
+from unsample._checks import Seed, check_choice, check_integer
+from unsample.answers._given import as_counts, as_targets
 from unsample.answers._pilot import pilot_estimates
 from unsample.answers._refits import Refits, fitted
 from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
+from unsample.answers._unequal import unequal_estimates
 from unsample.confidence import (
     Certainty,
     DirectMean,
@@ -29,7 +30,6 @@ from unsample.errors import (
     BiasedMethodWarning,
     ClippedWarning,
     ConvergenceWarning,
-    DesignError,
     InputError,
     RefutedWarning,
     UnresolvedWarning,
@@ -40,12 +40,10 @@ from unsample.evidence import (
     RankCounts,
     Targets,
     group_catalogues,
-    place_halves,
     shared_pools,
 )
 from unsample.law import check_sampler
 from unsample.metrics import Metric
-from unsample.tables import is_frame, read_counts
 
 DEFAULT_METHOD = "auto"
 
@@ -71,6 +69,9 @@ def estimate(
     sampler: str = "uniform",
     candidates: str | None = None,
     pilot: npt.ArrayLike | None = None,
+    probabilities: npt.ArrayLike | str | None = None,
+    strata: npt.ArrayLike | Mapping[str, Any] | None = None,
+    exclude: Any = None,
     shape: str | Shape | None = None,
     errors: str = "bootstrap",
     resamples: int = 400,
@@ -122,6 +123,19 @@ def estimate(
     pilot
         Full-catalogue ranks of some users, drawn at random: one for each rank, and 0 where it is
         not known. Intervals then assume nothing about P(R). For users with one target each.
+    probabilities
+        For items that were not drawn uniformly: the chance of each item of the catalogue in one
+        draw (they sum to one), such as counts**0.75 / sum(counts**0.75); or ``"probability"``, a
+        column with the chance that the item of each row was in the sample. ``ranks`` must then be a
+        table (a file, a frame or a mapping of columns) with columns ``user``, ``item``, ``score``
+        and ``target``, or ``user``, ``item`` and ``beats``; items are numbered from 0.
+    strata
+        The same where items were drawn uniformly within strata: a label for each item of the
+        catalogue; or, with a column ``stratum``, what each stratum is: ``"all"`` if it was taken
+        whole, the number of its items, or ``"rest"`` for all items not taken whole.
+    exclude
+        With ``probabilities`` or ``strata``: items that users have seen, and that could not be
+        drawn; a sparse matrix of users x items, or a table with columns ``user`` and ``item``.
     shape
         What the intervals assume of P(R): a name from `unsample.confidence.SHAPES` or a `Shape`;
         by default what follows from ``candidates``.
@@ -138,10 +152,31 @@ def estimate(
     (0.5, True)
     """
     check_sampler(sampler)
+    if probabilities is not None or strata is not None:
+        result = unequal_estimates(
+            ranks,
+            items=items,
+            metrics=metrics,
+            probabilities=probabilities,
+            strata=strata,
+            exclude=exclude,
+            replacement=replacement,
+            candidates=candidates,
+            shape=shape,
+            rng=rng,
+        )
+        for note in result.notes:
+            warnings.warn(note, stacklevel=2)
+        return result
+    if exclude is not None:
+        raise InputError(
+            "exclude must be left out without probabilities or strata: say how many candidates "
+            "each target has as items"
+        )
     if pilot is not None:
         if shape is not None:
             raise InputError("shape must be left out with a pilot, which assumes nothing")
-        found = _as_targets(
+        found = as_targets(
             ranks,
             replacement,
             rng,
@@ -157,7 +192,7 @@ def estimate(
             warnings.warn(note, stacklevel=2)
         return result
     result = estimate_counts(
-        _as_counts(
+        as_counts(
             ranks,
             replacement,
             rng,
@@ -424,50 +459,6 @@ class Question:
             for metric in self.metrics
             if DirectMean.of(metric, certainty.counts) is None and certainty.doubt(metric) > _FAR
         ]
-
-
-def _as_targets(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> Targets:
-    """Return the targets one by one, and refuse what the data know already."""
-    named = {name: value for name, value in given.items() if value is not None}
-    if isinstance(ranks, Targets) and not named:
-        return ranks
-    lacks = not {"items", "sampled"} <= named.keys()
-    if isinstance(ranks, RankCounts | Targets) or is_frame(ranks) or lacks:
-        raise InputError(
-            "ranks must be an array with a pilot, beside items and sampled; or Targets, which know "
-            "them"
-        )
-    whole = as_integer_array("ranks", place_halves(ranks, rng), hint="ranks start at 1")
-    return Targets(whole.astype(np.int64), **named, replacement=replacement)
-
-
-def _as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCounts:
-    """Count what is given, and refuse what the data know already."""
-    named = {name: value for name, value in given.items() if value is not None}
-    if isinstance(ranks, RankCounts | Targets):
-        if named:
-            extra, kind = " and ".join(named), type(ranks).__name__
-            raise InputError(f"{extra} must be left out with {kind}, which know it")
-        return ranks if isinstance(ranks, RankCounts) else ranks.counts
-    if is_frame(ranks):
-        pools = named.pop("pools", None)
-        if not named.keys() <= {"items", "sampled", "filtered"} or np.ndim(pools):
-            raise InputError(
-                "weights, users and pools must be left out with a frame; give it columns"
-            )
-        negatives = "own" if pools is None else "shared"
-        return read_counts(ranks, **named, replacement=replacement, negatives=negatives)[""]
-    for name in ("items", "sampled"):
-        if name not in named:
-            raise DesignError(
-                f"{name} must be given with ranks, got None; see help(unsample.estimate)"
-            )
-    pools = named.pop("pools", None)
-    placed = place_halves(ranks, rng)
-    if pools is None:
-        return RankCounts.from_ranks(placed, **named, replacement=replacement)
-    whole = as_integer_array("ranks", placed, hint="ranks start at 1").astype(np.int64)
-    return Targets(whole, **named, replacement=replacement, pools=pools).counts
 
 
 def _outside(entry: Estimate) -> BiasedMethodWarning:

@@ -1,20 +1,36 @@
-"""`evaluate`: a scorer, its targets and a design in; metrics with intervals and their cost out."""
+"""`evaluate`: a scorer, its targets and a design in; metrics with intervals and their cost out.
+
+Several scorers are evaluated one after the other, on the same targets and by the same draws, and
+are compared then.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, Seed, check_integer
+from unsample._checks import FloatArray, Seed, check_integer
 from unsample._progress import Progress
+from unsample.answers._chosen import (
+    default_design,
+    of_exact_ways,
+    of_samples,
+    refuse_with_design,
+    refuse_with_pilot,
+)
+from unsample.answers._compare import compare
+from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
+from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
 from unsample.answers._pilot import pilot_targets
@@ -22,109 +38,86 @@ from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.designs import (
     AUTO,
     LARGEST_ORDER,
-    Adaptive,
     Candidates,
-    Certified,
     Design,
     Exact,
     Excluded,
     Execution,
     Findings,
-    Guided,
+    Guide,
     Pilot,
+    Scorer,
+    Shortlists,
     as_design,
     as_guide,
     as_key,
     as_scorer,
+    led_by,
     on_device,
     run,
     run_quickest,
 )
-from unsample.errors import BudgetError, DesignError, UnsampleWarning
+from unsample.errors import InputError, UnsampleError, UnsampleWarning
 from unsample.estimators import Estimator
-from unsample.evidence import Targets, check_ties, refuse_joint
+from unsample.evidence import check_ties
 from unsample.metrics import Metric
 
 #: Where samples stop growing by what they found, the data decide, so EM may stop earlier.
 ADAPTIVE_METHOD = "mle(iterations=30)"
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Evaluation(Estimates):
-    """Metrics of a scorer on the full catalogue, with intervals; ``result["NDCG@10"].value``.
+@overload
+def evaluate(
+    scorer: Mapping[str, Any],
+    targets: Any,
+    *,
+    items: int,
+    design: str | Design | None = None,
+    budget: int | None = None,
+    exclude: Excluded | None = None,
+    guide: Any = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    filtered: bool = False,
+    relevance: npt.ArrayLike | None = None,
+    ties: str = "random",
+    weights: npt.ArrayLike | None = None,
+    rng: Seed = 0,
+    resamples: int = 400,
+    batch: int = 1 << 17,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Comparison: ...
 
-    The arrays have an entry for each target, in the order in which targets were given, so that
-    two models evaluated on the same targets can be compared target by target.
 
-    Attributes
-    ----------
-    design
-        The design, with every parameter that was decided on the way.
-    users, targets
-        Who, and which item.
-    ranks, highest
-        The rank of each target among ``sampled + 1`` items. Where only a range is known (beyond
-        the K of a certified evaluation, or of users that a guided one did not draw), ``ranks`` is
-        its first and ``highest`` its last.
-    sampled
-        How many items the ranks are among, the target not counted: those it was compared with,
-        or all candidates where the rank holds in the whole catalogue.
-    catalogues
-        The number of candidates of each target, itself included.
-    scored
-        How many scores the scorer was asked for, in all: of items, of the targets themselves, and
-        a few that were asked for twice. Never more than the budget.
-    rng
-        The seed of the random orders; models evaluated with one seed met the same items.
-    weights, relevance
-        How much each target's user counts, and how relevant each target is; None where all are
-        alike.
-    """
-
-    design: Design
-    users: IntArray
-    targets: IntArray
-    ranks: IntArray = field(repr=False)
-    highest: IntArray = field(repr=False)
-    sampled: IntArray = field(repr=False)
-    catalogues: IntArray = field(repr=False)
-    scored: int
-    rng: int
-    weights: npt.ArrayLike | None = field(repr=False, default=None)
-    relevance: FloatArray | None = field(repr=False, default=None)
-
-    @property
-    def found(self) -> Targets:
-        """Return what the design found, target by target."""
-        return Targets(
-            self.highest if self.design.certifies else self.ranks,
-            self.catalogues,
-            self.sampled,
-            self.weights,
-            self.users,
-            self.design.with_replacement,
-            self.design.stops_after,
-            filtered=self.filtered,
-        )
-
-    @property
-    def share(self) -> float:
-        """Return `scored` as a share of a full ranking, which scores all candidates."""
-        return float(self.scored / self.catalogues.sum())
-
-    @property
-    def cost(self) -> str:
-        """Return what was scored, in words."""
-        return (
-            f"{self.design.name} design: {self.scored:,} scores, "
-            f"{self.scored / len(self.users):,.1f} for each target, {self.share:.3%} of a full "
-            "ranking"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
-        cost = {"design": self.design.name, "scored": self.scored, "share": self.share}
-        return cost | super().to_dict()
+@overload
+def evaluate(
+    scorer: Any,
+    targets: Any,
+    *,
+    items: int,
+    design: str | Design | None = None,
+    budget: int | None = None,
+    exclude: Excluded | None = None,
+    guide: Any = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    filtered: bool = False,
+    relevance: npt.ArrayLike | None = None,
+    ties: str = "random",
+    weights: npt.ArrayLike | None = None,
+    rng: Seed = 0,
+    resamples: int = 400,
+    batch: int = 1 << 17,
+    workers: int = 1,
+    device: str | None = None,
+    precision: str = "float32",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Evaluation: ...
 
 
 def evaluate(
@@ -150,7 +143,7 @@ def evaluate(
     precision: str = "float32",
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> Evaluation:
+) -> Evaluation | Comparison:
     """Evaluate a recommender on the full catalogue at a fraction of the cost, or exactly.
 
     Parameters
@@ -162,6 +155,8 @@ def evaluate(
         ids; a factor model of implicit; or a recommender with ``score`` and ``score_all``.
         Higher is better. Items scored -inf rank below all others, +inf above; NaN is an error.
         The score of a pair must not depend on what else is asked in the same call.
+        Or a dict of name -> scorer: the models are evaluated together, and a `Comparison` comes
+        back. ``estimates["A"]`` of it is the `Evaluation` of model A.
     targets
         The relevant items: a pair (users, items) of id arrays (a user with several targets comes
         several times), a dict of user -> items, or a sparse users x items matrix.
@@ -177,7 +172,9 @@ def evaluate(
     budget
         All scores that may be asked of the scorer, those of the targets included: a hard limit.
         A guided, adaptive or fixed design takes what it allows; an exact or certified one, which
-        cannot do with less than it needs, is refused where it does not suffice.
+        cannot do with less than it needs, is refused where it does not suffice. Of several models
+        it is the total: each has an equal part, and what one that came out exact leaves over goes
+        to the next; exact and certified designs take what they need in turn.
     exclude
         Sparse users x items matrix of pairs to leave out (training data); None keeps
         all items.
@@ -187,7 +184,8 @@ def evaluate(
         each item; a pair (user factors, item factors); a function users -> scores of all items; a
         dict of user -> ranked items, or a matrix of them with a row for each user; a recommender
         with ``score_all``. By default the popularity of items in ``exclude``; without it a random
-        order. What a guide scores is no part of the budget.
+        order. What a guide scores is no part of the budget. Of several models, each is guided by
+        what was strong for those before it, at first; that costs nothing.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
@@ -219,7 +217,8 @@ def evaluate(
         device it is on.
     checkpoint
         A file to which the state is written now and then. The same call continues from there, to
-        the same result. Interrupted, it asks again for what was not written yet.
+        the same result. Interrupted, it asks again for what was not written yet. Of several models
+        each has a file of its own: ``state-1.npz``, ``state-2.npz`` for ``state.npz``.
     progress
         Called with targets done and targets in all.
 
@@ -230,22 +229,30 @@ def evaluate(
     ...                 design="exact", metrics="NDCG@10")
     >>> bool(np.isclose(result["NDCG@10"].value, full["NDCG@10"].value)), result.share < 0.2
     (True, True)
+    >>> models = {"A": (users, catalogue), "B": (users + 0.1, catalogue)}
+    >>> both = evaluate(models, (np.arange(500), np.arange(500)), items=500, budget=80_000,
+    ...                 metrics="NDCG@10")
+    >>> both.paired, sum(both.scored.values()) <= 80_000, both.estimates["A"].design.name
+    (True, True, 'guided')
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_ORDER)
+    several = isinstance(scorer, Mapping)
+    scorers = _as_scorers(scorer, items) if several else {"": as_scorer(scorer, items)}
     candidates = Candidates.check(targets, items, exclude, filtered=filtered)
     candidates.refuse_repeated()
     candidates.refuse_unrankable()
     wanted = _metrics.parse_all(metrics)
+    shared = {"relevant": candidates.relevant, "models": len(scorers)}
     if design is None:
-        design = _default_design(candidates, wanted, budget, method)
+        design = default_design(candidates, wanted, budget, method, shared)
     quickest = design == AUTO
     if quickest:
-        design = _of_exact_ways(wanted, budget, device)
-    chosen, scoring, seed = as_design(design), as_scorer(scorer, items), as_key(rng)
+        design = of_exact_ways(wanted, budget, device)
+    chosen, seed = as_design(design), as_key(rng)
     check_ties(ties, whole=True)
-    _refuse_with_design(chosen, method, guide)
-    execution = Execution(batch, workers, device, precision, checkpoint, progress)
-    scoring = on_device(scoring, device, precision, whole=isinstance(chosen, Exact))
+    refuse_with_design(chosen, method, guide)
+    whole = isinstance(chosen, Exact)
+    scorers = {n: on_device(each, device, precision, whole=whole) for n, each in scorers.items()}
     grades = None if relevance is None else as_grades(relevance, len(candidates))
     if grades is not None and not grades.all():
         # Items of relevance 0 are judged, and not relevant.
@@ -253,59 +260,169 @@ def evaluate(
         candidates, grades = candidates.take(kept), grades[kept]
         weights = None if weights is None else np.asarray(weights)[kept]
     if isinstance(chosen, Pilot):
-        _refuse_with_pilot(candidates, grades, weights)
+        refuse_with_pilot(candidates, grades, weights)
     elif not chosen.certifies:
-        wanted = _of_samples(
+        wanted = of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
         )
-    options: dict[str, Any] = {"metrics": wanted, "ties": ties, "rng": seed, "execution": execution}
-    if quickest and chosen.guided:
-        found, tally = run_quickest(
-            scoring, candidates, lambda some: as_guide(guide, some), **options
-        )
-    else:
-        order = as_guide(guide, candidates) if chosen.guided else None
-        found, tally = run(chosen, scoring, candidates, budget=budget, guide=order, **options)
-    if weights is not None:
-        found = replace(found, weights=np.asarray(weights, dtype=np.float64))
-    if found.design.certifies:
-        estimates = certified_targets(found, wanted, grades, resamples, seed)
-    else:
-        estimates = estimate_counts(
-            found.counts,
-            metrics=wanted,
-            method=method_of(found.design) if method is None else method,
-            # Without a list of seen items it is not known whether there were any to leave out.
-            candidates=None if exclude is None else "unseen",
-            resamples=resamples,
-            rng=seed,
-        )
-    for note in estimates.notes:
-        warnings.warn(note, stacklevel=2)
-    notes = list(estimates.notes)
-    if tally.infinite.any():
-        first = int(candidates.users[np.argmax(tally.infinite > 0)])
-        notes.append(
-            UnsampleWarning(
-                f"{int(tally.infinite.sum())} scores were infinite, the first for user {first}: "
-                "such items rank above (+inf) or below (-inf) all others"
-            )
-        )
-    return Evaluation(
-        **{each.name: getattr(estimates, each.name) for each in fields(estimates)}
-        | {"notes": tuple(notes), "counts": found.ranges, "filtered": filtered},
-        design=found.design,
-        users=candidates.users,
-        targets=candidates.targets,
-        ranks=found.lowest,
-        highest=found.ranks,
-        sampled=np.asarray(found.sampled),
-        catalogues=np.asarray(found.items),
-        scored=found.scored,
-        rng=seed,
-        weights=found.weights,
-        relevance=grades,
+    task = _Task(
+        candidates,
+        chosen,
+        wanted,
+        method,
+        as_guide(guide, candidates) if chosen.guided and not quickest else None,
+        grades,
+        None if weights is None else np.asarray(weights, dtype=np.float64),
+        # Without a list of seen items it is not known whether there were any to leave out.
+        None if exclude is None else "unseen",
+        ties,
+        seed,
+        resamples,
+        Execution(batch, workers, device, precision, checkpoint, progress),
+        (lambda some: as_guide(guide, some)) if quickest and chosen.guided else None,
     )
+    if several:
+        chosen.fit(wanted, candidates.others, budget, **shared)
+        return _together(task, scorers, budget)
+    return task.evaluation(scorers[""], budget)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is asked of a model, whichever it is."""
+
+    candidates: Candidates
+    design: Design
+    metrics: tuple[Metric, ...]
+    method: str | Estimator | Iterable[str | Estimator] | None
+    guide: Guide | None
+    relevance: FloatArray | None
+    weights: FloatArray | None
+    #: Which items were candidates, as `estimate` has it.
+    among: str | None
+    ties: str
+    seed: int
+    resamples: int
+    execution: Execution
+    #: Makes the guide of some targets, where ways are to be tried for the quickest.
+    quickest: Callable[[Candidates], Guide] | None = None
+
+    def evaluation(
+        self, scorer: Scorer, budget: int | None, shortlists: Shortlists | None = None
+    ) -> Evaluation:
+        """Run the design on a scorer; what was strong is noted in ``shortlists``."""
+        candidates = self.candidates
+        options: dict[str, Any] = {
+            "metrics": self.metrics,
+            "ties": self.ties,
+            "rng": self.seed,
+            "execution": self.execution,
+        }
+        if self.quickest is not None:
+            found, tally = run_quickest(scorer, candidates, self.quickest, **options)
+        else:
+            options |= {"budget": budget, "guide": self.guide, "shortlists": shortlists}
+            found, tally = run(self.design, scorer, candidates, **options)
+        if self.weights is not None:
+            found = replace(found, weights=self.weights)
+        if found.design.certifies:
+            estimates = certified_targets(
+                found, self.metrics, self.relevance, self.resamples, self.seed
+            )
+        else:
+            estimates = estimate_counts(
+                found.counts,
+                metrics=self.metrics,
+                method=method_of(found.design) if self.method is None else self.method,
+                candidates=self.among,
+                resamples=self.resamples,
+                rng=self.seed,
+            )
+        for note in estimates.notes:
+            warnings.warn(note, stacklevel=3)
+        notes = list(estimates.notes)
+        if tally.infinite.any():
+            first = int(candidates.users[np.argmax(tally.infinite > 0)])
+            notes.append(
+                UnsampleWarning(
+                    f"{int(tally.infinite.sum())} scores were infinite, the first for user "
+                    f"{first}: such items rank above (+inf) or below (-inf) all others"
+                )
+            )
+        return Evaluation(
+            **{each.name: getattr(estimates, each.name) for each in fields(estimates)}
+            | {"notes": tuple(notes), "counts": found.ranges, "filtered": candidates.filtered},
+            design=found.design,
+            users=candidates.users,
+            targets=candidates.targets,
+            ranks=found.lowest,
+            highest=found.ranks,
+            sampled=np.asarray(found.sampled),
+            catalogues=np.asarray(found.items),
+            scored=found.scored,
+            rng=self.seed,
+            weights=found.weights,
+            relevance=self.relevance,
+        )
+
+    def led_by(self, lists: list[Shortlists], number: int) -> _Task:
+        """Return what is asked of the next model, which is guided by those before it."""
+        guide, execution = self.guide, self.execution
+        if guide is not None:
+            guide = led_by(guide, lists, self.candidates)
+        if execution.checkpoint is not None:
+            path = Path(execution.checkpoint)
+            place = path.with_name(f"{path.stem}-{number}{path.suffix}")
+            execution = replace(execution, checkpoint=place)
+        return replace(self, guide=guide, execution=execution)
+
+
+def _together(task: _Task, scorers: Mapping[str, Scorer], budget: int | None) -> Comparison:
+    """Evaluate models one after the other, each with its part of the budget, and compare them."""
+    found: dict[str, Evaluation] = {}
+    lists: list[Shortlists] = []
+    # A design that is exact takes what it needs; others have equal parts.
+    part = 0 if budget is None or task.design.exact else budget // len(scorers)
+    share = part or budget
+    for number, (name, scorer) in enumerate(scorers.items(), start=1):
+        heard = None if task.guide is None else Shortlists.empty(task.candidates)
+        with _naming(name):
+            mine = task.led_by(lists, number).evaluation(scorer, share, heard)
+        found[name] = mine
+        lists += [] if heard is None else [heard]
+        if share is not None:
+            # Only what it takes to be exact is the same whoever is drawn: what another model
+            # leaves over would tell the next one who was.
+            exact = mine.certainty is None and not mine.drawn
+            share = part + (share - mine.scored if exact else 0)
+    return compare(found, metrics=task.metrics, rng=task.seed)
+
+
+def _as_scorers(models: Mapping[str, Any], items: int) -> dict[str, Scorer]:
+    """Return scorers by name, each recognised before any is asked."""
+    found: dict[str, Scorer] = {}
+    if len(models) < 2:
+        raise InputError(
+            "scorer must be one model, or map at least two names to their models, got "
+            f"{len(models)} in a dict"
+        )
+    for name, model in models.items():
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"models must be named by text that is not blank, got {name!r}")
+        if name.strip() in {other.strip() for other in found}:
+            raise InputError(f"names of models must differ, got {name.strip()!r} twice")
+        with _naming(name):
+            found[name] = as_scorer(model, items)
+    return found
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the model in whatever is wrong with it."""
+    try:
+        yield
+    except UnsampleError as problem:
+        raise type(problem)(f"{problem} (model {name!r})") from problem
 
 
 def certified_targets(
@@ -326,87 +443,6 @@ def certified_targets(
         return estimates
     # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
     return replace(estimates, distributions={})
-
-
-def _refuse_with_design(chosen: Design, method: Any, guide: Any) -> None:
-    """Refuse arguments of other designs."""
-    if chosen.certifies and method is not None:
-        raise DesignError(
-            f"method must be left out with design={chosen.name!r}, which needs no estimator, "
-            f"got {method!s}"
-        )
-    if guide is not None and not chosen.guided:
-        raise DesignError(
-            f"guide must be left out with design={chosen.name!r}, which meets items in random "
-            "order; use design='guided' or 'certified'"
-        )
-
-
-def _refuse_with_pilot(
-    candidates: Candidates, relevance: FloatArray | None, weights: npt.ArrayLike | None
-) -> None:
-    """Refuse what is not made for guesses that a pilot corrects."""
-    if relevance is not None or weights is not None:
-        raise DesignError(
-            "relevance and weights must be left out with design='pilot', where all users count "
-            "alike; use design='guided'"
-        )
-    several = len(candidates) - len(np.unique(candidates.users))
-    if several:
-        raise DesignError(
-            f"users must have one target each with design='pilot', got {several:,} further ones; "
-            "use design='guided'"
-        )
-
-
-def _default_design(
-    candidates: Candidates, metrics: tuple[Metric, ...], budget: int | None, method: Any
-) -> str | Design:
-    """Return an exact way without a budget; a guided one where a budget suffices, or adaptive."""
-    if method is None and budget is None:
-        return AUTO
-    if method is not None or any(metric.k is None for metric in metrics):
-        return Adaptive()
-    try:
-        Guided().fit(metrics, candidates.others, budget)
-    except BudgetError:
-        return Adaptive()
-    return Guided()
-
-
-def _of_exact_ways(metrics: tuple[Metric, ...], budget: int | None, device: str | None) -> Design:
-    """Return a design of the kind that ``"auto"`` takes."""
-    if budget is not None:
-        raise DesignError(
-            f"budget must be left out with design='auto', which is exact whatever that takes, got "
-            f"{budget!r}; with a budget leave design out, or use 'guided'"
-        )
-    if device is not None or any(metric.k is None for metric in metrics):
-        return Exact()
-    return Certified()
-
-
-def _of_samples(
-    design: Design,
-    candidates: Candidates,
-    relevance: FloatArray | None,
-    metrics: tuple[Metric, ...],
-    *,
-    by_default: bool,
-) -> tuple[Metric, ...]:
-    """Return the metrics that a sampled design can tell; refuse others unless nobody named them."""
-    if relevance is not None:
-        raise DesignError(
-            f"relevance must be left out with design={design.name!r}, which knows no grades; use "
-            "design='guided', 'certified' or 'exact'"
-        )
-    if candidates.filtered or len(np.unique(candidates.users)) == len(candidates):
-        return metrics
-    if by_default:
-        return tuple(each for each in metrics if not each.family.uses_places)
-    for metric in metrics:
-        refuse_joint(metric)
-    return metrics
 
 
 def method_of(design: Design) -> str:

@@ -221,7 +221,7 @@ class Estimate:
         return {
             "metric": self.metric.name,
             "method": self.method,
-            "value": self.value,
+            "value": _or_none(self.value),
             **{name: _or_none(value) for name, value in (*ends, *bounds)},
             "resolved": self.resolved,
             "standard_error": _or_none(self.standard_error),
@@ -288,7 +288,7 @@ class Estimates(Result, Mapping[str, Estimate]):
         counts = self.certainty.counts
         if self.counts.several:
             counts = self.counts.for_metric(_metrics.Recall())
-        return Certainty.of(counts, cutoffs, self.certainty.shape)
+        return self.certainty.at(counts, cutoffs)
 
     @property
     def drawn(self) -> bool:
@@ -299,11 +299,7 @@ class Estimates(Result, Mapping[str, Estimate]):
     @property
     def assumes(self) -> str:
         """Return the assumption behind the intervals, as the end of a sentence."""
-        if self.certainty is None:
-            return "nothing"
-        ranges = len(self.certainty.strata)
-        where = "" if ranges == 1 else f", in each of {ranges} ranges of catalogue sizes"
-        return f"{self.certainty.shape_in_use()}{where}"
+        return "nothing" if self.certainty is None else self.certainty.assumes
 
     @property
     def distribution(self) -> RankDistribution:

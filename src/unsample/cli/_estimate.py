@@ -9,13 +9,19 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unsample._checks import IntArray
+from unsample._checks import FloatArray, IntArray
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
 from unsample.cli import options
 from unsample.errors import InputError
 from unsample.evidence import TIE_RULES, RankCounts, Targets
 from unsample.pages import Page, Sheet, page, sheet
-from unsample.tables import ROWS, read_counts, read_full_ranks, read_targets
+from unsample.tables import (
+    ROWS,
+    read_counts,
+    read_full_ranks,
+    read_item_counts,
+    read_targets,
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,30 @@ def estimate_command(
     replacement: options.Replacement = True,
     sampler: options.Sampler = "uniform",
     candidates: options.Candidates = None,
+    probabilities: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="For items not drawn by uniform chance: how often each occurs, columns `item` and "
+            "`count`; or `probability` for a column of the table with the chance of each row's "
+            "item.",
+        ),
+    ] = None,
+    exponent: Annotated[
+        float, typer.Option(metavar="POWER", help="The power of the counts in --probabilities.")
+    ] = 1.0,
+    strata: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZE",
+            help="For items drawn by stratum (column `stratum`): its number of items, `all` if it "
+            "was taken whole, or `rest`. Repeat for each.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Items that could not be drawn: columns `user`, `item`."),
+    ] = None,
     shape: options.Shape = None,
     pilot: Annotated[
         str | None,
@@ -118,10 +148,33 @@ def estimate_command(
 
     `unsample estimate ranks.csv --items 3706 --sampled 99 --pilot full.csv`
 
+    `unsample estimate scores.csv --items 3706 --probabilities counts.csv --exponent 0.75`
+
     `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
     """
-    if pilot is not None and by is not None:
-        raise InputError(f"by must be left out with a pilot, got {by!r}: one pilot is one model's")
+    if pilot is not None and (by is not None or probabilities is not None or strata):
+        raise InputError(
+            "by, probabilities and strata must be left out with a pilot: it is of one model, and "
+            "of uniform samples"
+        )
+    if probabilities is not None or strata:
+        return Groups(
+            None,
+            {
+                "": estimate(
+                    file,
+                    items=items,
+                    metrics=metrics or DEFAULT_METRICS,
+                    probabilities=_chances(probabilities, exponent, items),
+                    strata=_strata(strata),
+                    exclude=exclude,
+                    replacement=replacement,
+                    candidates=candidates,
+                    shape=shape,
+                    rng=rng,
+                )
+            },
+        )
     columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
     read = read_counts if pilot is None else read_targets
     groups: dict[str, Any] = dict(
@@ -181,3 +234,22 @@ def _matched(found: Targets | RankCounts, pilot: Targets) -> tuple[Targets, IntA
     full = np.zeros(len(names), dtype=np.int64)
     full[order[np.searchsorted(names[order], known)]] = np.asarray(pilot.ranks)
     return replace(found, users=None), full
+
+
+def _chances(file: str | None, exponent: float, items: int | None) -> FloatArray | str | None:
+    """Return the chance of each item in one draw; a column of the table goes by its name."""
+    if file is None or file == "probability" or items is None:
+        return file
+    counts = read_item_counts(file, items=items)
+    with np.errstate(over="ignore"):
+        weights = np.where(counts > 0.0, counts**exponent, 0.0)
+    if not (np.isfinite(weights).all() and weights.any()):
+        raise InputError(
+            f"exponent must give finite chances, and some above 0, got {exponent:g} for {file}"
+        )
+    return np.asarray(weights / weights.sum())
+
+
+def _strata(given: list[str] | None) -> dict[str, int | str] | None:
+    named = options.named(given, "strata", "NAME=SIZE, such as random=3000 or list=all")
+    return {name: int(kind) if kind.isdecimal() else kind for name, kind in named.items()} or None

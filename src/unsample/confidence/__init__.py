@@ -25,6 +25,7 @@ from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._shared import PooledError
 from unsample.confidence._strata import Stratum, blind_rank
+from unsample.confidence._unequal import StratumBehind, UnequalCertainty, laws_allowed
 
 __all__ = [
     "FEW_DRAWN",
@@ -48,10 +49,13 @@ __all__ = [
     "SamplingError",
     "Shape",
     "Stratum",
+    "StratumBehind",
+    "UnequalCertainty",
     "blind_rank",
     "degrees_of_freedom",
     "evidence_grid",
     "holm",
+    "laws_allowed",
     "nudged",
     "percentile_interval",
     "permuted",

@@ -164,6 +164,17 @@ class Certainty:
             return PooledCertainty(counts, strata, shape)
         return cls(counts, strata, shape)
 
+    def at(self, counts: RankCounts, cutoffs: Iterable[int]) -> Certainty:
+        """Return the same of counts, prepared for other cutoffs."""
+        return Certainty.of(counts, cutoffs, self.shape)
+
+    @property
+    def assumes(self) -> str:
+        """Return the assumption behind the intervals, as the end of a sentence."""
+        ranges = len(self.strata)
+        where = "" if ranges == 1 else f", in each of {ranges} ranges of catalogue sizes"
+        return f"{self.shape_in_use()}{where}"
+
     def fits(self, shape: Shape | None = None) -> bool:
         """Return whether some P(R) of the shape agrees with the data, tested at 5 %."""
         tried, alpha = self.shape if shape is None else shape, self._alpha(_LEAST_LEVEL)

@@ -12,12 +12,18 @@ are those of a share, of as many outcomes as would have the variance (Korn and G
 stay within what is possible, and without any loss in sight they are those of a draw that missed all
 losses by chance. Below ten users drawn no variance is trusted, and limits are those of so many
 outcomes of all or nothing.
+
+**Two models, one draw.** ``totals`` give every user a number: what is expected of the user, less
+the surprise of those drawn, times how many each stands for. Their mean is the estimate, and they
+vary from user to user as the estimate does from draw to draw and from users to other users. So the
+error of a difference is that of the mean of the users' differences. Users who were drawn under both
+models share their surprise: how likely it was that both would draw them need not be known.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -90,6 +96,9 @@ class DrawnError(MeanError):
     #: tell as much where none is a loss.
     drawn: int
     alike: float
+    #: The part of the variance that is assumed and was not seen, and what each user adds in all.
+    assumed: float
+    totals: FloatArray = field(repr=False, compare=False)
 
     @classmethod
     def of_drawn(
@@ -134,6 +143,8 @@ class DrawnError(MeanError):
             drawn=drawn.users,
             # Without a loss in sight, what is assumed of one more user is all the variance.
             alike=stake**2 / (drawn.users * assumed) if assumed * drawn.users > 0 else math.inf,
+            assumed=(assumed + sum(part.seen for part in parts if part.alone)) / total**2,
+            totals=_totals(drawn, least, most, values),
         )
         return mean, error
 
@@ -193,6 +204,8 @@ class _Stratum:
     seen: float
     assumed: float
     freedom: int
+    #: Whether one user was drawn, which shows no variance.
+    alone: bool = False
 
     @classmethod
     def of(
@@ -219,7 +232,25 @@ class _Stratum:
             size**2 * (1.0 - share) / counted * variance,
             size**2 * missed / counted * square / drawn.users,
             max(counted - 1, 1),
+            counted == 1,
         )
+
+
+def _totals(drawn: Drawn, least: FloatArray, most: FloatArray, values: FloatArray) -> FloatArray:
+    """Return what each user adds to the estimate, the surprise of those drawn counted in."""
+    found = values.astype(np.float64)
+    for number in drawn.open_strata:
+        inside = drawn.stratum == number
+        mine = inside & drawn.counted
+        size, counted = int(inside.sum()), int(mine.sum())
+        if not counted:
+            found[inside] = (least + most)[inside] / 2.0
+            continue
+        losses = (most - values)[mine]
+        few = math.sqrt(counted / (counted - 1)) if counted > 1 else 1.0
+        found[inside] = most[inside] - losses.mean()
+        found[mine] -= size / counted * few * (losses - losses.mean())
+    return found
 
 
 def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Execution, run
 from unsample.designs._scan import Candidates, Excluded, Tally, as_excluded, as_key
 from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
+from unsample.designs._shortlists import Shortlists, led_by
 
 __all__ = [
     "AUTO",
@@ -44,6 +45,7 @@ __all__ = [
     "Score",
     "ScoreAll",
     "Scorer",
+    "Shortlists",
     "Tally",
     "as_design",
     "as_excluded",
@@ -51,6 +53,7 @@ __all__ = [
     "as_key",
     "as_scorer",
     "exact_ranks",
+    "led_by",
     "on_device",
     "ranks_against",
     "run",

@@ -20,8 +20,7 @@ from unsample.designs._certified import Certified
 from unsample.designs._designs import Design, Exact
 from unsample.designs._findings import Findings, Notes
 from unsample.designs._guides import Guide
-from unsample.designs._orders import target_keys
-from unsample.designs._run import Execution, run
+from unsample.designs._run import Execution, run, user_numbers
 from unsample.designs._scan import Candidates, Tally
 from unsample.designs._scorers import Scorer
 from unsample.metrics import Metric
@@ -111,13 +110,11 @@ class _Race:
     parts: list[tuple[IntArray, Findings, Tally]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        users, place = np.unique(self.candidates.users, return_inverse=True)
-        # A key of the user alone: no target has this number.
-        keys = target_keys(self.options["rng"], users, np.full(len(users), self.candidates.items))
-        turn = np.empty(len(users), dtype=np.int64)
-        turn[np.argsort(keys, kind="stable")] = np.arange(len(users))
-        self.turn: IntArray = turn[place.reshape(-1)]
-        self.users = len(users)
+        users, order = user_numbers(self.candidates, self.options["rng"])
+        self.users = len(order)
+        turn = np.empty(self.users, dtype=np.int64)
+        turn[order] = np.arange(self.users)
+        self.turn: IntArray = turn[users]
         self.most = float((self.candidates.others + 1).sum()) / self.users
 
     def choose(self) -> _Way:

@@ -73,16 +73,18 @@ class Design(ABC):
         budget: int | None = None,
         *,
         relevant: int = 1,
+        models: int = 1,
     ) -> tuple[Self, int | None, int]:
         """Return this design with what was left open decided, and what the budget leaves it.
 
         That is, how many items may be scored (None: any number), and how many own scores may be
         asked for twice. ``others`` is the number of candidates beside the target, for each target;
-        ``relevant`` the most targets that one user has.
-        A budget with which the design cannot keep its word is refused.
+        ``relevant`` the most targets that one user has. Of ``models`` that share the budget it is
+        what one of them has. A budget with which the design cannot keep its word is refused.
         """
         if budget is not None:
             budget = check_integer("budget", budget, minimum=1, hint="all scores in total")
+            given, budget = budget, budget // models
         design = self.for_metrics(metrics, relevant)
         targets = len(others)
         total = int(others.sum()) + targets if budget is None else budget
@@ -91,9 +93,10 @@ class Design(ABC):
             return design.within(math.inf, others), None, checked
         least = targets + design.least(others)
         if budget < least:
+            each = f" of {models} models" if models > 1 else ""
             raise BudgetError(
-                f"budget must be at least {least:,} scores for {design.name} and {targets:,} "
-                f"targets, got {budget:,}; {design.instead}"
+                f"budget must be at least {models * least:,} scores for {design.name} and "
+                f"{targets:,} targets{each}, got {given:,}; {design.instead}"
             )
         checked = min(checked, budget - least)
         left = budget - targets - checked

@@ -29,7 +29,8 @@ _LONGEST_LIST = 1024
 _BLOCK = 1 << 21
 #: Larger catalogues are met in random order by default: their popularity would fill the memory.
 LARGEST_POPULARITY = 1 << 26
-_NOBODY = -1
+#: Fills up short lists.
+NOBODY = -1
 #: Targets whose lists are looked through at a time.
 _ROWS = 1 << 12
 _KINDS = (
@@ -103,7 +104,7 @@ class GuidedOrders:
         for place, part in self.candidates.parts(_ROWS):
             some = lists[row[place]]
             mine = some == part.targets[:, None]
-            size[place] = np.count_nonzero(some != _NOBODY, axis=1) - mine.any(axis=1)
+            size[place] = np.count_nonzero(some != NOBODY, axis=1) - mine.any(axis=1)
             own[place] = np.where(mine.any(axis=1), np.argmax(mine, axis=1), lists.shape[1])
             size[place][users[row[place]] != part.users] = 0
         return row, size, own
@@ -115,13 +116,15 @@ class GuidedOrders:
             assert self._listed is not None
             assert self.guide.lists is not None
             lists = self.guide.lists[self._listed[0][rows]].astype(np.int64)
-            lists[size == 0] = _NOBODY
+            lists[size == 0] = NOBODY
             some = _without(some, self._places(lists))
-        others = self.candidates.others[rows] - size
+        # Where a list holds all candidates nothing is left, and what stands for it is not met.
+        others = np.maximum(self.candidates.others[rows] - size, 1)
         if self.guide.order is None:
             return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
-        index = np.minimum(start[:, None] + np.arange(count), np.maximum(others - 1, 0)[:, None])
-        return np.asarray(self.guide.order[some.items_at(index)])
+        index = np.minimum(start[:, None] + np.arange(count), (others - 1)[:, None])
+        found = np.minimum(some.items_at(index), self.candidates.items - 1)
+        return np.asarray(self.guide.order[found])
 
     @cached_property
     def _relabelled(self) -> Candidates:
@@ -150,14 +153,14 @@ class GuidedOrders:
     def _places(self, lists: IntArray) -> IntArray:
         if self.guide.order is None:
             return lists
-        return np.where(lists == _NOBODY, _NOBODY, self._place[lists])
+        return np.where(lists == NOBODY, NOBODY, self._place[lists])
 
 
 def _without(some: Candidates, lists: IntArray) -> Candidates:
     """Return a few targets without the items of their lists among the candidates."""
     from scipy.sparse import csr_array
 
-    row, column = np.nonzero(lists != _NOBODY)
+    row, column = np.nonzero(lists != NOBODY)
     old_row, old = some.excluded
     rows, columns = np.concatenate([old_row, row]), np.concatenate([old, lists[row, column]])
     pairs = (rows, columns)
@@ -178,7 +181,7 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     if isinstance(guide, Guide):
         return guide
     if isinstance(guide, Mapping):
-        return _of_lists(*_rows_of(guide), candidates, popularity)
+        return guide_of_lists(*_rows_of(guide), candidates, popularity)
     scores = _score_function(guide, candidates)
     if scores is not None:
         return _of_scores(scores, candidates, popularity)
@@ -273,7 +276,7 @@ def _of_scores(
         best.sort(axis=1)
         ranked = np.argsort(-np.take_along_axis(values, best, axis=1), axis=1, kind="stable")
         lists[start : start + step] = np.take_along_axis(best, ranked, axis=1)
-    return _of_lists(users, lists, candidates, order)
+    return guide_of_lists(users, lists, candidates, order)
 
 
 def _rows_of(lists: Mapping[Any, Any]) -> tuple[IntArray, IntArray]:
@@ -286,7 +289,7 @@ def _rows_of(lists: Mapping[Any, Any]) -> tuple[IntArray, IntArray]:
             f"{repr(users[0]) if users else 'an empty one'}"
         )
     rows = [np.atleast_1d(_as_array(lists[user]))[:_LONGEST_LIST] for user in users]
-    matrix = np.full((len(rows), max(map(len, rows))), _NOBODY, dtype=np.int64)
+    matrix = np.full((len(rows), max(map(len, rows))), NOBODY, dtype=np.int64)
     for number, row in enumerate(rows):
         if len(row) and not np.issubdtype(row.dtype, np.integer):
             raise InputError(f"guide must hold items as whole numbers, got {row[0]!r}")
@@ -303,16 +306,16 @@ def _of_matrix(values: IntArray, candidates: Candidates, order: IntArray | None)
             f"{int(candidates.users.max())}"
         )
     users = np.unique(candidates.users)
-    return _of_lists(users, values[users][:, :_LONGEST_LIST], candidates, order)
+    return guide_of_lists(users, values[users][:, :_LONGEST_LIST], candidates, order)
 
 
-def _of_lists(
+def guide_of_lists(
     users: IntArray, lists: npt.NDArray[Any], candidates: Candidates, order: IntArray | None
 ) -> Guide:
     """Return lists without excluded and repeated items; unknown items are refused."""
     asked = np.isin(users, candidates.users)
     users, lists = users[asked], lists[asked].astype(np.int64)
-    unknown = (lists >= candidates.items) | (lists < _NOBODY)
+    unknown = (lists >= candidates.items) | (lists < NOBODY)
     if unknown.any():
         row, column = np.argwhere(unknown)[0]
         raise InputError(
@@ -320,7 +323,7 @@ def _of_lists(
             f"for user {int(users[row])} ({int(unknown.sum())} such items); -1 fills up short rows"
         )
     pair = np.arange(len(users))[:, None] * candidates.items + lists
-    dropped = lists == _NOBODY
+    dropped = lists == NOBODY
     first = np.unique(pair, return_index=True)[1]
     repeated = np.ones(pair.size, dtype=bool)
     repeated[first] = False
@@ -330,12 +333,12 @@ def _of_lists(
         some = exclude[users].tocoo()
         row = some.coords[0].astype(np.int64)
         dropped |= np.isin(pair, row * candidates.items + some.coords[1])
-    kept = _moved_to_the_left(np.where(dropped, _NOBODY, lists))
+    kept = _moved_to_the_left(np.where(dropped, NOBODY, lists))[:, :_LONGEST_LIST]
     small = np.int32 if candidates.items <= np.iinfo(np.int32).max else np.int64
     return Guide(order, kept.astype(small), users)
 
 
 def _moved_to_the_left(lists: IntArray) -> IntArray:
     """Return rows whose items come first and whose gaps come last."""
-    order = np.argsort(lists == _NOBODY, axis=1, kind="stable")
+    order = np.argsort(lists == NOBODY, axis=1, kind="stable")
     return np.take_along_axis(lists, order, axis=1)

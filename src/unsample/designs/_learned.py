@@ -9,9 +9,12 @@ Who is ranked in full later is drawn by other random numbers, so that nothing ha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unsample._checks import BoolArray, IntArray
 from unsample.designs._guides import LARGEST_POPULARITY, Guide, GuidedOrders, strongest_first
@@ -90,6 +93,15 @@ class Lesson:
     def goal(self) -> IntArray:
         """Return how many items each target meets in the lesson."""
         return self.orders.listed_others
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what was learned so far, by name."""
+        return {"lesson_met": self.met, "lesson_better": self.better}
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on with what was written down."""
+        self.met[:], self.better[:] = (arrays[name] for name in self.arrays)
 
     def add(self, items: IntArray, better: BoolArray) -> None:
         """Count items that were met, and those of them that beat a target."""

@@ -25,13 +25,12 @@ from unsample.designs._orders import target_keys
 from unsample.designs._ranking import count_all
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
+from unsample.designs._shortlists import Shortlists
 from unsample.errors import CheckpointError, FileError, ScoreError
 from unsample.metrics import Metric
 
 _FORMAT = "unsample.Checkpoint/3"
 _TALLY = tuple(each.name for each in fields(Tally))
-#: How often items were met in a lesson, and how often they beat a target.
-_LESSON = ("lesson_met", "lesson_better")
 _NOTES = tuple(each.name for each in fields(Notes))
 #: Scores of a resumed model may differ from those of the interrupted run by this much, relatively.
 _SAME_SCORES = 1e-3
@@ -80,17 +79,19 @@ def run(
     ties: str = "random",
     rng: Seed = 0,
     guide: Guide | None = None,
+    shortlists: Shortlists | None = None,
     execution: Execution | None = None,
 ) -> tuple[Findings, Tally]:
     """Run a design on a scorer; return what it found, and what was counted on the way.
 
-    Designs that can be guided meet items in the order of the ``guide``, if there is one.
+    Designs that can be guided meet items in the order of the ``guide``, if there is one. What is
+    scored until users are drawn is noted in ``shortlists``.
 
     Targets ranked in parts (on several machines) have the ranks that they have together, where the
     design treats each for itself, as `Fixed`, `Certified` and `Exact` do.
     """
     seed, others = as_key(rng), candidates.others
-    relevant = 1 if candidates.filtered else int(np.bincount(candidates.users).max())
+    relevant = candidates.relevant
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
     orders = lesson = None
@@ -98,24 +99,25 @@ def run(
         if not guide.arrays:
             lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
         orders = GuidedOrders(candidates, keys, guide) if lesson is None else lesson.orders
-    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement, orders, lesson)
+    scan = Scan(
+        scorer.chosen, candidates, keys, fitted.with_replacement, orders, shortlists, lesson
+    )
     probe = Probe.ask(scan, checked)
     state = State.empty(len(others))
     work = _Run(scan, scorer, probe, state, execution or Execution())
     if work.execution.checkpoint is not None:
         known = {} if orders is None else orders.guide.arrays
+        if shortlists is not None:
+            known |= {"shortlists": np.array(shortlists.items.shape)}
         identity = _identity(fitted, candidates, known, allowed=allowed, ties=ties, seed=seed)
         path = Path(work.execution.checkpoint)
-        work.place = Checkpoint(path, identity, probe.scores, lesson)
+        work.place = Checkpoint(path, identity, probe.scores, shortlists, lesson)
         work.state = state = work.place.load() or state
     # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
     tally = state.tally
-    different, users = np.unique(candidates.users, return_inverse=True)
-    # A key of the user alone: no target has the number of all items.
-    drawn = target_keys(seed, different, np.full(len(different), candidates.items))
-    user_order, users = np.argsort(drawn, kind="stable"), users.reshape(-1)
+    users, user_order = user_numbers(candidates, seed)
     try:
         if lesson is not None:
             work.learn(lesson)
@@ -127,6 +129,8 @@ def run(
             )
             step = fitted.step(now)
             state.notes = step.notes
+            if shortlists is not None:
+                shortlists.open = not state.notes.turn.any()
             if not (step.goal > tally.scored).any():
                 break
             state.goal[:] = step.goal
@@ -150,6 +154,14 @@ def run(
         filtered=candidates.filtered,
     )
     return found, tally
+
+
+def user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
+    """Return the number of each target's user, from 0, and a random order of these numbers."""
+    different, users = np.unique(candidates.users, return_inverse=True)
+    # A key of the user alone: no target has the number of all items.
+    keys = target_keys(seed, different, np.full(len(different), candidates.items))
+    return users.reshape(-1), np.argsort(keys, kind="stable")
 
 
 def _in_one_list(
@@ -195,7 +207,7 @@ class _Run:
         self.state.goal[:] = lesson.goal
         self.reach_goal()
         self.state.goal[:] = goal
-        self.scan = replace(self.scan, guided=lesson.learned, listener=None)
+        self.scan = replace(self.scan, guided=lesson.learned, learner=None)
 
     def reach_goal(self) -> None:
         """Compare targets with items up to the goal of the state."""
@@ -308,6 +320,7 @@ class Checkpoint:
     path: Path
     identity: str
     probe: FloatArray
+    shortlists: Shortlists | None = None
     lesson: Lesson | None = None
     seconds: float = 30.0
     _written: float = field(default_factory=time.monotonic, repr=False)
@@ -324,9 +337,11 @@ class Checkpoint:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
         if self.lesson is not None:
-            self.lesson.met[:], self.lesson.better[:] = (found[name] for name in _LESSON)
+            self.lesson.restore(found)
         tally = Tally(*(found[each].astype(found[each].dtype.kind + "8") for each in _TALLY))
         notes = Notes(*(found[each].astype(np.int64) for each in _NOTES))
+        if self.shortlists is not None:
+            self.shortlists.restore(found, drawn=bool(notes.turn.any()))
         return State(tally, notes, found["goal"].astype(np.int64), int(found["asked"]))
 
     def save(self, state: State, *, now: bool = False) -> None:
@@ -341,20 +356,21 @@ class Checkpoint:
             "asked": np.array(state.asked),
             **{name: getattr(state.tally, name) for name in _TALLY},
             **{name: getattr(state.notes, name) for name in _NOTES},
+            **self._more,
         }
-        if self.lesson is not None:
-            arrays |= {_LESSON[0]: self.lesson.met, _LESSON[1]: self.lesson.better}
         write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
         self._written = time.monotonic()
+
+    @property
+    def _more(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is kept beside the state."""
+        lists = {} if self.shortlists is None else self.shortlists.arrays
+        return lists if self.lesson is None else lists | self.lesson.arrays
 
     def _check(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
         """Refuse another evaluation's state, and one that no evaluation leaves."""
         anew = "delete it to start anew"
-        whole = _is_whole(found)
-        if self.lesson is not None:
-            shapes = [found[name].shape for name in _LESSON if name in found]
-            whole = whole and shapes == [self.lesson.met.shape] * 2
-        if not whole:
+        if not _is_whole(found, self._more):
             self._refuse(f"hold {_FORMAT}", "is another file or a damaged one", anew)
         if str(found["identity"]) != self.identity:
             self._refuse(
@@ -379,9 +395,9 @@ class Checkpoint:
         )
 
 
-def _is_whole(found: Mapping[str, npt.NDArray[Any]]) -> bool:
+def _is_whole(found: Mapping[str, npt.NDArray[Any]], more: Mapping[str, npt.NDArray[Any]]) -> bool:
     """Return whether every array of a state is there, as numbers of one shape."""
-    if {"format", "identity", "probe", "goal", "asked", *_NOTES, *_TALLY} - set(found):
+    if {"format", "identity", "probe", "goal", "asked", *_NOTES, *_TALLY, *more} - set(found):
         return False
     arrays = [found[name] for name in ("goal", *_NOTES, *_TALLY)]
     kinds = "".join(array.dtype.kind for array in (found["asked"], *arrays))
@@ -390,4 +406,8 @@ def _is_whole(found: Mapping[str, npt.NDArray[Any]]) -> bool:
         and kinds == "i" * (len(kinds) - 1) + "f"
         and {array.shape for array in arrays} == {(found["goal"].size,)}
         and found["asked"].shape == ()
+        and all(
+            (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+            for name, array in more.items()
+        )
     )

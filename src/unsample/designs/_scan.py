@@ -132,6 +132,11 @@ class Candidates:
         ]
         return np.asarray(self.items - 1 - np.concatenate(excluded))
 
+    @property
+    def relevant(self) -> int:
+        """Return the most targets of one user that compete with each other."""
+        return 1 if self.filtered else int(np.bincount(self.users).max())
+
     def refuse_repeated(self) -> None:
         """Refuse a user who has one item as a target twice."""
         pairs, count = np.unique(self.users * self.items + self.targets, return_counts=True)
@@ -216,6 +221,13 @@ class Tally:
         self.own[rows] = part.own
 
 
+class Listener(Protocol):
+    """Whoever is told what was scored."""
+
+    def note(self, users: IntArray, items: IntArray, scores: npt.NDArray[np.floating[Any]]) -> None:
+        """Take notice of the scores of some items for each of some users."""
+
+
 class ItemOrders(Protocol):
     """An order of its candidates for each target."""
 
@@ -223,8 +235,8 @@ class ItemOrders(Protocol):
         """Return the items that some targets meet as number ``first, first + 1, ...``."""
 
 
-class Listener(Protocol):
-    """Whoever wants to know which items beat targets."""
+class Learner(Protocol):
+    """Whoever counts which items beat targets."""
 
     def add(self, items: IntArray, better: BoolArray) -> None:
         """Take note of items that some targets met."""
@@ -239,8 +251,8 @@ class Scan:
     keys: LongWords
     replacement: bool
     guided: ItemOrders | None = None
-    #: Who is told which items were met, and which of them beat their targets.
     listener: Listener | None = None
+    learner: Learner | None = None
 
     @property
     def shuffle(self) -> IntArray:
@@ -261,8 +273,8 @@ class Scan:
             jobs = _batches(rows, _lengths(missing, batch), fresh, batch)
             for done, part, asked, seen in self._compared(jobs, tally, workers):
                 tally.add(done, part)
-                if self.listener is not None:
-                    self.listener.add(*seen)
+                if self.learner is not None:
+                    self.learner.add(*seen)
                 yield asked
 
     def own_scores(self, rows: IntArray) -> FloatArray:
@@ -294,6 +306,8 @@ class Scan:
             items = some.items_at(stretch(tally.scored[rows], length))
         asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
         scores = as_scores(self.score(users, asked), asked.shape, users, asked)
+        if self.listener is not None:
+            self.listener.note(users, asked, scores)
         own = tally.own[rows]
         if fresh:
             own = scores[:, 0].astype(np.float64)

@@ -15,14 +15,15 @@ from unsample.estimators._base import (
     MetricEstimator,
     fit_by_sizes,
 )
-from unsample.estimators._observed import CANDIDATES, Observed, mean_weights
+from unsample.estimators._observed import CANDIDATES, Condensed, Observed, mean_weights
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators._solvers._mixture import em
-from unsample.estimators.curves import Auto, Smooth
+from unsample.estimators.curves import Auto, AverageCurve, Smooth
 from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
+from unsample.estimators.unequal import HitLaw, Hits
 
 __all__ = [
     "BV",
@@ -36,11 +37,15 @@ __all__ = [
     "REGISTRY",
     "WMLE",
     "Auto",
+    "AverageCurve",
     "Beta",
     "Certificate",
+    "Condensed",
     "DistributionEstimator",
     "Estimator",
     "Fit",
+    "HitLaw",
+    "Hits",
     "MetricEstimator",
     "Naive",
     "Observed",

@@ -256,12 +256,17 @@ class Condensed:
     known: int
 
     @classmethod
-    def of(cls, observed: Observed) -> Condensed:
-        """Condense the cells and the grid of ``observed``."""
-        unknown = observed.unknown_part()
-        # Where all items are drawn there is no sharper sample than that.
-        sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
-        grid = _coarse_grid(observed.grid.items, sharpest)
+    def of(cls, observed: Observed, grid: RankGrid | None = None) -> Condensed:
+        """Condense the cells of ``observed``, on a coarse grid or on the one that is given.
+
+        Known ranks are cells of their own.
+        """
+        all_known = bool(observed.known.all())
+        unknown = observed if all_known else observed.unknown_part()
+        if grid is None:
+            # Where all items are drawn there is no sharper sample than that.
+            sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
+            grid = coarse_grid(observed.grid.items, sharpest)
         bins, where = np.unique(
             grid.locate(observed.counts.low[observed.known]), return_inverse=True
         )
@@ -269,7 +274,7 @@ class Condensed:
         np.add.at(known_shares.T, where, observed.shares[:, observed.known].T)
         parts = [(np.eye(len(grid))[bins] * observed.known_share.mean(), known_shares)]
         left = (1.0 - observed.known_share)[:, None]
-        for sampled in unknown.sample_sizes:
+        for sampled in [] if all_known else unknown.sample_sizes:
             low, high = _condensed_ranges(*unknown.ranges(sampled), sampled + 1)
             pool = unknown.pool(sampled, low, high, grid)
             shares = pool.shares * left
@@ -361,7 +366,7 @@ def _expected(
     return np.add.reduceat(design.matrix(ranks, ranks, grid, beyond="last"), low - 1, axis=0)
 
 
-def _coarse_grid(items: int, sampled: int) -> RankGrid:
+def coarse_grid(items: int, sampled: int) -> RankGrid:
     """Return bins half a standard error wide, even along the probit of the rank."""
     from scipy.special import ndtr, ndtri
 

@@ -131,32 +131,62 @@ def average_curves(observed: Observed, beliefs: Beliefs, *, doubt: float) -> Sol
     ``doubt`` is the standard deviation of the third derivative above the blind rank, where no
     data contradict it; estimates are hedged against that and against the noise in the data.
     """
-    condensed = Condensed.of(observed)
-    blind = _blind_rank(observed)
-    targets = min(observed.targets, _MOST_TARGETS)
-    common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
-    curves = []
-    for level, prior in beliefs.items():
-        offset = level * blind
-        shapes = _Shapes.along(_height(condensed.grid, offset))
-        for looseness in _LOOSENESS:
-            fit = _problem(common, offset, shapes, looseness, targets).fit()
-            curves.append(_Curve(level, math.log(prior), offset, looseness, shapes, fit))
-    # What the common histogram rules out is left out: no row of a batch is so different.
-    best = max(float(curve.log_evidence[0]) for curve in curves)
-    curves = [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
-    if len(observed.shares) > 1:
-        curves = [curve.refit(condensed, targets) for curve in curves]
-    evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
-    share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    share /= share.sum(axis=1, keepdims=True)
-    unseen = _unseen_variance(condensed.grid, blind, doubt)
-    rest = np.zeros((len(observed.shares), len(observed.grid)))
-    for curve, part in zip(curves, share.T, strict=True):
-        rest += part[:, None] * curve.mass(observed, condensed, unseen)
-    rest *= (1.0 - observed.known_share)[:, None]
-    solution = _certified(curves, share, observed.known_mass() + rest)
-    return replace(solution, explanation=_in_words(curves, share[0], beliefs, blind))
+    average = AverageCurve.of(
+        Condensed.of(observed), observed.targets, _blind_rank(observed), beliefs, doubt
+    )
+    rest = average.mass(observed.grid) * (1.0 - observed.known_share)[:, None]
+    return average.solution(observed.known_mass() + rest)
+
+
+@dataclass(frozen=True, eq=False)
+class AverageCurve:
+    """Curves for all beliefs and degrees of smoothness, and what each counts by its evidence."""
+
+    condensed: Condensed
+    curves: list[_Curve]
+    #: What each curve counts, for each histogram (histograms x curves).
+    share: FloatArray
+    beliefs: Beliefs
+    blind: float
+    doubt: float
+
+    @classmethod
+    def of(
+        cls, condensed: Condensed, targets: float, blind: float, beliefs: Beliefs, doubt: float
+    ) -> AverageCurve:
+        """Fit the curves to histograms of so many targets; ``blind`` is the blind rank."""
+        targets = min(targets, _MOST_TARGETS)
+        common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
+        curves = []
+        for level, prior in beliefs.items():
+            offset = level * blind
+            shapes = _Shapes.along(_height(condensed.grid, offset))
+            for looseness in _LOOSENESS:
+                fit = _problem(common, offset, shapes, looseness, targets).fit()
+                curves.append(_Curve(level, math.log(prior), offset, looseness, shapes, fit))
+        # What the common histogram rules out is left out: no row of a batch is so different.
+        best = max(float(curve.log_evidence[0]) for curve in curves)
+        curves = [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
+        if len(condensed.shares) > 1:
+            curves = [curve.refit(condensed, targets) for curve in curves]
+        evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
+        share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+        share /= share.sum(axis=1, keepdims=True)
+        return cls(condensed, curves, share, beliefs, blind, doubt)
+
+    def mass(self, grid: RankGrid) -> FloatArray:
+        """Return where the targets of unknown rank are, for each histogram."""
+        unseen = _unseen_variance(self.condensed.grid, self.blind, self.doubt)
+        found = np.zeros((len(self.condensed.shares), len(grid)))
+        for curve, part in zip(self.curves, self.share.T, strict=True):
+            found += part[:, None] * curve.mass(grid, self.condensed, unseen)
+        return found
+
+    def solution(self, weights: FloatArray) -> Solution:
+        """Return the weights of all ranks with what is known of the fit."""
+        found = _certified(self.curves, self.share, weights)
+        words = _in_words(self.curves, self.share[0], self.beliefs, self.blind)
+        return replace(found, explanation=words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +233,8 @@ class _Curve:
         problem = _problem(condensed, self.offset, self.shapes, self.looseness, targets)
         return replace(self, fit=problem.fit(near=self.fit))
 
-    def mass(self, observed: Observed, condensed: Condensed, unseen: FloatArray) -> FloatArray:
-        """Return where the targets of unknown rank are, on the grid of ``observed``.
+    def mass(self, grid: RankGrid, condensed: Condensed, unseen: FloatArray) -> FloatArray:
+        """Return where the targets of unknown rank are, on a grid.
 
         The hedged curve is what is expected of a target before its sampled rank is known; what is
         expected afterwards agrees with the data wherever these decide.
@@ -213,7 +243,7 @@ class _Curve:
         hedged = self.fit.solution.weights * np.exp(-_HEDGE * doubt)
         expected = hedged * condensed.expected_unknown(hedged)
         expected /= expected.sum(axis=1, keepdims=True)
-        return self._refined(expected, condensed.grid, observed.grid)
+        return self._refined(expected, condensed.grid, grid)
 
     def _refined(self, mass: FloatArray, coarse: RankGrid, wanted: RankGrid) -> FloatArray:
         """Return ``mass`` on another grid, spread inside each coarse bin as the curve has it."""

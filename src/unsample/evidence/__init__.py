@@ -39,6 +39,7 @@ from unsample.evidence._ties import (
     place_halves,
     rank_with_ties,
 )
+from unsample.evidence._unequal import SeenItems, seen_items
 from unsample.evidence._users import (
     Whose,
     deviations_of_mean,
@@ -56,6 +57,7 @@ __all__ = [
     "Negatives",
     "PoolCounts",
     "RankCounts",
+    "SeenItems",
     "Targets",
     "TieRule",
     "Whose",
@@ -76,6 +78,7 @@ __all__ = [
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",
+    "seen_items",
     "shared_pools",
     "shared_targets",
     "size_ranges",

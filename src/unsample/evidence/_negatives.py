@@ -141,6 +141,19 @@ class Negatives:
             return np.zeros(len(self))
         return np.asarray((self.exclude @ weights)[self.users])
 
+    @cached_property
+    def pairs_left_out(self) -> tuple[IntArray, IntArray]:
+        """Return lists, and an item of each that it never holds: seen ones, and its own target."""
+        lists, items = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+        if self.exclude is not None:
+            rows = self.exclude[self.users]
+            lists.append(np.repeat(np.arange(len(self)), np.diff(rows.indptr)))
+            items.append(rows.indices.astype(np.int64))
+        if self.target_lists is not None and self.target_items is not None:
+            lists.append(self.target_lists)
+            items.append(self.target_items)
+        return np.concatenate(lists), np.concatenate(items)
+
 
 @dataclass(frozen=True, eq=False)
 class ListCounts:

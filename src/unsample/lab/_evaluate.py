@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,9 @@ import numpy.typing as npt
 from unsample import answers
 from unsample._checks import IntArray, check_choice
 from unsample._progress import Progress
-from unsample.answers import DEFAULT_METRICS, Estimates, Evaluation, method_of
+from unsample.answers import DEFAULT_METRICS, Comparison, Estimates, Evaluation, method_of
 from unsample.designs import Design, Fixed, FullRanks, as_design, exact_ranks
-from unsample.errors import DesignError, UnsampleWarning
+from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.estimators import Estimator
 from unsample.lab.datasets import CANDIDATES, BundledRanks, Split, load_ranks, standard_split
 from unsample.lab.recommenders import Recommender, create
@@ -136,6 +136,60 @@ def evaluate(
     return _named(result, dataset, recommender, candidates, bundled=False)
 
 
+def evaluate_together(
+    dataset: str,
+    recommenders: Sequence[str],
+    *,
+    bundled: bool = False,
+    candidates: str = "unseen",
+    design: str | Design = "fixed",
+    budget: int | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    method: str | Estimator | None = None,
+    resamples: int = 400,
+    rng: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Evaluate several recommenders on a data set with the same draws, and compare them.
+
+    Parameters are those of `evaluate`; the budget is the total of all recommenders.
+    """
+    chosen, names = as_design(design), list(recommenders)
+    if len(set(names)) < len(names):
+        again = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"recommenders must each be named once, got {again} twice")
+    wanted: dict[str, Any] = {"metrics": metrics, "resamples": resamples, "rng": rng}
+    if bundled:
+        share = None if budget is None else budget // len(names)
+        if method is None and not chosen.certifies:
+            method = method_of(chosen)
+        options = {"candidates": candidates, "design": chosen, "checkpoint": checkpoint, **wanted}
+        found = {
+            name: evaluate(dataset, name, bundled=True, budget=share, method=method, **options)
+            for name in names
+        }
+        return answers.compare(found, metrics=metrics, rng=rng)
+    trained = {name: _trained(dataset, name, candidates, progress) for name in names}
+    _, split, exclude = trained[names[0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)  # they stand in the result
+        result: Comparison = answers.evaluate(
+            {name: model for name, (model, *_) in trained.items()},
+            (split.target_user, split.target_item),
+            items=split.train.items,
+            design=chosen,
+            budget=budget,
+            exclude=exclude,
+            method=method,
+            checkpoint=checkpoint,
+            progress=progress,
+            **wanted,
+        )
+    noted = (f"the data set: {split.note}",) if split.note else ()
+    return replace(result, warnings=(*result.warnings, *noted))
+
+
 def rank_trained(
     dataset: str, recommender: str, *, candidates: str, progress: Progress | None = None
 ) -> FullRanks:
@@ -179,12 +233,13 @@ def _simulated(
         estimates = answers.estimate_counts(
             found.counts, method=method, candidates=known.candidates, **wanted
         )
-    nobody = np.full(len(known), -1)  # shipped ranks do not tell whose they are
+    # Shipped ranks do not tell whose they are, but users stand in one order for all recommenders.
+    users, unknown = np.arange(len(known)), np.full(len(known), -1)
     return Evaluation(
         **_parts(estimates),
         design=found.design,
-        users=nobody,
-        targets=nobody,
+        users=users,
+        targets=unknown,
         ranks=found.lowest,
         highest=np.asarray(found.ranks),
         sampled=np.asarray(found.sampled),

@@ -1,22 +1,24 @@
-"""The verbs of the laboratory: ``evaluate``, ``reproduce`` and ``datasets``."""
+"""The verbs of the laboratory: ``evaluate``, ``reproduce``, ``datasets`` and ``bank``."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unsample.answers import DEFAULT_METRICS, Estimates
+from unsample.answers import DEFAULT_METRICS, Result
 from unsample.cli.console import console_verb, log, progress_bar, result_verb, say
 from unsample.cli.options import AsJson, Metrics, Replacement, Resamples, Rng, checked_place
 from unsample.designs import Fixed
-from unsample.errors import DesignError
+from unsample.errors import DesignError, InputError
 from unsample.lab import datasets, paper
-from unsample.lab._evaluate import evaluate
+from unsample.lab._evaluate import evaluate, evaluate_together
+from unsample.lab.bank import load_bank, read_folder
 from unsample.lab.datasets import DatasetInfo
 
 
@@ -29,12 +31,20 @@ def add_verbs(app: typer.Typer) -> None:
     data.command("info")(console_verb(info_command))
     data.command("fetch")(console_verb(fetch_command))
     app.add_typer(data, name="datasets")
+    ranks = typer.Typer(help="The bank of ranks: list it, add to it.", no_args_is_help=True)
+    ranks.command("list")(console_verb(list_bank_command))
+    ranks.command("add")(console_verb(add_to_bank_command))
+    app.add_typer(ranks, name="bank")
 
 
 def evaluate_command(
     dataset: Annotated[str, typer.Option(metavar="NAME", help="See `unsample datasets list`.")],
     recommender: Annotated[
-        str, typer.Option(metavar="NAME", help="popularity, itemknn, als, ease, neumf, multivae.")
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="popularity, itemknn, als, ease, neumf, multivae; several are compared.",
+        ),
     ],
     bundled: Annotated[
         bool, typer.Option("--bundled", help="Take the ranks that ship with the package.")
@@ -58,7 +68,10 @@ def evaluate_command(
         ),
     ] = "fixed",
     budget: Annotated[
-        int | None, typer.Option(metavar="B", help="Scores that may be asked for in total.")
+        int | None,
+        typer.Option(
+            metavar="B", help="Scores that may be asked for in total, of all recommenders."
+        ),
     ] = None,
     sampled: Annotated[
         int | None,
@@ -83,11 +96,11 @@ def evaluate_command(
             help="Keep what is scored in this file, and continue from it.",
         ),
     ] = None,
-) -> Estimates:
+) -> Result:
     """Evaluate a recommender on a data set, exactly or at a fraction of the cost.
 
     The exact metrics stand beside the estimates where they are known: for bundled ranks, and
-    for the fixed design.
+    for the fixed design. Several recommenders are evaluated with the same draws, and compared.
 
     **Examples**
 
@@ -97,26 +110,35 @@ def evaluate_command(
     --budget 2800000`
 
     `unsample evaluate --dataset ml-1m --recommender als --design exact --json`
+
+    `unsample evaluate --dataset ml-1m --recommender ease --recommender als --bundled --design
+    guided --budget 2400000`
     """
     if design != "fixed" and (sampled is not None or not replacement):
         raise DesignError(
             f"sampled and replacement must be left out with {design}; they belong to fixed"
         )
     chosen = Fixed(sampled, replacement) if design == Fixed.name else design
-    with progress_bar(f"evaluating {recommender} on {dataset}") as progress:
-        return evaluate(
-            dataset,
-            recommender,
-            bundled=bundled,
-            candidates=candidates,
-            design=chosen,
-            budget=budget,
-            metrics=metrics or DEFAULT_METRICS,
-            method=method,
-            resamples=resamples,
-            rng=rng,
-            checkpoint=checkpoint,
-            progress=progress,
+    with progress_bar(f"evaluating {', '.join(recommender)} on {dataset}") as progress:
+        asked: dict[str, Any] = {
+            "bundled": bundled,
+            "candidates": candidates,
+            "design": chosen,
+            "budget": budget,
+            "metrics": metrics or DEFAULT_METRICS,
+            "resamples": resamples,
+            "rng": rng,
+            "checkpoint": checkpoint,
+            "progress": progress,
+        }
+        if len(recommender) == 1:
+            return evaluate(dataset, recommender[0], method=method, **asked)
+        if method is not None and len(method) > 1:
+            raise InputError(
+                f"method must be one where recommenders are compared, got {', '.join(method)}"
+            )
+        return evaluate_together(
+            dataset, recommender, method=method[0] if method else None, **asked
         )
 
 
@@ -297,6 +319,35 @@ def fetch_command(name: Name, as_json: AsJson = False) -> None:
         return
     for file, path in paths.items():
         say(f"{file}  {path}")
+
+
+def list_bank_command(as_json: AsJson = False) -> None:
+    """List the data sets of the bank and how many rank sets each has."""
+    found = Counter((each.dataset, each.group, each.family) for each in load_bank())
+    if as_json:
+        names = ("dataset", "group", "family", "sets")
+        rows = [dict(zip(names, (*key, number), strict=True)) for key, number in found.items()]
+        say(json.dumps(rows, indent=2))
+        return
+    for (dataset, group, family), number in found.items():
+        say(f"{dataset:18} {group:10} {family:18} {number:3} rank sets")
+
+
+def add_to_bank_command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="NAME.npz with full ranks.")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", callback=checked_place, help="The new bank, .npz.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write the bank with the full ranks of a folder added to it, as histograms."""
+    added = read_folder(folder)
+    bank = load_bank().add(added)
+    bank.save(out)
+    if as_json:
+        say(json.dumps({"added": len(added), "sets": len(bank), "file": str(out)}))
+        return
+    say(f"{len(added)} rank sets added, {len(bank)} in {out}")
 
 
 def _at_hand(record: DatasetInfo) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from unsample.answers import Comparison, Estimate, Estimates, Evaluation, Plan, Published, percent
+from unsample.confidence import UnequalCertainty
 from unsample.errors import InputError
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -191,6 +192,8 @@ def heading(result: Estimates) -> str:
         return f"{what}, {shared} of {sampled} of {items} items"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
+    if isinstance(result.certainty, UnequalCertainty):
+        return f"{what}, {sampled} of {items} items each, drawn with unequal chances"
     how = "with" if counts.replacement else "without"
     return f"{what}, {sampled} of {items} items sampled {how} replacement"
 
@@ -263,6 +266,9 @@ def _(result: Comparison) -> Sheet:
         for metric in result.metrics
     }
     ranks = heading(next(iter(result.estimates.values())))
+    notes = [explained] if shown is result else [left_out, explained]
+    if result.scored:
+        notes.append(_scores_asked(result))
     return Sheet(
         title=(f"{len(result.models)} models, {ranks}, compared {result.pairing}",),
         verdicts=result.sentences(),
@@ -270,9 +276,16 @@ def _(result: Comparison) -> Sheet:
             Table.of(shown.standings, standings, "Models", "standing-table"),
             Table.of(shown.differences, differences, "Differences", "difference-table"),
         ),
-        notes=(left_out, explained)[shown is result :],
+        notes=tuple(notes),
         warnings=result.warnings,
     )
+
+
+def _scores_asked(result: Comparison) -> str:
+    """Return how many scores each model was asked for, in words."""
+    first = list(result.excerpt().scored.items())
+    each = ", ".join(f"{name} {scored:,}" for name, scored in first)
+    return f"scores: {each}; {sum(result.scored.values()):,} in all"
 
 
 def _chances(least: float, most: float) -> Number:

@@ -55,6 +55,8 @@ from unsample.tables._layout import Columns, Layout, Request
 if TYPE_CHECKING:
     from unsample.tables._frames import FrameTable
 
+#: What columns given one by one are called in messages.
+_ARRAYS = "the table"
 #: Ending of a name -> its format; other names (``.txt``) leave it to the content.
 _SUFFIXES = {
     ".csv": "csv",
@@ -363,6 +365,9 @@ def open_table(
     What must be cleaned up after reading goes onto the ``stack``.
     """
     request.check()
+    if isinstance(source, Mapping):
+        arrays = {str(name): np.asarray(values) for name, values in source.items()}
+        return PlainTable(_ARRAYS, iter([read_named_arrays(arrays, _ARRAYS)]), request)
     several = isinstance(source, list | tuple)
     paths = list(source) if several else [source]
     if not paths or not all(isinstance(path, str | os.PathLike) for path in paths):

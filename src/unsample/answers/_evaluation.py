@@ -1,0 +1,91 @@
+"""What an evaluation returns: metrics with intervals, ranks target by target, and their cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray
+from unsample.answers._result import Estimates
+from unsample.designs import Design
+from unsample.evidence import Targets
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Evaluation(Estimates):
+    """Metrics of a scorer on the full catalogue, with intervals; ``result["NDCG@10"].value``.
+
+    The arrays have an entry for each target, in the order in which targets were given, so that
+    two models evaluated on the same targets can be compared target by target.
+
+    Attributes
+    ----------
+    design
+        The design, with every parameter that was decided on the way.
+    users, targets
+        Who, and which item.
+    ranks, highest
+        The rank of each target among ``sampled + 1`` items. Where only a range is known (beyond
+        the K of a certified evaluation, or of users that a guided one did not draw), ``ranks`` is
+        its first and ``highest`` its last.
+    sampled
+        How many items the ranks are among, the target not counted: those it was compared with,
+        or all candidates where the rank holds in the whole catalogue.
+    catalogues
+        The number of candidates of each target, itself included.
+    scored
+        How many scores the scorer was asked for, in all: of items, of the targets themselves, and
+        a few that were asked for twice. Never more than the budget.
+    rng
+        The seed of the random orders; models evaluated with one seed met the same items.
+    weights, relevance
+        How much each target's user counts, and how relevant each target is; None where all are
+        alike.
+    """
+
+    design: Design
+    users: IntArray
+    targets: IntArray
+    ranks: IntArray = field(repr=False)
+    highest: IntArray = field(repr=False)
+    sampled: IntArray = field(repr=False)
+    catalogues: IntArray = field(repr=False)
+    scored: int
+    rng: int
+    weights: npt.ArrayLike | None = field(repr=False, default=None)
+    relevance: FloatArray | None = field(repr=False, default=None)
+
+    @property
+    def found(self) -> Targets:
+        """Return what the design found, target by target."""
+        return Targets(
+            self.highest if self.design.certifies else self.ranks,
+            self.catalogues,
+            self.sampled,
+            self.weights,
+            self.users,
+            self.design.with_replacement,
+            self.design.stops_after,
+            filtered=self.filtered,
+        )
+
+    @property
+    def share(self) -> float:
+        """Return `scored` as a share of a full ranking, which scores all candidates."""
+        return float(self.scored / self.catalogues.sum())
+
+    @property
+    def cost(self) -> str:
+        """Return what was scored, in words."""
+        return (
+            f"{self.design.name} design: {self.scored:,} scores, "
+            f"{self.scored / len(self.users):,.1f} for each target, {self.share:.3%} of a full "
+            "ranking"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        cost = {"design": self.design.name, "scored": self.scored, "share": self.share}
+        return cost | super().to_dict()

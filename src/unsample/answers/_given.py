@@ -1,0 +1,56 @@
+"""What `estimate` is given, as counts or as targets one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import Seed, as_integer_array
+from unsample.errors import DesignError, InputError
+from unsample.evidence import RankCounts, Targets, place_halves
+from unsample.tables import is_frame, read_counts
+
+
+def as_targets(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> Targets:
+    """Return the targets one by one, and refuse what the data know already."""
+    named = {name: value for name, value in given.items() if value is not None}
+    if isinstance(ranks, Targets) and not named:
+        return ranks
+    lacks = not {"items", "sampled"} <= named.keys()
+    if isinstance(ranks, RankCounts | Targets) or is_frame(ranks) or lacks:
+        raise InputError(
+            "ranks must be an array with a pilot, beside items and sampled; or Targets, which know "
+            "them"
+        )
+    whole = as_integer_array("ranks", place_halves(ranks, rng), hint="ranks start at 1")
+    return Targets(whole.astype(np.int64), **named, replacement=replacement)
+
+
+def as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCounts:
+    """Count what is given, and refuse what the data know already."""
+    named = {name: value for name, value in given.items() if value is not None}
+    if isinstance(ranks, RankCounts | Targets):
+        if named:
+            extra, kind = " and ".join(named), type(ranks).__name__
+            raise InputError(f"{extra} must be left out with {kind}, which know it")
+        return ranks if isinstance(ranks, RankCounts) else ranks.counts
+    if is_frame(ranks):
+        pools = named.pop("pools", None)
+        if not named.keys() <= {"items", "sampled", "filtered"} or np.ndim(pools):
+            raise InputError(
+                "weights, users and pools must be left out with a frame; give it columns"
+            )
+        negatives = "own" if pools is None else "shared"
+        return read_counts(ranks, **named, replacement=replacement, negatives=negatives)[""]
+    for name in ("items", "sampled"):
+        if name not in named:
+            raise DesignError(
+                f"{name} must be given with ranks, got None; see help(unsample.estimate)"
+            )
+    pools = named.pop("pools", None)
+    placed = place_halves(ranks, rng)
+    if pools is None:
+        return RankCounts.from_ranks(placed, **named, replacement=replacement)
+    whole = as_integer_array("ranks", placed, hint="ranks start at 1").astype(np.int64)
+    return Targets(whole, **named, replacement=replacement, pools=pools).counts

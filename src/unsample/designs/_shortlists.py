@@ -1,0 +1,102 @@
+"""What one model scored, as a guide for the next: the strongest items of each user among those met.
+
+Nothing is scored for it. What is strong for one model is likely strong for another, so that targets
+meet the items that beat them early.
+
+Lists are closed when users are drawn to be ranked in full. From then on, more is met of those
+drawn; and models that share a seed draw the same users first. Lists that knew more of the very
+users who are drawn next would set them apart from those they stand for: estimates would be biased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, IntArray
+from unsample.designs._guides import NOBODY, Guide, guide_of_lists
+from unsample.designs._scan import Candidates
+
+#: Items that are kept of each user.
+_LENGTH = 128
+
+
+@dataclass(eq=False)
+class Shortlists:
+    """The strongest items met of each user, the strongest first; -1 fills up short rows."""
+
+    #: Sorted.
+    users: IntArray
+    items: IntArray
+    scores: FloatArray
+    open: bool = True
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @classmethod
+    def empty(cls, candidates: Candidates) -> Self:
+        """Return lists with nothing on them."""
+        users = np.unique(candidates.users)
+        shape = (len(users), min(_LENGTH, candidates.items))
+        return cls(users, np.full(shape, NOBODY), np.full(shape, -np.inf))
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is on the lists, by name."""
+        return {"short_items": self.items, "short_scores": self.scores}
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]], *, drawn: bool) -> None:
+        """Go on with lists that were written down, before or after users were drawn."""
+        self.items[:], self.scores[:] = (arrays[name] for name in self.arrays)
+        self.open = not drawn
+
+    def note(self, users: IntArray, items: IntArray, scores: npt.NDArray[np.floating[Any]]) -> None:
+        """Put items on the lists of their users where they are strong enough.
+
+        What is kept depends on what was scored, and not on the order: of equal scores, the lower
+        item stands first.
+        """
+        if not self.open:
+            return
+        with self._lock:
+            row = np.searchsorted(self.users, users)
+            strong = (scores >= self.scores[row, -1][:, None]) & (scores > -np.inf)
+            new_row, column = np.nonzero(strong)
+            touched = np.unique(row[new_row])
+            known_row, known = np.nonzero(self.items[touched] != NOBODY)
+            known_row = touched[known_row]
+            whose = np.concatenate([known_row, row[new_row]])
+            which = np.concatenate([self.items[known_row, known], items[new_row, column]])
+            score = np.concatenate([self.scores[known_row, known], scores[new_row, column]])
+            self._rewrite(touched, whose, which, score)
+
+    def _rewrite(self, rows: IntArray, whose: IntArray, which: IntArray, score: FloatArray) -> None:
+        """Keep the strongest of some users' items, each once."""
+        order = np.lexsort([which, -score, whose])
+        whose, which, score = whose[order], which[order], score[order]
+        first = np.lexsort([np.arange(len(which)), which, whose])
+        again = np.zeros(len(which), dtype=bool)
+        again[first[1:]] = (np.diff(whose[first]) == 0) & (np.diff(which[first]) == 0)
+        whose, which, score = whose[~again], which[~again], score[~again]
+        place = np.arange(len(whose)) - np.searchsorted(whose, whose)
+        kept = place < self.items.shape[1]
+        self.items[rows], self.scores[rows] = NOBODY, -np.inf
+        self.items[whose[kept], place[kept]] = which[kept]
+        self.scores[whose[kept], place[kept]] = score[kept]
+
+
+def led_by(guide: Guide, lists: Sequence[Shortlists], candidates: Candidates) -> Guide:
+    """Return a guide that has what other models found strong first, one item of each in turn."""
+    if not lists:
+        return guide
+    users = lists[0].users
+    turns = np.stack([each.items for each in lists], axis=2).reshape(len(users), -1)
+    if guide.lists is not None and guide.listed is not None:
+        own = np.full((len(users), guide.lists.shape[1]), NOBODY)
+        own[np.searchsorted(users, guide.listed)] = guide.lists
+        turns = np.hstack([turns, own])
+    return guide_of_lists(users, turns, candidates, guide.order)

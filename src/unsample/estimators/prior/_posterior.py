@@ -1,0 +1,195 @@
+"""From evidence and what is learned to the posterior of metrics, of one model and of several.
+
+For each kind the coefficients of the shapes have a normal prior. The mode of their posterior is
+found by Newton's method (`LogDensity`), its covariance is Laplace's. The logarithm of a metric is
+looked at in fixed points around the mode that have exactly that mean and covariance: its mean
+and variance are then exact to second order, and the same numbers come out every time.
+
+A metric is that of the targets at hand: what their sampled ranks say about them is used, and what
+these leave open adds to the variance. Where nothing is left open the metric is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from unsample._checks import FloatArray
+from unsample.estimators._observed import Condensed, Observed, mean_weights
+from unsample.estimators._solvers._log_density import LogDensity, LogDensityFit
+from unsample.estimators.prior._learn import Learned
+from unsample.estimators.prior._shapes import SIZE, shape_grid, shapes_on
+from unsample.law import RankGrid
+from unsample.metrics import Metric
+
+#: Sets of points, each of as many pairs as there are shapes.
+_POINT_SETS = 4
+_TINY = 1e-300
+#: Metrics below this have no logarithm to speak of.
+_LEAST = 1e-12
+#: Relative variances above this only say that nothing is known.
+_MOST_VARIANCE = 1.0
+#: More targets than this say nothing new about a curve: what is left is that P(R) is none.
+_MOST_TARGETS = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What the evidence says under one kind: rows of a batch x metrics, unless said otherwise.
+
+    ``mean`` and ``variance`` are those of the logarithm of each metric. ``slope`` (rows x metrics x
+    shapes) is how it goes with the standardised coefficients, whose mode and information are kept
+    for comparisons of models. ``mass`` (rows x bins) is where the targets are expected.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    slope: FloatArray
+    mass: FloatArray
+    log_evidence: FloatArray
+    mode: FloatArray
+    information: FloatArray
+    failures: int
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Evidence on the grid of the shapes, and the weights of the metrics there (bins x metrics).
+
+    ``targets`` is how many independent targets a histogram stands for.
+    """
+
+    condensed: Condensed
+    shapes: FloatArray
+    weights: FloatArray
+    targets: float
+
+    @classmethod
+    def of(cls, observed: Observed, metrics: Sequence[Metric], targets: float) -> Prepared:
+        """Prepare a batch of histograms for these metrics."""
+        counts = observed.counts
+        sharpest = int(counts.sampled[~counts.full].max(initial=0))
+        cutoffs = [metric.cutoff(observed.grid.items) for metric in metrics]
+        grid = shape_grid(observed.grid.items, sampled=sharpest, cutoffs=cutoffs)
+        columns = [mean_weights(metric, grid, counts) for metric in metrics]
+        weights = np.array(columns).reshape(len(metrics), len(grid)).T
+        return cls(Condensed.of(observed, grid), shapes_on(grid), weights, targets)
+
+    def moments(self, learned: Learned) -> Moments:
+        """Return the posterior of the metrics' logarithms for each histogram of the batch."""
+        density, fit = self._fit(learned)
+        rows = [
+            self._look(density, *row)
+            for row in zip(density.shares, fit.coefficients, fit.information, strict=True)
+        ]
+        mean, variance, slope, mass = (np.stack(part) for part in zip(*rows, strict=True))
+        return Moments(
+            mean,
+            variance,
+            slope,
+            mass,
+            fit.log_evidence,
+            fit.coefficients,
+            fit.information,
+            fit.solution.failures,
+        )
+
+    def _fit(self, learned: Learned) -> tuple[LogDensity, LogDensityFit]:
+        density = LogDensity(
+            self.condensed.likelihood,
+            self.condensed.shares,
+            min(self.targets, _MOST_TARGETS),
+            self.shapes @ learned.root,
+            self.shapes @ learned.mean + np.log(self.condensed.grid.width),
+        )
+        return density, density.fit()
+
+    def _look(
+        self, density: LogDensity, shares: FloatArray, mode: FloatArray, information: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        likelihood, points = density.likelihood, _points()
+        spread = np.linalg.cholesky(np.linalg.inv(information))
+        exponent = (mode + points @ spread.T) @ density.shapes.T + density.log_base
+        mass = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        mass /= mass.sum(axis=1, keepdims=True)
+        mixture = np.maximum(mass @ likelihood.T, _TINY)
+        # Where the targets are, given their sampled ranks.
+        expected = mass * ((shares / mixture) @ likelihood)
+        logs = np.log(np.maximum(expected @ self.weights, _LEAST))
+        mean = logs.mean(axis=0)
+        slope = (logs - mean).T @ points / len(points)
+        chance = self._chance(_middle(mass), shares, np.exp(mean))
+        # In the standardised coefficients, points are spread by the matrix that they were given.
+        slope = np.linalg.solve(spread.T, slope.T).T
+        return mean, logs.var(axis=0) + chance, slope, _middle(expected)
+
+    def _chance(self, mass: FloatArray, shares: FloatArray, value: FloatArray) -> FloatArray:
+        """Return the relative variance of the metrics of as many targets, given sampled ranks."""
+        joint = self.condensed.likelihood * mass
+        total = np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
+        first, second = joint @ self.weights / total, joint @ self.weights**2 / total
+        variance = shares @ np.maximum(second - first**2, 0.0) / max(self.targets, 1.0)
+        return np.asarray(np.minimum(variance / np.maximum(value, _LEAST) ** 2, _MOST_VARIANCE))
+
+    def refined(self, mass: FloatArray, wanted: RankGrid) -> FloatArray:
+        """Return mass (rows x bins) on another grid, spread evenly inside the bins of this one."""
+        coarse = self.condensed.grid
+        fine = RankGrid(np.union1d(coarse.low, wanted.low), coarse.items)
+        inside = coarse.locate(fine.low)
+        spread = mass[:, inside] * (fine.width / coarse.width[inside])
+        return np.asarray(np.add.reduceat(spread, fine.locate(wanted.low), axis=1))
+
+
+def _middle(masses: FloatArray) -> FloatArray:
+    """Return the geometric mean of distributions (points x bins), as a distribution."""
+    mass = np.exp(np.log(np.maximum(masses, _TINY)).mean(axis=0))
+    return np.asarray(mass / mass.sum())
+
+
+@cache
+def _points() -> FloatArray:
+    """Return fixed points with mean zero and the identity for covariance: pairs +-x, rotated."""
+    rng = np.random.default_rng(20)
+    sets = [np.linalg.qr(rng.standard_normal((SIZE, SIZE)))[0] for _ in range(_POINT_SETS)]
+    half = math.sqrt(SIZE) * np.concatenate(sets)
+    return np.concatenate([half, -half])
+
+
+def together(parts: Sequence[Moments], learned: Learned) -> tuple[FloatArray, FloatArray]:
+    """Return the joint posterior of several models on one data set, under one kind.
+
+    The mean of each metric's logarithm (models x metrics), and its covariance (metrics x models x
+    models). What is common to a data set is common to its models: a prior covariance of
+    ``between`` of each two. The chance of their users is taken to be of each model's own, which is
+    cautious for differences.
+    """
+    size, models = SIZE, len(parts)
+    inverse = np.linalg.pinv(learned.root)
+    shared = inverse @ learned.between @ inverse.T
+    prior = np.eye(models * size)
+    says = np.zeros_like(prior)
+    for row, column in product(range(models), repeat=2):
+        block = slice(row * size, (row + 1) * size), slice(column * size, (column + 1) * size)
+        if row != column:
+            prior[block] = shared
+        else:
+            says[block] = parts[row].information[0] - np.eye(size)
+    modes = np.stack([part.mode[0] for part in parts])
+    information = np.stack([part.information[0] for part in parts])
+    # (prior^-1 + says)^-1, also where the prior is singular.
+    covariance = np.linalg.solve(np.eye(len(prior)) + prior @ says, prior)
+    shift = np.concatenate([each @ mode for each, mode in zip(information, modes, strict=True)])
+    moved = (covariance @ shift).reshape(models, size) - modes
+    slopes = np.stack([part.slope[0] for part in parts])
+    mean = np.stack([part.mean[0] for part in parts]) + np.einsum("imj,ij->im", slopes, moved)
+    blocks = covariance.reshape(models, size, models, size)
+    joint = np.einsum("imj,ijkl,kml->mik", slopes, blocks, slopes)
+    linear = np.einsum("imj,ijl,iml->im", slopes, np.linalg.inv(information), slopes)
+    rest = np.stack([part.variance[0] for part in parts]) - linear
+    joint += np.maximum(rest, 0.0).T[:, :, None] * np.eye(models)
+    return mean, joint

@@ -1,0 +1,336 @@
+"""`Prior`: what is known of the shape of P(R) before a sample is seen, and the posterior then."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import FloatArray, check_choice, check_level
+from unsample._files import read_arrays, write_atomically
+from unsample.errors import FileError, InputError
+from unsample.estimators._observed import Observed
+from unsample.estimators.prior._learn import Gaussian, History, Learned, condition, learn
+from unsample.estimators.prior._posterior import Moments, Prepared, together
+from unsample.estimators.prior._shapes import SIZE
+from unsample.metrics import Metric
+
+_FORMAT = "unsample prior 1"
+#: Kinds of evaluations, and how likely each is where only the candidates are known.
+KINDS = ("unseen", "all", "repeats", "graph")
+_LIKELY: dict[str, dict[str, float]] = {
+    "unseen": {"unseen": 0.9, "graph": 0.1},
+    "all": {"all": 0.6, "repeats": 0.35, "graph": 0.05},
+}
+#: Log evidence counts for so much in telling kinds apart: it knows the bottom of the catalogue
+#: better than what kinds differ in.
+_TEMPER = 0.1
+#: Errors follow a t law with so many degrees of freedom: some data sets are unlike all others.
+_FREEDOM = 5.0
+#: Standard deviation of the logarithm that no posterior falls below where ranks are not known.
+_FLOOR = 0.02
+#: Models that the covariance of models counts for, beside those of one's own history.
+_TRUST = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The posterior of the logarithm of each metric, a mixture over kinds of t laws.
+
+    ``weight`` is rows x kinds, ``mean`` and ``scale`` are rows x kinds x metrics. ``mass`` (rows x
+    bins of the evidence's grid) is where the targets are expected.
+    """
+
+    kinds: tuple[str, ...]
+    weight: FloatArray
+    mean: FloatArray
+    scale: FloatArray
+    mass: FloatArray = field(repr=False)
+    failures: int = 0
+    freedom: float = _FREEDOM
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """Return the estimates (rows x metrics): e to the mean of the logarithm of each metric."""
+        return np.asarray(np.exp(np.einsum("rk,rkm->rm", self.weight, self.mean)))
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the calibrated interval (each rows x metrics).
+
+        It holds the metric for ``level`` of data sets like those that the prior was learned from.
+        """
+        tail = (1.0 - check_level(level)) / 2.0
+        return np.exp(self.quantile(tail)), np.exp(self.quantile(1.0 - tail))
+
+    def quantile(self, probability: float) -> FloatArray:
+        """Return the quantile of the logarithm of each metric (rows x metrics)."""
+        from scipy.special import stdtrit
+
+        ends = self.mean + self.scale * stdtrit(self.freedom, probability)
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        for _ in range(60):
+            middle = (low + high) / 2.0
+            below = self.cdf(middle) < probability
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray((low + high) / 2.0)
+
+    def cdf(self, logarithm: FloatArray) -> FloatArray:
+        """Return the chance that the logarithm of each metric is at most this (rows x metrics)."""
+        from scipy.special import stdtr
+
+        standard = (logarithm[:, None, :] - self.mean) / self.scale
+        return np.asarray(np.einsum("rk,rkm->rm", self.weight, stdtr(self.freedom, standard)))
+
+
+@dataclass(frozen=True, eq=False)
+class JointPosterior:
+    """The posterior of the logarithms of several models' metrics, on one data set.
+
+    ``weight`` is that of each kind, ``mean`` kinds x models x metrics, ``covariance`` kinds x
+    metrics x models x models.
+    """
+
+    kinds: tuple[str, ...]
+    weight: FloatArray
+    mean: FloatArray
+    covariance: FloatArray
+    spread: FloatArray
+    freedom: float = _FREEDOM
+
+    def difference(self, first: int, second: int) -> tuple[FloatArray, FloatArray]:
+        """Return mean and scale of the difference of logarithms (each kinds x metrics)."""
+        joint = self.covariance
+        variance = joint[:, :, first, first] + joint[:, :, second, second]
+        variance = variance - 2.0 * joint[:, :, first, second]
+        scale = self.spread[:, None] * np.sqrt(np.maximum(variance, _FLOOR**2))
+        return self.mean[:, first] - self.mean[:, second], scale
+
+    def chance(self, first: int, second: int) -> FloatArray:
+        """Return, for each metric, the chance that the first model has the greater value."""
+        from scipy.special import stdtr
+
+        mean, scale = self.difference(first, second)
+        return np.asarray(self.weight @ stdtr(self.freedom, mean / scale))
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What other data sets teach about the shape of log P(R), for each kind of evaluation.
+
+    ``spread`` and ``pair_spread`` are by how much errors on data sets that were left out of the
+    learning exceed what the posterior says, for metrics and for differences of two models.
+    """
+
+    learned: Mapping[str, Learned] = field(repr=False)
+    spread: Mapping[str, float]
+    pair_spread: Mapping[str, float]
+    note: str = ""
+
+    # -- learning ---------------------------------------------------------------------------
+
+    @classmethod
+    def fit(
+        cls,
+        histories: Sequence[History],
+        *,
+        evidence: Sequence[Gaussian] | None = None,
+    ) -> Prior:
+        """Learn from many full evaluations; ``evidence`` is what each of them says, if known.
+
+        It is not calibrated: errors are taken to be as large as the posterior says.
+        """
+        if not histories:
+            raise InputError("histories must hold at least one full evaluation, got none")
+        says = [each.evidence() for each in histories] if evidence is None else evidence
+        learned = learn(histories, says)
+        ones = dict.fromkeys(learned, 1.0)
+        return cls(learned, ones, ones)
+
+    def calibrated(
+        self, spread: Mapping[str, float], pair_spread: Mapping[str, float], *, note: str = ""
+    ) -> Prior:
+        """Return this prior with the spreads that were found on data sets left out."""
+        return replace(self, spread=dict(spread), pair_spread=dict(pair_spread), note=note)
+
+    @classmethod
+    def learn(
+        cls,
+        ranks: Sequence[npt.ArrayLike],
+        *,
+        items: int | Sequence[int],
+        kind: str = "unseen",
+        base: Prior | None = None,
+    ) -> Prior:
+        """Learn from one's own full evaluations: an array of full-catalogue ranks for each model.
+
+        ``base`` (the shipped prior) is what other data sets say. What the history shows of this
+        data set is kept for its next models; see `History` and `Prior.fit` for many data sets.
+        """
+        start = shipped() if base is None else base
+        check_choice("kind", kind, start.learned)
+        sizes = [items] * len(ranks) if isinstance(items, int) else list(items)
+        if len(sizes) != len(ranks) or not sizes:
+            raise InputError(
+                f"items must be one number or one for each array of ranks, got {len(sizes)} for "
+                f"{len(ranks)}"
+            )
+        histories = [
+            History.of_ranks(np.asarray(each), size, kind=kind)
+            for each, size in zip(ranks, sizes, strict=True)
+        ]
+        own = condition(start.learned[kind], [each.evidence() for each in histories], _TRUST)
+        note = f"{start.note}; and {len(histories)} own evaluations".removeprefix("; ")
+        return cls({kind: own}, start.spread, start.pair_spread, note)
+
+    # -- the posterior ----------------------------------------------------------------------
+
+    def posterior(
+        self,
+        observed: Observed,
+        metrics: Sequence[Metric],
+        *,
+        kind: str | None = None,
+        targets: float | None = None,
+    ) -> Posterior:
+        """Return the posterior of the metrics, for each histogram of a batch.
+
+        ``kind`` unknown: all kinds that the candidates allow, by their evidence. ``targets`` is the
+        number of independent targets, where it is other than what the weights say.
+        """
+        kinds, prepared, parts = self._parts(observed, metrics, kind, targets)
+        evidence = np.stack([part.log_evidence for part in parts], axis=1)
+        weight = self._weights(observed, kinds, evidence)
+        spread = np.array([self.spread[each] for each in kinds])
+        variance = np.stack([part.variance for part in parts], axis=1)
+        floor = _FLOOR**2 * (1.0 - observed.known_share)[:, None, None]
+        mass = np.einsum("rk,rkb->rb", weight, np.stack([part.mass for part in parts], axis=1))
+        return Posterior(
+            kinds,
+            weight,
+            np.stack([part.mean for part in parts], axis=1),
+            spread[:, None] * np.sqrt(variance + floor + 1e-18),
+            prepared.refined(mass, observed.grid),
+            sum(part.failures for part in parts),
+        )
+
+    def joint(
+        self,
+        observed: Sequence[Observed],
+        metrics: Sequence[Metric],
+        *,
+        kind: str | None = None,
+        targets: Sequence[float] | None = None,
+    ) -> JointPosterior:
+        """Return the joint posterior of several models on one data set, of row 0 of each."""
+        given = [None] * len(observed) if targets is None else list(targets)
+        found = [
+            self._parts(each, metrics, kind, number)
+            for each, number in zip(observed, given, strict=True)
+        ]
+        kinds = found[0][0]
+        evidence = np.sum([[part.log_evidence[0] for part in each[2]] for each in found], axis=0)
+        weight = self._weights(observed[0], kinds, np.asarray(evidence)[None, :])[0]
+        joint = [
+            together([each[2][at] for each in found], self.learned[name])
+            for at, name in enumerate(kinds)
+        ]
+        return JointPosterior(
+            kinds,
+            weight,
+            np.stack([mean for mean, _ in joint]),
+            np.stack([covariance for _, covariance in joint]),
+            np.array([self.pair_spread[each] for each in kinds]),
+        )
+
+    def _parts(
+        self,
+        observed: Observed,
+        metrics: Sequence[Metric],
+        kind: str | None,
+        targets: float | None,
+    ) -> tuple[tuple[str, ...], Prepared, list[Moments]]:
+        kinds = self._possible(observed.candidates, kind)
+        number = observed.targets if targets is None else targets
+        prepared = Prepared.of(observed, metrics, number)
+        return kinds, prepared, [prepared.moments(self.learned[each]) for each in kinds]
+
+    def _possible(self, candidates: str, kind: str | None) -> tuple[str, ...]:
+        if kind is not None:
+            check_choice("kind", kind, self.learned)
+            return (kind,)
+        known = tuple(each for each in _LIKELY[candidates] if each in self.learned)
+        return known or tuple(self.learned)
+
+    def _weights(
+        self, observed: Observed, kinds: Sequence[str], evidence: FloatArray
+    ) -> FloatArray:
+        likely = _LIKELY[observed.candidates]
+        before = np.log([likely.get(each, 0.05) for each in kinds])
+        exponent = before + _TEMPER * evidence
+        weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+    # -- saving -----------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one ``.npz`` file, whole or not at all."""
+        about = {
+            "format": _FORMAT,
+            "kinds": list(self.learned),
+            "spread": dict(self.spread),
+            "pair_spread": dict(self.pair_spread),
+            "note": self.note,
+        }
+        arrays: dict[str, Any] = {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)}
+        lower = np.tril_indices(SIZE)
+        for kind, each in self.learned.items():
+            arrays[f"{kind}.mean"] = each.mean
+            arrays[f"{kind}.between"] = each.between[lower].astype(np.float32)
+            arrays[f"{kind}.within"] = each.within[lower].astype(np.float32)
+        write_atomically(Path(path), lambda file: np.savez_compressed(file, **arrays))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Prior:
+        """Read what `save` wrote."""
+        name = Path(path).name
+        with Path(path).open("rb") as file:
+            arrays = read_arrays(file, f"the prior {name}")
+        try:
+            about = json.loads(arrays["about"].tobytes())
+            _check_format(about["format"])
+            learned = {
+                kind: Learned(
+                    arrays[f"{kind}.mean"].astype(np.float64),
+                    _symmetric(arrays[f"{kind}.between"]),
+                    _symmetric(arrays[f"{kind}.within"]),
+                )
+                for kind in about["kinds"]
+            }
+            return cls(learned, about["spread"], about["pair_spread"], about["note"])
+        except (KeyError, TypeError, ValueError) as problem:
+            raise FileError(f"{name} must hold {_FORMAT}, got {problem}") from problem
+
+
+def _check_format(marker: object) -> None:
+    if marker != _FORMAT:
+        raise ValueError(f"{marker}")
+
+
+def _symmetric(lower: npt.NDArray[Any]) -> FloatArray:
+    matrix = np.zeros((SIZE, SIZE))
+    matrix[np.tril_indices(SIZE)] = lower
+    return np.asarray(matrix + np.tril(matrix, -1).T)
+
+
+@cache
+def shipped() -> Prior:
+    """Return the prior that was learned from the bank of the laboratory."""
+    return Prior.load(Path(str(files("unsample.estimators.prior") / "learned.npz")))

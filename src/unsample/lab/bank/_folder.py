@@ -1,0 +1,101 @@
+"""A folder of exact ranks, one file a data set, into the bank.
+
+``NAME.npz`` holds ``items`` (N), ``n_seen`` (training items of each target's user), optionally
+``repeat`` (the target is itself a training item), and ranks ``MODEL_1`` with training items
+excluded and ``MODEL_0`` with them kept. ``about.toml`` beside them, or the one in this package,
+says for each name its group, family, source, licence, and whether it is a graph or partial.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import IntArray
+from unsample._files import read_arrays
+from unsample.errors import DatasetError, FileError
+from unsample.lab.bank._bank import Bank, RankSet
+from unsample.lab.datasets import bundled_ranks, load_ranks
+
+#: Share of targets that are training items above which a data set is one of repeats.
+_REPEATS = 0.05
+_PROTOCOLS = {"1": "unseen", "0": "all"}
+
+
+def read_folder(folder: Path) -> Bank:
+    """Return the histograms of all ranks in a folder."""
+    paths = sorted(folder.glob("*.npz"))
+    if not paths:
+        raise FileError(f"folder must hold NAME.npz files with ranks, got none in {folder.name!r}")
+    table = _about(folder)
+    sets: list[RankSet] = []
+    sources = {}
+    for path in paths:
+        entry = table.get(path.stem, {})
+        with path.open("rb") as file:
+            arrays = read_arrays(file, f"the ranks {path.name}")
+        sets += _sets(path.stem, entry, arrays)
+        sources[path.stem] = {key: entry.get(key, "") for key in ("source", "licence")}
+    return Bank(tuple(sets), sources)
+
+
+def bundled_sets() -> Bank:
+    """Return the histograms of the ranks that are shipped user by user."""
+    sets, sources = [], {}
+    table = _about(None)
+    for dataset, models in bundled_ranks().items():
+        entry = table[dataset]
+        for model in models:
+            for candidates in ("unseen", "all"):
+                found = load_ranks(dataset, model, candidates=candidates)
+                about = _fields(dataset, entry) | {"partial": not found.complete}
+                about |= {"model": model, "candidates": candidates, "kind": candidates}
+                sets.append(RankSet.of_ranks(found.ranks, found.items, **about))
+        sources[dataset] = {key: entry.get(key, "") for key in ("source", "licence")}
+    return Bank(tuple(sets), sources)
+
+
+def _sets(name: str, entry: Mapping[str, Any], arrays: Mapping[str, Any]) -> Iterator[RankSet]:
+    missing = {"items", "n_seen"} - set(arrays)
+    if missing:
+        raise DatasetError(f"{name}.npz must hold items and n_seen, it lacks {sorted(missing)}")
+    items, seen = int(arrays["items"]), arrays["n_seen"].astype(np.int64)
+    repeat = arrays.get("repeat", np.zeros(len(seen), dtype=bool)).astype(bool)
+    graph = bool(entry.get("graph", False))
+    for key, values in sorted(arrays.items()):
+        model, _, protocol = key.rpartition("_")
+        if protocol not in _PROTOCOLS or not model or key == "n_seen":
+            continue
+        candidates = _PROTOCOLS[protocol]
+        if graph and candidates == "all":
+            continue
+        chosen = ~repeat if candidates == "unseen" else np.ones(len(seen), dtype=bool)
+        kind = "graph" if graph else candidates
+        if kind == "all" and repeat.mean() > _REPEATS:
+            kind = "repeats"
+        sizes: IntArray = items - seen if candidates == "unseen" else np.full(len(seen), items)
+        about = _fields(name, entry) | {"model": model, "candidates": candidates, "kind": kind}
+        yield RankSet.of_ranks(values.astype(np.int64)[chosen], sizes[chosen], **about)
+
+
+def _fields(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "dataset": name,
+        "group": entry.get("group", "other"),
+        "family": entry.get("family", name),
+        "partial": bool(entry.get("partial", False)),
+    }
+
+
+def _about(folder: Path | None) -> dict[str, Any]:
+    text = (files("unsample.lab.bank") / "about.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    own = None if folder is None else folder / "about.toml"
+    if own is not None and own.is_file():
+        table |= tomllib.loads(own.read_text(encoding="utf-8"))
+    return table

@@ -1,0 +1,443 @@
+"""Several models in one call: the same targets and draws, one budget, and paired differences."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import unsample
+from tests.test_evaluate import METRICS, World
+from unsample.answers import Comparison, Evaluation, evaluate
+from unsample.confidence import Drawn, DrawnError
+from unsample.designs import (
+    Candidates,
+    Guide,
+    Guided,
+    Shortlists,
+    as_guide,
+    as_scorer,
+    led_by,
+    run,
+)
+from unsample.designs._shortlists import _LENGTH
+from unsample.errors import BudgetError, CheckpointError, InputError, ScoreError, UnsampleWarning
+from unsample.metrics import parse
+
+#: Each design, with a budget for two models.
+DESIGNS = [
+    ("exact", None),
+    ("exact", 120_000),
+    ("certified", None),
+    ("certified", 80_000),
+    ("fixed", 10_001),
+    ("adaptive", 15_001),
+    ("guided", None),
+    ("guided", 16_001),
+    (None, 16_001),
+]
+EXACT = ("exact", "certified")
+
+
+class Asked:
+    """A factor model that counts the scores it is asked for, and remembers the pairs."""
+
+    def __init__(self, left, right):
+        self.left, self.right, self.asked, self.pairs = left, right, 0, []
+
+    def __call__(self, users, items):
+        self.asked += items.size
+        self.pairs.append((np.repeat(users, items.shape[1]), items.reshape(-1)))
+        return np.einsum("id,ijd->ij", self.left[users], self.right[items])
+
+    @property
+    def met(self):
+        """Return the pairs that were asked for, in one order."""
+        users, items = (np.concatenate(each) for each in zip(*self.pairs, strict=True))
+        return sorted(zip(users.tolist(), items.tolist(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World(users=150, items=400)
+
+
+def models(world, noise=0.4, sign=1.0):
+    """Return the model of a world and one like it."""
+    rng = np.random.default_rng(3)
+    other = sign * world.left + rng.normal(scale=noise, size=world.left.shape)
+    return {"A": Asked(world.left, world.right), "B": Asked(other, world.right)}
+
+
+def together(world, design, budget=None, **options):
+    """Evaluate two models in one call; made-up ranks may have shapes that no real ones have."""
+    given = {"scorer": models(world), "resamples": 8} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        return world.run(design, budget=budget, **given)
+
+
+# -- what comes out -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("design", "budget"), DESIGNS)
+def test_models_together_are_models_alone_compared(world, design, budget):
+    both = models(world)
+    result = together(world, design, budget, scorer=both)
+    assert isinstance(result, Comparison)
+    assert result.models == ("A", "B")
+    assert {name: model.asked for name, model in both.items()} == result.scored
+    assert budget is None or sum(result.scored.values()) <= budget
+    found = result.estimates
+    for name, alone in models(world).items():
+        assert isinstance(found[name], Evaluation)
+        share = budget if design in EXACT or budget is None else budget // 2
+        solo = together(world, design, share, scorer=alone)
+        assert found[name].design == solo.design
+        for metric in METRICS:
+            one, two = found[name][metric], solo[metric]
+            if name == "A" or not solo.design.guided:
+                assert one.value == two.value
+                assert one.interval() == two.interval()
+            elif not (one.error and one.error.of_draw):
+                assert one.value == pytest.approx(two.value, abs=1e-12)
+    again = unsample.compare(found, metrics=METRICS)
+    assert again.differences == result.differences
+    assert result.paired == (found["A"].design.name != "adaptive")
+    assert result.winner("NDCG@10") in {None, "A"}
+    assert f"{sum(result.scored.values()):,} in all" in str(result)
+
+
+def test_random_orders_are_the_same_for_every_model(world):
+    both = models(world)
+    together(world, "fixed", 10_000, scorer=both)
+    assert both["A"].met == both["B"].met
+
+
+def test_what_an_exact_model_leaves_over_goes_to_the_next(world):
+    budget = 100_000
+    result = together(world, "guided", budget)
+    assert not any(each.drawn for each in result.estimates.values())
+    # Half the budget would not do for certified alone; the whole does for both.
+    needed = together(world, "certified").scored
+    assert max(needed.values()) < sum(needed.values()) <= budget
+    tight = sum(needed.values())
+    assert max(needed.values()) > tight // 2
+    assert together(world, "certified", tight).scored == needed
+    with pytest.raises(BudgetError, match=r"certify K = 10.*\(model 'B'\)"):
+        together(world, "certified", tight - 400)
+
+
+# -- guided by each other -------------------------------------------------------------------------
+
+
+def test_a_model_is_guided_by_those_before_it(world):
+    alone = together(world, "certified", scorer=models(world)["B"])
+    led = together(world, "certified").estimates["B"]
+    assert led.scored < 0.9 * alone.scored
+    assert np.array_equal(led.ranks[led.ranks <= 10], alone.ranks[alone.ranks <= 10])
+    # Whoever ranks in reverse leads astray, and still decides nothing but the cost.
+    against = models(world, sign=-1.0)
+    astray = world.run("certified", scorer={"B": against["B"], "A": against["A"]})
+    sure = together(world, "certified").estimates["A"]
+    for metric in METRICS:
+        found = astray.estimates["A"][metric].value
+        assert found == pytest.approx(sure[metric].value, abs=1e-12)
+    # A guide that is given leads the first model, and stands behind the others' lists.
+    guided = together(world, "certified", guide=(world.left, world.right))
+    assert sum(guided.scored.values()) < sum(together(world, "certified").scored.values())
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**16),
+    users=st.integers(1, 6),
+    items=st.integers(2, 300),
+    levels=st.sampled_from([2, 1000]),
+    parts=st.integers(1, 5),
+)
+def test_shortlists_hold_the_strongest_items_met_whatever_the_order(
+    seed, users, items, levels, parts
+):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(levels, size=(users, items)).astype(float)
+    scores[rng.random(scores.shape) < 0.05] = -np.inf
+    who = np.sort(rng.choice(50, users, replace=False))
+    targets = np.repeat(who, 2), rng.integers(items, size=2 * users)
+    lists = Shortlists.empty(Candidates.check(targets, items))
+    met = [set() for _ in who]
+    for _ in range(parts):
+        rows = rng.integers(users, size=rng.integers(1, 6))
+        asked = rng.integers(items, size=(len(rows), rng.integers(1, 90)))
+        lists.note(who[rows], asked, scores[rows[:, None], asked])
+        for row, some in zip(rows, asked, strict=True):
+            met[row] |= set(some.tolist())
+    for row, some in enumerate(met):
+        order = sorted(some, key=lambda item: (-scores[row, item], item))
+        wanted = [item for item in order if scores[row, item] > -np.inf][:_LENGTH]
+        found = lists.items[row]
+        assert found[found >= 0].tolist() == wanted
+        assert lists.scores[row][: len(wanted)].tolist() == scores[row, wanted].tolist()
+    before = lists.items.copy()
+    lists.open = False
+    lists.note(who, np.tile(np.arange(items), (users, 1)), np.full((users, items), 1e9))
+    assert np.array_equal(before, lists.items)
+
+
+def test_lists_of_several_models_take_turns_and_come_before_the_guide():
+    candidates = Candidates.check(([0, 4], [7, 8]), 20)
+    first, second = (Shortlists.empty(candidates) for _ in range(2))
+    first.note(np.array([4]), np.array([[1, 2, 3]]), np.array([[3.0, 2.0, 1.0]]))
+    second.note(np.array([4]), np.array([[2, 5]]), np.array([[1.0, 0.5]]))
+    guide = as_guide({4: [9, 1], 0: [6]}, candidates)
+    led = led_by(guide, [first, second], candidates)
+    rows = {
+        int(user): row[row >= 0].tolist() for user, row in zip(led.listed, led.lists, strict=True)
+    }
+    assert rows == {0: [6], 4: [1, 2, 5, 3, 9]}
+    plain = led_by(Guide(), [first], candidates)
+    assert plain.lists[1][:3].tolist() == [1, 2, 3]
+    assert led_by(guide, [], candidates) is guide
+
+
+def test_who_was_drawn_does_not_show_on_the_lists(world):
+    candidates = Candidates.check(world.targets, world.items, world.exclude)
+    guide, scoring = as_guide(None, candidates), as_scorer((world.left, world.right), world.items)
+    options = {"metrics": [parse("NDCG@10")], "budget": 8000, "guide": guide}
+    lists, drawn = [], []
+    for seed in (0, 1):
+        lists.append(Shortlists.empty(candidates))
+        found, _ = run(Guided(), scoring, candidates, rng=seed, shortlists=lists[-1], **options)
+        drawn.append(found.notes.turn > 0)
+    assert not np.array_equal(*drawn)
+    assert np.array_equal(lists[0].items, lists[1].items)
+
+
+# -- paired differences ---------------------------------------------------------------------------
+
+
+def test_guided_results_are_paired_with_each_other_and_with_certified_ones(world):
+    for seeds in ((0, 0), (0, 1)):
+        found = {
+            name: world.run("guided", scorer=model, budget=8000, rng=seed)
+            for (name, model), seed in zip(models(world).items(), seeds, strict=True)
+        }
+        paired = unsample.compare(found, metrics="NDCG@10")
+        apart = unsample.compare(found, metrics="NDCG@10", paired=False)
+        assert paired.paired
+        assert paired.pairing == "user by user"
+        assert not paired.warnings
+        widths = [np.ptp([each.differences[0].low, each.differences[0].high]) for each in
+                  (paired, apart)]  # fmt: skip
+        assert widths[0] < widths[1]
+    found["B"] = world.run("certified", scorer=models(world)["B"])
+    mixed = unsample.compare(found, metrics="NDCG@10")
+    assert mixed.paired
+    truth = world.run("exact")["NDCG@10"].value - found["B"]["NDCG@10"].value
+    assert mixed.differences[0].low < truth < mixed.differences[0].high
+
+
+def test_a_model_is_no_better_than_itself(world):
+    found = world.run("guided", budget=8000)
+    same = unsample.compare({"A": found, "B": found}, metrics="NDCG@10").differences[0]
+    assert (same.value, same.winner, same.if_alike) == (0.0, None, 0.5)
+    assert same.low < 0 < same.high
+
+
+def test_few_drawn_users_leave_the_difference_to_limits_that_hold_anyway(world):
+    with pytest.warns(UnsampleWarning, match="not resolved by the budget"):
+        result = world.run("guided", scorer=models(world), budget=5000)
+    assert any("not resolved" in text for text in result.warnings)
+    level = 1.0 - 0.05 / 8
+    one, two = (result.estimates[name]["NDCG@10"].interval(level) for name in "AB")
+    pair = result.difference("A", "B", "NDCG@10")
+    assert (pair.low, pair.high) == (one[0] - two[1], one[1] - two[0])
+
+
+def test_other_targets_of_the_same_users_are_not_paired(world):
+    users, targets = world.targets
+    moved = np.where(users == 7, (targets + 1) % world.items, targets)
+    options = {"items": world.items, "design": "certified", "metrics": "NDCG@10"}
+    found = {
+        name: evaluate((world.left, world.right), (users, some), **options)
+        for name, some in (("A", targets), ("B", moved))
+    }
+    result = unsample.compare(found, metrics="NDCG@10")
+    assert not result.paired
+    assert "other targets for B than for A, such as item" in result.warnings[0]
+    with pytest.raises(InputError, match=r"paired needs the same users .*other targets for B"):
+        unsample.compare(found, metrics="NDCG@10", paired=True)
+
+
+def _two(rng, size, strata):
+    """Return the losses of users under two models that are alike, and their strata under each."""
+    common = rng.beta(1, 2, size)
+    losses = [np.clip(common + rng.normal(scale=0.15, size=size), 0, 1) for _ in range(2)]
+    return losses, [1 + rng.integers(strata, size=size) for _ in range(2)]
+
+
+def _estimate(losses, stratum, order, share):
+    """Return the mean and error where the first of each stratum, in one order, were drawn."""
+    counted = np.zeros(len(losses), dtype=bool)
+    for number in np.unique(stratum):
+        inside = order[stratum[order] == number]
+        counted[inside[: max(2, int(share * len(inside)))]] = True
+    ones = np.ones(len(losses))
+    drawn = Drawn(ones, stratum, counted, counted)
+    return DrawnError.of_drawn(drawn, 0 * ones, ones, 1.0 - losses, parse("Recall@10"))
+
+
+@pytest.mark.parametrize("shares", [(0.2, 0.2), (0.15, 0.5)])
+def test_the_error_of_a_difference_is_that_of_the_draw_and_of_the_users(shares):
+    rng = np.random.default_rng(0)
+    size = 400
+    losses, strata = _two(rng, size, 3)
+    of_users = (losses[0] - losses[1]).var(ddof=1) / size
+    variances = []
+    for same_order in (True, False):
+        values, squares, assumed = [], [], []
+        for _ in range(500):
+            orders = [rng.permutation(size) for _ in range(2)]
+            orders[1] = orders[0] if same_order else orders[1]
+            (one, first), (two, second) = (
+                _estimate(*each) for each in zip(losses, strata, orders, shares, strict=True)
+            )
+            assert first.totals.mean() == pytest.approx(one, abs=1e-12)
+            values.append(one - two)
+            squares.append((first.totals - second.totals).var(ddof=1) / size)
+            assumed.append(first.assumed + second.assumed)
+        variances.append(np.var(values))
+        assert np.mean(squares) == pytest.approx(variances[-1] + of_users, rel=0.2)
+        assert 0 < np.mean(assumed) < 2 / (size * min(shares)) ** 2
+    # Draws of one order have much in common.
+    assert variances[0] < 0.9 * variances[1]
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "map at least two names to their models, got 0 in a dict"),
+        ({"A": 1}, "map at least two names to their models, got 1 in a dict"),
+        ({"A": None, "": None}, "named by text that is not blank, got ''"),
+        ({"A": None, "  ": None}, "named by text that is not blank, got '  '"),
+        ({"A": None, 3: None}, "named by text that is not blank, got 3"),
+        ({"A": None, "A ": None}, "names of models must differ, got 'A' twice"),
+        ({"A": None, "B": "nonsense"}, r"scorer must be .* got str \(model 'B'\)"),
+        (
+            {"A": None, "B": (np.ones((150, 2)), np.ones((399, 2)))},
+            r"rows of the item factors, 399, got 400 \(model 'B'\)",
+        ),
+    ],
+)
+def test_bad_models_are_refused_by_name_before_any_is_asked(world, change, words):
+    good = models(world)["A"]
+    scorer = {name: good if model is None else model for name, model in change.items()}
+    with pytest.raises(InputError, match=words):
+        world.run("guided", scorer=scorer)
+    assert not good.asked
+
+
+def test_a_budget_must_do_for_all_models(world):
+    with pytest.raises(
+        BudgetError,
+        match=r"at least 4,\d+ scores for guided and 150 targets of 2 models, got 3,000",
+    ):
+        world.run("guided", scorer=models(world), budget=3000)
+    with pytest.raises(InputError, match="budget must be"):
+        world.run("guided", scorer=models(world), budget=-1)
+
+
+def test_what_is_wrong_with_a_model_names_it(world):
+    both = models(world)
+    both["B"] = lambda users, items: np.full(items.shape, np.nan)
+    with pytest.raises(ScoreError, match=r"must not be NaN.*\(model 'B'\)"):
+        world.run("certified", scorer=both)
+
+
+# -- checkpoints ----------------------------------------------------------------------------------
+
+
+class Stopping(Asked):
+    """A model that breaks down after so many calls."""
+
+    def __init__(self, left, right, calls):
+        super().__init__(left, right)
+        self.calls = calls
+
+    def __call__(self, users, items):
+        self.calls -= 1
+        if self.calls < 0:
+            raise KeyboardInterrupt
+        return super().__call__(users, items)
+
+
+@pytest.mark.parametrize("calls", [3, 40])
+@pytest.mark.parametrize("who", ["A", "B"])
+def test_an_interrupted_call_comes_to_the_same_end(world, tmp_path, who, calls):
+    options = {"budget": 16_000, "batch": 1 << 9, "checkpoint": tmp_path / "state.npz"}
+    whole = together(world, "guided", **options | {"checkpoint": None})
+    both = models(world)
+    both[who] = Stopping(both[who].left, both[who].right, calls)
+    with pytest.raises(KeyboardInterrupt):
+        together(world, "guided", scorer=both, **options)
+    resumed = together(world, "guided", **options)
+    assert resumed.differences == whole.differences
+    third = models(world)
+    again = together(world, "guided", scorer=third, **options)
+    assert again.differences == whole.differences
+    assert all(model.asked <= 16 for model in third.values()), "nothing but the probe is asked"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state-1.npz", "state-2.npz"]
+    with pytest.raises(CheckpointError, match=r"\(model 'B'\)"):
+        together(world, "guided", scorer=dict(reversed(models(world).items())), **options)
+
+
+def test_a_damaged_list_is_refused(world, tmp_path):
+    options = {"budget": 16_000, "checkpoint": tmp_path / "state.npz"}
+    together(world, "guided", **options)
+    path = tmp_path / "state-1.npz"
+    with np.load(path) as held:
+        arrays = dict(held)
+    for damage in ({"short_items": np.zeros(3)}, {"short_items": None}):
+        changed = {k: v for k, v in (arrays | damage).items() if v is not None}
+        np.savez(path, **changed)
+        with pytest.raises(CheckpointError, match="damaged"):
+            together(world, "guided", **options)
+
+
+@pytest.mark.parametrize("options", [{"workers": 3, "batch": 512}, {"batch": 1 << 20}])
+def test_the_way_the_work_is_done_changes_nothing(world, options):
+    usual = together(world, "guided", 16_000)
+    other = together(world, "guided", 16_000, **options)
+    assert other.differences == usual.differences
+
+
+def test_several_targets_of_a_user_and_filtered_ones():
+    rng = np.random.default_rng(5)
+    scores = [rng.normal(size=(120, 700))]
+    scores.append(scores[0] + rng.normal(scale=0.5, size=scores[0].shape))
+    users = np.sort(rng.integers(120, size=400))
+    places = np.floor(700 ** rng.random(400)).astype(int) - 1
+    pairs = np.stack([users, np.argsort(-scores[0], axis=1)[users, places]])
+    pairs = np.unique(pairs, axis=1)
+    both = {
+        name: lambda who, items, held=held: held[who[:, None], items]
+        for name, held in zip("AB", scores, strict=True)
+    }
+    for filtered in (False, True):
+        options = {"items": 700, "metrics": "NDCG@10", "filtered": filtered}
+        exact = evaluate(both, tuple(pairs), design="exact", **options)
+        found = evaluate(both, tuple(pairs), budget=120_000, **options)
+        assert all(each.drawn for each in found.estimates.values())
+        assert found.paired
+        pair = found.differences[0]
+        assert pair.low < exact.differences[0].value < pair.high
+        assert math.isfinite(pair.p_value)
+        assert replace(pair, winner=None) != exact.differences[0]

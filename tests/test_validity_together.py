@@ -1,0 +1,193 @@
+"""Promises of models compared after guided evaluations: differences cover, and nobody is misled."""
+
+import warnings
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
+from unsample import compare, evaluate
+from unsample.answers import Evaluation, certified_targets
+from unsample.confidence import _drawn
+from unsample.designs import Guided, Shortlists
+from unsample.errors import UnsampleWarning
+from unsample.metrics import parse_all
+
+pytestmark = pytest.mark.validity
+
+METRICS = parse_all(["Recall@10", "NDCG@10"])
+ITEMS = 1000
+OFTEN = 400
+
+
+@dataclass(frozen=True)
+class World:
+    """Users whose target has a rank under each of two models."""
+
+    users: int = 500
+    #: Items for each target and model, and how good the guide is.
+    cost: int = 100
+    odds: float = 10.0
+    #: The correlation of the logarithms of both ranks.
+    alike: float = 0.64
+    #: Whether both models draw users in one order, as they do with one seed.
+    same_order: bool = True
+
+    @property
+    def setting(self) -> str:
+        """Return the world in words."""
+        order = "one order" if self.same_order else "two orders"
+        guide = f"odds {self.odds:g}, {self.cost} items a target"
+        return f"{self.users} users, {guide}, correlation {self.alike:g}, {order}"
+
+    def ranks(self, rng: np.random.Generator, users: int) -> list[np.ndarray]:
+        """Return the ranks of users under each model; the second is a little worse."""
+        size, sign = np.sqrt(abs(self.alike)), np.sign(self.alike)
+        common, own = rng.normal(size=users), np.sqrt(1.0 - abs(self.alike))
+        places = [
+            sign * size * common + own * rng.normal(size=users),
+            size * common + own * rng.normal(size=users) + 0.1,
+        ]
+        return [np.floor(ITEMS ** ndtr(place)).astype(np.int64).clip(1, ITEMS) for place in places]
+
+    def findings(self, size: int) -> list[Finding]:
+        """Return how often the interval of the difference covers, for users like these."""
+        rng = np.random.default_rng(7)
+        one, two = self.ranks(rng, 2_000_000)
+        pairs = []
+        for _ in range(size):
+            order = rng.permutation(self.users) if self.same_order else None
+            models = {
+                name: self._evaluation(ranks, rng, order)
+                for name, ranks in zip("AB", self.ranks(rng, self.users), strict=True)
+            }
+            found = compare(models, metrics=METRICS, paired=True).differences
+            pairs.append([(pair.low, pair.high) for pair in found])
+        found = []
+        for place, metric in enumerate(METRICS):
+            apart = float(metric.weights(one, ITEMS).mean() - metric.weights(two, ITEMS).mean())
+            low, high = np.array(pairs)[:, place].T
+            promise = "intervals of differences of guided evaluations cover"
+            found.append(coverage(promise, f"{self.setting}, {metric}", low, high, apart, 0.93))
+        return found
+
+    def _evaluation(self, ranks, rng, order) -> Evaluation:
+        found = Guided().simulate(
+            ranks,
+            items=ITEMS,
+            budget=(self.cost + 1) * len(ranks),
+            rng=rng,
+            metrics=METRICS,
+            odds=self.odds,
+            shuffle=order,
+        )
+        estimates = certified_targets(found, METRICS, None, 0, 0)
+        users = np.arange(len(ranks))
+        return Evaluation(
+            **{each.name: getattr(estimates, each.name) for each in fields(estimates)},
+            design=found.design,
+            users=users,
+            targets=users,
+            ranks=found.lowest,
+            highest=np.asarray(found.ranks),
+            sampled=np.asarray(found.sampled),
+            catalogues=np.asarray(found.items),
+            scored=found.scored,
+            rng=0,
+        )
+
+
+WORLDS = [
+    World(),
+    World(same_order=False),
+    World(odds=1.0),
+    World(odds=1.0, alike=0.95),
+    World(odds=0.2),
+    World(odds=30.0, alike=-0.98),
+    World(users=60, cost=300),
+    World(users=2000, cost=60),
+]
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.setting)
+def test_intervals_of_differences_cover(world, ledger):
+    keep(ledger(world.findings(simulations(OFTEN))))
+
+
+def test_users_that_stand_for_one_instead_of_many_break_the_promise(monkeypatch, ledger):
+    right = _drawn._totals
+
+    def wrong(drawn, least, most, values):
+        # The surprise of those drawn, as if each of them stood for nobody else.
+        found = right(drawn, least, most, values)
+        return np.where(drawn.counted, values, found)
+
+    monkeypatch.setattr(_drawn, "_totals", wrong)
+    findings = replace(WORLDS[2], odds=0.5).findings(100)
+    ledger(findings, planted="inclusion probabilities are forgotten")
+    with pytest.raises(BrokenPromiseError, match="coverage"):
+        keep(findings)
+
+
+def test_what_models_share_with_the_wrong_sign_breaks_the_promise(monkeypatch, ledger):
+    right, calls = _drawn._totals, []
+
+    def wrong(*given):
+        # Metrics of the first model come first: those of the second are turned round.
+        found = right(*given)
+        calls.append(None)
+        second = (len(calls) - 1) % (2 * len(METRICS)) >= len(METRICS)
+        return 2.0 * found.mean() - found if second else found
+
+    monkeypatch.setattr(_drawn, "_totals", wrong)
+    findings = WORLDS[5].findings(150)
+    ledger(findings, planted="the covariance of two models has the wrong sign")
+    with pytest.raises(BrokenPromiseError, match="coverage"):
+        keep(findings)
+
+
+# -- lists of one model that guide the next -------------------------------------------------------
+
+
+def _led(size: int) -> list[Finding]:
+    """Return the bias of two models evaluated together, for the same users and other draws."""
+    rng, users, items = np.random.default_rng(3), 150, 200
+    scores = rng.normal(size=(users, items))
+    scores[:, 0] = 1.2 + rng.normal(size=users)
+    ranks = 1 + (scores > scores[:, :1]).sum(axis=1)
+    values = []
+    targets = np.arange(users), np.zeros(users, dtype=np.int64)
+    both = dict.fromkeys("AB", lambda who, asked: scores[who[:, None], asked])
+    for seed in range(size):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnsampleWarning)
+            found = evaluate(
+                both, targets, items=items, budget=2 * 40 * users, metrics=METRICS, rng=seed
+            )
+        values.append([[each[m].value for m in METRICS] for each in found.estimates.values()])
+    promise = "a model that is led by another's lists is estimated without bias"
+    return [
+        bias(
+            promise,
+            f"{name}, {metric}",
+            np.array(values)[:, number, place],
+            float(metric.weights(ranks, items).mean()),
+            allowed=0.0,
+        )
+        for number, name in enumerate("AB")
+        for place, metric in enumerate(METRICS)
+    ]
+
+
+def test_models_that_are_led_by_others_are_estimated_without_bias(ledger):
+    keep(ledger(_led(simulations(OFTEN))))
+
+
+def test_lists_that_know_who_was_drawn_break_the_promise(monkeypatch, ledger):
+    monkeypatch.setattr(Shortlists, "open", property(lambda _: True, lambda *_: None))
+    findings = _led(40)
+    ledger(findings, planted="lists go on after users are drawn")
+    with pytest.raises(BrokenPromiseError, match="bias"):
+        keep(findings)
