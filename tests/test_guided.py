@@ -180,7 +180,7 @@ def test_guided_without_a_budget_is_a_full_ranking(seed, items, levels, ties, k,
 def test_ranks_are_certain_and_the_budget_is_used_whatever_the_guide(world, full, kind):
     budget = 90_000
     found = world.run("guided", guide=guides(world)[kind], budget=budget)
-    assert budget - 2 * world.items < found.scored <= budget
+    assert found.scored == budget
     assert (found.ranks <= full.ranks).all()
     assert (full.ranks <= found.highest).all()
     for metric in METRICS:
@@ -274,7 +274,7 @@ def test_guided_is_the_default_where_a_budget_suffices(world):
             {"budget": 5000},
             {"budget": 60_000, "metrics": "AUC"},
             {"budget": 60_000, "method": "mle"},
-            {},
+            {"method": "mle"},
         ):
             assert isinstance(world.run(None, **options).design, Adaptive)
 
@@ -439,7 +439,7 @@ def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user():
     error = values[:, 0].std(ddof=1) / math.sqrt(len(values))
     assert abs(right) < 4 * error
     # Counting the user at which the budget ran out is a mistake that this check would see.
-    assert wrong > 4 * error
+    assert abs(wrong) > 4 * error
 
 
 def test_guides_are_values():

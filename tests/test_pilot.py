@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import unsample
-from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
+from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
+from tests.test_evaluate import World
+from unsample.answers._pilot import pilot_targets
 from unsample.confidence import PilotError
-from unsample.errors import BiasedMethodWarning, InputError, MethodError, RankError
+from unsample.designs import Pilot
+from unsample.errors import BiasedMethodWarning, DesignError, InputError, MethodError, RankError
 from unsample.evidence import Targets
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse, parse_all
@@ -185,3 +189,122 @@ def test_a_pilot_that_was_not_drawn_at_random_breaks_the_promise(ledger):
     findings = ledger(_held("Zipf 0.9", 100, 20, best=True), planted="a pilot of the best users")
     with pytest.raises(BrokenPromiseError, match="coverage must be"):
         keep(findings)
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def _files(tmp_path, ranks, known):
+    order = np.random.default_rng(0).permutation(len(ranks))
+    paths = tmp_path / "ranks.csv", tmp_path / "full.csv"
+    rows = [f"u{user},{ranks[user]}" for user in order]
+    full = [f"u{user},{known[user]}" for user in np.flatnonzero(known)]
+    for path, lines in zip(paths, (rows, full), strict=True):
+        path.write_text("\n".join(["user,rank", *lines]) + "\n")
+    return [str(path) for path in paths]
+
+
+def test_the_command_takes_full_ranks_of_some_users(tmp_path, run):
+    ranks, _, known = _world(8)
+    first, second = _files(tmp_path, ranks, known)
+    call = ["estimate", first, "--items", ITEMS, "--sampled", SAMPLED, "--pilot", second]
+    _, out, _ = run(*call, "-m", "Recall@10", "--json")
+    entry = json.loads(out)["estimates"][0]
+    here = _estimate(ranks, known)["Recall@10"]
+    assert entry["value"] == pytest.approx(here.value)
+    assert (entry["low"], entry["high"]) == pytest.approx(here.interval())
+    assert "ranked in full correct" in run(*call)[1]
+
+
+def test_the_command_says_what_is_wrong_with_a_pilot(tmp_path, run):
+    ranks, _, known = _world(9)
+    first, second = _files(tmp_path, ranks, known)
+    call = ["estimate", first, "--items", ITEMS, "--sampled", SAMPLED, "--pilot"]
+    strange = tmp_path / "strange.csv"
+    strange.write_text("user,rank\nnobody,3\n")
+    nameless = tmp_path / "nameless.csv"
+    nameless.write_text("rank\n3\n4\n")
+    again = tmp_path / "again.csv"
+    again.write_text("user,rank\nu1,3\nu1,4\n")
+    for pilot, more, words in (
+        (str(strange), [], "the pilot must hold users of FILE, got 1 others, such as 'nobody'"),
+        (str(nameless), [], "must have a column user with a pilot"),
+        (str(again), [], "the pilot must name each user once"),
+        (second, ["--by", "user"], "by, probabilities and strata must be left out with a pilot"),
+    ):
+        code, _, err = run(*call, pilot, *more)
+        assert code != 0
+        assert words in " ".join(err.split())
+
+
+# -- the design -----------------------------------------------------------------------------------
+
+
+def test_a_pilot_design_gives_what_estimate_gives_with_its_pilot():
+    world = World(users=400, items=600)
+    found = world.run("pilot", budget=60_000, metrics=["Recall@10", "AUC"])
+    full = world.run("exact", metrics=["Recall@10", "AUC"])
+    assert found.scored == 60_000
+    assert found["Recall@10"].method == "pilot"
+    for metric in ("Recall@10", "AUC"):
+        low, high = found[metric].interval(0.9999, population=False)
+        assert low <= full[metric].value <= high
+    assert "ranked in full correct" in str(found)
+    assert found.drawn
+    assert world.run("pilot", budget=400 * 600).methods == ("exact",)
+    other = world.run("pilot", budget=60_000, scorer=(world.left[::-1], world.right), rng=1,
+                      metrics=["Recall@10", "AUC"])  # fmt: skip
+    compared = unsample.compare({"A": found, "B": other}, metrics="Recall@10")
+    assert not compared.paired
+    assert any("a pilot evaluation of A" in text for text in compared.warnings)
+    assert compared.winner("Recall@10") == "A"
+    difference = compared.difference("A", "B", "Recall@10")
+    assert difference.value == pytest.approx(found["Recall@10"].value - other["Recall@10"].value)
+
+
+def test_what_a_pilot_design_cannot_take_is_refused():
+    world = World(users=60, items=100)
+    twice = {user: [1, 2] for user in range(40)}
+    options = {"items": 100, "design": "pilot", "metrics": "Recall@5"}
+    for words, more in (
+        ("users must have one target each", {}),
+        ("users must have one target each", {"filtered": True}),
+        ("relevance and weights must be left out", {"weights": np.ones(80)}),
+        ("relevance and weights must be left out", {"relevance": np.ones(80)}),
+        ("method must be left out with design='pilot'", {"method": "mle"}),
+        ("guide must be left out with design='pilot'", {"guide": np.ones(100)}),
+    ):
+        with pytest.raises(DesignError, match=words):
+            unsample.evaluate(world.scores, twice, **options, **more)
+    for wrong in ({"sampled": 0}, {"share": 0.0}, {"share": 1.5}, {"k": 0}):
+        with pytest.raises(DesignError):
+            Pilot(**wrong)
+    with pytest.raises(DesignError, match="at most a target's other candidates"):
+        world.run(Pilot(sampled=200))
+
+
+def _pilot_held(size, budget, law="Zipf 0.9") -> list[Finding]:
+    """Return bias and coverage of a pilot design on the same users, drawn from anew."""
+    rng = np.random.default_rng(1)
+    full = 1 + rng.choice(ITEMS, size=2000, p=LAWS[law])
+    wanted = parse_all(["Recall@10", "NDCG@10"])
+    rows = []
+    for seed in range(size):
+        found = Pilot().simulate(full, items=ITEMS, budget=budget, rng=seed, metrics=wanted)
+        result = pilot_targets(found, wanted, "mle(iterations=10)")
+        rows.append([(e.value, *e.interval(population=False)) for e in result.entries])
+    findings = []
+    for metric, (value, low, high) in zip(wanted, np.transpose(rows, (1, 2, 0)), strict=True):
+        truth = float(metric.weights(full, ITEMS).mean())
+        where = f"{law}, {budget:,} scores, {metric}"
+        promise = "a pilot design is valid, whatever P(R) is and wherever the budget ends"
+        findings.append(bias(promise, where, value, truth, allowed=0.02 * truth))
+        findings.append(coverage(promise, where, low, high, truth, 0.93))
+    return findings
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("budget", [60_000, 200_000])
+def test_a_pilot_design_is_valid_wherever_its_budget_ends(law, budget, ledger):
+    keep(ledger(_pilot_held(simulations(400), budget, law)))

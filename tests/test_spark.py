@@ -162,3 +162,21 @@ def test_any_function_can_score_and_its_errors_come_back(targets, model):
     ):
         with pytest.raises(InputError, match=message):
             spark.counts(frame, model, items=ITEMS, sampled=5, **options)
+
+
+@pytest.mark.parametrize(("design", "budget"), [("certified", None), ("guided", 9000)])
+def test_designs_that_look_at_all_targets_score_on_the_cluster(
+    session, pairs, model, seen, design, budget
+):
+    options = {"items": ITEMS, "exclude": seen, "design": design, "budget": budget, "resamples": 0}
+    options |= {"metrics": ["Recall@5", "NDCG@5"], "batch": 1 << 22}
+    local = unsample.evaluate(model, pairs, **options)
+    with spark.scorer(session, model, items=ITEMS) as scores:
+        found = unsample.evaluate(scores, pairs, **options)
+        with pytest.raises(InputError, match=r"items must be in 0..59"):
+            scores(np.arange(3), np.full((3, 2), ITEMS))
+    assert np.array_equal(found.ranks, local.ranks)
+    assert np.array_equal(found.highest, local.highest)
+    assert found.scored == local.scored
+    for metric in options["metrics"]:
+        assert found[metric].value == local[metric].value

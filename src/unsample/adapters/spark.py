@@ -1,33 +1,39 @@
 """Evaluation on Spark: targets go to the workers, counts come back.
 
 Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
-Here the scores are made on the cluster. The scorer is broadcast once; each partition scores its own
-targets and returns one small batch of counts, on any number of partitions the same.
+Here the scores are made on the cluster. The scorer is broadcast once. `counts` lets each partition
+score its own targets and return one small batch of counts. `scorer` is for designs that look at all
+targets before they go on (guided, adaptive, pilot) and for certified ones: `unsample.evaluate` runs
+here, and only scores are asked of the cluster. Either gives the same on any number of partitions.
 
 >>> from unsample.adapters import spark
 >>> counts = spark.counts(targets, model, items=3706)  # doctest: +SKIP
 >>> counts = spark.counts(targets, model, items=3706, sampled=99)  # doctest: +SKIP
+>>> with spark.scorer(session, model, items=3706) as scores:  # doctest: +SKIP
+...     result = unsample.evaluate(scores, targets, items=3706, budget=500_000, batch=1 << 22)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unsample import errors
 from unsample._checks import IntArray, Seed, check_integer
 from unsample.adapters._tasks import require
-from unsample.designs import Candidates, Exact, Excluded, Fixed, as_key, as_scorer, run
+from unsample.designs import Candidates, Exact, Excluded, Fixed, Score, as_key, as_scorer, run
 from unsample.errors import DesignError, InputError, UnsampleError
 from unsample.evidence import RankCounts, Targets, Whose, check_ties
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["counts"]
+__all__ = ["counts", "scorer"]
 
 #: What workers send back: columns of `RankCounts`, and Spark's types of them.
 _COLUMNS = dict.fromkeys(
@@ -123,6 +129,43 @@ def counts(
         raise InputError("targets must hold at least one row, got none")
     cells = {name: table.column(name).to_numpy() for name in _FIELDS}
     return _added_up(cells, design.with_replacement)
+
+
+@contextmanager
+def scorer(session: SparkSession, model: Any, *, items: int) -> Iterator[Score]:
+    """Yield a function ``scores(users, items)`` that lets the workers of a cluster score.
+
+    It goes into `unsample.evaluate` with any design, and gives the answers that the model gives
+    here. Each call is a job of Spark: take a large ``batch``, such as 2^22, and a model that costs
+    more than sending 16 bytes for each score.
+
+    Parameters
+    ----------
+    session
+        The Spark session.
+    model, items
+        A scorer, sent to the workers once, and the number of items, as in `unsample.evaluate`.
+    """
+    cloudpickle = require("spark", "pyspark.cloudpickle")
+    context = session.sparkContext
+    broadcast = context.broadcast(cloudpickle.dumps(as_scorer(model, items).chosen))
+
+    def scores(users: IntArray, asked: IntArray, /) -> npt.NDArray[Any]:
+        rows = np.array_split(np.arange(len(users)), min(len(users), context.defaultParallelism))
+        parts = [(users[some], asked[some]) for some in rows]
+        jobs = context.parallelize(parts, len(parts))
+        try:
+            found = jobs.map(
+                lambda part: np.asarray(cloudpickle.loads(broadcast.value)(*part))
+            ).collect()
+        except require("spark", "pyspark.errors").PythonException as problem:
+            raise _own_error(str(problem)) from problem
+        return np.concatenate(found)
+
+    try:
+        yield scores
+    finally:
+        broadcast.unpersist()
 
 
 def _added_up(cells: dict[str, Any], replacement: bool) -> RankCounts:

@@ -327,6 +327,8 @@ def _check_same_catalogue(models: list[Model]) -> None:
 def _why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or nothing where they can."""
     for model in models:
+        if model.targets is None and model.evaluation is not None:
+            return f"a pilot evaluation of {model.name}, which ranked only some users in full"
         if model.targets is None:
             return f"RankCounts for {model.name}, which do not know users"
         if model.counts.stop is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -20,23 +20,32 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, Seed, check_integer
 from unsample._progress import Progress
+from unsample.answers._chosen import (
+    default_design,
+    of_exact_ways,
+    of_samples,
+    refuse_with_design,
+    refuse_with_pilot,
+)
 from unsample.answers._compare import compare
 from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
+from unsample.answers._pilot import pilot_targets
 from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.designs import (
+    AUTO,
     LARGEST_ORDER,
-    Adaptive,
     Candidates,
     Design,
+    Exact,
     Excluded,
     Execution,
     Findings,
     Guide,
-    Guided,
+    Pilot,
     Scorer,
     Shortlists,
     as_design,
@@ -44,17 +53,13 @@ from unsample.designs import (
     as_key,
     as_scorer,
     led_by,
+    on_device,
     run,
+    run_quickest,
 )
-from unsample.errors import (
-    BudgetError,
-    DesignError,
-    InputError,
-    UnsampleError,
-    UnsampleWarning,
-)
+from unsample.errors import InputError, UnsampleError, UnsampleWarning
 from unsample.estimators import Estimator
-from unsample.evidence import check_ties, refuse_joint
+from unsample.evidence import check_ties
 from unsample.metrics import Metric
 
 #: Where samples stop growing by what they found, the data decide, so EM may stop earlier.
@@ -158,10 +163,12 @@ def evaluate(
     items
         Number of items in the catalogue.
     design
-        ``"guided"``, ``"certified"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or one with
-        parameters, such as ``Adaptive(start=64, cap=6400)`` or ``unsample.plan(...).best.design``.
-        By default ``"guided"`` where a budget is given that suffices for it and every metric has
-        a K, else ``"adaptive"``.
+        ``"guided"``, ``"certified"``, ``"pilot"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or
+        one with parameters, such as ``Adaptive(start=64, cap=6400)`` or
+        ``unsample.plan(...).best.design``. ``"auto"`` is exact in whichever way takes least time,
+        ``"exact"`` or ``"certified"`` with or without the guide: each is tried on a few users. By
+        default ``"auto"`` without a budget; with one ``"guided"`` where it suffices and every
+        metric has a K, else ``"adaptive"``, which is also the default where a method is given.
     budget
         All scores that may be asked of the scorer, those of the targets included: a hard limit.
         A guided, adaptive or fixed design takes what it allows; an exact or certified one, which
@@ -205,8 +212,9 @@ def evaluate(
     workers
         Threads that score.
     device, precision
-        With ``design="exact"`` and factors: rank on this device of torch (``"cuda"``), with
-        factors rounded to ``"float32"``, ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`.
+        For factors: score on this device of torch (``"cuda"``). With ``design="exact"`` they may be
+        rounded to ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`. A torch module is asked on the
+        device it is on.
     checkpoint
         A file to which the state is written now and then. The same call continues from there, to
         the same result. Interrupted, it asks again for what was not written yet. Of several models
@@ -236,33 +244,25 @@ def evaluate(
     wanted = _metrics.parse_all(metrics)
     shared = {"relevant": candidates.relevant, "models": len(scorers)}
     if design is None:
-        design = _default_design(candidates, wanted, budget, method, shared)
+        design = default_design(candidates, wanted, budget, method, shared)
+    quickest = design == AUTO
+    if quickest:
+        design = of_exact_ways(wanted, budget, device)
     chosen, seed = as_design(design), as_key(rng)
-    for each in scorers.values():
-        if device is not None and (each.factors is None or chosen.name != "exact"):
-            raise InputError(
-                f"device must be left out unless factors are ranked in full, got {device!r} with "
-                f"design={chosen.name!r}; a torch module is asked on the device it is on"
-            )
     check_ties(ties, whole=True)
-    if chosen.certifies and method is not None:
-        raise DesignError(
-            f"method must be left out with design={chosen.name!r}, whose ranks need no "
-            f"estimating, got {method!s}"
-        )
-    if guide is not None and not chosen.guided:
-        raise DesignError(
-            f"guide must be left out with design={chosen.name!r}, which meets items in random "
-            "order; use design='guided' or 'certified'"
-        )
+    refuse_with_design(chosen, method, guide)
+    whole = isinstance(chosen, Exact)
+    scorers = {n: on_device(each, device, precision, whole=whole) for n, each in scorers.items()}
     grades = None if relevance is None else as_grades(relevance, len(candidates))
     if grades is not None and not grades.all():
         # Items of relevance 0 are judged, and not relevant.
         kept = grades > 0
         candidates, grades = candidates.take(kept), grades[kept]
         weights = None if weights is None else np.asarray(weights)[kept]
-    if not chosen.certifies:
-        wanted = _of_samples(
+    if isinstance(chosen, Pilot):
+        refuse_with_pilot(candidates, grades, weights)
+    elif not chosen.certifies:
+        wanted = of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
         )
     task = _Task(
@@ -270,7 +270,7 @@ def evaluate(
         chosen,
         wanted,
         method,
-        as_guide(guide, candidates) if chosen.guided else None,
+        as_guide(guide, candidates) if chosen.guided and not quickest else None,
         grades,
         None if weights is None else np.asarray(weights, dtype=np.float64),
         # Without a list of seen items it is not known whether there were any to leave out.
@@ -279,6 +279,7 @@ def evaluate(
         seed,
         resamples,
         Execution(batch, workers, device, precision, checkpoint, progress),
+        (lambda some: as_guide(guide, some)) if quickest and chosen.guided else None,
     )
     if several:
         chosen.fit(wanted, candidates.others, budget, **shared)
@@ -303,24 +304,25 @@ class _Task:
     seed: int
     resamples: int
     execution: Execution
+    #: Makes the guide of some targets, where ways are to be tried for the quickest.
+    quickest: Callable[[Candidates], Guide] | None = None
 
     def evaluation(
         self, scorer: Scorer, budget: int | None, shortlists: Shortlists | None = None
     ) -> Evaluation:
         """Run the design on a scorer; what was strong is noted in ``shortlists``."""
         candidates = self.candidates
-        found, tally = run(
-            self.design,
-            scorer,
-            candidates,
-            metrics=self.metrics,
-            budget=budget,
-            ties=self.ties,
-            rng=self.seed,
-            guide=self.guide,
-            shortlists=shortlists,
-            execution=self.execution,
-        )
+        options: dict[str, Any] = {
+            "metrics": self.metrics,
+            "ties": self.ties,
+            "rng": self.seed,
+            "execution": self.execution,
+        }
+        if self.quickest is not None:
+            found, tally = run_quickest(scorer, candidates, self.quickest, **options)
+        else:
+            options |= {"budget": budget, "guide": self.guide, "shortlists": shortlists}
+            found, tally = run(self.design, scorer, candidates, **options)
         if self.weights is not None:
             found = replace(found, weights=self.weights)
         if found.design.certifies:
@@ -431,6 +433,9 @@ def certified_targets(
     rng: Seed,
 ) -> Estimates:
     """Return exact metrics, or estimates where only a part of the open targets was followed."""
+    sampled, items = np.asarray(found.sampled), np.asarray(found.items)
+    if isinstance(found.design, Pilot) and (sampled < items - 1).any():
+        return pilot_targets(found, metrics, DEFAULT_METHOD)
     if found.unknown.any():
         return guided_targets(found, metrics, relevance)
     estimates = exact_targets(found, metrics, relevance, resamples, rng)
@@ -438,47 +443,6 @@ def certified_targets(
         return estimates
     # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
     return replace(estimates, distributions={})
-
-
-def _default_design(
-    candidates: Candidates,
-    metrics: tuple[Metric, ...],
-    budget: int | None,
-    method: Any,
-    shared: Mapping[str, int],
-) -> Design:
-    """Return a guided design if a budget is given and suffices for it, or else an adaptive one."""
-    adaptive = Adaptive()
-    if budget is None or method is not None or any(metric.k is None for metric in metrics):
-        return adaptive
-    try:
-        Guided().fit(metrics, candidates.others, budget, **shared)
-    except BudgetError:
-        return adaptive
-    return Guided()
-
-
-def _of_samples(
-    design: Design,
-    candidates: Candidates,
-    relevance: FloatArray | None,
-    metrics: tuple[Metric, ...],
-    *,
-    by_default: bool,
-) -> tuple[Metric, ...]:
-    """Return the metrics that a sampled design can tell; refuse others unless nobody named them."""
-    if relevance is not None:
-        raise DesignError(
-            f"relevance must be left out with design={design.name!r}, which knows no grades; use "
-            "design='guided', 'certified' or 'exact'"
-        )
-    if candidates.filtered or len(np.unique(candidates.users)) == len(candidates):
-        return metrics
-    if by_default:
-        return tuple(each for each in metrics if not each.family.uses_places)
-    for metric in metrics:
-        refuse_joint(metric)
-    return metrics
 
 
 def method_of(design: Design) -> str:

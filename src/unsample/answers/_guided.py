@@ -41,7 +41,7 @@ def guided_targets(
         UserValues.of(replace(found, ranks=some), metrics, relevance)
         for some in (ranks, best, last)
     )
-    drawn = _drawn(found, user, values.weights)
+    drawn = drawn_users(found, user, values.weights)
     found_each = [
         DrawnError.of_drawn(
             drawn, least.totals[:, place], most.totals[:, place], values.totals[:, place], metric
@@ -64,11 +64,11 @@ def guided_targets(
     )
 
 
-def _drawn(found: Findings, user: IntArray, weights: FloatArray) -> Drawn:
+def drawn_users(found: Findings, user: IntArray, weights: FloatArray) -> Drawn:
     """Return who was drawn, and who stands for others."""
     stratum, turn = (np.zeros(len(weights), dtype=np.int64) for _ in range(2))
     stratum[user], turn[user] = found.notes.stratum, found.notes.turn
-    known = turn >= 0
+    known = np.bincount(user, found.unknown, minlength=len(weights)) == 0
     counted = turn > 0
     last = int(np.argmax(turn))
     if not known.all() and turn[last] > 0 and not known[stratum == stratum[last]].all():

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
+from unsample.designs import Pilot
 from unsample.evidence import RankCounts, Targets, deviations_of_mean
 from unsample.metrics import Metric
 
@@ -35,7 +36,9 @@ class Model:
     ) -> Model:
         """Return a model of which the targets are known."""
         if isinstance(given, Evaluation):
-            return cls(name, given.counts, given.found, evaluation=given)
+            # The sampled ranks of a pilot design are none to pair: most users are only guessed.
+            known = not (isinstance(given.design, Pilot) and given.drawn)
+            return cls(name, given.counts, given.found if known else None, evaluation=given)
         return cls(name, given.counts, given, labels)
 
     @cached_property

@@ -14,6 +14,7 @@ from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
 from unsample.answers._exact import UserValues
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import PilotError
+from unsample.designs import Findings
 from unsample.errors import BiasedMethodWarning, InputError, MethodError, RankError
 from unsample.estimators import CLOSED_FORM, DistributionEstimator, Observed
 from unsample.evidence import Targets, group_catalogues
@@ -78,6 +79,27 @@ def pilot_estimates(
         candidates=candidates,
         explanations={NAME: text},
     )
+
+
+def pilot_targets(
+    found: Findings, metrics: Sequence[Metric], method: str, candidates: str | None = None
+) -> Estimates:
+    """Return metrics from a pilot design that left some users open.
+
+    Users count up to the first, in their random order, whom the budget left open: likely because it
+    was a costly one. The mean over those before it is unbiased (see `unsample.designs.Guided`).
+    """
+    notes, items = found.notes, np.asarray(found.items)
+    last = getattr(found.design, "k", None) or int(items.max())
+    known = np.asarray(found.sampled) == items - 1
+    beyond = notes.before >= last
+    place = np.where(notes.turn == 0, len(items) + 1, np.abs(notes.turn))
+    ends = place[~known & ~beyond].min()
+    ends = min(ends, len(items) - 1)  # somebody is left to be guessed
+    full = np.where(place < ends, np.where(known, found.ranks, items), 0)
+    sampled = int(getattr(found.design, "sampled", 0))
+    sample = Targets(1 + notes.before, items, sampled, replacement=False)
+    return pilot_estimates(sample, full, metrics, method, candidates)
 
 
 def _guessing(method: object) -> DistributionEstimator:

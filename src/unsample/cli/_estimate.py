@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from unsample._checks import FloatArray
+from unsample._checks import FloatArray, IntArray
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
 from unsample.cli import options
 from unsample.errors import InputError
-from unsample.evidence import TIE_RULES
+from unsample.evidence import TIE_RULES, RankCounts, Targets
 from unsample.pages import Page, Sheet, page, sheet
-from unsample.tables import ROWS, read_counts, read_item_counts
+from unsample.tables import (
+    ROWS,
+    read_counts,
+    read_full_ranks,
+    read_item_counts,
+    read_targets,
+)
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,14 @@ def estimate_command(
         typer.Option(metavar="FILE", help="Items that could not be drawn: columns `user`, `item`."),
     ] = None,
     shape: options.Shape = None,
+    pilot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Full ranks of some users, drawn at random: a table with `user` and `rank`. They "
+            "correct what is guessed of the others, and FILE must name users too.",
+        ),
+    ] = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Estimate for each value of this column."),
@@ -132,10 +146,17 @@ def estimate_command(
 
     `unsample estimate scores.parquet --items 3706 --column user=query`
 
+    `unsample estimate ranks.csv --items 3706 --sampled 99 --pilot full.csv`
+
     `unsample estimate scores.csv --items 3706 --probabilities counts.csv --exponent 0.75`
 
     `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
     """
+    if pilot is not None and (by is not None or probabilities is not None or strata):
+        raise InputError(
+            "by, probabilities and strata must be left out with a pilot: it is of one model, and "
+            "of uniform samples"
+        )
     if probabilities is not None or strata:
         return Groups(
             None,
@@ -154,22 +175,30 @@ def estimate_command(
                 )
             },
         )
-    groups = read_counts(
-        file,
-        items=items,
-        sampled=sampled,
-        columns=options.named(column, "column", "ROLE=NAME, such as rank=position"),
-        rows=rows,
-        by=by,
-        ties=ties,
-        rng=rng,
-        replacement=replacement,
-        filtered=filtered,
-        negatives=negatives,
+    columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
+    read = read_counts if pilot is None else read_targets
+    groups: dict[str, Any] = dict(
+        read(
+            file,
+            items=items,
+            sampled=sampled,
+            columns=columns,
+            rows=rows,
+            by=by,
+            ties=ties,
+            rng=rng,
+            replacement=replacement,
+            filtered=filtered,
+            negatives=negatives,
+        )
     )
+    full = None
+    if pilot is not None:
+        groups[""], full = _matched(groups[""], read_full_ranks(pilot, items=items, rng=rng))
     results = {
         name: estimate(
             counts,
+            pilot=full,
             metrics=metrics or DEFAULT_METRICS,
             method=method or DEFAULT_METHOD,
             sampler=sampler,
@@ -182,6 +211,29 @@ def estimate_command(
     }
     results = {name: replace(held, filtered=filtered) for name, held in results.items()}
     return Groups(by, results)
+
+
+def _matched(found: Targets | RankCounts, pilot: Targets) -> tuple[Targets, IntArray]:
+    """Return the targets of users, and the full rank of each, 0 where the pilot has none."""
+    if not isinstance(found, Targets) or found.users is None or pilot.users is None:
+        raise InputError(
+            "FILE and the pilot must have a column user with a pilot, got none in one of them: it "
+            "tells whose full ranks are known"
+        )
+    names, known = (np.asarray(each.users).astype(np.str_) for each in (found, pilot))
+    for what, some in (("FILE", names), ("the pilot", known)):
+        if len(np.unique(some)) < len(some):
+            raise InputError(f"{what} must name each user once with a pilot, got some again")
+    strangers = ~np.isin(known, names)
+    if strangers.any():
+        raise InputError(
+            f"the pilot must hold users of FILE, got {int(strangers.sum())} others, such as "
+            f"{str(known[np.argmax(strangers)])!r}"
+        )
+    order = np.argsort(names)
+    full = np.zeros(len(names), dtype=np.int64)
+    full[order[np.searchsorted(names[order], known)]] = np.asarray(pilot.ranks)
+    return replace(found, users=None), full
 
 
 def _chances(file: str | None, exponent: float, items: int | None) -> FloatArray | str | None:

@@ -7,12 +7,15 @@
 True
 """
 
+from unsample.designs._auto import AUTO, run_quickest
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Adaptive, Design, Exact, Fixed
+from unsample.designs._device import on_device
 from unsample.designs._findings import Findings
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
 from unsample.designs._orders import LARGEST_ORDER
+from unsample.designs._pilot import Pilot
 from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
 from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Execution, run
@@ -21,6 +24,7 @@ from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_
 from unsample.designs._shortlists import Shortlists, led_by
 
 __all__ = [
+    "AUTO",
     "DESIGNS",
     "LARGEST_ORDER",
     "Adaptive",
@@ -36,6 +40,7 @@ __all__ = [
     "FullRanks",
     "Guide",
     "Guided",
+    "Pilot",
     "SampledRanks",
     "Score",
     "ScoreAll",
@@ -49,6 +54,8 @@ __all__ = [
     "as_scorer",
     "exact_ranks",
     "led_by",
+    "on_device",
     "ranks_against",
     "run",
+    "run_quickest",
 ]

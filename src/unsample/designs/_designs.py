@@ -333,27 +333,33 @@ class Adaptive(Design):
         most = np.full(len(now.scored), self.cap or np.iinfo(np.int64).max)
         if not self.replacement:
             most = np.minimum(most, now.others)
-        reached = int(now.scored.max())
-        # Who is behind the others was not drawn to be followed, for good.
-        open_rows = (now.beaten < self.stop) & (now.scored < most) & (now.scored == reached)
-        size = max(self.start, math.ceil(reached * self.growth))
-        step = np.where(open_rows, np.minimum(size, most) - now.scored, 0)
-        if now.allowed is not None:
-            step = self._affordable(step, size, now.allowed - int(now.scored.sum()), now)
-        return now.scored + step
+        open_rows = (now.beaten < self.stop) & (now.scored < most)
+        # Who is behind the others was not drawn to be followed: only if the budget outlasts them.
+        for reached in np.unique(now.scored[open_rows])[::-1].tolist():
+            size = max(self.start, math.ceil(reached * self.growth))
+            here = open_rows & (now.scored == reached)
+            step = np.where(here, np.minimum(size, most) - now.scored, 0)
+            if now.allowed is not None:
+                step = self._affordable(step, size, now.allowed - int(now.scored.sum()), now)
+            if step.any():
+                return now.scored + step
+        return now.scored
 
     def _affordable(self, step: IntArray, size: int, left: int, now: Situation) -> IntArray:
         """Let only so many targets, drawn at random, take a step that the budget lasts to the end.
 
         Those drawn stand for those left behind: the top ranks are then seen on a part of the
-        targets instead of being guessed for all of them.
+        targets instead of being guessed for all of them. One at least goes on if it can.
         """
+        spread = left
         if now.scored.any():
             last = max(int(now.others.max()) if self.cap is None else self.cap, size)
             rounds = 1 + math.ceil(math.log(last / size) / math.log(self.growth) - 1e-9)
-            left = left // rounds
+            spread = left // rounds
+        order = now.shuffle[step[now.shuffle] > 0]
+        cost = np.cumsum(step[order])
         kept = np.zeros(len(step), dtype=bool)
-        kept[now.shuffle[np.cumsum(step[now.shuffle]) <= left]] = True
+        kept[order[(cost <= spread) | ((cost <= left) & (cost == cost[:1]))]] = True
         return np.where(kept, step, 0)
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:

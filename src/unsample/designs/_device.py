@@ -1,4 +1,4 @@
-"""Exact ranks of a factor model on a device: fused on CUDA with Triton, in chunks elsewhere.
+"""A factor model on a device: exact ranks, fused on CUDA with Triton and in chunks elsewhere.
 
 How a product is rounded decides which of two nearly equal items comes first. ``"float32"`` is as
 fine as numpy's, with additions in another order. ``"tf32"`` keeps ten bits of each factor, and
@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import check_choice, import_extra
+from unsample._checks import IntArray, check_choice, import_extra
 from unsample.designs._ranking import Counted
 from unsample.designs._scan import Candidates
-from unsample.designs._scorers import FactorScores
+from unsample.designs._scorers import FactorScores, Scorer
 from unsample.errors import InputError, ScoreError
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
@@ -51,6 +52,57 @@ def count_all_on_device(
         better, not_worse, own = (array.cpu().numpy() for array in found)
         better, not_worse = better.astype(np.int64), not_worse.astype(np.int64)
         yield at, better, not_worse - better - 1, own
+
+
+def on_device(scorer: Scorer, device: str | None, precision: str, *, whole: bool) -> Scorer:
+    """Return a scorer of chosen items that keeps its factors on a device.
+
+    Where ``whole`` rows are ranked on it, the scorer stays as it is.
+    """
+    if device is None:
+        return scorer
+    if scorer.factors is None:
+        raise InputError(
+            f"device must be left out unless factors are scored, got {device!r}; a torch module "
+            "is asked on the device it is on"
+        )
+    if whole:
+        return scorer
+    if precision != "float32":
+        raise InputError(
+            f"precision must be 'float32' unless all items are ranked, got {precision!r}; use "
+            "design='exact'"
+        )
+    torch = import_extra("torch", extra="neural", purpose="Scoring on a device")
+    place = _checked_device(torch, device, precision)
+    tensors = (torch.as_tensor(np.asarray(held), device=place) for held in scorer.factors.folded)
+    return Scorer(_DeviceScores(torch, place, *tensors))
+
+
+@dataclass(frozen=True, eq=False)
+class _DeviceScores:
+    """Scores of chosen items, the same to the last bit whatever is asked with them.
+
+    Products are added up factor by factor, in double precision: how a device adds up a row may
+    depend on how many rows there are.
+    """
+
+    torch: Any
+    place: Any
+    left: Any
+    right: Any
+
+    def __call__(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
+        """Return scores in the shape of ``items``, row i for ``users[i]``."""
+        who, what = (
+            self.torch.as_tensor(np.asarray(ids, dtype=np.int64), device=self.place)
+            for ids in (users, items)
+        )
+        left, right = self.left[who].double(), self.right[what]
+        scores = self.torch.zeros(tuple(items.shape), dtype=left.dtype, device=self.place)
+        for number in range(left.shape[1]):
+            scores += left[:, number, None] * right[:, :, number].double()
+        return np.asarray(scores.to(self.left.dtype).cpu().numpy())
 
 
 def _checked_device(torch: Any, device: str, precision: str) -> Any:

@@ -11,10 +11,11 @@ P(R) is needed, and a bad guide makes intervals wider, never wrong.
 * **Who is drawn when** is settled before the first of them is ranked: strata take turns in
   proportion to their size times the spread of their values (Neyman 1934), guessed from how values
   moved while the last items were met.
-* **The budget** ends the draw: a user is ranked in full as long as the most costly one would fit.
-  The one at which it ran out is likely to be a costly one, that is, one at the top. The mean over
-  those before it is unbiased, whatever the costs are: of those that could have been the last, each
-  was as likely to be (so it is in inverse sampling, Haldane 1945).
+* **The budget** ends the draw, and is spent to the last score. The user at which it runs out is
+  likely to be a costly one, that is, one at the top. The mean over those before it is unbiased,
+  whatever the costs are: that the budget sufficed for them says nothing about who of them came
+  first, so the first user, who is any of the stratum, has their mean as expectation (so it is in
+  inverse sampling, Haldane 1945).
 """
 
 from __future__ import annotations
@@ -87,18 +88,17 @@ class Guided(Design):
         goal, _ = towards_the_kth(now, self.k)
         if now.allowed is None:
             return Step(goal, now.notes)
-        look = _Look(now, self.k, now.allowed)
+        look = Look(now, self.k, now.allowed)
         if now.notes.turn.any():
-            return _next_in_turn(look, goal)
-        stage = _stage(self.k, int(now.scored.max()))
+            return next_in_turn(now, goal, self.k)
+        stage = _stage(self.k, look.reached)
         if (look.open & (now.scored < np.minimum(stage, now.others))).any():
             return Step(np.minimum(goal, stage), now.notes)
         after = _stage(self.k, stage + 1)
         if look.is_worth(after):
             notes = replace(now.notes, before=now.beaten.copy(), earlier=now.notes.before)
             return Step(np.minimum(goal, after), notes)
-        drawn = replace(now, notes=look.draw())
-        return _next_in_turn(_Look(drawn, self.k, now.allowed), goal)
+        return next_in_turn(replace(now, notes=look.draw()), goal, self.k)
 
 
 def _stage(k: int, reached: int) -> int:
@@ -109,20 +109,28 @@ def _stage(k: int, reached: int) -> int:
     return end
 
 
-def _next_in_turn(look: _Look, goal: IntArray) -> Step:
-    """Go on with users whose turn it is; when all of them are done, give turns to more of them."""
-    now, notes = look.now, look.now.notes
+def next_in_turn(now: Situation, goal: IntArray, k: int) -> Step:
+    """Go on with users whose turn it is; when all of them are done, give turns to more of them.
+
+    As many as certainly fit into the budget go on together, then one after the other.
+    """
+    assert now.allowed is not None
+    look, notes = Look(now, k, now.allowed), now.notes
     if not (look.open & (notes.turn > 0)).any():
-        affordable = look.left // max(int(look.of_users(notes.reserved).max()), 1)
-        if notes.reserved[notes.turn < 0].sum() <= look.left:
-            affordable = len(notes.turn)  # all that wait
-        last = max(int(notes.turn.max(initial=0)), 0) + affordable
+        waiting = np.where(notes.turn < 0, notes.reserved, 0)
+        together = look.left // max(int(look.of_users(waiting).max()), 1)
+        if waiting.sum() <= look.left:
+            together = len(notes.turn)
+        last = max(int(notes.turn.max(initial=0)), 0) + together
+        last = max(last, int(np.abs(notes.turn[waiting > 0]).min(initial=len(notes.turn))))
         notes = replace(notes, turn=np.where(-notes.turn <= last, np.abs(notes.turn), notes.turn))
-    return Step(np.where(notes.turn > 0, goal, now.scored), notes)
+    step = np.where(notes.turn > 0, goal - now.scored, 0)
+    spent = np.minimum(np.cumsum(step), look.left)
+    return Step(now.scored + np.diff(spent, prepend=0), notes)
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
+class Look:
     """What can be told of open targets, and of users who have some."""
 
     now: Situation
@@ -138,6 +146,11 @@ class _Look:
     def left(self) -> int:
         """Return what the budget leaves."""
         return self.allowed - int(self.now.scored.sum())
+
+    @property
+    def reached(self) -> int:
+        """Return how many items every open target has met at least."""
+        return int(self.now.scored[self.open].min(initial=int(self.now.scored.max())))
 
     def of_users(self, values: FloatArray | IntArray) -> FloatArray:
         """Return the sum of the values of each user's targets."""
@@ -166,12 +179,12 @@ class _Look:
     def _spread_and_part(self) -> tuple[float, float]:
         """Return the squared spread relative to what may be lost, and what a stage leaves of it."""
         now, notes = self.now, self.now.notes
-        stages = np.log(max(now.others.max() / now.scored.max(), _GROWTH)) / np.log(_GROWTH)
+        stages = np.log(max(now.others.max() / self.reached, _GROWTH)) / np.log(_GROWTH)
         usual = _USUALLY_LEFT * (1.0 - 1.0 / (stages + 1.0))
         beaten = now.beaten[self.open]
         last = _spread(notes.before, now.beaten, self.k)[beaten].sum()
         square = float(last / _gains(self.k)[beaten].sum()) ** 2
-        if now.scored.max() <= self.k:
+        if self.reached <= self.k:
             return square, float(usual)
         was_open = notes.before < self.k
         spread = _spread(notes.earlier, notes.before, self.k)[notes.before[was_open]].sum()

@@ -28,7 +28,7 @@ _LONGEST_LIST = 1024
 #: Scores of a guide that are held at a time.
 _BLOCK = 1 << 21
 #: Larger catalogues are met in random order by default: their popularity would fill the memory.
-_LARGEST_POPULARITY = 1 << 26
+LARGEST_POPULARITY = 1 << 26
 #: Fills up short lists.
 NOBODY = -1
 #: Targets whose lists are looked through at a time.
@@ -86,6 +86,12 @@ class GuidedOrders:
         rest = self._rest(rows, size, np.maximum(first - size, 0), count)
         column = np.maximum(np.arange(count) - np.maximum(size - first, 0)[:, None], 0)
         return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
+
+    @property
+    def listed_others(self) -> IntArray:
+        """Return how many items the list of each target's user holds beside the target."""
+        none = np.zeros(len(self.candidates), dtype=np.int64)
+        return none if self._listed is None else self._listed[1]
 
     @cached_property
     def _listed(self) -> tuple[IntArray, IntArray, IntArray] | None:
@@ -167,7 +173,7 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     """Return the guide that was given; by default the popularity of what is excluded.
 
     Whoever is excluded often, as an item of the training data, is popular. Where nothing is
-    excluded, items come in random order.
+    excluded, the guide is empty: then it is learned on the way.
     """
     popularity = _popularity(candidates)
     if guide is None:
@@ -183,18 +189,18 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     if values.ndim == 2 and np.issubdtype(values.dtype, np.integer):
         return _of_matrix(values, candidates, popularity)
     if values.ndim == 1:
-        return Guide(_strongest_first(_checked(values[None, :], candidates.items)[0]))
+        return Guide(strongest_first(_checked(values[None, :], candidates.items)[0]))
     raise InputError(f"guide must be {_KINDS}, got an array of shape {values.shape}")
 
 
 def _popularity(candidates: Candidates) -> IntArray | None:
     exclude = candidates.exclude
-    if exclude is None or not exclude.nnz or candidates.items > _LARGEST_POPULARITY:
+    if exclude is None or not exclude.nnz or candidates.items > LARGEST_POPULARITY:
         return None
-    return _strongest_first(np.bincount(exclude.indices, minlength=candidates.items))
+    return strongest_first(np.bincount(exclude.indices, minlength=candidates.items))
 
 
-def _strongest_first(scores: npt.NDArray[Any]) -> IntArray:
+def strongest_first(scores: npt.NDArray[Any]) -> IntArray:
     return np.argsort(-scores.astype(np.float64), kind="stable")
 
 

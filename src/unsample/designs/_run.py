@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from unsample._progress import Progress
 from unsample.designs._designs import Design
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._guides import Guide, GuidedOrders
+from unsample.designs._learned import Lesson
 from unsample.designs._orders import target_keys
 from unsample.designs._ranking import count_all
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
@@ -93,10 +94,14 @@ def run(
     relevant = candidates.relevant
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
-    orders = None
+    orders = lesson = None
     if guide is not None and fitted.guided:
-        orders = GuidedOrders(candidates, keys, guide)
-    scan = Scan(scorer.chosen, candidates, keys, fitted.with_replacement, orders, shortlists)
+        if not guide.arrays:
+            lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
+        orders = GuidedOrders(candidates, keys, guide) if lesson is None else lesson.orders
+    scan = Scan(
+        scorer.chosen, candidates, keys, fitted.with_replacement, orders, shortlists, lesson
+    )
     probe = Probe.ask(scan, checked)
     state = State.empty(len(others))
     work = _Run(scan, scorer, probe, state, execution or Execution())
@@ -106,17 +111,16 @@ def run(
             known |= {"shortlists": np.array(shortlists.items.shape)}
         identity = _identity(fitted, candidates, known, allowed=allowed, ties=ties, seed=seed)
         path = Path(work.execution.checkpoint)
-        work.place = Checkpoint(path, identity, probe.scores, shortlists)
+        work.place = Checkpoint(path, identity, probe.scores, shortlists, lesson)
         work.state = state = work.place.load() or state
     # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
     tally = state.tally
-    different, users = np.unique(candidates.users, return_inverse=True)
-    # A key of the user alone: no target has the number of all items.
-    drawn = target_keys(seed, different, np.full(len(different), candidates.items))
-    user_order, users = np.argsort(drawn, kind="stable"), users.reshape(-1)
+    users, user_order = user_numbers(candidates, seed)
     try:
+        if lesson is not None:
+            work.learn(lesson)
         while True:
             work.reach_goal()
             beaten = tally.beaten(for_sure)
@@ -150,6 +154,14 @@ def run(
         filtered=candidates.filtered,
     )
     return found, tally
+
+
+def user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
+    """Return the number of each target's user, from 0, and a random order of these numbers."""
+    different, users = np.unique(candidates.users, return_inverse=True)
+    # A key of the user alone: no target has the number of all items.
+    keys = target_keys(seed, different, np.full(len(different), candidates.items))
+    return users.reshape(-1), np.argsort(keys, kind="stable")
 
 
 def _in_one_list(
@@ -188,6 +200,14 @@ class _Run:
     state: State
     execution: Execution
     place: Checkpoint | None = None
+
+    def learn(self, lesson: Lesson) -> None:
+        """Let those who teach meet their items; then targets meet items as it was learned."""
+        goal = np.maximum(self.state.goal, lesson.goal)
+        self.state.goal[:] = lesson.goal
+        self.reach_goal()
+        self.state.goal[:] = goal
+        self.scan = replace(self.scan, guided=lesson.learned, learner=None)
 
     def reach_goal(self) -> None:
         """Compare targets with items up to the goal of the state."""
@@ -294,13 +314,14 @@ class Checkpoint:
     """A file that holds the state of one evaluation; ``seconds`` is the least time between writes.
 
     ``identity`` is a hash of everything that decides the numbers except the scores; ``probe``
-    are a few scores, by which another model is recognised.
+    are a few scores, by which another model is recognised; a ``lesson`` is kept with the state.
     """
 
     path: Path
     identity: str
     probe: FloatArray
     shortlists: Shortlists | None = None
+    lesson: Lesson | None = None
     seconds: float = 30.0
     _written: float = field(default_factory=time.monotonic, repr=False)
 
@@ -315,6 +336,8 @@ class Checkpoint:
         except (OSError, FileError) as problem:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
+        if self.lesson is not None:
+            self.lesson.restore(found)
         tally = Tally(*(found[each].astype(found[each].dtype.kind + "8") for each in _TALLY))
         notes = Notes(*(found[each].astype(np.int64) for each in _NOTES))
         if self.shortlists is not None:
@@ -333,16 +356,21 @@ class Checkpoint:
             "asked": np.array(state.asked),
             **{name: getattr(state.tally, name) for name in _TALLY},
             **{name: getattr(state.notes, name) for name in _NOTES},
-            **({} if self.shortlists is None else self.shortlists.arrays),
+            **self._more,
         }
         write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
         self._written = time.monotonic()
 
+    @property
+    def _more(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is kept beside the state."""
+        lists = {} if self.shortlists is None else self.shortlists.arrays
+        return lists if self.lesson is None else lists | self.lesson.arrays
+
     def _check(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
         """Refuse another evaluation's state, and one that no evaluation leaves."""
         anew = "delete it to start anew"
-        lists = {} if self.shortlists is None else self.shortlists.arrays
-        if not _is_whole(found, lists):
+        if not _is_whole(found, self._more):
             self._refuse(f"hold {_FORMAT}", "is another file or a damaged one", anew)
         if str(found["identity"]) != self.identity:
             self._refuse(
@@ -367,9 +395,9 @@ class Checkpoint:
         )
 
 
-def _is_whole(found: Mapping[str, npt.NDArray[Any]], lists: Mapping[str, npt.NDArray[Any]]) -> bool:
+def _is_whole(found: Mapping[str, npt.NDArray[Any]], more: Mapping[str, npt.NDArray[Any]]) -> bool:
     """Return whether every array of a state is there, as numbers of one shape."""
-    if {"format", "identity", "probe", "goal", "asked", *_NOTES, *_TALLY, *lists} - set(found):
+    if {"format", "identity", "probe", "goal", "asked", *_NOTES, *_TALLY, *more} - set(found):
         return False
     arrays = [found[name] for name in ("goal", *_NOTES, *_TALLY)]
     kinds = "".join(array.dtype.kind for array in (found["asked"], *arrays))
@@ -380,6 +408,6 @@ def _is_whole(found: Mapping[str, npt.NDArray[Any]], lists: Mapping[str, npt.NDA
         and found["asked"].shape == ()
         and all(
             (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
-            for name, array in lists.items()
+            for name, array in more.items()
         )
     )

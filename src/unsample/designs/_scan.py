@@ -102,7 +102,10 @@ class Candidates:
 
     def take(self, rows: IntArray | BoolArray | slice) -> Candidates:
         """Return some of the targets."""
-        return replace(self, users=self.users[rows], targets=self.targets[rows])
+        some = replace(self, users=self.users[rows], targets=self.targets[rows])
+        if "others" in self.__dict__:  # counting them again would take as long
+            some.__dict__["others"] = self.others[rows]
+        return some
 
     def parts(self, rows: int) -> Iterator[tuple[slice, Candidates]]:
         """Yield the targets in order, at most ``rows`` at a time, and where they are."""
@@ -232,6 +235,13 @@ class ItemOrders(Protocol):
         """Return the items that some targets meet as number ``first, first + 1, ...``."""
 
 
+class Learner(Protocol):
+    """Whoever counts which items beat targets."""
+
+    def add(self, items: IntArray, better: BoolArray) -> None:
+        """Take note of items that some targets met."""
+
+
 @dataclass(frozen=True, eq=False)
 class Scan:
     """Targets, their candidates and the orders in which they meet them, random ones by default."""
@@ -242,6 +252,7 @@ class Scan:
     replacement: bool
     guided: ItemOrders | None = None
     listener: Listener | None = None
+    learner: Learner | None = None
 
     @property
     def shuffle(self) -> IntArray:
@@ -260,8 +271,10 @@ class Scan:
             missing = np.minimum((goal - tally.scored)[rows], _LONGEST_ROW)
             fresh = np.isnan(tally.own[rows])
             jobs = _batches(rows, _lengths(missing, batch), fresh, batch)
-            for done, part, asked in self._compared(jobs, tally, workers):
+            for done, part, asked, seen in self._compared(jobs, tally, workers):
                 tally.add(done, part)
+                if self.learner is not None:
+                    self.learner.add(*seen)
                 yield asked
 
     def own_scores(self, rows: IntArray) -> FloatArray:
@@ -275,16 +288,14 @@ class Scan:
         rows = np.arange(len(self.keys))
         return self._orders(rows).tie_place(rows)
 
-    def _compared(
-        self, jobs: Iterator[_Job], tally: Tally, workers: int
-    ) -> Iterator[tuple[IntArray, Tally, int]]:
+    def _compared(self, jobs: Iterator[_Job], tally: Tally, workers: int) -> Iterator[_Compared]:
         if workers == 1:
             yield from (self._compare(job, tally) for job in jobs)
             return
         with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(lambda job: self._compare(job, tally), jobs)
 
-    def _compare(self, job: _Job, tally: Tally) -> tuple[IntArray, Tally, int]:
+    def _compare(self, job: _Job, tally: Tally) -> _Compared:
         rows, length, fresh = job
         some, orders = self.candidates.take(rows), self._orders(rows)
         users, targets = some.users, some.targets
@@ -309,15 +320,16 @@ class Scan:
             total = scores.sum()
         if not np.isfinite(total):  # a sum is quicker than a look at each score
             infinite = np.count_nonzero(np.isinf(scores), axis=1)
+        better = scores > own[:, None]
         part = Tally(
             np.full(len(rows), length),
-            np.count_nonzero(scores > own[:, None], axis=1),
+            np.count_nonzero(better, axis=1),
             np.bincount(row, minlength=len(rows)),
             np.bincount(row[lost], minlength=len(rows)),
             infinite,
             own,
         )
-        return rows, part, asked.size
+        return rows, part, asked.size, (items, better)
 
     def _orders(self, rows: IntArray) -> Orders:
         return Orders(self.candidates.others[rows], self.keys[rows])
@@ -325,6 +337,8 @@ class Scan:
 
 #: Targets that are asked for as many items each; whether their own scores are asked for as well.
 _Job: TypeAlias = "tuple[IntArray, int, bool]"
+#: Targets, their part of the tally, how many scores were asked for, the items, and which beat.
+_Compared: TypeAlias = "tuple[IntArray, Tally, int, tuple[IntArray, BoolArray]]"
 
 
 def _lengths(missing: IntArray, pairs: int) -> IntArray:

@@ -1,0 +1,156 @@
+"""Pilot: a few sampled items for everyone, and the truth of a random part of the users.
+
+What a method guesses from the sampled ranks is corrected by what it misses in the pilot
+(`unsample.confidence`, prediction-powered inference). So no shape of P(R) is needed, and no guide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from unsample._checks import BoolArray, IntArray, check_real
+from unsample.designs._certified import largest_k, towards_the_kth
+from unsample.designs._designs import Design, check_optional
+from unsample.designs._findings import Findings, Notes, Situation, Step
+from unsample.designs._guided import next_in_turn
+from unsample.errors import DesignError
+from unsample.metrics import Metric
+
+#: The part of a budget that goes into the samples of all targets, and the part of the users that
+#: are the pilot where there is no budget.
+_SAMPLED_SHARE, _USUAL_SHARE = 0.1, 0.1
+#: Users whose full rankings a budget must hold: ten that count, and the one at which it ends.
+_FEWEST = 11
+
+
+@dataclass(frozen=True)
+class Pilot(Design):
+    """Metrics without any guide or shape: everyone is sampled, and some users are certified.
+
+    Every target meets the same number of items, in random order and without replacement. Then
+    users are drawn at random, and followed to their K-th beater or to their last candidate; they
+    correct what the samples of the others let one guess. Users have one target each. For metrics
+    without a K the pilot is ranked in full.
+
+    Parameters
+    ----------
+    sampled
+        Items for every target; by default a tenth of the budget, or 99 without one.
+    share
+        The part of the users that are the pilot, at most; by default as many as the budget allows,
+        or a tenth without one.
+    k
+        By default the largest K of the metrics.
+
+    >>> ranks = np.random.default_rng(0).integers(1, 2001, size=1000)
+    >>> found = Pilot().simulate(ranks, items=2000, budget=40_000)
+    >>> found.scored, int((found.sampled == 1999).sum()) >= 10
+    (40000, True)
+    """
+
+    name: ClassVar[str] = "pilot"
+    certifies: ClassVar[bool] = True
+    instead: ClassVar[str] = "raise it, or use design='adaptive'"
+    sampled: int | None = None
+    share: float | None = None
+    k: int | None = None
+
+    def __post_init__(self) -> None:
+        check_optional("sampled", self.sampled)
+        check_optional("k", self.k)
+        if self.share is not None:
+            check_real("share", self.share, low=0.0, high=1.0, open_low=True, error=DesignError)
+
+    def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
+        """Find K, if there is one; refuse users with several targets."""
+        if relevant > 1:
+            raise DesignError(
+                f"users must have one target each with design='pilot', got one with {relevant}; "
+                "use design='guided'"
+            )
+        if any(metric.k is None for metric in metrics):
+            return replace(self, k=None)
+        return replace(self, k=largest_k(self.k, metrics, relevant, name="pilot"))
+
+    def least(self, others: IntArray) -> int:
+        """Return the samples of all, and some full rankings."""
+        samples = (self.sampled or 1) * len(others)
+        return min(samples + _FEWEST * int(others.max()), int(others.sum()))
+
+    def within(self, each: float, others: IntArray) -> Self:
+        """Choose the size of the samples."""
+        fewest, kept = int(others.min()), _FEWEST * int(others.max()) / len(others)
+        if self.sampled is not None:
+            if self.sampled > fewest:
+                raise DesignError(
+                    f"sampled must be at most a target's other candidates, got {self.sampled} "
+                    f"where one has {fewest}; sample fewer"
+                )
+            return self
+        sampled = 99 if math.isinf(each) else math.floor(min(_SAMPLED_SHARE * each, each - kept))
+        return replace(self, sampled=min(max(sampled, 1), fewest))
+
+    def goal(self, now: Situation) -> IntArray:
+        """Return how far each target goes next."""
+        return self.step(now).goal
+
+    def step(self, now: Situation) -> Step:
+        """Sample everyone; then follow users in their random order, as far as the budget goes."""
+        assert self.sampled is not None
+        if (now.scored < self.sampled).any():
+            return Step(np.maximum(now.scored, self.sampled), now.notes)
+        if not now.notes.turn.any():
+            now = replace(now, notes=self._draw(now))
+        k = self.k or int(now.others.max()) + 1
+        goal, _ = towards_the_kth(now, k)
+        if now.allowed is not None:
+            return next_in_turn(now, goal, k)
+        turn = np.abs(now.notes.turn)
+        return Step(np.where(turn > 0, goal, now.scored), replace(now.notes, turn=turn))
+
+    def _draw(self, now: Situation) -> Notes:
+        users = len(now.user_order)
+        share = self.share or (_USUAL_SHARE if now.allowed is None else 1.0)
+        turn = np.zeros(users, dtype=np.int64)
+        drawn = now.user_order[: max(round(share * users), min(users, _FEWEST))]
+        turn[drawn] = -1 - np.arange(len(drawn))
+        still_open = self._is_open(now.beaten, now.scored, now.others)
+        return replace(
+            now.notes,
+            before=now.beaten.copy(),
+            stratum=np.ones_like(now.notes.stratum),
+            turn=turn[now.users],
+            reserved=np.where(still_open, now.others - now.scored, 0),
+        )
+
+    def _is_open(self, beaten: IntArray, scored: IntArray, others: IntArray) -> BoolArray:
+        return (scored < others) & (beaten < (self.k or np.iinfo(np.int64).max))
+
+    def findings(
+        self,
+        lowest: IntArray,
+        complete: BoolArray,
+        full: IntArray,
+        met: IntArray,
+        others: IntArray,
+        *,
+        scored: int,
+        notes: Notes,
+        users: IntArray | None = None,
+        filtered: bool = False,
+    ) -> Findings:
+        """Return full ranks of the pilot, and of the others their ranks among the items met."""
+        given = {"scored": scored, "notes": notes, "users": users, "filtered": filtered}
+        found = super().findings(lowest, complete, full, met, others, **given)  # type: ignore[arg-type]
+        known = (notes.turn > 0) & ~self._is_open(lowest - 1, met, others)
+        return replace(
+            found,
+            ranks=np.where(known, found.ranks, lowest),
+            sampled=np.where(known, others, met),
+            lowest=np.where(known, found.lowest, lowest),
+        )
