@@ -167,8 +167,8 @@ def test_json_has_the_promised_fields():
         ("MRR", "mle"), ("HR@20", "bv"), ("NDCG@60", "bv"),
     ]  # fmt: skip
     assert list(data["estimates"][0]) == [
-        "metric", "method", "value", "low", "high", "guaranteed_low", "guaranteed_high", "bound_low",
-        "bound_high", "resolved", "standard_error", "solver",
+        "metric", "method", "value", "low", "high", "guaranteed_low", "guaranteed_high",
+        "bound_low", "bound_high", "resolved", "standard_error", "solver",
     ]  # fmt: skip
     assert set(made("published").to_dict()) == {*data, "published"}
 
@@ -311,8 +311,8 @@ def test_warnings_of_every_front_door_stand_in_its_result():
 def test_the_surface_is_what_it_was():
     assert unsample.__all__ == sorted(unsample.__all__)
     assert set(unsample.__all__) == {
-        "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Published", "RankCounts",
-        "adapters", "audit", "compare", "designs", "errors", "estimate", "estimators", "evaluate",
+        "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Prior", "Published",
+        "RankCounts", "adapters", "audit", "compare", "designs", "errors", "estimate", "estimators", "evaluate",
         "exact", "lab", "metrics", "plan", "published",
     }  # fmt: skip
     rooms = {"adapters", "designs", "errors", "estimators", "lab", "metrics"}

@@ -13,7 +13,7 @@ from unsample.estimators.prior import Prior, shipped
 #: The prior that ships with the package.
 SHIPPED = "shipped"
 #: Kinds of evaluations, as people call them.
-KINDS = ("recommendation", "repeats", "graph")
+PRIOR_KINDS = ("recommendation", "repeats", "graph")
 
 
 def as_prior(prior: Prior | str | os.PathLike[str] | None) -> Prior | None:
@@ -32,7 +32,7 @@ def prior_kind(kind: str | None, candidates: str | None) -> str | None:
     """Return the kind that a prior knows; None where it is to be found out."""
     if kind is None:
         return None
-    check_choice("kind", kind, KINDS)
+    check_choice("kind", kind, PRIOR_KINDS)
     return candidates if kind == "recommendation" else kind
 
 

@@ -193,9 +193,8 @@ class Estimate:
 
     @property
     def _like_others(self) -> bool:
-        """Return whether there are targets enough, and P(R) may have the shape that others have."""
-        certainty = self.certainty
-        return certainty is None or not (certainty.few or not certainty.fits())
+        """Return whether a prior from other data sets may speak of these."""
+        return self.certainty is None or self.certainty.usual(self.metric)
 
     def raw_interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True

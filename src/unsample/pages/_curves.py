@@ -103,8 +103,7 @@ class AtManyK:
             # No P(R) fits the data, so neither bounds nor intervals say anything.
             return {}
         asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.bounds else {}
-        like_others = not self.certainty.few and self.certainty.fits()
-        calibrated = self.result.calibrated if like_others else None
+        calibrated = self.result.calibrated if self.certainty.usual(metrics[0]) else None
         if calibrated is None:
             asked["interval"] = self.certainty.interval
         found = {
