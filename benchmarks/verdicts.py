@@ -32,8 +32,8 @@ class Tally:
     pairs: int
     called: int
     wrong: int
-    called_if_alike: int
-    wrong_if_alike: int
+    called_by_chance: int
+    wrong_by_chance: int
 
 
 def tally(dataset: str, candidates: str, sampled: int, stated: str | None, repeats: int) -> Tally:
@@ -61,7 +61,7 @@ def tally(dataset: str, candidates: str, sampled: int, stated: str | None, repea
         for one in result.differences:
             truth = exact[one.a][one.metric].value - exact[one.b][one.metric].value
             better = one.a if truth > 0 else one.b
-            alike = one.a if one.if_alike >= 0.975 else one.b if one.if_alike <= 0.025 else None
+            alike = one.a if one.chance >= 0.975 else one.b if one.chance <= 0.025 else None
             seen_so_far += [
                 1,
                 one.winner is not None,
@@ -95,8 +95,8 @@ def main() -> None:
         print(
             f"{dataset:<13} {candidates:<9} {sampled:>7}  {stated or '-':<9} {one.pairs:>6}  "
             f"{one.called / one.pairs:>6.1%}  {_right(one.called, one.wrong)}  "
-            f"{one.called_if_alike / one.pairs:>10.1%}  "
-            f"{_right(one.called_if_alike, one.wrong_if_alike)}"
+            f"{one.called_by_chance / one.pairs:>10.1%}  "
+            f"{_right(one.called_by_chance, one.wrong_by_chance)}"
         )
     called, wrong = (sum(getattr(one, name) for one in tallies) for name in ("called", "wrong"))
     print(f"in all: {called} verdicts, {_right(called, wrong).strip()} right")

@@ -231,10 +231,10 @@ def power_law(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
     return power_law_mass(items, found.x)
 
 
-def curve_shapes(items: int, looseness: float, offset: float) -> np.ndarray:
+def curve_shapes(items: int, looseness: float) -> np.ndarray:
     """Slope, curvature and 40 bends at every single rank, each of unit variance a priori."""
     ranks = np.arange(1, items + 1)
-    z = -special.ndtri((ranks - 0.5 + offset) / (items + 2 * offset))
+    z = -special.ndtri((ranks - 0.5) / items)
     bends = np.linspace(z[-1], z[0], 42)[1:-1]
     columns = [2 * z, z * z]
     for bend in bends:
@@ -278,22 +278,15 @@ def log_density_mode(
     return pi, variance, -found.fun - 0.5 * np.linalg.slogdet(information)[1]
 
 
-def averaged_curves(
-    likelihood: np.ndarray, histogram: np.ndarray, levels: dict[float, float], doubt: float
-) -> np.ndarray:
-    """Smooth (one level, 0) and auto (several): every curve, hedged, by evidence; rank by rank."""
-    items, n = likelihood.shape
-    blind = (items - 1) / (n - 1)
+def averaged_curves(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
+    """Smooth: every curve, hedged, by evidence; rank by rank."""
     shares, targets = histogram / histogram.sum(), float(histogram.sum())
-    plain = -special.ndtri((np.arange(1, items + 1) - 0.5) / items)
-    unseen = doubt**2 * np.maximum(plain + special.ndtri(blind / items), 0.0) ** 5 / 20
     masses, evidence = [], []
-    for level, prior in levels.items():
-        for looseness in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0):
-            shapes = curve_shapes(items, looseness, level * blind)
-            pi, variance, log_evidence = log_density_mode(likelihood, shares, targets, shapes)
-            hedged = pi * np.exp(-1.5 * np.minimum(variance + unseen, 2.0))
-            masses.append(hedged * (likelihood @ (shares / (hedged @ likelihood))))
-            evidence.append(log_evidence + np.log(prior))
+    for looseness in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0):
+        shapes = curve_shapes(len(likelihood), looseness)
+        pi, variance, log_evidence = log_density_mode(likelihood, shares, targets, shapes)
+        hedged = pi * np.exp(-1.5 * np.minimum(variance, 2.0))
+        masses.append(hedged * (likelihood @ (shares / (hedged @ likelihood))))
+        evidence.append(log_evidence)
     share = np.exp(np.array(evidence) - max(evidence))
     return share / share.sum() @ np.array(masses)

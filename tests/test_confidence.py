@@ -352,8 +352,8 @@ def test_ends_never_pass_each_other(ranks):
 
 def test_without_a_shape_the_interval_is_the_bounds(counts):
     found = unsample.estimate(counts, metrics="Recall@40", shape="none", resamples=0)["Recall@40"]
-    assert found.interval() == found.bounds()
-    assert found.interval(0.99) == found.bounds(0.99)
+    assert found.interval(kind="guaranteed") == found.bounds()
+    assert found.interval(0.99, kind="guaranteed") == found.bounds(0.99)
 
 
 def test_where_the_shape_is_refuted_the_interval_is_the_bounds():

@@ -1,6 +1,5 @@
 """Smooth curves: against a dense reference, what they assume, and what they are good for."""
 
-import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,10 +9,10 @@ from scipy import special
 
 from tests import reference
 from unsample import estimators
+from unsample.errors import MethodError
 from unsample.estimators import CANDIDATES, Observed, curves
 from unsample.estimators._observed import Condensed, _condensed_ranges
 from unsample.estimators._solvers import Solution, Status
-from unsample.estimators.curves import average_curves
 from unsample.evidence import RankCounts, group_catalogues
 from unsample.lab.datasets import load_ranks
 from unsample.law import Law, RankGrid, draw_sampled_ranks
@@ -73,23 +72,14 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
 # -- the estimator ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("method", "candidates", "levels", "doubt", "replacement"),
-    [
-        ("smooth", "unseen", {0.0: 1.0}, 0.0, True),
-        ("auto", "unseen", {0.0: 0.5, 0.15: 0.5}, 0.0, False),
-        ("auto", "all", {0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5, True),
-    ],
-)
-def test_against_a_dense_reference(method, candidates, levels, doubt, replacement):
+@pytest.mark.parametrize("replacement", [True, False])
+def test_against_a_dense_reference(replacement):
     design = Law(400, 30, replacement=replacement)
     drawn = design.draw(_beta_ranks(400, 3000), rng=1)
     histogram = np.bincount(drawn, minlength=32)[1:]
-    mass = reference.averaged_curves(reference.matrix(design), histogram, levels, doubt)
+    mass = reference.averaged_curves(reference.matrix(design), histogram)
     expected = [mass @ reference.metric_weights(m.family.name, m.k, 400) for m in METRICS]
-    assert _values(method, drawn, design, candidates=candidates) == pytest.approx(
-        expected, rel=0.01
-    )
+    assert _values("smooth", drawn, design) == pytest.approx(expected, rel=0.01)
 
 
 def test_three_targets_against_a_dense_reference():
@@ -97,7 +87,7 @@ def test_three_targets_against_a_dense_reference():
     design = Law(400, 30)
     drawn = design.draw(_beta_ranks(400, 3), rng=1)
     histogram = np.bincount(drawn, minlength=32)[1:]
-    mass = reference.averaged_curves(reference.matrix(design), histogram, {0.0: 1.0}, 0.0)
+    mass = reference.averaged_curves(reference.matrix(design), histogram)
     expected = [mass @ reference.metric_weights(m.family.name, m.k, 400) for m in METRICS]
     assert _values("smooth", drawn, design) == pytest.approx(expected, rel=0.01)
 
@@ -169,7 +159,7 @@ def test_rows_of_a_batch_may_differ_by_any_amount_of_evidence():
     bend = 0.3 * np.sin(np.linspace(0.0, 3 * np.pi, 51))[counts.low - 1]
     rows = np.stack([counts.weight * (1.0 + bend), counts.weight * (1.0 - bend)])
     observed = Observed.prepare(counts, resampled=rows)
-    weights = average_curves(observed, {0.0: 1.0}, doubt=0.0).weights
+    weights = estimators.parse("smooth").solve(observed).weights
     assert weights.sum(axis=1) == pytest.approx(np.ones(3))
     # Each row explains its own histogram; two rows differ by twenty times as much.
     assert np.abs(weights @ observed.likelihood.T - observed.shares).sum(axis=1).max() < 0.01
@@ -189,25 +179,6 @@ def test_more_targets_make_it_surer():
 
 
 # -- averaging -------------------------------------------------------------------------------
-
-
-def test_a_prior_counts_as_evidence_does():
-    design = Law(2000, 50)
-    drawn = design.draw(_binormal_ranks(2000, 1500, 1.5, 1.0), rng=0)
-    observed = Observed.prepare(RankCounts.from_ranks(drawn, items=2000, sampled=50))
-    goes_on, levels_off = (
-        average_curves(observed, {level: 1.0}, doubt=0.0).weights[0] for level in (0.0, 0.15)
-    )
-
-    def odds(prior):
-        beliefs = {0.0: prior, 0.15: 1.0 - prior}
-        both = average_curves(observed, beliefs, doubt=0.0).weights[0]
-        apart = goes_on - levels_off
-        share = (both - levels_off) @ apart / (apart @ apart)
-        return share / (1.0 - share)
-
-    # Curves that are left out as implausible counted for a millionth.
-    assert odds(0.9) / odds(0.5) == pytest.approx(9.0, rel=1e-4)
 
 
 def test_the_worst_curve_that_counts_certifies_a_row():
@@ -235,9 +206,8 @@ def test_the_worst_curve_that_counts_certifies_a_row():
     assert curves._certified(three, np.full((2, 3), 1 / 3), np.ones((2, 1))).failures == 2
 
 
-@pytest.mark.parametrize("method", ["smooth", "auto"])
-def test_the_certificate_counts_the_steps_from_the_start(method, counts):
-    certificate = estimators.parse(method).evaluate(Observed.prepare(counts), ()).certificate
+def test_the_certificate_counts_the_steps_from_the_start(counts):
+    certificate = estimators.parse("smooth").evaluate(Observed.prepare(counts), ()).certificate
     assert certificate.usable
     assert certificate.iterations > 1
 
@@ -260,7 +230,7 @@ def test_one_sampled_item_still_tells_the_auc(method, candidates):
     assert values[0, 0] == pytest.approx(0.6, abs=0.05)
 
 
-# -- auto: several beliefs about the top -----------------------------------------------------
+# -- auto: what other data sets know -----------------------------------------------------
 
 TOP = parse_all(["Recall@10", "NDCG@10", "AP@10"])
 AUTO = estimators.parse("auto")
@@ -291,76 +261,11 @@ def _errors(method: str, dataset: str, recommender: str, seeds=range(2)) -> np.n
         ("citeulike-a", "multivae", 0.25),
         ("citeulike-a", "ease", 0.6),
         ("pinterest-20", "als", 0.8),
-        ("yelp", "ease", 0.8),
     ],
 )
 def test_errors_are_well_below_those_of_mle(dataset, recommender, share):
     ours, theirs = (_errors(name, dataset, recommender) for name in ("auto", "mle"))
     assert (ours < share * theirs).all()
-
-
-def test_it_says_what_it_chose_and_what_it_assumed():
-    bundled = load_ranks("citeulike-a", "multivae")
-    evaluation = AUTO.evaluate(_observed(bundled.ranks, bundled.items, 99), TOP)
-    assert "keeps rising" in evaluation.explanation
-    assert "is flat above rank 26" in evaluation.explanation
-    assert "above rank 171" in evaluation.explanation
-    assert evaluation.explanation.endswith("seen in training were left out")
-    smooth = estimators.parse("smooth").evaluate(_observed([1, 5, 9], 100, 9), TOP)
-    assert "mean looseness" in smooth.explanation
-    # It has one belief, so there is nothing to weigh.
-    assert "above rank" not in smooth.explanation
-    assert estimators.parse("mle").evaluate(_observed([1, 5, 9], 100, 9), TOP).explanation == ""
-
-
-def test_a_curve_levels_off_at_the_first_rank_if_not_below():
-    """Two draws for each three items: a seventh of the blind rank would be none at all."""
-    evaluation = AUTO.evaluate(_observed(np.arange(1, 301), 300, 200), TOP)
-    assert "is flat above rank 1 " in evaluation.explanation
-    assert "above rank 1," in evaluation.explanation
-
-
-def test_the_mean_of_one_looseness_is_that(monkeypatch):
-    monkeypatch.setattr(curves, "_LOOSENESS", (0.3,))
-    evaluation = AUTO.evaluate(_observed(np.arange(1, 101), 300, 20), TOP)
-    assert "(mean looseness 0.3)" in evaluation.explanation
-
-
-def _shares_of_beliefs(recommender: str, dataset: str) -> list[int]:
-    bundled = load_ranks(dataset, recommender)
-    observed = _observed(bundled.ranks, bundled.items, 199)
-    return [int(n) for n in re.findall(r"(\d+) %", AUTO.evaluate(observed, TOP).explanation)]
-
-
-def test_data_weigh_the_beliefs():
-    """On citeulike-a P(R) rises to the first rank, on yelp it does not, and the data can tell."""
-    goes_on, levels_off = _shares_of_beliefs("multivae", "citeulike-a")
-    assert goes_on > 60 > levels_off
-    goes_on, levels_off = _shares_of_beliefs("ease", "yelp")
-    assert goes_on < 40 < levels_off
-
-
-def test_beliefs_are_those_that_the_docstring_gives():
-    """Few data: every belief still counts."""
-    heads = {"unseen": (0.0, 0.15), "all": (0.0, 0.1, 0.3, 0.6)}
-    for candidates, levels in heads.items():
-        observed = _observed([1, 3, 20, 60, 200], 400, 30, candidates=candidates)
-        doubt = 0.5 if candidates == "all" else 0.0
-        expected = average_curves(observed, dict.fromkeys(levels, 1.0), doubt=doubt)
-        assert AUTO.solve(observed).weights == pytest.approx(expected.weights, rel=1e-9)
-
-
-def test_kept_items_make_the_top_smaller():
-    """Where seen items fill the top, less is expected there from the same sampled ranks."""
-    bundled = load_ranks("citeulike-a", "multivae", candidates="all")
-    kept, excluded = (
-        AUTO.evaluate(_observed(bundled.ranks, bundled.items, 99, candidates=candidates), TOP)
-        for candidates in ("all", "unseen")
-    )
-    assert (kept.values < excluded.values).all()
-    assert kept.explanation.endswith("were kept")
-    truth = [m.weights(bundled.ranks, int(bundled.items.max())).mean() for m in TOP]
-    assert (np.abs(kept.values[0] - truth) < np.abs(excluded.values[0] - truth)).all()
 
 
 @pytest.mark.parametrize("method", ["mle", "smooth"])
@@ -399,8 +304,31 @@ def test_batches_of_unlike_histograms_are_fitted_each_on_its_own():
         assert row == pytest.approx(AUTO.evaluate(single, metrics).values[0], rel=1e-4)
 
 
+def test_it_says_what_the_data_were_taken_for():
+    found = AUTO.evaluate(_observed(np.arange(1, 301), 300, 20), TOP)
+    assert found.explanation.startswith("learned from full rankings of other data sets (unseen")
+    kind = estimators.parse("auto(kind=graph)")
+    assert str(kind) == "auto(kind=graph)"
+    assert "graph 100 %" in kind.evaluate(_observed(np.arange(1, 301), 300, 20), TOP).explanation
+    assert estimators.parse("mle").evaluate(_observed([1, 5, 9], 100, 9), TOP).explanation == ""
+    with pytest.raises(MethodError, match="kind of auto must be one of unseen, all"):
+        estimators.parse("auto(kind=movies)")
+    with pytest.raises(MethodError, match="prior of auto must be a Prior"):
+        estimators.parse("auto(prior=file)")
+
+
+def test_known_ranks_stay_where_they_are():
+    ranks = np.array([1, 2, 7, 30] * 50)
+    known = RankCounts.from_ranks(ranks[:100], items=300, sampled=299, replacement=False)
+    drawn = RankCounts.from_ranks([1, 1, 2, 4] * 25, items=300, sampled=20, replacement=False)
+    observed = Observed.prepare(known + drawn, cutoffs=[10])
+    mass = AUTO.solve(observed).weights[0]
+    assert mass.sum() == pytest.approx(1.0)
+    assert (mass - observed.known_mass()[0]).min() > -1e-12
+
+
 def test_many_samples_leave_little_to_assume():
-    """With n = 1000 of 2000 items both beliefs, and both protocols, say the same."""
+    """With n = 1000 of 2000 items the prior hardly matters, nor what became of seen items."""
     rng = np.random.default_rng(1)
     ranks = np.ceil(2000 * rng.beta(0.5, 2.0, size=5000)).astype(int).clip(1)
     truth = (ranks <= 50).mean()

@@ -34,12 +34,15 @@ def result(ranks):
 
 def test_intervals_are_nested_and_belong_to_the_metric(result):
     for entry in result.entries:
-        low, high = entry.interval(0.95)
-        inner_low, inner_high = entry.interval(0.5)
+        low, high = entry.interval(0.95, kind="guaranteed")
+        inner_low, inner_high = entry.interval(0.5, kind="guaranteed")
         bound_low, bound_high = entry.bounds(0.95)
         assert bound_low <= low <= inner_low < inner_high < high <= bound_high
-        assert (low, high) == result[entry.metric, "bv"].interval(0.95)
+        assert (low, high) == result[entry.metric, "bv"].interval(0.95, kind="guaranteed")
         assert low < entry.value < high
+        within = entry.interval(0.95)
+        assert bound_low <= within[0] < entry.interval(0.5)[0]
+        assert within == result[entry.metric, "bv"].interval(0.95, kind="calibrated")
 
 
 def test_the_bootstrap_tells_how_a_value_varies(result):

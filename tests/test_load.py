@@ -213,7 +213,7 @@ def test_very_many_models_are_compared_with_the_best(crowded):
     assert [one.value for one in rows] == sorted((one.value for one in rows), reverse=True)
     assert len(crowded.differences) == 499
     assert {one.a for one in crowded.differences} == {rows[0].model}
-    assert sum(one.if_alike for one in rows) == pytest.approx(1.0)
+    assert sum(one.chance for one in rows) == pytest.approx(1.0)
     assert all(one.least == 0.0 for one in rows[1:])
 
 

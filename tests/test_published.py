@@ -122,7 +122,9 @@ def test_intervals_lie_in_bounds_and_hold_the_value(numbers):
 
 def test_more_numbers_and_more_digits_narrow_the_limits():
     def width(numbers):
-        low, high = published(numbers, **SETUP, metrics="Recall@100")["Recall@100"].interval()
+        low, high = published(numbers, **SETUP, metrics="Recall@100")["Recall@100"].interval(
+            kind="guaranteed"
+        )
         return high - low
 
     alone = width({"HR@10": "0.690"})

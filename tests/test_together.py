@@ -245,7 +245,7 @@ def test_guided_results_are_paired_with_each_other_and_with_certified_ones(world
 def test_a_model_is_no_better_than_itself(world):
     found = world.run("guided", budget=8000)
     same = unsample.compare({"A": found, "B": found}, metrics="NDCG@10").differences[0]
-    assert (same.value, same.winner, same.if_alike) == (0.0, None, 0.5)
+    assert (same.value, same.winner, same.chance) == (0.0, None, 0.5)
     assert same.low < 0 < same.high
 
 

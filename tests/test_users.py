@@ -293,7 +293,7 @@ def test_a_model_is_no_better_than_itself(metric, world):
     )
     assert both.chance("A", "B", metric) == 0.5
     assert both.winner(metric) is None
-    assert {row.if_alike for row in both.standings} == {0.5}
+    assert {row.chance for row in both.standings} == {0.5}
     assert "50 %" in str(both)
 
 

@@ -23,6 +23,7 @@ _SURFACE = {
     "Estimates": "answers",
     "Evaluation": "answers",
     "Plan": "answers",
+    "Prior": "estimators.prior",
     "Published": "answers",
     "RankCounts": "evidence",
     "adapters": None,
@@ -48,6 +49,7 @@ __all__ = [
     "Estimates",
     "Evaluation",
     "Plan",
+    "Prior",
     "Published",
     "RankCounts",
     "adapters",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
         plan,
         published,
     )
+    from unsample.estimators.prior import Prior
     from unsample.evidence import RankCounts
 
 

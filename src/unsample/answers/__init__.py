@@ -20,6 +20,7 @@ from unsample.answers._exact import exact
 from unsample.answers._findings import Finding
 from unsample.answers._looked import Profile
 from unsample.answers._plan import Plan, plan
+from unsample.answers._prior import PRIOR_KINDS, prior_kind
 from unsample.answers._published import Published, published
 from unsample.answers._result import (
     DEFAULT_LEVEL,
@@ -36,6 +37,7 @@ __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
+    "PRIOR_KINDS",
     "Audit",
     "Comparison",
     "Difference",
@@ -57,5 +59,6 @@ __all__ = [
     "method_of",
     "percent",
     "plan",
+    "prior_kind",
     "published",
 ]

@@ -10,6 +10,7 @@ is the answer if sampling misleads about both models alike.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
+from unsample.answers._chances import Chances
 from unsample.answers._comparison import (
     ALL,
     BEST,
@@ -36,9 +38,11 @@ from unsample.answers._estimate import (
 )
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._model import Model
+from unsample.answers._prior import SHIPPED
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
+from unsample.estimators.prior import Prior
 from unsample.evidence import RankCounts, Targets, place_halves, shared_pools
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_targets
@@ -64,6 +68,8 @@ def compare(
     pools: npt.ArrayLike | None = None,
     replacement: bool = True,
     candidates: str | None = None,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    kind: str | None = None,
     level: float = DEFAULT_LEVEL,
     correction: str = "holm",
     against: str | None = None,
@@ -137,19 +143,32 @@ def compare(
             notes += model.evaluation.warnings
             continue
         found = estimate_counts(
-            model.counts, metrics=wanted, method=method, candidates=candidates, errors="delta"
+            model.counts,
+            metrics=wanted,
+            method=method,
+            candidates=candidates,
+            prior=prior,
+            kind="graph" if kind is None and given.filtered else kind,
+            errors="delta",
         )
-        filtered = model.targets is not None and model.targets.filtered
-        estimates[model.name] = replace(found, filtered=filtered)
+        alone = model.targets is not None and model.targets.filtered
+        estimates[model.name] = replace(found, filtered=alone)
         notes += estimates[model.name].warnings
     if unmatched and paired is None:
         notes.append(
             f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
         )
-    duels = Duels(loaded, estimates, not unmatched, level, against)
+    chances = Chances.of(estimates, wanted)
+    duels = Duels(loaded, estimates, not unmatched, level, against, chances)
     differences, standings = [], []
     for metric in wanted:
-        pairs = corrected(duels.differences(metric), correction, level, duels.family)
+        pairs = corrected(
+            duels.differences(metric),
+            correction,
+            level,
+            duels.family,
+            by_chance=chances is not None and metric.name in chances.metrics,
+        )
         differences += pairs
         standings += duels.standings(metric, pairs, as_rng(rng))
     return Comparison(

@@ -35,12 +35,15 @@ class Difference:
     #: The chance that ``a`` is truly better lies between these; what separates them is not chance.
     least: float
     most: float
-    #: The chance that ``a`` is better if sampling misleads about both models alike.
-    if_alike: float
+    #: The chance that ``a`` is better, from the data and other data sets; without a prior, if
+    #: sampling misleads about both models alike.
+    chance: float
     #: How surprising the data are if the verdict is wrong, corrected for the number of pairs.
     p_value: float
     #: The better model, or None if that cannot be told.
     winner: str | None
+    #: The better model if that holds whatever other data sets say: under the stated shape alone.
+    proven: str | None = None
 
     def reversed(self) -> Difference:
         """Return ``b`` minus ``a``."""
@@ -53,7 +56,7 @@ class Difference:
             high=-self.low,
             least=1.0 - self.most,
             most=1.0 - self.least,
-            if_alike=1.0 - self.if_alike,
+            chance=1.0 - self.chance,
         )
 
     def __str__(self) -> str:
@@ -61,11 +64,13 @@ class Difference:
         facts = f"difference {self.value:+.4f}, [{self.low:+.4f}, {self.high:+.4f}], {p}"
         if self.winner is not None:
             loser = self.b if self.winner == self.a else self.a
-            return f"{self.winner} beats {loser} on {self.metric}: {facts}"
+            won = max(self.chance, 1.0 - self.chance)
+            how = "" if self.proven else f" with a chance of {_percent(won)}"
+            return f"{self.winner} beats {loser} on {self.metric}{how}: {facts}"
         first = self if self.value >= 0 else self.reversed()
         return (
-            f"{first.a} and {first.b} cannot be told apart on {self.metric}: {facts}; if sampling "
-            f"misleads about both alike, {first.a} is ahead with {_percent(first.if_alike)}"
+            f"{first.a} and {first.b} cannot be told apart on {self.metric}: {facts}; {first.a} is "
+            f"ahead with a chance of {_percent(first.chance)}"
         )
 
 
@@ -80,7 +85,7 @@ class Standing:
     high: float
     least: float
     most: float
-    if_alike: float
+    chance: float
     #: 1 for models that no other beats, 2 for those beaten by one of them, and so on.
     place: int
 
@@ -144,11 +149,13 @@ class Comparison(Result):
         raise KeyError(f"no difference of {a} and {b} on {name}; {why}")
 
     def chance(self, a: str, b: str, metric: str | Metric) -> float:
-        """Return the chance that ``a`` is better than ``b`` if sampling misleads about both alike.
+        """Return the chance that ``a`` is better than ``b``.
 
-        Without that assumption the chance is between ``least`` and ``most`` of `difference`.
+        It is calibrated on data sets that the prior was not learned from. Without a prior it is the
+        chance if sampling misleads about both models alike. Without any assumption beyond the shape
+        of P(R), the chance is between ``least`` and ``most`` of `difference`.
         """
-        return self.difference(a, b, metric).if_alike
+        return self.difference(a, b, metric).chance
 
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if none does."""
@@ -199,7 +206,14 @@ class Comparison(Result):
         best = self.winner(metric)
         if best is not None:
             beaten = [row.model for row in (leader, *others) if row.model != best]
-            pairs = (self.difference(best, other, metric) for other in beaten)
+            pairs = [self.difference(best, other, metric) for other in beaten]
+            if not all(pair.proven for pair in pairs):
+                least = min(pair.chance for pair in pairs)
+                return (
+                    f"{best} has the highest full-catalogue {metric} ({sure}): it beats "
+                    f"{listed_briefly(beaten)} with a chance of {_percent(least)} or more each, "
+                    "judged by data sets like those that the prior was learned from."
+                )
             closest = min(pairs, key=lambda pair: pair.low)
             return (
                 f"{best} has the highest full-catalogue {metric} ({sure}): it beats "
@@ -212,8 +226,8 @@ class Comparison(Result):
         return (
             f"Which of {listed_briefly([leader.model, *rivals])} has the highest full-catalogue "
             f"{metric} cannot be told from this sample at {share}; {leader.model} has the highest "
-            f"estimate ({leader.value:.4f}), and is the best with {_percent(leader.if_alike)} if "
-            "sampling misleads about all models alike."
+            f"estimate ({leader.value:.4f}), and is the best with a chance of "
+            f"{_percent(leader.chance)}."
         )
 
     def _sentence_about(self, baseline: str, metric: str, sure: str) -> str:

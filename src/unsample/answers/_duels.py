@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unsample._checks import FloatArray
+from unsample.answers._chances import Chances
 from unsample.answers._comparison import ALL, BEST, Difference, Standing
 from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
@@ -100,6 +101,8 @@ class Duels:
     paired: bool
     level: float
     against: str
+    #: Chances of winning under a prior, where there is one.
+    chances: Chances | None = None
 
     @property
     def family(self) -> int:
@@ -132,8 +135,12 @@ class Duels:
         from scipy.special import ndtr, stdtr, stdtrit
 
         value = a.value - b.value
-        spread = a.spread(b)
-        alike = float(ndtr(value / spread)) if spread > 0 else 0.5
+        names = a.model.name, b.model.name
+        chance = None if self.chances is None else self.chances.beats(*names, metric.name)
+        if chance is None:
+            # If sampling misleads about both models alike.
+            spread = a.spread(b)
+            chance = float(ndtr(value / spread)) if spread > 0 else 0.5
         bounds = self._bounds(a, b)
         if bounds is None:
             ends = self._exact_limits(metric, a.model, b.model)
@@ -152,8 +159,7 @@ class Duels:
             least, most = least * (ends[0] > 0), max(most, float(ends[1] >= 0))
         # Two-sided: a verdict may fall either way.
         p_value = min(1.0, 2.0 * min(1.0 - least, most))
-        names = a.model.name, b.model.name
-        return Difference(metric.name, *names, value, *ends, least, most, alike, p_value, None)
+        return Difference(metric.name, *names, value, *ends, least, most, chance, p_value, None)
 
     def _span(self, metric: Metric) -> float:
         """Return the greatest difference that any two models could have."""
@@ -245,13 +251,17 @@ class Duels:
         """Return limits of the difference that hold for any number of targets."""
         # Each model takes half of the error; one verdict of several then takes its part of it.
         level = 1.0 - (1.0 - self.level) / (2.0 * len(self.models) ** 2)
-        of_a, of_b = (self.estimates[each.name][metric].interval(level) for each in (a, b))
+        of_a, of_b = (
+            self.estimates[each.name][metric].interval(level, kind="guaranteed") for each in (a, b)
+        )
         return of_a[0] - of_b[1], of_a[1] - of_b[0]
 
     # -- one model --------------------------------------------------------------------------
 
     def _entrant(self, metric: Metric, model: Model) -> _Entrant:
         entry = self.estimates[model.name][metric]
+        if entry.calibrated is not None and self.chances is not None:
+            return _Entrant(model, entry.value, 0.0, None)
         known = entry.certainty is None and model.targets is not None and _of_draw(entry) is None
         totals = _totals(metric, entry, model) if self.paired or known else np.empty(0)
         direction = _direction(totals, model.user_weights) if self.paired else None
@@ -359,7 +369,13 @@ class Duels:
         return sorted(rows, key=lambda row: -row.value)
 
     def _chances_of_being_best(self, metric: Metric, rng: np.random.Generator) -> dict[str, float]:
-        """Return the chance of each model that has one, if sampling misleads about all alike."""
+        """Return the chance of each model that has one.
+
+        Without a prior it is that if sampling misleads about all models alike.
+        """
+        known = None if self.chances is None else self.chances.best(metric.name, rng)
+        if known is not None:
+            return known
         leader = self._entrant(metric, self._leader(metric))
         hopeful = [
             entrant
@@ -442,23 +458,35 @@ def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
 
 
 def corrected(
-    differences: list[Difference], correction: str, level: float, family: int
+    differences: list[Difference],
+    correction: str,
+    level: float,
+    family: int,
+    *,
+    by_chance: bool = False,
 ) -> list[Difference]:
     """Return the differences with corrected p-values and the verdicts that follow from them.
 
-    ``family`` is the number of pairs that might have been looked at.
+    ``family`` is the number of pairs that might have been looked at. With ``by_chance``, a chance
+    of ``level`` after the same correction is a verdict as well; the others are ``proven``.
     """
-    plain = [pair.p_value for pair in differences]
-    if correction == "holm":
-        p_values = holm(plain, family)
-    else:
+
+    def correct(plain: list[float]) -> list[float]:
+        if correction == "holm":
+            return holm(plain, family)
         factor = family if correction == "bonferroni" else 1
-        p_values = [min(1.0, factor * p_value) for p_value in plain]
+        return [min(1.0, factor * p_value) for p_value in plain]
+
+    p_values = correct([pair.p_value for pair in differences])
+    doubts = correct([min(pair.chance, 1.0 - pair.chance) for pair in differences])
     found = []
-    for pair, p_value in zip(differences, p_values, strict=True):
+    for pair, p_value, doubt in zip(differences, p_values, doubts, strict=True):
         better = pair.a if pair.least > 0.5 else pair.b
-        winner = better if p_value <= 1.0 - level else None
-        found.append(replace(pair, p_value=p_value, winner=winner))
+        proven = better if p_value <= 1.0 - level else None
+        winner = proven
+        if by_chance and proven is None and doubt <= 1.0 - level:
+            winner = pair.a if pair.chance > 0.5 else pair.b
+        found.append(replace(pair, p_value=p_value, winner=winner, proven=proven))
     return found
 
 

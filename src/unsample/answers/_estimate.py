@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +16,12 @@ from unsample import metrics as _metrics
 from unsample._checks import Seed, check_choice, check_integer
 from unsample.answers._given import as_counts, as_targets
 from unsample.answers._pilot import pilot_estimates
+from unsample.answers._prior import SHIPPED, as_prior, prior_kind, with_prior
 from unsample.answers._refits import Refits, fitted
 from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
 from unsample.answers._unequal import unequal_estimates
 from unsample.confidence import (
+    Calibrated,
     Certainty,
     DirectMean,
     PooledCertainty,
@@ -36,6 +39,7 @@ from unsample.errors import (
     UnsampleWarning,
 )
 from unsample.estimators import Estimator, Fit, Observed
+from unsample.estimators.prior import Prior
 from unsample.evidence import (
     RankCounts,
     Targets,
@@ -73,6 +77,8 @@ def estimate(
     strata: npt.ArrayLike | Mapping[str, Any] | None = None,
     exclude: Any = None,
     shape: str | Shape | None = None,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    kind: str | None = None,
     errors: str = "bootstrap",
     resamples: int = 400,
     rng: Seed = 0,
@@ -139,6 +145,14 @@ def estimate(
     shape
         What the intervals assume of P(R): a name from `unsample.confidence.SHAPES` or a `Shape`;
         by default what follows from ``candidates``.
+    prior
+        What other data sets know, for ``auto`` and for calibrated intervals: by default the prior
+        that ships with the package; or a `Prior` of your own, or its file. None uses none: ``auto``
+        is then ``smooth``, and intervals are the guaranteed ones.
+    kind
+        The kind of evaluation: ``"recommendation"``, ``"repeats"`` where people choose again what
+        they chose before (baskets, sessions, songs), or ``"graph"`` for knowledge graphs. Without
+        it, what the data say decides, and intervals are wider.
     errors
         ``"bootstrap"`` or ``"delta"`` (faster) for the sampling error of each method's value. It
         is computed when it is first asked for.
@@ -207,6 +221,8 @@ def estimate(
         method=method,
         candidates=candidates,
         shape=shape,
+        prior=prior,
+        kind="graph" if filtered and kind is None else kind,
         errors=errors,
         resamples=resamples,
         rng=rng,
@@ -224,6 +240,8 @@ def estimate_counts(
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
     candidates: str | None = None,
     shape: str | Shape | None = None,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    kind: str | None = None,
     errors: str = "bootstrap",
     resamples: int = 400,
     rng: Seed = 0,
@@ -235,7 +253,9 @@ def estimate_counts(
     """
     check_choice("errors", errors, ("bootstrap", "delta"))
     resamples = check_integer("resamples", resamples, minimum=0)
-    question = Question.parse(possible_metrics(metrics, counts), method, candidates, shape)
+    question = Question.parse(
+        possible_metrics(metrics, counts), method, candidates, shape, prior, kind
+    )
     parts = [
         _answered(replace(question, metrics=same), weighed, errors, resamples, rng)
         for weighed, same in _weighed(counts, question.metrics)
@@ -301,6 +321,7 @@ def _answered(
         remedy=_remedy(counts),
         data="the data",
         misfit="fits these sampled ranks: items, sampled,",
+        calibrated=question.calibrated(observed),
         notes=[
             *_on_shared(certainty),
             *(
@@ -330,6 +351,9 @@ class Question:
     methods: tuple[Estimator, ...]
     candidates: str | None
     shape: Shape
+    #: What other data sets know, and the kind of evaluation; None where not used, or not known.
+    prior: Prior | None = None
+    kind: str | None = None
 
     @classmethod
     def parse(
@@ -338,12 +362,22 @@ class Question:
         method: str | Estimator | Iterable[str | Estimator],
         candidates: str | None,
         shape: str | Shape | None,
+        prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+        kind: str | None = None,
     ) -> Question:
         """Read names, and refuse metrics that a method cannot give."""
-        wanted, methods = _metrics.parse_all(metrics), _estimators.parse_all(method)
+        held, chosen = as_prior(prior), prior_kind(kind, candidates)
+        wanted = _metrics.parse_all(metrics)
+        methods = tuple(with_prior(each, held, chosen) for each in _estimators.parse_all(method))
         for each in methods:
             each.require(wanted)
-        return cls(wanted, methods, candidates, shape_for(shape, candidates))
+        return cls(wanted, methods, candidates, shape_for(shape, candidates), held, chosen)
+
+    def calibrated(self, observed: Observed) -> Calibrated | None:
+        """Return the intervals that the prior gives; none for ranks that depend on each other."""
+        if self.prior is None or observed.counts.pools is not None or observed.known.all():
+            return None
+        return Calibrated(observed, self.prior, self.kind, self.candidates)
 
     @property
     def usual_candidates(self) -> str:
@@ -366,6 +400,7 @@ class Question:
         data: str,
         misfit: str,
         notes: Iterable[UnsampleWarning] = (),
+        calibrated: Calibrated | None = None,
         **more: Any,
     ) -> _Kind:
         """Put what was found together, with notes on what there is to know before relying on it.
@@ -391,6 +426,7 @@ class Question:
                 fit.clipped[place],
                 variation,
                 place,
+                calibrated if DirectMean.of(metric, counts) is None else None,
             )
             for name, fit in fits.items()
             for place, metric in enumerate(self.metrics)

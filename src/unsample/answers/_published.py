@@ -19,6 +19,7 @@ the same 100 steps are taken from the same start, and mean the same regularisati
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -33,10 +34,12 @@ from unsample.answers._estimate import (
     Question,
 )
 from unsample.answers._printed import Paper, Printed, read_numbers
+from unsample.answers._prior import SHIPPED
 from unsample.answers._result import DEFAULT_METRICS, Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
 from unsample.errors import ContradictionError, DesignError, UnsampleWarning
 from unsample.estimators import Estimator, Observed
+from unsample.estimators.prior import Prior
 from unsample.law import Law, check_sampler
 from unsample.metrics import Metric
 
@@ -91,6 +94,8 @@ def published(
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     candidates: str | None = None,
     shape: str | Shape | None = None,
+    prior: Prior | str | os.PathLike[str] | None = SHIPPED,
+    kind: str | None = None,
     method: str | Estimator = DEFAULT_METHOD,
     replacement: bool = True,
     sampler: str = "uniform",
@@ -114,8 +119,9 @@ def published(
         The number of targets that the printed means are taken over.
     metrics
         Full-catalogue metrics to estimate.
-    candidates, shape
-        What the intervals may assume; as in `unsample.estimate`.
+    candidates, shape, prior, kind
+        What the intervals may assume; as in `unsample.estimate`. Calibrated intervals use what the
+        hit rates say.
     method
         An estimator, as in `unsample.estimate`. It is given the histogram of sampled ranks that
         has the printed means and is nearest to one that an EM fit explains.
@@ -150,7 +156,7 @@ def published(
         )
     users = check_integer("users", users, minimum=1, hint="the targets the means are taken over")
     runs = check_integer("runs", runs, minimum=1)
-    question = Question.parse(metrics, method, candidates, shape)
+    question = Question.parse(metrics, method, candidates, shape, prior, kind)
     (estimator,) = question.methods
     given = {"users": users * runs, "decimals": decimals, "percent": percent}
     paper, notes = _read_paper(numbers, law, users, given)
@@ -170,6 +176,7 @@ def published(
         data=named,
         misfit=f"gives {named} but for chance: items, sampled, users,",
         notes=notes,
+        calibrated=question.calibrated(_told(paper, question)),
         paper=paper,
     )
     for note in result.notes:
@@ -226,6 +233,15 @@ def _refuted(paper: Paper, certainty: Certainty, cutoffs: list[int]) -> str:
 
 
 # -- the histogram behind the numbers -------------------------------------------------------------
+
+
+def _told(paper: Paper, question: Question) -> Observed:
+    """Return how many ranks lie between the K of the hit rates."""
+    return Observed.prepare(
+        paper.counts,
+        cutoffs=question.cutoffs(paper.law.items),
+        candidates=question.usual_candidates,
+    )
 
 
 def _observed(paper: Paper, question: Question) -> Observed:

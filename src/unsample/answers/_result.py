@@ -20,13 +20,14 @@ from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, check_choice, import_extra
 from unsample.confidence import (
+    Calibrated,
     Certainty,
     MeanError,
     Resolution,
     SamplingError,
     percentile_interval,
 )
-from unsample.errors import MethodError, MetricError, MissingExtraError, UnsampleWarning
+from unsample.errors import InputError, MethodError, MetricError, MissingExtraError, UnsampleWarning
 from unsample.estimators import Certificate
 from unsample.evidence import RankCounts
 from unsample.law import RankDistribution
@@ -34,6 +35,10 @@ from unsample.metrics import Metric
 
 DEFAULT_LEVEL = 0.95
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
+#: The method whose value belongs to the calibrated interval.
+AUTO = "auto"
+#: Kinds of intervals: for data sets like others, or for every P(R) of a stated shape.
+INTERVALS = ("calibrated", "guaranteed")
 #: Libraries that a result can be a data frame of; the first one installed is the default.
 _BACKENDS = ("polars", "pandas", "pyarrow")
 
@@ -138,6 +143,8 @@ class Estimate:
     variation: Mapping[str, Variation] = field(repr=False)
     #: The number of the metric among those of the result.
     place: int = field(repr=False)
+    #: What the data and other data sets say of any metric; None where no prior is used.
+    calibrated: Calibrated | None = field(default=None, repr=False)
 
     @property
     def replicates(self) -> FloatArray:
@@ -151,17 +158,32 @@ class Estimate:
         return errors[self.place] if errors else None
 
     def interval(
-        self, level: float = DEFAULT_LEVEL, *, population: bool = True
+        self, level: float = DEFAULT_LEVEL, *, kind: str | None = None, population: bool = True
     ) -> tuple[float, float]:
         """Return (low, high), an interval for the true metric, the bias of sampling included.
 
-        It belongs to the metric and not to the method: it asks which values agree with the data,
-        given only the stated shape of P(R). ``population`` means users like these; without it
+        It belongs to the metric and not to the method. A ``"calibrated"`` interval holds the
+        metric for ``level`` of data sets like those that the prior was learned from; it is the
+        default where there is a prior. A ``"guaranteed"`` one holds it for every data set whose
+        P(R) has the stated shape. ``population`` means users like these; without it
         the metric of these users alone is covered. Of full ranks, it is the interval of a mean
         over users (and these users' own metric is known); of a guided evaluation, it also covers
         which users were drawn to be ranked in full. Where a method's value is outside, the interval
         is widened to hold it, as far as the bounds go.
         """
+        if kind is not None:
+            check_choice("kind", kind, INTERVALS)
+        if kind == "calibrated" and self.calibrated is None:
+            raise InputError(
+                "kind must be 'guaranteed' or left out, got 'calibrated': this result has no prior"
+            )
+        if self.calibrated is not None and kind != "guaranteed" and self._like_others:
+            low, high = self.calibrated.interval(self.metric, level, population=population)
+            if self.method.startswith(AUTO):
+                # The value is the middle of P(R), not of the metric's logarithm.
+                low, high = min(low, self.value), max(high, self.value)
+            least, most = self.bounds(level)
+            return min(max(low, least), most), max(min(high, most), least)
         low, high = self.raw_interval(level, population=population)
         if self.meant and self.certainty is not None and not low <= self.value <= high:
             least, most = self.bounds(level)
@@ -169,10 +191,15 @@ class Estimate:
             low, high = min(low, inside), max(high, inside)
         return low, high
 
+    @property
+    def _like_others(self) -> bool:
+        """Return whether a prior from other data sets may speak of these."""
+        return self.certainty is None or self.certainty.usual(self.metric)
+
     def raw_interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
     ) -> tuple[float, float]:
-        """Return the interval of the metric, whatever the method's value is."""
+        """Return the guaranteed interval of the metric, whatever the method's value is."""
         if self.certainty is not None:
             return self.certainty.interval(self.metric, level, population=population)
         if population:
@@ -206,23 +233,30 @@ class Estimate:
     @property
     def credible(self) -> bool:
         """Return whether the value lies in the interval of its metric, or its method is refuted."""
-        low, high = self.raw_interval()
+        calibrated = self.calibrated is not None and self._like_others
+        low, high = self.interval() if calibrated else self.raw_interval()
         return math.isnan(low) or low - 1e-9 <= self.value <= high + 1e-9
 
     @property
     def widened(self) -> bool:
-        """Return whether the interval was widened to hold the value."""
-        return self.meant and self.certainty is not None and not self.credible
+        """Return whether the guaranteed interval was widened to hold the value."""
+        if not self.meant or self.certainty is None:
+            return False
+        low, high = self.raw_interval()
+        return not (math.isnan(low) or low - 1e-9 <= self.value <= high + 1e-9)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of one entry of the JSON output."""
         ends = zip(("low", "high"), self.interval(), strict=True)
+        sure = zip(
+            ("guaranteed_low", "guaranteed_high"), self.interval(kind="guaranteed"), strict=True
+        )
         bounds = zip(("bound_low", "bound_high"), self.bounds(), strict=True)
         return {
             "metric": self.metric.name,
             "method": self.method,
             "value": _or_none(self.value),
-            **{name: _or_none(value) for name, value in (*ends, *bounds)},
+            **{name: _or_none(value) for name, value in (*ends, *sure, *bounds)},
             "resolved": self.resolved,
             "standard_error": _or_none(self.standard_error),
             "solver": str(self.certificate),
@@ -277,6 +311,11 @@ class Estimates(Result, Mapping[str, Estimate]):
     def certainty(self) -> Certainty | None:
         """Return what the data say about any metric; None for full ranks."""
         return self.entries[0].certainty
+
+    @property
+    def calibrated(self) -> Calibrated | None:
+        """Return what the data and other data sets say of any metric; None without a prior."""
+        return self.entries[0].calibrated
 
     def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
         """Return `certainty` prepared for metrics@K at other K.

@@ -46,7 +46,6 @@ from unsample.tables import is_table, read_compared
 
 #: The method by which results call values that come from unequal draws.
 NAME = "weighted"
-_BELIEFS = {0.0: 1.0}
 #: Fewer targets of a group are estimated together with the next one.
 _SMALL_GROUP = 50
 #: Chances are refused if draws are so unlikely under them, and off by so much of the chance.
@@ -154,10 +153,9 @@ class _Draws:
         targets = group.counts.effective
         if self.law is None:
             observed = Observed.prepare(group_catalogues(group.counts))
-            blind = float(np.mean((group.counts.items - 1) / np.maximum(group.counts.sampled, 1)))
-            return AverageCurve.of(Condensed.of(observed), targets, blind, _BELIEFS, 0.0)
+            return AverageCurve.of(Condensed.of(observed), targets)
         condensed = self.law.condense(_hits(self.seen, group.rows))
-        return AverageCurve.of(condensed, targets, self.law.blind_rank, _BELIEFS, 0.0)
+        return AverageCurve.of(condensed, targets)
 
 
 def unequal_estimates(

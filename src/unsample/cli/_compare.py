@@ -36,6 +36,8 @@ def compare_command(
     negatives: options.Negatives = "own",
     replacement: options.Replacement = True,
     candidates: options.Candidates = None,
+    prior: options.Prior = "shipped",
+    kind: options.Kind = None,
     by: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column that names the model, in a single file."),
@@ -88,6 +90,8 @@ def compare_command(
         metrics=metrics or DEFAULT_METRICS,
         method=method,
         candidates=candidates,
+        prior=options.prior_of(prior),
+        kind=kind,
         level=level,
         correction=correction,
         against=against,

@@ -83,6 +83,8 @@ def estimate_command(
     replacement: options.Replacement = True,
     sampler: options.Sampler = "uniform",
     candidates: options.Candidates = None,
+    prior: options.Prior = "shipped",
+    kind: options.Kind = None,
     probabilities: Annotated[
         str | None,
         typer.Option(
@@ -203,6 +205,8 @@ def estimate_command(
             method=method or DEFAULT_METHOD,
             sampler=sampler,
             candidates=candidates,
+            prior=options.prior_of(prior),
+            kind=kind,
             shape=shape,
             resamples=resamples,
             rng=rng,

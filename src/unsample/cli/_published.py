@@ -28,6 +28,8 @@ def published_command(
     replacement: options.Replacement = True,
     sampler: options.Sampler = "uniform",
     candidates: options.Candidates = None,
+    prior: options.Prior = "shipped",
+    kind: options.Kind = None,
     shape: options.Shape = None,
     percent: Annotated[bool, typer.Option("--percent", help="The values are percentages.")] = False,
     decimals: Annotated[
@@ -54,6 +56,8 @@ def published_command(
         replacement=replacement,
         sampler=sampler,
         candidates=candidates,
+        prior=options.prior_of(prior),
+        kind=kind,
         shape=shape,
         percent=percent,
         decimals=decimals,

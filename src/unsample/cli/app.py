@@ -11,6 +11,7 @@ from unsample.cli._audit import audit_command
 from unsample.cli._compare import compare_command
 from unsample.cli._doctor import doctor_command
 from unsample.cli._estimate import estimate_command
+from unsample.cli._learn import learn_command
 from unsample.cli._plan import plan_command
 from unsample.cli._published import published_command
 from unsample.cli.console import colours, console_verb, result_verb, say
@@ -22,6 +23,7 @@ VERBS = {
     "published": result_verb(published_command),
     "plan": result_verb(plan_command),
     "audit": result_verb(audit_command),
+    "learn": console_verb(learn_command),
     "doctor": console_verb(doctor_command),
 }
 

@@ -69,6 +69,21 @@ Shape = Annotated[
         metavar="SHAPE", help="What the intervals assume about P(R). [default: by the candidates]"
     ),
 ]
+Prior = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="What other data sets know: the file of a prior (see `learn`), `shipped`, or `none`.",
+    ),
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help="recommendation, repeats (people choose again what they chose before) or graph. "
+        "[default: by the data]",
+    ),
+]
 Replacement = Annotated[
     bool,
     typer.Option(
@@ -108,6 +123,11 @@ Columns = Annotated[
         help="Column that has another name, repeatable, such as rank=position.",
     ),
 ]
+
+
+def prior_of(word: str) -> str | None:
+    """Return the prior that a word means."""
+    return None if word == "none" else word
 
 
 def named(words: list[str] | None, what: str, form: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """How sure an estimate is: bounds, intervals that include bias, and what a sample resolves."""
 
+from unsample.confidence._calibrated import Calibrated
 from unsample.confidence._certainty import AffineBound, Certainty, Resolution
 from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._drawn import FEW_DRAWN, Drawn, DrawnError
@@ -31,6 +32,7 @@ __all__ = [
     "FEW_DRAWN",
     "SHAPES",
     "AffineBound",
+    "Calibrated",
     "Certainty",
     "CountTest",
     "DirectMean",

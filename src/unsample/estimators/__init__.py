@@ -19,7 +19,8 @@ from unsample.estimators._observed import CANDIDATES, Condensed, Observed, mean_
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators._solvers._mixture import em
-from unsample.estimators.curves import Auto, AverageCurve, Smooth
+from unsample.estimators.curves import AverageCurve, Smooth
+from unsample.estimators.learned import Auto
 from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN

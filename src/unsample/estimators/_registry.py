@@ -10,7 +10,8 @@ from types import MappingProxyType
 from unsample._checks import check_choice
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator
-from unsample.estimators.curves import Auto, Smooth
+from unsample.estimators.curves import Smooth
+from unsample.estimators.learned import Auto
 from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,21 +40,6 @@ _TINY = 1e-300
 _NEGLIGIBLE = 1e-6
 
 
-#: Beliefs about the top, above the ranks that the sample resolves: the curve is flat above about
-#: this level of the blind rank (N - 1)/(n - 1), and never for 0. Each counts so much before the
-#: data are seen.
-Beliefs: TypeAlias = Mapping[float, float]
-
-#: The beliefs, and the doubt about the top. Where seen items are excluded, a curve that keeps
-#: rising and one that becomes flat are equally likely. Where they are kept they fill the top: a
-#: flat curve, and over more ranks, is more likely, and the top more doubtful.
-_BELIEFS: dict[str, tuple[Beliefs, float]] = {
-    "unseen": ({0.0: 0.5, 0.15: 0.5}, 0.0),
-    "all": ({0.0: 0.25, 0.1: 0.25, 0.3: 0.25, 0.6: 0.25}, 0.5),
-}
-_WERE = {"unseen": "left out", "all": "kept"}
-
-
 @dataclass(frozen=True)
 class Smooth(DistributionEstimator):
     r"""A smooth log-density along the probit of the rank, as stiff as the data say.
@@ -88,82 +72,30 @@ class Smooth(DistributionEstimator):
 
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin, averaged over the scale."""
-        return average_curves(observed, {0.0: 1.0}, doubt=0.0)
-
-
-@dataclass(frozen=True)
-class Auto(DistributionEstimator):
-    r"""The default: `Smooth` under several beliefs about the top, averaged by evidence.
-
-    Recommenders differ in the very top: on some data P(R) keeps rising to the first rank, on
-    others it is flat over the first dozens. Each belief is a coordinate
-
-    .. math:: z_h = -\Phi^{-1}\Big(\frac{R - 1/2 + h B}{N + 2 h B}\Big), \qquad B = \frac{N-1}{n-1}
-
-    in which the curve of `Smooth` is drawn: for h = 0 it keeps rising, for h > 0 it is flat above
-    about rank h B. The sample sees little above the blind rank B, but the shape just below B tells
-    the beliefs apart to some extent: each counts by its evidence. Results say how much.
-
-    With ``candidates="unseen"`` h is 0 or 0.15, equally likely before the data. With
-    ``candidates="all"`` training items fill the top: h is 0, 0.1, 0.3 or 0.6, equally likely, and
-    the curve is taken to be known less well above B (third derivative of standard deviation 0.5),
-    so that the hedge against relative errors is stronger.
-
-    Reference: as `Smooth`; averaging by evidence is Bayesian model averaging, Hoeting et al.,
-    Statistical Science 1999. What it assumes and where it fails is in ``docs/estimators.md``.
-    """
-
-    name: ClassVar[str] = "auto"
-    joint: ClassVar[bool] = True
-
-    def solve(self, observed: Observed) -> Solution:
-        """Return the mass of each bin, averaged over beliefs and scales."""
-        beliefs, doubt = _BELIEFS[observed.candidates]
-        solution = average_curves(observed, beliefs, doubt=doubt)
-        were = _WERE[observed.candidates]
-        text = f"{solution.explanation}; assuming that items seen in training were {were}"
-        return replace(solution, explanation=text)
-
-
-def average_curves(observed: Observed, beliefs: Beliefs, *, doubt: float) -> Solution:
-    """Return the average, by evidence, of the curves for all beliefs and degrees of smoothness.
-
-    ``doubt`` is the standard deviation of the third derivative above the blind rank, where no
-    data contradict it; estimates are hedged against that and against the noise in the data.
-    """
-    average = AverageCurve.of(
-        Condensed.of(observed), observed.targets, _blind_rank(observed), beliefs, doubt
-    )
-    rest = average.mass(observed.grid) * (1.0 - observed.known_share)[:, None]
-    return average.solution(observed.known_mass() + rest)
+        average = AverageCurve.of(Condensed.of(observed), observed.targets)
+        rest = average.mass(observed.grid) * (1.0 - observed.known_share)[:, None]
+        return average.solution(observed.known_mass() + rest)
 
 
 @dataclass(frozen=True, eq=False)
 class AverageCurve:
-    """Curves for all beliefs and degrees of smoothness, and what each counts by its evidence."""
+    """Curves for all degrees of smoothness, and what each counts by its evidence."""
 
     condensed: Condensed
     curves: list[_Curve]
     #: What each curve counts, for each histogram (histograms x curves).
     share: FloatArray
-    beliefs: Beliefs
-    blind: float
-    doubt: float
 
     @classmethod
-    def of(
-        cls, condensed: Condensed, targets: float, blind: float, beliefs: Beliefs, doubt: float
-    ) -> AverageCurve:
-        """Fit the curves to histograms of so many targets; ``blind`` is the blind rank."""
+    def of(cls, condensed: Condensed, targets: float) -> AverageCurve:
+        """Fit the curves to histograms of so many targets."""
         targets = min(targets, _MOST_TARGETS)
         common = replace(condensed, shares=condensed.shares.mean(axis=0, keepdims=True))
-        curves = []
-        for level, prior in beliefs.items():
-            offset = level * blind
-            shapes = _Shapes.along(_height(condensed.grid, offset))
-            for looseness in _LOOSENESS:
-                fit = _problem(common, offset, shapes, looseness, targets).fit()
-                curves.append(_Curve(level, math.log(prior), offset, looseness, shapes, fit))
+        shapes = _Shapes.along(_height(condensed.grid))
+        curves = [
+            _Curve(looseness, shapes, _problem(common, shapes, looseness, targets).fit())
+            for looseness in _LOOSENESS
+        ]
         # What the common histogram rules out is left out: no row of a batch is so different.
         best = max(float(curve.log_evidence[0]) for curve in curves)
         curves = [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
@@ -172,21 +104,19 @@ class AverageCurve:
         evidence = np.stack([curve.log_evidence for curve in curves], axis=1)
         share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
         share /= share.sum(axis=1, keepdims=True)
-        return cls(condensed, curves, share, beliefs, blind, doubt)
+        return cls(condensed, curves, share)
 
     def mass(self, grid: RankGrid) -> FloatArray:
         """Return where the targets of unknown rank are, for each histogram."""
-        unseen = _unseen_variance(self.condensed.grid, self.blind, self.doubt)
         found = np.zeros((len(self.condensed.shares), len(grid)))
         for curve, part in zip(self.curves, self.share.T, strict=True):
-            found += part[:, None] * curve.mass(grid, self.condensed, unseen)
+            found += part[:, None] * curve.mass(grid, self.condensed)
         return found
 
     def solution(self, weights: FloatArray) -> Solution:
         """Return the weights of all ranks with what is known of the fit."""
         found = _certified(self.curves, self.share, weights)
-        words = _in_words(self.curves, self.share[0], self.beliefs, self.blind)
-        return replace(found, explanation=words)
+        return replace(found, explanation="smooth curves, averaged by evidence")
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,30 +146,26 @@ class _Shapes:
 class _Curve:
     """One fitted curve for each histogram."""
 
-    level: float
-    log_prior: float
-    #: In ranks: those well below it are all about equally far up, so that the curve is flat there.
-    offset: float
     looseness: float
     shapes: _Shapes
     fit: LogDensityFit
 
     @property
     def log_evidence(self) -> FloatArray:
-        return self.fit.log_evidence + self.log_prior
+        return self.fit.log_evidence
 
     def refit(self, condensed: Condensed, targets: float) -> _Curve:
         """Return this curve fitted to each histogram of a batch that it is the common fit of."""
-        problem = _problem(condensed, self.offset, self.shapes, self.looseness, targets)
+        problem = _problem(condensed, self.shapes, self.looseness, targets)
         return replace(self, fit=problem.fit(near=self.fit))
 
-    def mass(self, grid: RankGrid, condensed: Condensed, unseen: FloatArray) -> FloatArray:
+    def mass(self, grid: RankGrid, condensed: Condensed) -> FloatArray:
         """Return where the targets of unknown rank are, on a grid.
 
         The hedged curve is what is expected of a target before its sampled rank is known; what is
         expected afterwards agrees with the data wherever these decide.
         """
-        doubt = np.minimum(self.fit.log_variance + unseen, _MOST_DOUBT)
+        doubt = np.minimum(self.fit.log_variance, _MOST_DOUBT)
         hedged = self.fit.solution.weights * np.exp(-_HEDGE * doubt)
         expected = hedged * condensed.expected_unknown(hedged)
         expected /= expected.sum(axis=1, keepdims=True)
@@ -248,7 +174,7 @@ class _Curve:
     def _refined(self, mass: FloatArray, coarse: RankGrid, wanted: RankGrid) -> FloatArray:
         """Return ``mass`` on another grid, spread inside each coarse bin as the curve has it."""
         fine = RankGrid(np.union1d(coarse.low, wanted.low), coarse.items)
-        shapes = self.shapes.at(_height(fine, self.offset), self.looseness)
+        shapes = self.shapes.at(_height(fine), self.looseness)
         exponent = self.fit.coefficients @ shapes.T + np.log(fine.width)
         spread = np.exp(exponent - exponent.max(axis=1, keepdims=True)) + _TINY
         total = np.add.reduceat(spread, fine.locate(coarse.low), axis=1)
@@ -256,44 +182,25 @@ class _Curve:
         return np.asarray(np.add.reduceat(spread, fine.locate(wanted.low), axis=1))
 
 
-def _problem(
-    condensed: Condensed, offset: float, shapes: _Shapes, looseness: float, targets: float
-) -> LogDensity:
+def _problem(condensed: Condensed, shapes: _Shapes, looseness: float, targets: float) -> LogDensity:
     grid = condensed.grid
-    columns = shapes.at(_height(grid, offset), looseness)
+    columns = shapes.at(_height(grid), looseness)
     return LogDensity(condensed.likelihood, condensed.shares, targets, columns, np.log(grid.width))
 
 
-def _height(grid: RankGrid, offset: float) -> FloatArray:
+def _height(grid: RankGrid) -> FloatArray:
     """Return how far up the catalogue each bin is, in standard deviations of a normal law.
 
-    The middle is at 0, the best hundredth at 2.3, the best of a million at 4.9. Ranks well below
-    ``offset`` are all about equally far up, which is how a curve becomes flat.
+    The middle is at 0, the best hundredth at 2.3, the best of a million at 4.9.
     """
     from scipy.special import ndtri
 
     middle = (grid.low + grid.high) / 2.0
-    return np.asarray(-ndtri((middle - 0.5 + offset) / (grid.items + 2 * offset)))
+    return np.asarray(-ndtri((middle - 0.5) / grid.items))
 
 
 def _parabolas(bends: FloatArray, z: FloatArray) -> FloatArray:
     return 0.5 * np.maximum(bends[None, :] - z[:, None], 0.0) ** 2
-
-
-def _blind_rank(observed: Observed) -> float:
-    """Return the rank down to which the largest sample has one item, on average over targets."""
-    counts = observed.unknown_part().counts
-    largest = counts.sampled == counts.sampled.max()
-    items = np.average(counts.items[largest], weights=counts.weight[largest] + _TINY)
-    return (float(items) - 1.0) / float(counts.sampled.max())
-
-
-def _unseen_variance(grid: RankGrid, blind: float, doubt: float) -> FloatArray:
-    """Return the variance of a curve whose third derivative is noise above the blind rank."""
-    from scipy.special import ndtri
-
-    edge = -float(ndtri(min(blind / grid.items, 0.5)))
-    return np.asarray(doubt**2 * np.maximum(_height(grid, 0.0) - edge, 0.0) ** 5 / 20.0)
 
 
 def _certified(curves: list[_Curve], share: FloatArray, weights: FloatArray) -> Solution:
@@ -305,16 +212,3 @@ def _certified(curves: list[_Curve], share: FloatArray, weights: FloatArray) -> 
     worst = np.where(share.T > _NEGLIGIBLE, gap, -1.0).argmax(axis=0)
     at = worst, np.arange(len(weights))
     return Solution(weights, objective[at], gap[at], iterations[at], status[at])
-
-
-def _in_words(curves: list[_Curve], share: FloatArray, beliefs: Beliefs, blind: float) -> str:
-    loose = sum(part * math.log(curve.looseness) for curve, part in zip(curves, share, strict=True))
-    text = f"smooth curves, averaged by evidence (mean looseness {math.exp(loose):.2g})"
-    if len(beliefs) == 1:
-        return text
-    parts = []
-    for level in beliefs:
-        part = sum(s for curve, s in zip(curves, share, strict=True) if curve.level == level)
-        how = f"is flat above rank {max(1, round(level * blind))}" if level else "keeps rising"
-        parts.append(f"P(R) {how} ({100 * part:.0f} %)")
-    return f"{text}; above rank {round(blind)}, which the sample cannot see: {', '.join(parts)}"

@@ -103,11 +103,17 @@ class AtManyK:
             # No P(R) fits the data, so neither bounds nor intervals say anything.
             return {}
         asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.bounds else {}
-        asked["interval"] = self.certainty.interval
-        return {
+        calibrated = self.result.calibrated if self.certainty.usual(metrics[0]) else None
+        if calibrated is None:
+            asked["interval"] = self.certainty.interval
+        found = {
             role: np.array([ask(metric, self.level) for metric in metrics])
             for role, ask in asked.items()
         }
+        if calibrated is not None:
+            ends = calibrated.intervals(metrics, self.level)
+            found["interval"] = ends.clip(*found["bounds"].T[:, :, None]) if self.bounds else ends
+        return found
 
 
 def _share(low: int, high: int) -> Metric:

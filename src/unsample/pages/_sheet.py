@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from unsample.answers import Comparison, Estimate, Estimates, Evaluation, Plan, Published, percent
+from unsample.answers import (
+    Comparison,
+    Difference,
+    Estimate,
+    Estimates,
+    Evaluation,
+    Plan,
+    Published,
+    percent,
+)
 from unsample.confidence import UnequalCertainty
 from unsample.errors import InputError
 
@@ -150,6 +159,7 @@ def estimates_table(
         "estimate": lambda row: number(row.entry.value),
         "off by": lambda row: _percent(row.off_by, "+"),
         "95 % interval": lambda row: _range(*row.entry.interval()),
+        "guaranteed": lambda row: _range(*row.entry.interval(kind="guaranteed")),
         "bounds": lambda row: _range(*row.entry.bounds()),
         "standard error": lambda row: number(row.entry.standard_error),
         "health": lambda row: health(row.entry),
@@ -161,6 +171,8 @@ def estimates_table(
     ]
     if list(results) == [""]:
         del columns["group"]
+    if all(row.entry.calibrated is None for row in rows):
+        del columns["guaranteed"]
     if not any(held.truth for held in results.values()):
         del columns["exact"], columns["off by"]
     if not standard_errors:
@@ -219,10 +231,19 @@ def _limits_explained(result: Estimates) -> str:
         if result.drawn:
             text += ", and other draws of those ranked in full; it assumes nothing"
         return "\n".join([text, *chosen])
-    lines = [f"interval: holds the true value, bias included, assuming {result.assumes}"]
+    lines, name = [], "interval"
+    if result.calibrated is not None:
+        name = "guaranteed"
+        lines.append(
+            "interval:   holds the true value for 95 % of data sets like those that the prior was "
+            "learned from"
+        )
+    gap = " " * (len(name) + 2)
+    lines.append(f"{name}: holds it, bias included, assuming {result.assumes}")
     if result.candidates is None and result.certainty.shape.dents:
-        lines.append("          (candidates not given: allows for unseen items only, and for all)")
-    return "\n".join([*lines, "bounds:   hold it whatever P(R) is", *chosen])
+        lines.append(f"{gap}(candidates not given: allows for unseen items only, and for all)")
+    lines.append(f"{'bounds:':{len(gap)}}hold it whatever P(R) is")
+    return "\n".join([*lines, *chosen])
 
 
 # --- comparisons -------------------------------------------------------------------------------
@@ -239,7 +260,7 @@ def _(result: Comparison) -> Sheet:
         interval: lambda row: _range(row.low, row.high),
         "place": lambda row: Number(str(row.place), row.place),
         "best": lambda row: _chances(row.least, row.most),
-        "if alike": lambda row: _chances(row.if_alike, row.if_alike),
+        "chance": lambda row: _chances(row.chance, row.chance),
     }
     differences: Columns[Any] = {
         "metric": lambda row: row.metric,
@@ -249,18 +270,26 @@ def _(result: Comparison) -> Sheet:
         ),
         "interval": lambda row: _range(row.low, row.high, "+"),
         "a better": lambda row: _chances(row.least, row.most),
-        "if alike": lambda row: _chances(row.if_alike, row.if_alike),
+        "chance": lambda row: _chances(row.chance, row.chance),
         "p": lambda row: p_value(row.p_value),
-        "winner": lambda row: row.winner or "cannot tell",
+        "winner": lambda row: _winner(row, learned),
     }
     left_out = (
         f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
         "hold all of them"
     )
+    learned = all(held.calibrated is not None for held in result.estimates.values())
     explained = (
         "best, a better: the chance, from the least to the most that agree with the data\n"
-        "if alike:       the chance if sampling misleads about all models alike"
+        "chance:         the chance if sampling misleads about all models alike"
     )
+    if learned:
+        explained = (
+            "best, a better: the chance, from the least to the most that agree with the data and "
+            "the shape\n"
+            "chance:         the chance by data sets like those that the prior was learned from; a "
+            "winner is proven if the shape alone suffices"
+        )
     highest = {
         metric.name: max(row.value for row in shown.standings if row.metric == metric.name)
         for metric in result.metrics
@@ -286,6 +315,13 @@ def _scores_asked(result: Comparison) -> str:
     first = list(result.excerpt().scored.items())
     each = ", ".join(f"{name} {scored:,}" for name, scored in first)
     return f"scores: {each}; {sum(result.scored.values()):,} in all"
+
+
+def _winner(pair: Difference, learned: bool) -> str:
+    """Return the winner, and whether that is proven, where it need not be."""
+    if pair.winner is None:
+        return "cannot tell"
+    return f"{pair.winner}, proven" if learned and pair.proven else pair.winner
 
 
 def _chances(least: float, most: float) -> Number:

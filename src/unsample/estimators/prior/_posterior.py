@@ -44,7 +44,7 @@ class Moments:
 
     ``mean`` and ``variance`` are those of the logarithm of each metric. ``slope`` (rows x metrics x
     shapes) is how it goes with the standardised coefficients, whose mode and information are kept
-    for comparisons of models. ``mass`` (rows x bins) is where the targets are expected.
+    for comparisons of models. ``mass`` (rows x bins) is where targets of unknown rank are expected.
     """
 
     mean: FloatArray
@@ -126,7 +126,9 @@ class Prepared:
         chance = self._chance(_middle(mass), shares, np.exp(mean))
         # In the standardised coefficients, points are spread by the matrix that they were given.
         slope = np.linalg.solve(spread.T, slope.T).T
-        return mean, logs.var(axis=0) + chance, slope, _middle(expected)
+        hidden = np.where(np.arange(len(shares)) < self.condensed.known, 0.0, shares)
+        unknown = mass * ((hidden / mixture) @ likelihood)
+        return mean, logs.var(axis=0) + chance, slope, hidden.sum() * _middle(unknown)
 
     def _chance(self, mass: FloatArray, shares: FloatArray, value: FloatArray) -> FloatArray:
         """Return the relative variance of the metrics of as many targets, given sampled ranks."""

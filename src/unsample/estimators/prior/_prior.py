@@ -46,7 +46,7 @@ class Posterior:
     """The posterior of the logarithm of each metric, a mixture over kinds of t laws.
 
     ``weight`` is rows x kinds, ``mean`` and ``scale`` are rows x kinds x metrics. ``mass`` (rows x
-    bins of the evidence's grid) is where the targets are expected.
+    bins of the evidence's grid) is where the targets of unknown rank are expected.
     """
 
     kinds: tuple[str, ...]

@@ -1,0 +1,89 @@
+"""Chances of winning: what the data of several models and other data sets say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unsample._checks import FloatArray
+from unsample.answers._result import Estimates
+from unsample.confidence import Calibrated
+from unsample.estimators.prior import JointPosterior
+from unsample.metrics import Metric
+
+#: More models are not looked at together: their covariance has so many rows for each.
+_MOST_MODELS = 50
+#: Draws behind the chances of being the best.
+_DRAWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """Joint posteriors of models on one data set; of equal weight where there are several."""
+
+    names: tuple[str, ...]
+    metrics: tuple[str, ...]
+    posteriors: tuple[JointPosterior, ...]
+
+    @classmethod
+    def of(cls, estimates: Mapping[str, Estimates], metrics: Sequence[Metric]) -> Chances | None:
+        """Return the chances of models that all have a prior; None for others."""
+        held = [each.calibrated for each in estimates.values()]
+        known = [each for each in held if each is not None]
+        sampled = [
+            metric
+            for metric in metrics
+            if all(each[metric].calibrated is not None for each in estimates.values())
+        ]
+        few = any(each.certainty is None or each.certainty.few for each in estimates.values())
+        if few or len(known) < len(held) or len(held) > _MOST_MODELS or not sampled:
+            return None
+        first = known[0]
+        unknown = first.candidates is None and first.kind is None
+        both = ("unseen", "all") if unknown else (first.observed.candidates,)
+        posteriors = tuple(_joint(known, sampled, each) for each in both)
+        return cls(tuple(estimates), tuple(each.name for each in sampled), posteriors)
+
+    def beats(self, a: str, b: str, metric: str) -> float | None:
+        """Return the chance that ``a`` is better than ``b``; None for metrics without one."""
+        if metric not in self.metrics:
+            return None
+        place = self.metrics.index(metric)
+        first, second = self.names.index(a), self.names.index(b)
+        return float(np.mean([each.chance(first, second)[place] for each in self.posteriors]))
+
+    def best(self, metric: str, rng: np.random.Generator) -> dict[str, float] | None:
+        """Return the chance of each model to be the best of all."""
+        if metric not in self.metrics:
+            return None
+        place, won = self.metrics.index(metric), np.zeros(len(self.names))
+        for posterior in self.posteriors:
+            for kind, weight in enumerate(posterior.weight):
+                drawn = _draw(posterior, kind, place, rng)
+                share = np.bincount(drawn.argmax(axis=1), minlength=len(won)) / _DRAWS
+                won += weight * share / len(self.posteriors)
+        return dict(zip(self.names, won.tolist(), strict=True))
+
+
+def _joint(
+    known: Sequence[Calibrated], metrics: Sequence[Metric], candidates: str
+) -> JointPosterior:
+    observed = [
+        replace(each.observed, shares=each.observed.shares[:1], candidates=candidates)
+        for each in known
+    ]
+    targets = [each.targets(part) for each, part in zip(known, observed, strict=True)]
+    return known[0].prior.joint(observed, metrics, kind=known[0].kind, targets=targets)
+
+
+def _draw(posterior: JointPosterior, kind: int, place: int, rng: np.random.Generator) -> FloatArray:
+    """Draw the logarithms of all models' metric, with the tails that were calibrated."""
+    mean = posterior.mean[kind, :, place]
+    covariance = posterior.covariance[kind, place] * posterior.spread[kind] ** 2
+    value, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(value, 0.0))
+    tails = np.sqrt(posterior.freedom / rng.chisquare(posterior.freedom, size=_DRAWS))
+    drawn = rng.standard_normal((_DRAWS, len(mean))) @ root.T
+    return np.asarray(mean + drawn * tails[:, None])

@@ -1,0 +1,46 @@
+"""Which prior is meant, and what it changes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from unsample._checks import check_choice
+from unsample.errors import InputError
+from unsample.estimators import Auto, Estimator, Smooth
+from unsample.estimators.prior import Prior, shipped
+
+#: The prior that ships with the package.
+SHIPPED = "shipped"
+#: Kinds of evaluations, as people call them.
+PRIOR_KINDS = ("recommendation", "repeats", "graph")
+
+
+def as_prior(prior: Prior | str | os.PathLike[str] | None) -> Prior | None:
+    """Return the prior that is meant: an object, a file, the shipped one, or none."""
+    if prior is None or isinstance(prior, Prior):
+        return prior
+    if isinstance(prior, str | os.PathLike):
+        return shipped() if prior == SHIPPED else Prior.load(prior)
+    raise InputError(
+        f"prior must be a Prior, its file, or None, got {type(prior).__name__}; learn one with "
+        "unsample.Prior.learn"
+    )
+
+
+def prior_kind(kind: str | None, candidates: str | None) -> str | None:
+    """Return the kind that a prior knows; None where it is to be found out."""
+    if kind is None:
+        return None
+    check_choice("kind", kind, PRIOR_KINDS)
+    return candidates if kind == "recommendation" else kind
+
+
+def with_prior(method: Estimator, prior: Prior | None, kind: str | None) -> Estimator:
+    """Return the method under this prior; without one, `auto` is `smooth`."""
+    if not isinstance(method, Auto):
+        return method
+    if prior is None:
+        return Smooth()
+    own = replace(method, prior=None if prior is shipped() else prior)
+    return own if own.kind or kind is None or kind not in prior.learned else replace(own, kind=kind)

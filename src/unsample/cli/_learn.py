@@ -1,0 +1,61 @@
+"""``unsample learn``: full rankings of the past in, a prior for the next models out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from unsample.answers import PRIOR_KINDS, prior_kind
+from unsample.cli import options
+from unsample.cli.console import say
+from unsample.errors import FileError
+from unsample.estimators.prior import Prior
+from unsample.tables import read_full_ranks
+
+#: Endings of files that may hold ranks.
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz", ".gz", ".xz", ".txt")
+
+
+def learn_command(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A folder with a file of full-catalogue ranks for each model (a column `rank`).",
+        ),
+    ],
+    items: options.RequiredItems,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the prior.")],
+    candidates: Annotated[
+        str, typer.Option(metavar="unseen|all", help="Whether items seen before were candidates.")
+    ] = "unseen",
+    kind: Annotated[
+        str, typer.Option(metavar="KIND", help=f"{', '.join(PRIOR_KINDS)}.")
+    ] = "recommendation",
+    as_json: options.AsJson = False,
+) -> None:
+    """Learn from full rankings of your own what to expect of your next models.
+
+    **Examples**
+
+    `unsample learn past_runs/ --items 3706 --out prior.npz`
+
+    `unsample estimate ranks.csv --items 3706 --sampled 99 --prior prior.npz`
+    """
+    if not folder.is_dir():
+        raise FileError(f"folder must be a folder with files of ranks, got {str(folder)!r}")
+    paths = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
+    if not paths:
+        raise FileError(f"folder must hold files of full ranks, got none in {str(folder)!r}")
+    ranks = [np.asarray(read_full_ranks(str(path), items=items).ranks) for path in paths]
+    chosen = prior_kind(kind, candidates) or candidates
+    prior = Prior.learn(ranks, items=items, kind=chosen)
+    prior.save(out)
+    if as_json:
+        say(json.dumps({"models": len(paths), "kind": chosen, "file": str(out)}))
+        return
+    say(f"learned from {len(paths)} models; use it with --prior {out}")

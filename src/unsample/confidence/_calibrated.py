@@ -1,0 +1,118 @@
+"""Calibrated intervals: what the data and other data sets say together.
+
+They hold the metric for so many of all data sets like those that the prior was learned from. That
+is less than a guarantee, which holds for every data set of a stated shape, and far narrower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unsample._checks import FloatArray, check_level
+from unsample.estimators import Observed
+from unsample.estimators.prior import Posterior, Prior
+from unsample.evidence import RankCounts
+from unsample.law import bin_weights
+from unsample.metrics import Metric
+
+#: How likely it is that seen items were left out of the candidates, where nobody says.
+_UNSEEN = 0.5
+#: A metric below this varies as it likes, and no logarithm of a metric by more than that.
+_LEAST, _MOST_VARIANCE = 1e-12, 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """Intervals under a prior that was learned, for targets of fixed or growing samples."""
+
+    observed: Observed
+    prior: Prior
+    #: The kind of evaluation, and whether seen items were candidates; None where not known.
+    kind: str | None
+    candidates: str | None
+    _known: dict[tuple[tuple[str, ...], float, bool], FloatArray] = field(
+        default_factory=dict, repr=False
+    )
+
+    @property
+    def counts(self) -> RankCounts:
+        """Return the targets."""
+        return self.observed.counts
+
+    def interval(
+        self, metric: Metric, level: float = 0.95, *, population: bool = True
+    ) -> tuple[float, float]:
+        """Return an interval of one metric."""
+        low, high = self.intervals([metric], level, population=population)[0]
+        return float(low), float(high)
+
+    def intervals(
+        self, metrics: Sequence[Metric], level: float = 0.95, *, population: bool = True
+    ) -> FloatArray:
+        """Return the ends for each metric (metrics x 2).
+
+        They are for the ``population`` of users like these, or for these users alone.
+        """
+        key = (tuple(metric.name for metric in metrics), check_level(level), population)
+        if key not in self._known:
+            self._known[key] = self._found(metrics, level, population)
+        return self._known[key]
+
+    def _found(self, metrics: Sequence[Metric], level: float, population: bool) -> FloatArray:
+        ends = np.zeros((2, len(metrics)))
+        for part, share in self.observed.by_sizes():
+            posterior = self.posterior(part, metrics)
+            if population:
+                posterior = _for_others(posterior, part, metrics, self.targets(part))
+            # What the prior is wrong about, it is wrong about for all sizes of catalogues alike.
+            ends += share[0] * np.stack([end[0] for end in posterior.interval(level)])
+        if population:
+            # As many users without a single hit would not rule out more.
+            rare = -np.expm1(np.log((1.0 - level) / 2.0) / max(self.targets(self.observed), 1.0))
+            ends[1] = np.maximum(ends[1], rare)
+        ends *= self.counts.scale
+        most = np.array([self.counts.ceiling(metric) for metric in metrics])
+        return np.asarray(np.minimum(ends, most).T)
+
+    def posterior(self, part: Observed, metrics: Sequence[Metric]) -> Posterior:
+        """Return the posterior of targets with catalogues of about one size."""
+        data = replace(part, shares=part.shares[:1])
+        given = {"kind": self.kind, "targets": self.targets(part)}
+        if self.candidates is not None or self.kind is not None:
+            return self.prior.posterior(data, metrics, **given)  # type: ignore[arg-type]
+        both = [
+            self.prior.posterior(replace(data, candidates=each), metrics, **given)  # type: ignore[arg-type]
+            for each in ("unseen", "all")
+        ]
+        parts = (_UNSEEN, 1.0 - _UNSEEN)
+        return replace(
+            both[0],
+            kinds=sum((each.kinds for each in both), ()),
+            weight=np.concatenate(
+                [part * each.weight for part, each in zip(parts, both, strict=True)], axis=1
+            ),
+            mean=np.concatenate([each.mean for each in both], axis=1),
+            scale=np.concatenate([each.scale for each in both], axis=1),
+        )
+
+    def targets(self, part: Observed) -> float:
+        """Return how many independent targets there are: those of one user are not."""
+        return min(part.targets, float(part.counts.users))
+
+
+def _for_others(
+    posterior: Posterior, part: Observed, metrics: Sequence[Metric], targets: float
+) -> Posterior:
+    """Return the posterior for other users like these: as many of them vary by chance."""
+    mass = posterior.mass[0] + part.known_mass()[0]
+    extra = np.zeros(len(metrics))
+    for place, metric in enumerate(metrics):
+        weights = bin_weights(metric, part.grid, part.counts.largest_catalogue)
+        first, second = float(mass @ weights), float(mass @ weights**2)
+        if first > _LEAST:
+            varies = max(second / first**2 - 1.0, 0.0) / max(targets, 1.0)
+            extra[place] = min(varies, _MOST_VARIANCE)
+    return replace(posterior, scale=np.sqrt(posterior.scale**2 + extra))
