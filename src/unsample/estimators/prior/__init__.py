@@ -17,8 +17,8 @@ sets do, to some extent. The interface:
 
 Kinds are ``"unseen"``, ``"all"``, ``"repeats"`` (targets may be training items) and ``"graph"``
 (knowledge graphs, filtered). If the kind is not given, those that ``observed.candidates`` allows
-are mixed by their evidence. Everything is deterministic. Nothing here knows the laboratory: the
-shipped prior is a data file, made by ``tools/make_prior.py``.
+are mixed by their evidence, which rules none out. Everything is deterministic. Nothing here knows
+the laboratory: the shipped prior is a data file, made by ``tools/make_prior.py``.
 """
 
 from unsample.estimators.prior._learn import FEW, Gaussian, History, Learned
