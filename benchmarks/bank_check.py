@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -145,10 +146,17 @@ def print_tables(found: Sequence[Found]) -> None:
                 label = f"{kind:8} {group:12} {sets:2} sets n = {sampled:3}"
                 print(f"{label:38}" + columns(some, NAMES))
             print(f"{kind + ' ' + group + ', all n':38}" + columns(part, NAMES))
-    print("\nby metric, all but those in the bank, all n")
     others = [each for each in found if group_of.get(each.ranks.dataset, "new") != "in the bank"]
-    for name in NAMES:
+    if others:
+        print("\nby metric, by kind, by kind and model: all but those in the bank, all n")
+    for name in NAMES if others else ():
         print(f"{name:38}" + columns(others, [name]))
+    for kind in sorted({each.ranks.kind for each in others}):
+        mine = [each for each in others if each.ranks.kind == kind]
+        print(f"{kind:38}" + columns(mine, NAMES))
+        for model in sorted({each.ranks.model for each in mine}):
+            part = [each for each in mine if each.ranks.model == model]
+            print(f"{kind + ' ' + model:38}" + columns(part, NAMES))
     print("\nby data set, all n")
     for dataset, kind in sorted({(each.ranks.dataset, each.ranks.kind) for each in found}):
         part = [each for each in found if (each.ranks.dataset, each.ranks.kind) == (dataset, kind)]
@@ -158,6 +166,48 @@ def print_tables(found: Sequence[Found]) -> None:
 def columns(found: Sequence[Found], metrics: Sequence[str]) -> str:
     halves = ([each for each in found if each.stated is stated] for stated in (True, False))
     return "".join(f"{figures(half, metrics):^24}" for half in halves)
+
+
+def print_verdicts(prior: Prior, sets: Sequence[RankSet], sizes: Sequence[int], seed: int) -> None:
+    """Print how many pairs of models get a verdict (a chance of 95 % or more), how many rightly."""
+    print("\npairs with a verdict, and of these right: kind given, and not given; all but those in")
+    print("the bank, NDCG and Recall at K = 1, 10, 50 where the two differ")
+    sets = [each for each in sets if each.dataset not in KNOWN]
+    for kind in KINDS:
+        for sampled in sizes:
+            texts = []
+            for stated in (kind, None):
+                called = [
+                    each
+                    for dataset in sorted({s.dataset for s in sets if s.kind == kind})
+                    for each in verdicts(
+                        prior,
+                        [s for s in sets if (s.dataset, s.kind) == (dataset, kind)],
+                        sampled,
+                        stated,
+                        seed,
+                    )
+                ]
+                right = [each for each in called if each is not None]
+                if called:
+                    texts.append(f"{len(right) / len(called):6.1%} {np.mean(right):6.1%}")
+            if texts:
+                print(f"{kind:8} n = {sampled:3}    " + "    ".join(texts))
+
+
+def verdicts(
+    prior: Prior, models: Sequence[RankSet], sampled: int, kind: str | None, seed: int
+) -> Iterable[bool | None]:
+    """Yield whether the verdict on each pair and metric is right, None where there is none."""
+    seen = [observe(each, sampled, cutoffs=CUTOFFS, seed=seed) for each in models]
+    joint = prior.joint(seen, METRICS, kind=kind)
+    exact = [exact_values(each, METRICS) for each in models]
+    for first, second in combinations(range(len(models)), 2):
+        chances = joint.chance(first, second)
+        for chance, here, there in zip(chances, exact[first], exact[second], strict=True):
+            if here != there:
+                sure = max(chance, 1.0 - chance) >= 0.95
+                yield bool((chance > 0.5) == (here > there)) if sure else None
 
 
 def print_beside_the_bank(sets: Sequence[RankSet]) -> None:
@@ -200,6 +250,7 @@ def main() -> None:
         for each in look(prior, ranks, sampled, chosen.seed)
     ]
     print_tables(found)
+    print_verdicts(prior, sets, chosen.sizes, chosen.seed)
     print_beside_the_bank(sets)
 
 
