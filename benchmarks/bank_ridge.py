@@ -27,7 +27,7 @@ CUTOFFS = (1, 5, 10, 20, 50)
 METRICS = parse_all([f"NDCG@{k}" for k in CUTOFFS])
 #: Slopes are taken between ranks of these multiples of N / (n + 1).
 PLACES = 2.0 ** np.arange(6, -6, -1)
-STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4)
 
 
 @cache
@@ -43,12 +43,12 @@ def slopes(seen: Observed, ranks: RankSet, sampled: int) -> tuple[np.ndarray, np
     place = np.log((grid.low + grid.high) / 2.0)
     density = np.log(np.maximum(mass, 1e-15) / grid.width)
     asked = np.log(np.clip(PLACES * ranks.items / (sampled + 1), 1.0, ranks.items))
-    level = np.interp(asked, place, density)
-    apart = np.diff(asked)
-    steep = np.where(apart < 0, np.diff(level) / np.where(apart < 0, apart, 1.0), 0.0)
+    apart, rise = np.diff(asked), np.diff(np.interp(asked, place, density))
+    steep = np.where(apart < 0, rise / np.where(apart < 0, apart, 1.0), 0.0)
     shape = np.clip(steep, -4.0, 4.0)
-    size = [np.log(ranks.items / (sampled + 1)), np.log(ranks.targets)]
-    return np.array([*shape, *size]), fit.values[0]
+    sizes = np.log([ranks.items / (sampled + 1), ranks.targets])
+    level = np.log(np.maximum(fit.values[0, CUTOFFS.index(10)], 1e-6))
+    return np.array([*shape, *sizes, level]), fit.values[0]
 
 
 def fold(family: str, sizes: Sequence[int]) -> list[tuple[RankSet, int, np.ndarray, ...]]:
