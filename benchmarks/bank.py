@@ -326,9 +326,10 @@ def print_unknown(lines: Sequence[Line], unknown: Sequence[Line]) -> None:
 def print_cells(folds: Sequence[Fold], lines: Sequence[Line]) -> None:
     """Print where the mean error is more than a fifth above that of another estimator."""
     others = {k: np.abs(v) for one in folds for k, v in one.against.items()}
+    methods = sorted({k[4] for k in others})
     cells: dict[tuple[str, str, int, str], list[tuple[float, float]]] = {}
     for line in lines:
-        for method in sorted({k[4] for k in others}):
+        for method in methods:
             other = others[(*key(line.ranks, line.sampled), method)][NAMES.index(line.metric)]
             pair = min(abs(line.error), 3.0), min(float(other), 3.0)
             place = line.ranks.kind, line.metric, line.sampled, method
