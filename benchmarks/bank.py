@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from unsample.estimators import Observed, parse
-from unsample.estimators.prior import KINDS, Prior
+from unsample.estimators.prior import KINDS, Posterior, Prior
 from unsample.lab.bank import Bank, RankSet, load_bank
 from unsample.lab.bank._trials import (
     INTERVAL,
@@ -68,8 +68,8 @@ class Fold:
     family: str
     trials: list[Trial]
     duels: list[Duel]
-    #: Errors where the kind is not given: inside the interval, and the log error.
-    unknown: dict[tuple[str, str, str, int], tuple[np.ndarray, np.ndarray]]
+    #: Where the kind is not given, and intervals are not calibrated.
+    unknown: dict[tuple[str, str, str, int], Posterior]
     against: dict[tuple[str, str, str, int, str], np.ndarray]
     ratios: dict[tuple[str, str, str], np.ndarray]
 
@@ -98,17 +98,15 @@ def fold(
         trials, duels = run_trials(prior, sets, sampled, METRICS, seed)
         result.trials.extend(trials)
         result.duels.extend(duels)
-        for ranks in sets if sampled == 99 or against else ():
+        for ranks in sets if sampled in {20, 99, 499} or against else ():
             seen = observe(ranks, sampled, cutoffs=CUTOFFS, seed=seed)
             truth = exact_values(ranks, METRICS)
-            posterior = prior.posterior(seen, METRICS)
+            result.unknown[key(ranks, sampled)] = prior.posterior(seen, METRICS)
             with np.errstate(divide="ignore"):
-                error = np.log(posterior.values[0]) - np.log(truth)
                 for method in against:
                     value = parse(method).evaluate(seen, METRICS).values[0]
                     other = np.log(np.maximum(value, 1e-12)) - np.log(truth)
                     result.against[(*key(ranks, sampled), method)] = other
-            result.unknown[key(ranks, sampled)] = error, posterior.weight[0]
     if ratios:
         for ranks in sets:
             result.ratios[key(ranks, 0)[:3]] = rmse_ratio(ranks, prior, seed)
@@ -162,6 +160,7 @@ class Line:
     ranks: RankSet
     sampled: int
     metric: str
+    exact: float
     error: float
     half: float
     inside: bool
@@ -177,7 +176,7 @@ def lines_of(folds: Sequence[Fold], nested: dict[str, dict[str, float]]) -> list
                     error = float(trial.mean[at] - np.log(trial.exact[at]))
                     scale = spread * float(trial.deviation[at])
                     half = float(half_width(trial.deviation[at], spread))
-                    place = trial.ranks, trial.sampled, name
+                    place = trial.ranks, trial.sampled, name, float(trial.exact[at])
                     inside = abs(error) <= 2.5706 * scale
                     result.append(Line(*place, error, half, inside))
     return result
@@ -217,7 +216,7 @@ def print_table(folds: Sequence[Fold], lines: Sequence[Line], sampled: int, metr
             continue
         errors = np.abs([line.error for line in mine])
         unknown = [
-            abs(one.unknown[key(line.ranks, sampled)][0][at])
+            abs(np.log(one.unknown[key(line.ranks, sampled)].values[0, at] / line.exact))
             for one in folds
             for line in mine
             if line.ranks.family == one.family and key(line.ranks, sampled) in one.unknown
@@ -285,6 +284,64 @@ def print_matrix(lines: Sequence[Line]) -> None:
             print(f"  {kind:8} n = {sampled:3}  " + "  ".join(cells))
 
 
+def lines_unknown(folds: Sequence[Fold], nested: dict[str, dict[str, float]]) -> list[Line]:
+    """Return the figures where the kind is not given."""
+    result = []
+    for one in folds:
+        for trial in one.trials:
+            found = one.unknown.get(key(trial.ranks, trial.sampled))
+            if found is None:
+                continue
+            spread = np.array([nested[one.family].get(kind, 1.0) for kind in found.kinds])
+            posterior = replace(found, scale=found.scale * spread[:, None])
+            ends, values = posterior.interval(), posterior.values[0]
+            for at, name in enumerate(NAMES):
+                truth, low, high = float(trial.exact[at]), ends[0][0, at], ends[1][0, at]
+                if truth > 0:
+                    place = trial.ranks, trial.sampled, name, truth
+                    error, half = np.log(values[at] / truth), (high - low) / (2.0 * values[at])
+                    result.append(Line(*place, float(error), half, bool(low <= truth <= high)))
+    return result
+
+
+def print_unknown(lines: Sequence[Line], unknown: Sequence[Line]) -> None:
+    print("\nkind given, and not given: median error / half-width / coverage of data sets")
+    shares = family_shares([line.ranks for line in lines])
+    sizes = {line.sampled for line in unknown}
+    for kind in KINDS:
+        texts = []
+        for found in (lines, unknown):
+            every = [line for line in found if line.ranks.kind == kind and line.sampled in sizes]
+            one = [line for line in every if (line.sampled, line.metric) == (99, "NDCG@10")]
+            for mine in (one or every, every):
+                error = np.median([abs(line.error) for line in mine])
+                half = np.median([line.half for line in mine])
+                texts.append(f"{error:.3f}/{half:.2f}/{coverage(mine, shares):.1%}")
+        print(
+            f"  {kind:8} n = 99, NDCG@10 {texts[0]} and {texts[2]}; "
+            f"all n, metrics, K {texts[1]} and {texts[3]}"
+        )
+
+
+def print_cells(folds: Sequence[Fold], lines: Sequence[Line]) -> None:
+    """Print where the mean error is more than a fifth above that of another estimator."""
+    others = {k: np.abs(v) for one in folds for k, v in one.against.items()}
+    methods = sorted({k[4] for k in others})
+    cells: dict[tuple[str, str, int, str], list[tuple[float, float]]] = {}
+    for line in lines:
+        for method in methods:
+            other = others[(*key(line.ranks, line.sampled), method)][NAMES.index(line.metric)]
+            pair = min(abs(line.error), 3.0), min(float(other), 3.0)
+            place = line.ranks.kind, line.metric, line.sampled, method
+            cells.setdefault(place, []).append(pair)
+    means = {place: np.mean(pairs, axis=0) for place, pairs in cells.items()}
+    worse = {place: mean for place, mean in means.items() if mean[0] > 1.2 * mean[1]}
+    print(f"\nmean error more than a fifth above another's: {len(worse)} of {len(means)} cells")
+    for (kind, metric, sampled, method), mean in sorted(worse.items()):
+        figures = f"{mean[0]:.3f} against {mean[1]:.3f}"
+        print(f"  {kind:8} {metric:9} n = {sampled:3} {method:7} {figures}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bank", default="", help="a bank other than the one of the package")
@@ -305,6 +362,9 @@ def main() -> None:
             print_table(folds, lines, sampled, metric)
     print_groups(lines, 99)
     print_matrix(lines)
+    print_unknown(lines, lines_unknown(folds, nested))
+    if chosen.against:
+        print_cells(folds, lines)
     for kind in KINDS if chosen.ratios else ():
         found = [np.log(v) for one in folds for k, v in one.ratios.items() if k[2] == kind]
         print(f"RMSE over MLE's, geometric mean, {kind}: {np.exp(np.mean(found)):.3f}")

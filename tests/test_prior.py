@@ -137,6 +137,15 @@ def test_kinds_are_told_apart_by_what_is_stated_and_by_evidence():
         shipped().posterior(observed, METRICS, kind="sessions")
 
 
+def test_evidence_tells_kinds_apart_but_rules_none_out():
+    observed = seen(ranks_like(100, 50, 0.8), 100, 20)
+    evidence = np.array([[0.0, 0.0], [-1.0, 0.0], [-1e4, 0.0], [0.0, -1e4]])
+    graph = shipped()._weights(observed, ("unseen", "graph"), evidence)[:, 1]
+    assert graph[0] == pytest.approx(0.2)
+    assert graph[0] < graph[1] < graph[2] < 0.7
+    assert graph[3] > 0.03
+
+
 @pytest.mark.parametrize("items", [12, 150, 10**7])
 def test_any_catalogue_has_a_posterior(items):
     ranks = np.random.default_rng(0).integers(1, items + 1, 200)

@@ -27,12 +27,12 @@ _FORMAT = "unsample prior 1"
 #: Kinds of evaluations, and how likely each is where only the candidates are known.
 KINDS = ("unseen", "all", "repeats", "graph")
 _LIKELY: dict[str, dict[str, float]] = {
-    "unseen": {"unseen": 0.9, "graph": 0.1},
-    "all": {"all": 0.6, "repeats": 0.35, "graph": 0.05},
+    "unseen": {"unseen": 0.8, "graph": 0.2},
+    "all": {"all": 0.5, "repeats": 0.4, "graph": 0.1},
 }
-#: Log evidence counts for so much in telling kinds apart: it knows the bottom of the catalogue
-#: better than what kinds differ in.
-_TEMPER = 0.1
+#: Log evidence can make a kind so much less likely than the best one, and no more: it knows the
+#: bottom of the catalogue better than the top, which kinds differ in.
+_MOST_EVIDENCE = 2.0
 #: Errors follow a t law with so many degrees of freedom: some data sets are unlike all others.
 _FREEDOM = 5.0
 #: Standard deviation of the logarithm that no posterior falls below where ranks are not known.
@@ -274,7 +274,8 @@ class Prior:
     ) -> FloatArray:
         likely = _LIKELY[observed.candidates]
         before = np.log([likely.get(each, 0.05) for each in kinds])
-        exponent = before + _TEMPER * evidence
+        behind = evidence - evidence.max(axis=1, keepdims=True)
+        exponent = before + np.maximum(behind, -_MOST_EVIDENCE)
         weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
