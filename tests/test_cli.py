@@ -33,7 +33,7 @@ def ranks(tmp_path):
 
 DESIGN = ("--items", 400, "--sampled", 30)
 CALL = (*DESIGN, "-m", "Recall@2", "--method", "naive", "--resamples", 0)
-LIBRARY = ("estimate", "compare", "published", "plan", "audit", "doctor")
+LIBRARY = ("estimate", "compare", "published", "plan", "audit", "learn", "doctor")
 LABORATORY = ("evaluate", "reproduce", "datasets", "bank")
 
 

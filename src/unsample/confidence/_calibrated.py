@@ -96,6 +96,12 @@ class Calibrated:
             ),
             mean=np.concatenate([each.mean for each in both], axis=1),
             scale=np.concatenate([each.scale for each in both], axis=1),
+            covered=np.concatenate(
+                [
+                    np.zeros(each.mean.shape[1:]) if each.covered is None else each.covered
+                    for each in both
+                ]
+            ),
         )
 
     def targets(self, part: Observed) -> float:
