@@ -48,6 +48,7 @@ CALLS = {
     "datasets-fetch": [("datasets", "fetch", "citeulike-a")],
     "bank-list": [("bank", "list")],
     "bank-add": [("bank", "add", "full", "--out", "bank.npz")],
+    "learn": [("learn", "past", "--items", "400", "--out", "prior.npz")],
     "doctor": [("doctor", "--quick")],
 }
 #: Verbs that write a page, too.
@@ -71,6 +72,8 @@ def folder(tmp_path, monkeypatch):
     for name, held in zip(("negatives", "train"), lists, strict=True):
         rows = [f"{user},{item}" for user, row in enumerate(held) for item in row]
         (tmp_path / f"{name}.csv").write_text("\n".join(["user,item", *rows]), encoding="ascii")
+    (tmp_path / "past").mkdir()
+    (tmp_path / "past" / "ease.csv").write_text("rank\n" + "\n".join(map(str, truth)))
     (tmp_path / "full").mkdir()
     np.savez(tmp_path / "full" / "own.npz", items=400, n_seen=np.zeros_like(truth), ease_1=truth)
     monkeypatch.chdir(tmp_path)
