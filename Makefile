@@ -88,12 +88,10 @@ coverage: $(DEV)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/verdicts.py
 
 # The estimators beside each other, on the bundled ranks and on ranks that had no part in choosing
-# anything; what was chosen, validated; and what could be reached at all: ten minutes on two cores.
+# anything; then the prior, on families of data sets that were left out: ten minutes on two cores.
 accuracy: $(DEV)
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/accuracy.py --ranks other --out out/accuracy-other
-	$(BIN)/python benchmarks/accuracy.py --validate --repeats 6
-	$(BIN)/python benchmarks/limits.py
 	$(BIN)/python benchmarks/bank.py --ratios
 
 $(VENV)/.docs: $(DEV)

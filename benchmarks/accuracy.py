@@ -6,9 +6,8 @@ K = 5 to 100 from each sample, and is compared with the exact value. Written to 
 for each cell (CSV), the summary (Markdown) and one plot.
 
 ``--ranks other`` does the same on 16 rank sets that had no part in choosing anything
-(``benchmarks/other_ranks.py`` made them). ``--validate`` chooses the constants of ``auto`` on
-three data sets and measures them on the fourth. ``benchmarks/limits.py`` tells what could be
-reached at all.
+(``benchmarks/other_ranks.py`` made them). The four data sets are in the bank that ``auto`` was
+learned from; ``benchmarks/bank.py`` judges it on data sets that were left out.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ import numpy as np
 import other_ranks
 
 from unsample.estimators import Observed, parse
-from unsample.estimators.curves import Beliefs, average_curves
 from unsample.evidence import group_with_shares
 from unsample.lab.datasets import bundled_ranks, load_ranks
 from unsample.lab.paper._cells import Ranks, count_repeats, exact_values
@@ -293,64 +291,6 @@ def run_suite(kinds: Iterable[str], ranks: str, repeats: int, seed: int, out: Pa
     draw(cells, out / "accuracy.svg")
 
 
-def settings(candidates: str) -> dict[str, tuple[Beliefs, float]]:
-    """Return constants that auto might have had, by name."""
-    levels = {
-        "never": (0.0,),
-        "0.1": (0.0, 0.1),
-        "0.15": (0.0, 0.15),
-        "0.3": (0.0, 0.3),
-        "0.1 0.3": (0.0, 0.1, 0.3),
-        "0.1 0.3 0.6": (0.0, 0.1, 0.3, 0.6),
-    }
-    priors = (0.25, 0.5) if candidates == "unseen" else (0.25,)
-    doubts = (0.0,) if candidates == "unseen" else (0.25, 0.5, 0.75)
-    result = {}
-    for (name, values), prior, doubt in product(levels.items(), priors, doubts):
-        rest = (1.0 - prior) / max(len(values) - 1, 1)
-        beliefs = {level: prior if level == 0 else rest for level in values}
-        result[f"levels {name}, goes on {prior:g}, doubt {doubt:g}"] = (beliefs, doubt)
-    return result
-
-
-def curves(beliefs: Beliefs, doubt: float) -> Estimate:
-    def estimate(observed: Observed) -> np.ndarray:
-        weights = average_curves(observed, beliefs, doubt=doubt).weights
-        return weights @ observed.bin_weights(METRICS)
-
-    return estimate
-
-
-def validate(kinds: Iterable[str], repeats: int, seed: int) -> None:
-    """Choose levels, prior and doubt on three data sets and measure them on the fourth."""
-    for candidates in kinds:
-        methods = {name: curves(*chosen) for name, chosen in settings(candidates).items()}
-        methods |= {name: by_name(name) for name in ("mle", "auto")}
-        cells: list[Cell] = []
-        for problem in problems([candidates], (100,)):
-            cells += measure(problem, methods, repeats, seed)
-        print(f"\ncandidates: {candidates}, n = 100: RMSE over MLE's, geometric means")
-        held_out = []
-        for dataset in bundled_ranks():
-            scores = {}
-            for name in settings(candidates):
-                ratio = ratios(cells, name, "mle")
-                others = [value for place, value in ratio.items() if place[1] != dataset]
-                own = [value for place, value in ratio.items() if place[1] == dataset]
-                scores[name] = geometric_mean(others), geometric_mean(own)
-            chosen = min(scores, key=lambda name: scores[name][0])
-            shipped = [v for p, v in ratios(cells, "auto", "mle").items() if p[1] == dataset]
-            held_out.append(scores[chosen][1])
-            print(
-                f"  without {dataset:<13} {chosen:<45} {scores[chosen][0]:.2f}, on it "
-                f"{scores[chosen][1]:.2f}; as shipped {geometric_mean(shipped):.2f}"
-            )
-        shipped_all = geometric_mean(ratios(cells, "auto", "mle").values())
-        print(
-            f"  held out {geometric_mean(held_out):.3f}, as shipped {shipped_all:.3f}", flush=True
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=20)
@@ -358,12 +298,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/accuracy"))
     parser.add_argument("--candidates", choices=CANDIDATES, nargs="+", default=list(CANDIDATES))
     parser.add_argument("--ranks", choices=("bundled", "other"), default="bundled")
-    parser.add_argument("--validate", action="store_true")
     chosen = parser.parse_args()
-    if chosen.validate:
-        validate(chosen.candidates, chosen.repeats, chosen.seed)
-    else:
-        run_suite(chosen.candidates, chosen.ranks, chosen.repeats, chosen.seed, chosen.out)
+    run_suite(chosen.candidates, chosen.ranks, chosen.repeats, chosen.seed, chosen.out)
 
 
 if __name__ == "__main__":

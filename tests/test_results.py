@@ -312,8 +312,8 @@ def test_the_surface_is_what_it_was():
     assert unsample.__all__ == sorted(unsample.__all__)
     assert set(unsample.__all__) == {
         "Audit", "Comparison", "Estimates", "Evaluation", "Plan", "Prior", "Published",
-        "RankCounts", "adapters", "audit", "compare", "designs", "errors", "estimate", "estimators", "evaluate",
-        "exact", "lab", "metrics", "plan", "published",
+        "RankCounts", "adapters", "audit", "compare", "designs", "errors", "estimate", "estimators",
+        "evaluate", "exact", "lab", "metrics", "plan", "published",
     }  # fmt: skip
     rooms = {"adapters", "designs", "errors", "estimators", "lab", "metrics"}
     assert len(set(unsample.__all__) - rooms) <= 15
