@@ -29,9 +29,9 @@ class Auto(DistributionEstimator):
     mean of P(R) over them, which is near to the least error of the logarithm of a metric.
 
     ``kind`` is ``unseen``, ``all``, ``repeats`` (people choose again what they chose before) or
-    ``graph`` (knowledge graphs); without it, kinds that the candidates allow are mixed by their
-    evidence. ``docs/prior.md`` shows what was learned, how well it holds on data sets that had no
-    part in it, and where it fails.
+    ``graph`` (knowledge graphs). Without it, unseen candidates are taken for recommendation, and
+    for others the kinds are mixed by their evidence. ``docs/prior.md`` shows what was learned, how
+    well it holds on data sets that had no part in it, and where it fails.
 
     Reference: Efron, "Empirical Bayes deconvolution estimates", Biometrika 2016, for log-densities
     of mixtures; that their prior is learned from other data sets is our own.
@@ -58,7 +58,15 @@ class Auto(DistributionEstimator):
     def solve(self, observed: Observed) -> Solution:
         """Return the expected mass of each bin, for each histogram."""
         prior = shipped() if self.prior is None else self.prior
-        found = prior.posterior(observed, (), kind=self.kind or None)
+        kind: str | None = self.kind or None
+        if (
+            kind is None
+            and observed.candidates in prior.learned
+            and observed.candidates == "unseen"
+        ):
+            # Knowledge graphs say that they are; the interval allows for them all the same.
+            kind = observed.candidates
+        found = prior.posterior(observed, (), kind=kind)
         rows = len(observed.shares)
         failed = np.arange(rows) < found.failures
         weights = ", ".join(
