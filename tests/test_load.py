@@ -18,7 +18,8 @@ import pytest
 import unsample
 from unsample.answers import Comparison, Difference
 from unsample.answers._comparison import Standing
-from unsample.answers._duels import Model, _count_wins, _Entrant, corrected
+from unsample.answers._duels import Model, _count_wins, _Entrant
+from unsample.answers._verdicts import corrected
 from unsample.errors import InputError, UnresolvedWarning
 from unsample.evidence import RankCounts
 from unsample.lab.datasets import load_ranks

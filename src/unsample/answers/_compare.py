@@ -30,16 +30,14 @@ from unsample.answers._comparison import (
     Comparison,
     listed_briefly,
 )
-from unsample.answers._duels import CORRECTIONS, Duels, corrected
-from unsample.answers._estimate import (
-    DEFAULT_METHOD,
-    estimate_counts,
-    possible_metrics,
-)
+from unsample.answers._duels import CORRECTIONS, Duels
+from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._evaluation import Evaluation
+from unsample.answers._given import possible_metrics
 from unsample.answers._model import Model
 from unsample.answers._prior import SHIPPED
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
+from unsample.answers._verdicts import corrected
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior

@@ -24,7 +24,6 @@ from unsample.confidence import (
     PooledError,
     SamplingError,
     degrees_of_freedom,
-    holm,
     sampled_auc,
 )
 from unsample.errors import InputError
@@ -455,39 +454,6 @@ def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
     correlation[alone, alone] = 1.0
     powers, axes = np.linalg.eigh(correlation)
     return np.asarray(axes * np.sqrt(np.maximum(powers, 0.0)))
-
-
-def corrected(
-    differences: list[Difference],
-    correction: str,
-    level: float,
-    family: int,
-    *,
-    by_chance: bool = False,
-) -> list[Difference]:
-    """Return the differences with corrected p-values and the verdicts that follow from them.
-
-    ``family`` is the number of pairs that might have been looked at. With ``by_chance``, a chance
-    of ``level`` after the same correction is a verdict as well; the others are ``proven``.
-    """
-
-    def correct(plain: list[float]) -> list[float]:
-        if correction == "holm":
-            return holm(plain, family)
-        factor = family if correction == "bonferroni" else 1
-        return [min(1.0, factor * p_value) for p_value in plain]
-
-    p_values = correct([pair.p_value for pair in differences])
-    doubts = correct([min(pair.chance, 1.0 - pair.chance) for pair in differences])
-    found = []
-    for pair, p_value, doubt in zip(differences, p_values, doubts, strict=True):
-        better = pair.a if pair.least > 0.5 else pair.b
-        proven = better if p_value <= 1.0 - level else None
-        winner = proven
-        if by_chance and proven is None and doubt <= 1.0 - level:
-            winner = pair.a if pair.chance > 0.5 else pair.b
-        found.append(replace(pair, p_value=p_value, winner=winner, proven=proven))
-    return found
 
 
 def _places(names: Iterable[str], differences: Iterable[Difference]) -> dict[str, int]:

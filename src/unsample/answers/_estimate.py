@@ -14,7 +14,7 @@ import numpy.typing as npt
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import Seed, check_choice, check_integer
-from unsample.answers._given import as_counts, as_targets
+from unsample.answers._given import as_counts, as_targets, possible_metrics
 from unsample.answers._pilot import pilot_estimates
 from unsample.answers._prior import SHIPPED, as_prior, prior_kind, with_prior
 from unsample.answers._refits import Refits, fitted
@@ -187,36 +187,24 @@ def estimate(
             "exclude must be left out without probabilities or strata: say how many candidates "
             "each target has as items"
         )
+    given = {
+        "items": items,
+        "sampled": sampled,
+        "weights": weights,
+        "users": users,
+        "filtered": filtered or None,
+        "pools": shared_pools(negatives, pools),
+    }
     if pilot is not None:
         if shape is not None:
             raise InputError("shape must be left out with a pilot, which assumes nothing")
-        found = as_targets(
-            ranks,
-            replacement,
-            rng,
-            items=items,
-            sampled=sampled,
-            weights=weights,
-            users=users,
-            filtered=filtered or None,
-            pools=shared_pools(negatives, pools),
-        )
+        found = as_targets(ranks, replacement, rng, **given)
         result = pilot_estimates(found, pilot, metrics, method, candidates)
         for note in result.notes:
             warnings.warn(note, stacklevel=2)
         return result
     result = estimate_counts(
-        as_counts(
-            ranks,
-            replacement,
-            rng,
-            items=items,
-            sampled=sampled,
-            weights=weights,
-            users=users,
-            filtered=filtered or None,
-            pools=shared_pools(negatives, pools),
-        ),
+        as_counts(ranks, replacement, rng, **given),
         metrics=metrics,
         method=method,
         candidates=candidates,
@@ -261,15 +249,6 @@ def estimate_counts(
         for weighed, same in _weighed(counts, question.metrics)
     ]
     return parts[0] if not counts.several else _together(parts, question.metrics, counts)
-
-
-def possible_metrics(
-    metrics: str | Metric | Iterable[str | Metric], counts: RankCounts
-) -> str | Metric | Iterable[str | Metric]:
-    """Return the metrics asked for; of those by default, only what the data can tell."""
-    if metrics is not DEFAULT_METRICS or not counts.several or (counts.place > 0).all():
-        return metrics
-    return [name for name in DEFAULT_METRICS if not _metrics.parse(name).family.uses_places]
 
 
 def _weighed(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array
+from unsample.answers._result import DEFAULT_METRICS
 from unsample.errors import DesignError, InputError
 from unsample.evidence import RankCounts, Targets, place_halves
+from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
 
 
@@ -54,3 +58,12 @@ def as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCou
         return RankCounts.from_ranks(placed, **named, replacement=replacement)
     whole = as_integer_array("ranks", placed, hint="ranks start at 1").astype(np.int64)
     return Targets(whole, **named, replacement=replacement, pools=pools).counts
+
+
+def possible_metrics(
+    metrics: str | Metric | Iterable[str | Metric], counts: RankCounts
+) -> str | Metric | Iterable[str | Metric]:
+    """Return the metrics asked for; of those by default, only what the data can tell."""
+    if metrics is not DEFAULT_METRICS or not counts.several or (counts.place > 0).all():
+        return metrics
+    return [name for name in DEFAULT_METRICS if not _metrics.parse(name).family.uses_places]
