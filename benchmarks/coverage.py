@@ -79,8 +79,8 @@ def simulate(
             # Bounds hold with much to spare; they are looked at in every tenth simulation.
             bounds = entry.bounds(0.95) if number % BOUNDS_EVERY == 0 else (np.nan, np.nan)
             limits[number, column] = [
-                *entry.interval(0.95),
-                *entry.interval(0.95, population=False),
+                *entry.interval(0.95, kind="guaranteed"),
+                *entry.interval(0.95, kind="guaranteed", population=False),
                 *bounds,
             ]
     cells = []

@@ -199,7 +199,7 @@ def _asked(kind: str, words: str, truth: float, keeps: bool, ask: Callable[[], E
         warnings.simplefilter("ignore", UnsampleWarning)
         result = ask()
         (entry,) = result.entries
-        interval, bounds = entry.interval(), entry.bounds()
+        interval, bounds = entry.interval(kind="guaranteed"), entry.bounds()
     warned = any(isinstance(note, RefutedWarning) for note in result.notes)
     spent = time.process_time() - started
     return Trial(kind, words, interval, bounds, truth, keeps, warned, spent)

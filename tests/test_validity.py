@@ -65,7 +65,7 @@ def _simulate(method: str, size: int, told: Told = TRUTH) -> dict[str, np.ndarra
         )
         for m in METRICS:
             entry = result[m]
-            chance, whole = entry.sampling_interval(0.95), entry.interval(0.95)
+            chance, whole = entry.sampling_interval(0.95), entry.interval(0.95, kind="guaranteed")
             rows[m].append((entry.value, *chance, *whole, truth[m].value))
     return {m: np.array(values) for m, values in rows.items()}
 
@@ -190,7 +190,7 @@ class SmallWorld:
                 )
             values.append([entry.value for entry in result.entries])
             # How ties fall is chance too, which the interval for these users alone leaves out.
-            limits.append([entry.interval() for entry in result.entries])
+            limits.append([entry.interval(kind="guaranteed") for entry in result.entries])
         return np.array(values), np.array(limits)
 
     def _world(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -316,7 +316,7 @@ def _covered(items_factor: float) -> list[Finding]:
                 metrics="Recall@100",
                 resamples=0,
             )
-        found.append(result["Recall@100"].interval())
+        found.append(result["Recall@100"].interval(kind="guaranteed"))
     low, high = np.array(found).T
     promise = "intervals hold the truth of ease on ml-1m"
     value = exact["Recall@100"].value

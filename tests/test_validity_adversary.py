@@ -115,7 +115,9 @@ def _markets(size: int) -> list[Finding]:
                 method="naive",
                 resamples=0,
             )
-        found.append((*result["Recall@10"].interval(), *result["Recall@10"].bounds()))
+        found.append(
+            (*result["Recall@10"].interval(kind="guaranteed"), *result["Recall@10"].bounds())
+        )
     low, high, least, most = np.transpose(found)
     promise = "intervals hold where ranks go with sizes"
     return [

@@ -75,7 +75,7 @@ def _intervals(crowd: Crowd, size: int, *, honest: bool = True) -> dict[str, np.
             candidates="unseen", resamples=0,
         )  # fmt: skip
         for name in METRICS:
-            rows[name].append(result[name].interval())
+            rows[name].append(result[name].interval(kind="guaranteed"))
     return {name: np.array(found) for name, found in rows.items()}
 
 
@@ -208,7 +208,11 @@ def _rare(rate: float, users: int, size: int, *, honest: bool = True) -> list[Fi
         )
         for name, held in rows.items():
             entry = found[name]
-            ends = entry.interval() if honest else percentile_interval(entry.replicates, 0.95)
+            ends = (
+                entry.interval(kind="guaranteed")
+                if honest
+                else percentile_interval(entry.replicates, 0.95)
+            )
             held.append(ends)
     mean = {"HR@10": rate, "NDCG@10": rate * float(np.mean(1.0 / np.log2(np.arange(2, 12))))}
     return [
