@@ -13,7 +13,13 @@ from scipy.stats import binom
 
 import unsample
 from tests.promises import BrokenPromiseError, coverage, keep, simulations
-from unsample.errors import DesignError, InputError, MetricError, UnsampleWarning
+from unsample.errors import (
+    BiasedMethodWarning,
+    DesignError,
+    InputError,
+    MetricError,
+    UnsampleWarning,
+)
 from unsample.estimators import HitLaw, Hits
 from unsample.evidence import Negatives, seen_items
 
@@ -161,6 +167,17 @@ def test_strata_have_the_chances_of_their_draws():
     assert by_name.certain.tolist() == by_name.taken.tolist() == [2, 2]
     assert by_name.uniform
     assert not found.uniform
+
+
+def test_strata_that_leave_items_out_are_refused(world):
+    lists = np.array([[0, 1, 10], [2, 3, 13]])
+    held = Negatives.of_lists(lists, items=20, targets=np.array([4, 16]))
+    names, beats = np.array(["type"] * 6), np.ones(6, dtype=bool)
+    with pytest.raises(InputError, match="9 items that are in none and could never be drawn"):
+        seen_items(held, beats, strata={"type": 10}, names=names)
+    both = np.array(["type", "type", "other"] * 2)
+    found = seen_items(held, beats, strata={"type": 10, "other": "rest"}, names=both)
+    assert found.chance == pytest.approx([2 / 10, 2 / 10, 1 / 9] * 2)
 
 
 # -- the law of hits -----------------------------------------------------------------------------
@@ -320,6 +337,14 @@ def test_what_contradicts_itself_is_refused(world, chances, change, error, text)
         unsample.estimate(world.table(lists), **options)
     with pytest.raises(InputError, match="ranks alone do not tell"):
         unsample.estimate([1, 2, 3], items=ITEMS, probabilities=chances)
+
+
+def test_chances_that_do_not_reach_all_items_are_warned_of(world):
+    rng = np.random.default_rng(10)
+    half = np.where(np.arange(ITEMS) < ITEMS // 2, 2.0 / ITEMS, 0.0)
+    lists = world.draw(rng, half)
+    with pytest.warns(BiasedMethodWarning, match="of the candidates, by their chances"):
+        _estimate(world.table(lists), probabilities=half)
 
 
 def test_two_targets_of_a_user_or_no_outcome_are_refused(world, chances):

@@ -22,7 +22,14 @@ from unsample.confidence import (
     laws_allowed,
     shape_for,
 )
-from unsample.errors import DesignError, InputError, MetricError, UnresolvedWarning, UnsampleWarning
+from unsample.errors import (
+    BiasedMethodWarning,
+    DesignError,
+    InputError,
+    MetricError,
+    UnresolvedWarning,
+    UnsampleWarning,
+)
 from unsample.estimators import (
     CLOSED_FORM,
     AverageCurve,
@@ -61,6 +68,8 @@ class _Group:
     """Targets that about as many items, taken whole, are known to beat."""
 
     ahead: int
+    #: The fewest and the most that one of them has.
+    span: tuple[int, int]
     rows: IntArray
     counts: RankCounts
     share: float
@@ -69,8 +78,8 @@ class _Group:
         """Return what they say of P(R)."""
         behind = [max(k - self.ahead, 1) for k in cutoffs]
         if law is None:
-            return StratumBehind.drawn_alike(self.counts, self.ahead, behind, self.share)
-        return StratumBehind.by_law(self.counts, self.ahead, behind, self.share, law)
+            return StratumBehind.drawn_alike(self.counts, self.span, behind, self.share)
+        return StratumBehind.by_law(self.counts, self.span, behind, self.share, law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +110,7 @@ class _Draws:
                     sampled=seen.drawn[rows],
                     replacement=False,
                 )
-                groups.append(_Group(usual, rows, counts, len(rows) / len(seen)))
+                groups.append(_Group(usual, (start, number), rows, counts, len(rows) / len(seen)))
             start = number + 1
         law = None if seen.uniform else HitLaw.learn(_hits(seen), int(rest.max()))
         return cls(seen, tuple(groups), law)
@@ -213,7 +222,7 @@ def unequal_estimates(
         tuple(entries),
         counts,
         {NAME: distribution},
-        notes=_notes(entries),
+        notes=(*_notes(entries), *_unreached(seen)),
         candidates=candidates,
         explanations={NAME: _explained(draws)},
     )
@@ -301,6 +310,19 @@ def _notes(entries: Sequence[Estimate]) -> tuple[UnsampleWarning, ...]:
         UnresolvedWarning(
             f"{names} not resolved: the data leave open more than a quarter of the value; draw "
             "more items, or more of those that are likely to be at the top"
+        ),
+    )
+
+
+def _unreached(seen: SeenItems) -> tuple[UnsampleWarning, ...]:
+    """Return a warning if the drawn items do not stand for all candidates."""
+    share, error = seen.candidates_seen
+    if abs(share - 1.0) <= max(_OFF, 4.0 * error):
+        return ()
+    return (
+        BiasedMethodWarning(
+            f"the items drawn stand for {share:.0%} of the candidates, by their chances: some could "
+            "never be drawn, or chances or items are not as stated, and nothing here can be trusted"
         ),
     )
 

@@ -23,7 +23,7 @@ _FEW_TARGETS, _FEW_EVENTS = 50, 5.0
 #: Regions of a lower level are not used: no P(R) need be in them, however true the model is.
 _LEAST_LEVEL = 0.95
 #: A metric is resolved if data and shape leave no more open than this share of it, up or down.
-_RESOLVED = 0.25
+RESOLVED = 0.25
 #: Neighbouring K that are tried in search of a precision differ by about this factor.
 _STEP = 1.12
 
@@ -290,7 +290,7 @@ class Certainty:
         if DirectMean.of(metric, self.counts) is not None:
             return True
         low, high = sorted(self.affine_bound(metric, side).expected for side in (-1, 1))
-        return high - low <= _RESOLVED * (max(low, 0.0) + high)
+        return high - low <= RESOLVED * (max(low, 0.0) + high)
 
     @property
     def few(self) -> bool:

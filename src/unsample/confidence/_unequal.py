@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.confidence._certainty import Certainty
+from unsample.confidence._certainty import RESOLVED, Certainty
 from unsample.confidence._limits import MeanLimits, OverBins, evidence_grid, group_ends
 from unsample.confidence._means import MeanError
+from unsample.confidence._program import Lowest, Shape
 from unsample.confidence._strata import Stratum
 from unsample.estimators import HitLaw
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
 #: How far the chance of seeing an item at the top may be from what was learned below, as a
-#: logarithm, beside its error: twice that of EASE and itemKNN on ml-1m and citeulike-a.
+#: logarithm, beside its error. Chosen while looking at EASE and itemKNN on ml-1m and citeulike-a.
 _DRIFT = 0.1
 
 
@@ -26,20 +27,27 @@ class StratumBehind(Stratum):
     """Targets that as many items are known to beat; P(R) is that of their rank among the others."""
 
     ahead: int = 0
+    #: The fewest and the most items that are known to beat one of them.
+    span: tuple[int, int] = (0, 0)
     #: The rank down to which one sampled item falls, where a law was learned.
     blind: float | None = None
 
     @classmethod
     def drawn_alike(
-        cls, counts: RankCounts, ahead: int, cutoffs: list[int], share: float
+        cls, counts: RankCounts, span: tuple[int, int], cutoffs: list[int], share: float
     ) -> StratumBehind:
         """Prepare targets whose other items were all drawn with the same chance."""
         plain = Stratum.of(counts, cutoffs, share)
-        return cls(counts, plain.grid, plain.evidence, share, plain.sizes, ahead=ahead)
+        return cls(counts, plain.grid, plain.evidence, share, plain.sizes, span=span)
 
     @classmethod
     def by_law(
-        cls, counts: RankCounts, ahead: int, cutoffs: list[int], share: float, law: HitLaw
+        cls,
+        counts: RankCounts,
+        span: tuple[int, int],
+        cutoffs: list[int],
+        share: float,
+        law: HitLaw,
     ) -> StratumBehind:
         """Prepare targets whose hits follow a law that was learned."""
         grid = evidence_grid(counts, [k for k in cutoffs if k <= counts.largest_catalogue])
@@ -62,7 +70,7 @@ class StratumBehind(Stratum):
             counts.largest_sample, ends, shares / shares.sum(), expected, counts.effective
         )
         sizes = int(counts.items.min()), counts.largest_catalogue
-        return cls(counts, grid, (limits,), share, sizes, ahead=ahead, blind=law.blind_rank)
+        return cls(counts, grid, (limits,), share, sizes, span=span, blind=law.blind_rank)
 
     @property
     def blind_rank(self) -> float:
@@ -72,6 +80,13 @@ class StratumBehind(Stratum):
     def weights(self, metric: Metric) -> OverBins:
         """Return the metric at the ranks of each bin, items known to be ahead included."""
         return super().weights(metric.behind(self.ahead))
+
+    def lowest(
+        self, metric: Metric, side: int, shape: Shape | None, alpha: float, *, proved: bool = True
+    ) -> Lowest:
+        """Return the least value, or minus the greatest, whatever each target has ahead of it."""
+        furthest = replace(self, ahead=self.span[1] if side < 0 else self.span[0])
+        return super(StratumBehind, furthest).lowest(metric, side, shape, alpha, proved=proved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +148,7 @@ class UnequalCertainty(Certainty):
             for affine in (each.affine_bound(metric, -1), each.affine_bound(metric, 1))
         ]
         low, high = min(ends), max(ends)
-        return high - low <= 0.25 * (max(low, 0.0) + high)
+        return high - low <= RESOLVED * (max(low, 0.0) + high)
 
 
 def laws_allowed(law: HitLaw) -> tuple[HitLaw, HitLaw]:

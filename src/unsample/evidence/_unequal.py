@@ -8,6 +8,7 @@ of how many there are (Horvitz and Thompson 1952).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,6 +87,16 @@ class SeenItems:
     def best(self) -> IntArray:
         """Return the best rank that each target may have: one more than the items seen ahead."""
         return np.asarray(1 + self.certain + self.hits)
+
+    @property
+    def candidates_seen(self) -> tuple[float, float]:
+        """Return how many candidates the drawn items stand for, and the standard error of that.
+
+        As a share of those there are: it is one if every item could be drawn as stated.
+        """
+        stand_for = np.bincount(self.owner, 1.0 / self.chance, minlength=len(self))
+        share = stand_for / np.maximum(self.items - 1, 1)
+        return float(share.mean()), float(share.std()) / math.sqrt(len(self))
 
     @property
     def unbiased_ranks(self) -> FloatArray:
@@ -226,6 +237,13 @@ def _chances_by_name(
     text = np.asarray(names).astype(np.str_)
     whole = np.isin(text, [name for name, kind in known.items() if kind == WHOLE])
     others = items - 1 - np.bincount(owner[whole], minlength=len(once))
+    sizes = {name: kind for name, kind in known.items() if isinstance(kind, int | np.integer)}
+    others = others - int(sum(sizes.values()))
+    if sizes and REST not in known.values() and (others > 0).any():
+        raise InputError(
+            f"strata must hold all candidates, got {int(others.max()):,} items that are in none "
+            "and could never be drawn; add a stratum 'rest', or give items as the number of candidates"
+        )
     for name in np.unique(text):
         kind, mine = known.get(str(name)), text == name
         drawn = np.bincount(owner[mine], minlength=len(once))
