@@ -186,6 +186,22 @@ def test_folders_without_ranks_are_refused(folder, text, tmp_path, run):
     assert text in errors
 
 
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [
+        ([], "for each model, got none"),
+        ([[]], "at least one rank"),
+        ([[0, 1]], "ranks in 1..items = 5, got 0 to 1"),
+        ([[1, 9]], "got 1 to 9"),
+        ([[1.5]], "ranks must"),
+        ([[float("nan")]], "ranks must"),
+    ],
+)
+def test_a_history_that_is_none_is_refused(ranks, text):
+    with pytest.raises(InputError, match=text):
+        unsample.Prior.learn(ranks, items=5)
+
+
 def test_printed_hit_rates_have_calibrated_intervals():
     numbers = {"HR@1": "0.180", "HR@10": "0.690"}
     with pytest.warns(UnsampleWarning):

@@ -317,12 +317,13 @@ def _notes(entries: Sequence[Estimate]) -> tuple[UnsampleWarning, ...]:
 def _unreached(seen: SeenItems) -> tuple[UnsampleWarning, ...]:
     """Return a warning if the drawn items do not stand for all candidates."""
     share, error = seen.candidates_seen
-    if abs(share - 1.0) <= max(_OFF, 4.0 * error):
+    if len(seen) < _SMALL_GROUP or abs(share - 1.0) <= max(_OFF, 4.0 * error):
         return ()
     return (
         BiasedMethodWarning(
-            f"the items drawn stand for {share:.0%} of the candidates, by their chances: some could "
-            "never be drawn, or chances or items are not as stated, and nothing here can be trusted"
+            f"the items drawn stand for {share:.0%} of the candidates, by their chances: some "
+            "could never be drawn, or chances or items are not as stated, and nothing here can be "
+            "trusted"
         ),
     )
 

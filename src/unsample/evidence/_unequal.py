@@ -242,7 +242,8 @@ def _chances_by_name(
     if sizes and REST not in known.values() and (others > 0).any():
         raise InputError(
             f"strata must hold all candidates, got {int(others.max()):,} items that are in none "
-            "and could never be drawn; add a stratum 'rest', or give items as the number of candidates"
+            "and could never be drawn; add a stratum 'rest', or give items as the number of "
+            "candidates"
         )
     for name in np.unique(text):
         kind, mine = known.get(str(name)), text == name

@@ -27,8 +27,8 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
-from unsample.errors import InputError
+from unsample._checks import FloatArray, IntArray, as_integer_array
+from unsample.errors import InputError, RankError
 from unsample.estimators._solvers._log_density import LogDensity
 from unsample.estimators.prior._shapes import (
     SIZE,
@@ -73,8 +73,14 @@ class History:
         cls, ranks: IntArray, items: int, *, dataset: str = "own", kind: str = "unseen"
     ) -> History:
         """Count full-catalogue ranks among ``items`` items."""
+        whole = as_integer_array("ranks", ranks, hint="ranks start at 1").astype(np.int64)
+        if len(whole) and not 1 <= int(whole.min()) <= int(whole.max()) <= items:
+            raise RankError(
+                f"ranks must be full-catalogue ranks in 1..items = {items}, got "
+                f"{int(whole.min())} to {int(whole.max())}"
+            )
         grid = shape_grid(items)
-        counts = np.bincount(grid.locate(ranks), minlength=len(grid))
+        counts = np.bincount(grid.locate(whole), minlength=len(grid))
         return cls(grid, counts, dataset, kind)
 
     def evidence(self) -> Gaussian:

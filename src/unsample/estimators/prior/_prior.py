@@ -189,6 +189,8 @@ class Prior:
         ``base`` (the shipped prior) is what other data sets say. What the history shows of this
         data set is kept for its next models; see `History` and `Prior.fit` for many data sets.
         """
+        if not len(ranks):
+            raise InputError("ranks must hold an array of full ranks for each model, got none")
         start = shipped() if base is None else base
         check_choice("kind", kind, start.learned)
         sizes = [items] * len(ranks) if isinstance(items, int) else list(items)
