@@ -75,7 +75,8 @@ def _joint(
         for each in known
     ]
     targets = [each.targets(part) for each, part in zip(known, observed, strict=True)]
-    return known[0].prior.joint(observed, metrics, kind=known[0].kind, targets=targets)
+    found = known[0].prior.joint(observed, metrics, kind=known[0].kind, targets=targets)
+    return found.for_others(targets)
 
 
 def _draw(posterior: JointPosterior, kind: int, place: int, rng: np.random.Generator) -> FloatArray:

@@ -15,13 +15,10 @@ from unsample._checks import FloatArray, check_level
 from unsample.estimators import Observed
 from unsample.estimators.prior import Posterior, Prior
 from unsample.evidence import RankCounts
-from unsample.law import bin_weights
 from unsample.metrics import Metric
 
 #: How likely it is that seen items were left out of the candidates, where nobody says.
 _UNSEEN = 0.5
-#: A metric below this varies as it likes, and no logarithm of a metric by more than that.
-_LEAST, _MOST_VARIANCE = 1e-12, 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +63,7 @@ class Calibrated:
         for part, share in self.observed.by_sizes():
             posterior = self.posterior(part, metrics)
             if population:
-                posterior = _for_others(posterior, part, metrics, self.targets(part))
+                posterior = posterior.for_others(self.targets(part))
             # What the prior is wrong about, it is wrong about for all sizes of catalogues alike.
             ends += share[0] * np.stack([end[0] for end in posterior.interval(level)])
         if population:
@@ -96,6 +93,10 @@ class Calibrated:
             ),
             mean=np.concatenate([each.mean for each in both], axis=1),
             scale=np.concatenate([each.scale for each in both], axis=1),
+            varies=sum(
+                (part * each.varies for part, each in zip(parts, both, strict=True)),
+                start=np.zeros(1),
+            ),
             covered=np.concatenate(
                 [
                     np.zeros(each.mean.shape[1:]) if each.covered is None else each.covered
@@ -107,18 +108,3 @@ class Calibrated:
     def targets(self, part: Observed) -> float:
         """Return how many independent targets there are: those of one user are not."""
         return min(part.targets, float(part.counts.users))
-
-
-def _for_others(
-    posterior: Posterior, part: Observed, metrics: Sequence[Metric], targets: float
-) -> Posterior:
-    """Return the posterior for other users like these: as many of them vary by chance."""
-    mass = posterior.mass[0] + part.known_mass()[0]
-    extra = np.zeros(len(metrics))
-    for place, metric in enumerate(metrics):
-        weights = bin_weights(metric, part.grid, part.counts.largest_catalogue)
-        first, second = float(mass @ weights), float(mass @ weights**2)
-        if first > _LEAST:
-            varies = max(second / first**2 - 1.0, 0.0) / max(targets, 1.0)
-            extra[place] = min(varies, _MOST_VARIANCE)
-    return replace(posterior, scale=np.sqrt(posterior.scale**2 + extra))

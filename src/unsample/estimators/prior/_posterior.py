@@ -45,12 +45,14 @@ class Moments:
     ``mean`` and ``variance`` are those of the logarithm of each metric. ``slope`` (rows x metrics x
     shapes) is how it goes with the standardised coefficients, whose mode and information are kept
     for comparisons of models. ``mass`` (rows x bins) is where targets of unknown rank are expected.
+    ``varies`` is the relative variance of each metric between single targets.
     """
 
     mean: FloatArray
     variance: FloatArray
     slope: FloatArray
     mass: FloatArray
+    varies: FloatArray
     log_evidence: FloatArray
     mode: FloatArray
     information: FloatArray
@@ -87,12 +89,13 @@ class Prepared:
             self._look(density, *row)
             for row in zip(density.shares, fit.coefficients, fit.information, strict=True)
         ]
-        mean, variance, slope, mass = (np.stack(part) for part in zip(*rows, strict=True))
+        mean, variance, slope, mass, varies = (np.stack(part) for part in zip(*rows, strict=True))
         return Moments(
             mean,
             variance,
             slope,
             mass,
+            varies,
             fit.log_evidence,
             fit.coefficients,
             fit.information,
@@ -111,7 +114,7 @@ class Prepared:
 
     def _look(
         self, density: LogDensity, shares: FloatArray, mode: FloatArray, information: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         likelihood, points = density.likelihood, _points()
         spread = np.linalg.cholesky(np.linalg.inv(information))
         exponent = (mode + points @ spread.T) @ density.shapes.T + density.log_base
@@ -128,7 +131,11 @@ class Prepared:
         slope = np.linalg.solve(spread.T, slope.T).T
         hidden = np.where(np.arange(len(shares)) < self.condensed.known, 0.0, shares)
         unknown = mass * ((hidden / mixture) @ likelihood)
-        return mean, logs.var(axis=0) + chance, slope, hidden.sum() * _middle(unknown)
+        middle = _middle(expected)
+        first, second = middle @ self.weights, middle @ self.weights**2
+        varies = np.maximum(second / np.maximum(first, _LEAST) ** 2 - 1.0, 0.0)
+        varies[first <= _LEAST] = 0.0
+        return mean, logs.var(axis=0) + chance, slope, hidden.sum() * _middle(unknown), varies
 
     def _chance(self, mass: FloatArray, shares: FloatArray, value: FloatArray) -> FloatArray:
         """Return the relative variance of the metrics of as many targets, given sampled ranks."""

@@ -45,6 +45,8 @@ _NARROWED = {"all": 0.75}
 _FREEDOM = 5.0
 #: Standard deviation of the logarithm that no posterior falls below where ranks are not known.
 _FLOOR = 0.02
+#: No logarithm of a metric varies by more than this between sets of users.
+_MOST_VARIANCE = 4.0
 #: Models that the covariance of models counts for, beside those of one's own history.
 _TRUST = 20.0
 
@@ -54,7 +56,8 @@ class Posterior:
     """The posterior of the logarithm of each metric, a mixture over kinds of t laws.
 
     ``weight`` is rows x kinds, ``mean`` and ``scale`` are rows x kinds x metrics. ``mass`` (rows x
-    bins of the evidence's grid) is where the targets of unknown rank are expected.
+    bins of the evidence's grid) is where the targets of unknown rank are expected. ``varies`` (rows
+    x metrics) is the relative variance of each metric between single targets.
     """
 
     kinds: tuple[str, ...]
@@ -62,6 +65,7 @@ class Posterior:
     mean: FloatArray
     scale: FloatArray
     mass: FloatArray = field(repr=False)
+    varies: FloatArray = field(repr=False)
     failures: int = 0
     freedom: float = _FREEDOM
     #: How far below the rest a small part of the data sets of a kind lies (kinds x metrics).
@@ -79,6 +83,11 @@ class Posterior:
         """
         tail = (1.0 - check_level(level)) / 2.0
         return np.exp(self.quantile(tail)), np.exp(self.quantile(1.0 - tail))
+
+    def for_others(self, targets: float) -> Posterior:
+        """Return the posterior for other users like these: as many of them vary by chance."""
+        extra = _chance_of_users(self.varies, targets)
+        return replace(self, scale=np.sqrt(self.scale**2 + extra[:, None]))
 
     def quantile(self, probability: float) -> FloatArray:
         """Return the quantile of the logarithm of each metric (rows x metrics)."""
@@ -110,7 +119,8 @@ class JointPosterior:
     """The posterior of the logarithms of several models' metrics, on one data set.
 
     ``weight`` is that of each kind, ``mean`` kinds x models x metrics, ``covariance`` kinds x
-    metrics x models x models.
+    metrics x models x models. ``varies`` (models x metrics) is the relative variance of each metric
+    between single targets.
     """
 
     kinds: tuple[str, ...]
@@ -118,7 +128,18 @@ class JointPosterior:
     mean: FloatArray
     covariance: FloatArray
     spread: FloatArray
+    varies: FloatArray
     freedom: float = _FREEDOM
+
+    def for_others(self, targets: Sequence[float]) -> JointPosterior:
+        """Return the posterior for other users like these.
+
+        Their chance is taken to be of each model's own, which is cautious for differences.
+        """
+        each = zip(self.varies, targets, strict=True)
+        extra = np.stack([_chance_of_users(varies, number) for varies, number in each], axis=1)
+        own = extra[:, :, None] * np.eye(len(targets)) / self.spread[:, None, None, None] ** 2
+        return replace(self, covariance=self.covariance + own)
 
     def difference(self, first: int, second: int) -> tuple[FloatArray, FloatArray]:
         """Return mean and scale of the difference of logarithms (each kinds x metrics)."""
@@ -235,6 +256,7 @@ class Prior:
             np.stack([part.mean for part in parts], axis=1),
             spread[:, None] * np.sqrt(variance + floor + 1e-18),
             prepared.refined(mass, observed.grid),
+            np.einsum("rk,rkm->rm", weight, np.stack([part.varies for part in parts], axis=1)),
             sum(part.failures for part in parts),
             covered=_covered(kinds, metrics),
         )
@@ -266,6 +288,7 @@ class Prior:
             np.stack([mean for mean, _ in joint]),
             np.stack([covariance for _, covariance in joint]),
             np.array([self.pair_spread[each] for each in kinds]),
+            np.stack([_mixed(weight, [part.varies[0] for part in each[2]]) for each in found]),
         )
 
     def _parts(
@@ -336,6 +359,14 @@ class Prior:
             return cls(learned, about["spread"], about["pair_spread"], about["note"])
         except (KeyError, TypeError, ValueError) as problem:
             raise FileError(f"{name} must hold {_FORMAT}, got {problem}") from problem
+
+
+def _chance_of_users(varies: FloatArray, targets: float) -> FloatArray:
+    return np.asarray(np.minimum(varies / max(targets, 1.0), _MOST_VARIANCE))
+
+
+def _mixed(weight: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
+    return np.asarray(weight @ np.stack(parts))
 
 
 def _covered(kinds: Sequence[str], metrics: Sequence[Metric]) -> FloatArray | None:
