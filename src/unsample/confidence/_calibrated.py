@@ -30,6 +30,8 @@ class Calibrated:
     #: The kind of evaluation, and whether seen items were candidates; None where not known.
     kind: str | None
     candidates: str | None
+    #: Metrics that will be asked for: what is found for one of them is found for all at once.
+    metrics: tuple[Metric, ...] = ()
     _known: dict[tuple[tuple[str, ...], float, bool], FloatArray] = field(
         default_factory=dict, repr=False
     )
@@ -43,7 +45,8 @@ class Calibrated:
         self, metric: Metric, level: float = 0.95, *, population: bool = True
     ) -> tuple[float, float]:
         """Return an interval of one metric."""
-        low, high = self.intervals([metric], level, population=population)[0]
+        asked = self.metrics if metric in self.metrics else (metric,)
+        low, high = self.intervals(asked, level, population=population)[asked.index(metric)]
         return float(low), float(high)
 
     def intervals(

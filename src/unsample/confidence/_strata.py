@@ -34,6 +34,7 @@ class Stratum:
     #: The least and the greatest catalogue.
     sizes: tuple[int, int] = (0, 0)
     _programs: dict[tuple[Shape, float, bool], Program] = field(default_factory=dict, repr=False)
+    _weights: dict[Metric, OverBins] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, counts: RankCounts, cutoffs: list[int], share: float) -> Stratum:
@@ -54,7 +55,11 @@ class Stratum:
 
     def weights(self, metric: Metric) -> OverBins:
         """Return the metric at the ranks of each bin."""
-        return OverBins.build(lambda places: mean_weights(metric, places, self.counts), self.grid)
+        if metric not in self._weights:
+            self._weights[metric] = OverBins.build(
+                lambda places: mean_weights(metric, places, self.counts), self.grid
+            )
+        return self._weights[metric]
 
     def program(self, shape: Shape, alpha: float, *, proved: bool = True) -> Program:
         """Return all P(R) of a shape that agree with the data, each part with error ``alpha``.
