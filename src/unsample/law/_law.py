@@ -129,6 +129,8 @@ class Law:
         low, high = np.asarray(low, dtype=np.int64), np.asarray(high, dtype=np.int64)
         if np.array_equal(low, high):
             return self.pmf(low[:, None], rank[None, :])
+        if self.replacement:
+            return self._range_binomial(low, high, rank)
         least, most = self._reachable(rank)
         result = np.zeros((len(low), len(rank)))
         for row, (first, last) in enumerate(zip(low, high, strict=True)):
@@ -141,6 +143,34 @@ class Law:
                 for start in range(first, last + 1, step)
             )
         return result
+
+    def _range_binomial(self, low: IntArray, high: IntArray, rank: FloatArray) -> FloatArray:
+        """Return `range_pmf` with replacement, from the nearer tail at each end of a range.
+
+        So the chance of a range far from what is expected is not a difference of two ones.
+        """
+        from scipy.special import betainc
+
+        ends, where = np.unique(np.concatenate([low - 1, high]), return_inverse=True)
+        least, most = self._reachable(rank)
+        # Between these columns the tail at an end is neither none nor, on the other side, all.
+        row, column = np.nonzero((ends[:, None] >= least) & (ends[:, None] <= most))
+        r, share = ends[row].astype(np.float64), (rank[column] - 1.0) / (self.items - 1.0)
+        rest = (self.items - rank[column]) / (self.items - 1.0)
+        below = r - 1.0 < self.sampled * share
+        inside = (r >= 1) & (r <= self.sampled)
+        one, other = np.maximum(self.sampled - r + 1.0, 1e-9), np.maximum(r, 1e-9)
+        tail = np.where(
+            below,
+            betainc(one, other, np.where(below, rest, 0.0)),
+            -betainc(other, one, np.where(below, 0.0, share)),
+        )
+        tails = np.zeros((len(ends), len(rank)))
+        tails[row, column] = np.where(inside, tail, 0.0)
+        is_below = ends[:, None] - 1.0 < self.sampled * ((rank - 1.0) / (self.items - 1.0))
+        first, last = np.split(where.reshape(-1), 2)
+        across = is_below[first] & ~is_below[last]
+        return np.asarray(np.maximum(tails[last] - tails[first] + across, 0.0))
 
     def _reachable(self, rank: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the least and the greatest sampled rank that each rank has any chance to give.
