@@ -424,14 +424,16 @@ def _simplified(
 ) -> tuple[IntArray, IntArray]:
     """Return ranks rounded, and samples thinned, where it cannot matter: fewer cells to fit.
 
-    Ranks are exact up to K, where they may be known, and for as long as their noise is large. Far
-    from the top, a target is seen through a thinner sample that places it as well as need be.
+    Known ranks are exact up to K, others for as long as their noise is large; further down they
+    are rounded to half of the noise at K. Far from the top, a target is seen through a thinner
+    sample that places it as well as need be.
     """
-    exact = max(k, _SINGLE)
-    step = np.log1p(_ROUNDED)
+    exact = np.where(sampled >= items - 1, max(k, _SINGLE), _SINGLE)
+    far = np.maximum(_FAR, 4 * k * sampled // items)
+    noise = 1.0 / np.sqrt(np.maximum(k * sampled / items, 1.0))
+    step = np.log1p(np.where(ranks <= far, np.minimum(_ROUNDED, 0.5 * noise), _ROUNDED))
     rounded = np.rint(np.exp(step * np.rint(np.log(ranks) / step))).astype(np.int64)
     rounded = np.where(ranks <= exact, ranks, np.clip(rounded, exact + 1, sampled + 1))
-    far = np.maximum(_FAR, 4 * k * sampled // items)
     thinner = np.rint(sampled * far / rounded).astype(np.int64)
     beyond = rounded > far
     return np.where(beyond, far, rounded), np.where(beyond, thinner, sampled)
