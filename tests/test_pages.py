@@ -166,8 +166,8 @@ def test_a_refuted_assumption_is_not_claimed():
         )
     text = " ".join(Reader(report.as_html(result)).words)
     assert "refute the assumption" in text
-    assert "The intervals assume nothing about P(R)" in text
-    assert "The intervals assume that" not in text
+    assert "The guaranteed intervals assume nothing about P(R)" in text
+    assert "intervals assume that" not in text
 
 
 def test_where_no_distribution_fits_no_limits_are_drawn():
@@ -186,7 +186,7 @@ def test_where_no_distribution_fits_no_limits_are_drawn():
 def test_a_page_leads_with_what_was_found():
     text = text_of("compare").replace(pages.EVIL, "")
     verdict = pages.result("compare").sentences()[0].replace(pages.EVIL, "")
-    assert 0 <= text.index(verdict[:40]) < text.index("if sampling misleads about all models alike")
+    assert 0 <= text.index(verdict[:40]) < text.index("by data sets like those that the prior")
     plan = text_of("plan")
     assert plan.index(pages.result("plan").recommendation) < plan.index("fewer users")
     assert pages.result("evaluate").cost[1:] in text_of("evaluate")
@@ -224,11 +224,48 @@ def test_curves_pass_through_the_estimates_and_their_limits():
         series = {one["name"]: one for one in view["series"]}
         assert series[entry.method]["y"][place] == pytest.approx(entry.value, rel=1e-4)
         bands = {one["role"]: one for one in view["bands"]}
-        for role, (low, high) in (("interval", entry.interval()), ("bounds", entry.bounds())):
+        limits = {
+            "interval": entry.interval(),
+            "guaranteed": entry.interval(kind="guaranteed"),
+            "bounds": entry.bounds(),
+        }
+        assert {role: band["name"] for role, band in bands.items()} == {
+            "interval": "95 % interval (calibrated)",
+            "guaranteed": "guaranteed",
+            "bounds": "bounds",
+        }
+        for role, (low, high) in limits.items():
             # The curve's grid of K is finer than that of the estimate, so its limits may differ
             # by what the finer grid of evidence tells.
             assert bands[role]["low"][place] == pytest.approx(low, abs=0.02)
             assert bands[role]["high"][place] == pytest.approx(high, abs=0.02)
+
+
+def test_without_a_prior_the_interval_stands_once():
+    result = unsample.estimate(
+        pages.sampled_ranks(),
+        items=pages.ITEMS,
+        sampled=pages.SAMPLED,
+        metrics="Recall@50",
+        prior=None,
+        resamples=0,
+    )
+    intervals, curves, _ = Reader(report.as_html(result)).charts
+    (row,) = intervals["views"][0]["rows"]
+    assert row["interval"] == pytest.approx(result["Recall@50"].interval(), rel=1e-5)
+    assert row["guaranteed"] == [None, None]
+    assert "guaranteed" not in intervals["caption"] + curves["caption"]
+    names = {one["role"]: one["name"] for one in curves["views"][0]["bands"]}
+    assert names == {"bounds": "bounds", "interval": "95 % interval"}
+
+
+def test_rows_hold_three_ranges():
+    result = pages.result("methods")
+    rows = chart("methods", "Estimates with intervals and bounds")["views"][0]["rows"]
+    for row, entry in zip(rows, result.entries, strict=True):
+        assert row["interval"] == pytest.approx(entry.interval(), rel=1e-5)
+        assert row["guaranteed"] == pytest.approx(entry.interval(kind="guaranteed"), rel=1e-5)
+        assert row["bounds"] == pytest.approx(entry.bounds(), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["estimate", "exact", "groups"])
@@ -471,6 +508,19 @@ def test_plots_take_axes_and_return_them(name):
         fresh = draw(pages.result(PLOTS[name]))
         assert fresh is not axes
         pyplot.close(fresh.get_figure(root=True))
+
+
+@pytest.mark.parametrize("draw", [report.plot_metric_curve, report.plot_estimates])
+def test_legends_name_the_ranges(draw):
+    figure = pytest.importorskip("matplotlib.figure")
+    wide = ["95 % interval (calibrated)", "guaranteed", "bounds"]
+    for prior, names in ({}, wide), ({"prior": None}, ["95 % interval", "bounds"]):
+        result = unsample.estimate(
+            pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", resamples=0, **prior
+        )
+        axes = draw(result, ax=figure.Figure().subplots())
+        shown = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert sorted(set(shown) & {*wide, *names}) == sorted(names)
 
 
 def test_plots_draw_the_numbers():
