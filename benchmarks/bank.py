@@ -360,7 +360,9 @@ def draw_calibration(lines: Sequence[Line], path: Path) -> None:
         # Samples of one family are taken to fail together: what chance can do at most.
         ends = [binom.ppf(end, families, levels) / families for end in (0.05, 0.95)]
         band = {"color": "#ccd6d5", "alpha": 0.6, "lw": 0}
-        ax.fill_between(100 * levels, *(100 * end for end in ends), label="range of chance, 90 %", **band)
+        ax.fill_between(
+            100 * levels, *(100 * end for end in ends), label="range of chance, 90 %", **band
+        )
         ax.plot([50, 100], [50, 100], color="0.4", lw=0.8, ls=":", label="as promised")
         one = [line for line in mine if line.metric == "NDCG@10"]
         chosen = (mine, "all metrics and K", "#d9822b"), (one, "NDCG@10", "#12938b")

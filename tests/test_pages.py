@@ -259,6 +259,13 @@ def test_without_a_prior_the_interval_stands_once():
     assert names == {"bounds": "bounds", "interval": "95 % interval"}
 
 
+def test_intervals_of_several_results_end_at_what_a_metric_can_be():
+    views = chart("compare", "Metric@K at every K")["views"]
+    ends = [value for view in views for band in view["bands"] for value in band["high"]]
+    assert {band["role"] for view in views for band in view["bands"]} == {"interval"}
+    assert max(ends) <= 1.0
+
+
 def test_rows_hold_three_ranges():
     result = pages.result("methods")
     rows = chart("methods", "Estimates with intervals and bounds")["views"][0]["rows"]

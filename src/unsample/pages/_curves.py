@@ -116,8 +116,15 @@ class AtManyK:
         }
         if calibrated is not None:
             ends = calibrated.intervals(metrics, self.level)
-            found["interval"] = ends.clip(*found["bounds"].T[:, :, None]) if self.wider else ends
+            least, most = found["bounds"].T if self.wider else (0.0, self._greatest(metrics))
+            found["interval"] = np.clip(ends.T, least, most).T
         return found
+
+    def _greatest(self, metrics: list[Metric]) -> FloatArray:
+        """Return what no value of these metrics exceeds."""
+        counts = self.result.counts
+        most = [metric.weights(self.ks, counts.largest_catalogue).max() for metric in metrics]
+        return counts.scale * np.array(most)
 
 
 def _share(low: int, high: int) -> Metric:
@@ -258,7 +265,8 @@ class Curves:
     def _explained(self, roles: set[Role]) -> str:
         if all(held.certainty is None for held in self.held.values()):
             return "The curve is exact; the band says how far it would move with other users."
-        text = "The curve is the estimate, the darkest band its interval."
+        band = "band" if roles <= {"interval"} else "darkest band"
+        text = f"The curve is the estimate, the {band} its interval."
         if "guaranteed" in roles:
             text += (
                 " It is calibrated on other data sets; the guaranteed interval around it holds for "

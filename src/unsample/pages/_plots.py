@@ -38,6 +38,8 @@ _FORMATS = ("pdf", "png", "svg")
 #: Colours by the styles of the pages, as on a light page.
 _COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#6d4aa3")
 _NEUTRAL, _EXACT = "#9aa5b1", "#c2410c"
+#: Opacity of bands, which lie on top of each other.
+_SHADES: dict[Role, float] = {"bounds": 0.3, "guaranteed": 0.2, "interval": 0.4}
 #: Lines of a row, the widest range first: width and opacity of each.
 _LINES: tuple[tuple[Role, float, float], ...] = (
     ("bounds", 1.5, 1.0),
@@ -108,7 +110,9 @@ def plot_estimates(result: Estimates, *, level: float = 0.95, ax: Axes | None = 
         for role, width, alpha in reversed(_LINES)
         if role in drawn
     ]
-    axes.legend(handles=keys, frameon=False, fontsize="small")
+    # Above the rows, for lines may be anywhere.
+    place = {"bbox_to_anchor": (0.5, 1.0), "ncols": len(keys), "frameon": False}
+    axes.legend(handles=keys, loc="lower center", fontsize="small", **place)
     return axes
 
 
@@ -171,7 +175,8 @@ def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Axes:
     for band in view.bands:
         style = 4 if band.style is None else band.style
         colour = _NEUTRAL if band.role == "bounds" else _COLOURS[style]
-        shade = axes.fill_between(view.x, band.low, band.high, color=colour, alpha=0.3, lw=0)
+        alpha = _SHADES[band.role]
+        shade = axes.fill_between(view.x, band.low, band.high, color=colour, alpha=alpha, lw=0)
         shade.set_label(band.name)
     for guide in view.guides:
         line = axes.axvline if guide.axis == "x" else axes.axhline
