@@ -5,7 +5,9 @@ drawn from each rank set of the family, at several sizes, and the posterior is c
 exact metrics. Spreads (calibration) are taken from the other families, too. Printed: errors of the
 logarithm, width and coverage of the 95 % interval, verdicts on pairs of models, all by kind; and
 coverage by group. ``--against`` adds the errors of other estimators on the same samples,
-``--ratios`` the RMSE as a multiple of MLE's.
+``--ratios`` the RMSE as a multiple of MLE's, ``--plot FILE`` draws how often intervals of any
+level hold, at n = 99. Intervals are made as those of the package, with what is kept for tops that
+training items cover.
 """
 
 from __future__ import annotations
@@ -35,7 +37,6 @@ from unsample.lab.bank._trials import (
     Trial,
     exact_values,
     family_shares,
-    half_width,
     observe,
     run_trials,
     spreads,
@@ -59,6 +60,8 @@ AIMS = {
 }
 RATIO_METRICS = parse_all([f"{name}@{k}" for name in ("Recall", "NDCG", "AP") for k in (10, 20)])
 REPEATS = 4
+#: Sampled items of the calibration plot.
+PLOTTED = 99
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,26 +166,44 @@ class Line:
     exact: float
     error: float
     half: float
-    inside: bool
+    #: How large a part of the posterior lies below the truth.
+    below: float
+
+    def inside(self, level: float = INTERVAL) -> bool:
+        """Return whether the interval of this level holds the truth."""
+        return abs(2.0 * self.below - 1.0) <= level
 
 
-def lines_of(folds: Sequence[Fold], nested: dict[str, dict[str, float]]) -> list[Line]:
+def lines_of(
+    folds: Sequence[Fold], nested: dict[str, dict[str, float]], *, kind_given: bool = True
+) -> list[Line]:
+    """Return the figures of all samples, with the spreads that other families ask for."""
     result = []
     for one in folds:
         for trial in one.trials:
-            spread = nested[one.family].get(trial.ranks.kind, 1.0)
-            for at, name in enumerate(NAMES):
-                if trial.exact[at] > 0:
-                    error = float(trial.mean[at] - np.log(trial.exact[at]))
-                    scale = spread * float(trial.deviation[at])
-                    half = float(half_width(trial.deviation[at], spread))
-                    place = trial.ranks, trial.sampled, name, float(trial.exact[at])
-                    inside = abs(error) <= 2.5706 * scale
-                    result.append(Line(*place, error, half, inside))
+            found = one.unknown.get(key(trial.ranks, trial.sampled))
+            found = trial.posterior if kind_given else found
+            if found is None:
+                continue
+            spread = np.array([nested[one.family].get(kind, 1.0) for kind in found.kinds])
+            posterior = replace(found, scale=found.scale * spread[:, None])
+            low, high = (ends[0] for ends in posterior.interval(INTERVAL))
+            values = posterior.values[0]
+            with np.errstate(divide="ignore"):
+                below = posterior.cdf(np.log(trial.exact)[None, :])[0]
+                errors = np.log(values) - np.log(trial.exact)
+            halves = (high - low) / (2.0 * values)
+            result += [
+                Line(trial.ranks, trial.sampled, name, *map(float, figures))
+                for name, *figures in zip(NAMES, trial.exact, errors, halves, below, strict=True)
+                if figures[0] > 0
+            ]
     return result
 
 
-def coverage(lines: Sequence[Line], shares: dict[tuple[str, str], float]) -> float:
+def coverage(
+    lines: Sequence[Line], shares: dict[tuple[str, str], float], level: float = INTERVAL
+) -> float:
     """Return the coverage over data sets: each counts once, those of a family share a weight."""
     total = weight = 0.0
     ordered = sorted(lines, key=lambda line: (line.ranks.kind, line.ranks.dataset))
@@ -190,7 +211,7 @@ def coverage(lines: Sequence[Line], shares: dict[tuple[str, str], float]) -> flo
         ordered, key=lambda line: (line.ranks.kind, line.ranks.dataset)
     ):
         part = shares[kind, dataset]
-        total += part * float(np.mean([line.inside for line in found]))
+        total += part * float(np.mean([line.inside(level) for line in found]))
         weight += part
     return total / weight
 
@@ -233,7 +254,7 @@ def print_table(folds: Sequence[Fold], lines: Sequence[Line], sampled: int, metr
             f"  {kind:8} {len(mine):4} sets  median {np.median(errors):.3f} (kind unknown "
             f"{np.median(unknown or [np.nan]):.3f})  95 % {np.quantile(errors, 0.95):.2f}  "
             f"half-width {np.median([line.half for line in mine]):.2f}  coverage "
-            f"{coverage(mine, shares):.1%} of data sets, {np.mean([m.inside for m in mine]):.1%}"
+            f"{coverage(mine, shares):.1%} of data sets, {np.mean([m.inside() for m in mine]):.1%}"
             f"  verdicts {len(sure) / len(called):.0%}, right {np.mean(sure or [np.nan]):.1%}"
             f" (at 97.5 %: {len(surer) / len(called):.0%}, {np.mean(surer or [np.nan]):.1%})"
         )
@@ -284,26 +305,6 @@ def print_matrix(lines: Sequence[Line]) -> None:
             print(f"  {kind:8} n = {sampled:3}  " + "  ".join(cells))
 
 
-def lines_unknown(folds: Sequence[Fold], nested: dict[str, dict[str, float]]) -> list[Line]:
-    """Return the figures where the kind is not given."""
-    result = []
-    for one in folds:
-        for trial in one.trials:
-            found = one.unknown.get(key(trial.ranks, trial.sampled))
-            if found is None:
-                continue
-            spread = np.array([nested[one.family].get(kind, 1.0) for kind in found.kinds])
-            posterior = replace(found, scale=found.scale * spread[:, None])
-            ends, values = posterior.interval(), posterior.values[0]
-            for at, name in enumerate(NAMES):
-                truth, low, high = float(trial.exact[at]), ends[0][0, at], ends[1][0, at]
-                if truth > 0:
-                    place = trial.ranks, trial.sampled, name, truth
-                    error, half = np.log(values[at] / truth), (high - low) / (2.0 * values[at])
-                    result.append(Line(*place, float(error), half, bool(low <= truth <= high)))
-    return result
-
-
 def print_unknown(lines: Sequence[Line], unknown: Sequence[Line]) -> None:
     print("\nkind given, and not given: median error / half-width / coverage of data sets")
     shares = family_shares([line.ranks for line in lines])
@@ -342,12 +343,48 @@ def print_cells(folds: Sequence[Fold], lines: Sequence[Line]) -> None:
         print(f"  {kind:8} {metric:9} n = {sampled:3} {method:7} {figures}")
 
 
+def draw_calibration(lines: Sequence[Line], path: Path) -> None:
+    """Draw the coverage of data sets against the level of the interval, a panel a kind."""
+    import matplotlib.pyplot as plt
+    from scipy.stats import binom
+
+    plt.rcParams["svg.hashsalt"] = "unsample"
+    levels = np.linspace(0.5, 0.99, 99)
+    shares = family_shares([line.ranks for line in lines])
+    figure, axes = plt.subplots(
+        1, len(KINDS), figsize=(11, 3.3), sharex=True, sharey=True, layout="constrained"
+    )
+    for ax, kind in zip(axes, KINDS, strict=True):
+        mine = [line for line in lines if line.ranks.kind == kind and line.sampled == PLOTTED]
+        families = len({line.ranks.family for line in mine})
+        # Samples of one family are taken to fail together: what chance can do at most.
+        ends = [binom.ppf(end, families, levels) / families for end in (0.05, 0.95)]
+        band = {"color": "#ccd6d5", "alpha": 0.6, "lw": 0}
+        ax.fill_between(
+            100 * levels, *(100 * end for end in ends), label="range of chance, 90 %", **band
+        )
+        ax.plot([50, 100], [50, 100], color="0.4", lw=0.8, ls=":", label="as promised")
+        one = [line for line in mine if line.metric == "NDCG@10"]
+        chosen = (mine, "all metrics and K", "#d9822b"), (one, "NDCG@10", "#12938b")
+        for held, name, colour in chosen:
+            reached = [100 * coverage(held, shares, level) for level in levels]
+            ax.plot(100 * levels, reached, color=colour, label=name)
+        sets = len({line.ranks.dataset for line in mine})
+        ax.set_title(f"{kind}\n{sets} data sets of {families} families", fontsize=10)
+        ax.set(xlim=(50, 100), ylim=(0, 102), xlabel="level of the interval, %")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("data sets covered, %")
+    axes[-1].legend(loc="lower right", frameon=False, fontsize=8)
+    figure.savefig(path, metadata={"Date": None, "Creator": "unsample"})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bank", default="", help="a bank other than the one of the package")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--against", nargs="*", default=[])
     parser.add_argument("--ratios", action="store_true")
+    parser.add_argument("--plot", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
@@ -362,9 +399,11 @@ def main() -> None:
             print_table(folds, lines, sampled, metric)
     print_groups(lines, 99)
     print_matrix(lines)
-    print_unknown(lines, lines_unknown(folds, nested))
+    print_unknown(lines, lines_of(folds, nested, kind_given=False))
     if chosen.against:
         print_cells(folds, lines)
+    if chosen.plot:
+        draw_calibration(lines, chosen.plot)
     for kind in KINDS if chosen.ratios else ():
         found = [np.log(v) for one in folds for k, v in one.ratios.items() if k[2] == kind]
         print(f"RMSE over MLE's, geometric mean, {kind}: {np.exp(np.mean(found)):.3f}")

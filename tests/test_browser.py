@@ -180,7 +180,7 @@ def toggle(tab, figure, label):
     tab.click(f"{figure} .toggle.wanted")
 
 
-@pytest.mark.parametrize("role", ["interval", "bounds"])
+@pytest.mark.parametrize("role", ["interval", "guaranteed", "bounds"])
 def test_bands_can_be_hidden(role, visit):
     tab = visit("estimate")
     band = f"{CURVES} .canvas > svg .band.{role}"
@@ -277,6 +277,17 @@ def test_points_stand_on_their_lines_and_zero_in_its_place(visit):
         assert (right < zero) == (one.high < 0)
         # Pixels from zero are in proportion to the numbers.
         assert (left - zero) * one.high == pytest.approx((right - zero) * one.low, abs=0.2)
+
+
+def test_wider_ranges_of_rows_can_be_hidden(visit):
+    tab = visit("estimate")
+    for role, line in (("guaranteed", "middle"), ("bounds", "thin")):
+        drawn = f"#intervals .canvas > svg .{line}"
+        assert len(paths(tab, drawn)) >= len(pages.METRICS)
+        toggle(tab, "#intervals", role)
+        assert paths(tab, drawn) == []
+    keys = tab.run("document.querySelector('#intervals .keys').innerText")
+    assert all(name in keys for name in ("interval (calibrated)", "guaranteed", "bounds"))
 
 
 # -- tables ---------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import inspect
 import json
 import re
 import sys
@@ -166,8 +165,8 @@ def test_a_refuted_assumption_is_not_claimed():
         )
     text = " ".join(Reader(report.as_html(result)).words)
     assert "refute the assumption" in text
-    assert "The intervals assume nothing about P(R)" in text
-    assert "The intervals assume that" not in text
+    assert "The guaranteed intervals assume nothing about P(R)" in text
+    assert "intervals assume that" not in text
 
 
 def test_where_no_distribution_fits_no_limits_are_drawn():
@@ -186,7 +185,7 @@ def test_where_no_distribution_fits_no_limits_are_drawn():
 def test_a_page_leads_with_what_was_found():
     text = text_of("compare").replace(pages.EVIL, "")
     verdict = pages.result("compare").sentences()[0].replace(pages.EVIL, "")
-    assert 0 <= text.index(verdict[:40]) < text.index("if sampling misleads about all models alike")
+    assert 0 <= text.index(verdict[:40]) < text.index("by data sets like those that the prior")
     plan = text_of("plan")
     assert plan.index(pages.result("plan").recommendation) < plan.index("fewer users")
     assert pages.result("evaluate").cost[1:] in text_of("evaluate")
@@ -224,11 +223,55 @@ def test_curves_pass_through_the_estimates_and_their_limits():
         series = {one["name"]: one for one in view["series"]}
         assert series[entry.method]["y"][place] == pytest.approx(entry.value, rel=1e-4)
         bands = {one["role"]: one for one in view["bands"]}
-        for role, (low, high) in (("interval", entry.interval()), ("bounds", entry.bounds())):
+        limits = {
+            "interval": entry.interval(),
+            "guaranteed": entry.interval(kind="guaranteed"),
+            "bounds": entry.bounds(),
+        }
+        assert {role: band["name"] for role, band in bands.items()} == {
+            "interval": "95 % interval (calibrated)",
+            "guaranteed": "guaranteed",
+            "bounds": "bounds",
+        }
+        for role, (low, high) in limits.items():
             # The curve's grid of K is finer than that of the estimate, so its limits may differ
             # by what the finer grid of evidence tells.
             assert bands[role]["low"][place] == pytest.approx(low, abs=0.02)
             assert bands[role]["high"][place] == pytest.approx(high, abs=0.02)
+
+
+def test_without_a_prior_the_interval_stands_once():
+    result = unsample.estimate(
+        pages.sampled_ranks(),
+        items=pages.ITEMS,
+        sampled=pages.SAMPLED,
+        metrics="Recall@50",
+        prior=None,
+        resamples=0,
+    )
+    intervals, curves, _ = Reader(report.as_html(result)).charts
+    (row,) = intervals["views"][0]["rows"]
+    assert row["interval"] == pytest.approx(result["Recall@50"].interval(), rel=1e-5)
+    assert row["guaranteed"] == [None, None]
+    assert "guaranteed" not in intervals["caption"] + curves["caption"]
+    names = {one["role"]: one["name"] for one in curves["views"][0]["bands"]}
+    assert names == {"bounds": "bounds", "interval": "95 % interval"}
+
+
+def test_intervals_of_several_results_end_at_what_a_metric_can_be():
+    views = chart("compare", "Metric@K at every K")["views"]
+    ends = [value for view in views for band in view["bands"] for value in band["high"]]
+    assert {band["role"] for view in views for band in view["bands"]} == {"interval"}
+    assert max(ends) <= 1.0
+
+
+def test_rows_hold_three_ranges():
+    result = pages.result("methods")
+    rows = chart("methods", "Estimates with intervals and bounds")["views"][0]["rows"]
+    for row, entry in zip(rows, result.entries, strict=True):
+        assert row["interval"] == pytest.approx(entry.interval(), rel=1e-5)
+        assert row["guaranteed"] == pytest.approx(entry.interval(kind="guaranteed"), rel=1e-5)
+        assert row["bounds"] == pytest.approx(entry.bounds(), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["estimate", "exact", "groups"])
@@ -437,57 +480,3 @@ def test_without_jinja_the_error_names_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'unsample\[report\]'"):
         report.as_html(pages.result("exact"))
-
-
-# -- plots ----------------------------------------------------------------------------------------
-
-PLOTS = {
-    "plot_comparison": "compare",
-    "plot_distribution": "methods",
-    "plot_estimates": "methods",
-    "plot_metric_curve": "methods",
-    "plot_plan": "plan",
-}
-
-
-def test_no_plot_escapes_these_tests():
-    assert set(PLOTS) == {name for name in report.__all__ if name.startswith("plot_")}
-
-
-@pytest.mark.parametrize("name", PLOTS)
-def test_plots_take_axes_and_return_them(name):
-    figure = pytest.importorskip("matplotlib.figure")
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    draw = getattr(report, name)
-    parameter = inspect.signature(draw).parameters["ax"]
-    assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    assert parameter.default is None
-    axes = figure.Figure().subplots()
-    assert draw(pages.result(PLOTS[name]), ax=axes) is axes
-    assert axes.get_xlabel()
-    assert axes.lines or axes.collections
-    with pyplot.rc_context({"backend": "agg"}):
-        pyplot.switch_backend("agg")
-        fresh = draw(pages.result(PLOTS[name]))
-        assert fresh is not axes
-        pyplot.close(fresh.get_figure(root=True))
-
-
-def test_plots_draw_the_numbers():
-    figure = pytest.importorskip("matplotlib.figure")
-    result = pages.result("compare")
-    axes = report.plot_comparison(result, metric="NDCG@50", ax=figure.Figure().subplots())
-    expected = [one for one in result.differences if one.metric == "NDCG@50"]
-    points = [line.get_xdata()[0] for line in axes.lines if line.get_marker() in ("o", "s")]
-    assert points == [one.value for one in expected]
-    assert len(axes.get_yticklabels()) == len(expected)
-    with pytest.raises(InputError, match="one that was compared"):
-        report.plot_comparison(result, metric="Recall@3")
-    evaluated = pages.result("evaluate")
-    axes = report.plot_estimates(evaluated, ax=figure.Figure().subplots())
-    assert axes.lines[-1].get_xdata()[0] == evaluated["NDCG@10"].value
-    silent = unsample.estimate(
-        pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", method="naive"
-    )
-    with pytest.raises(InputError, match="gives P"):
-        report.plot_distribution(silent)

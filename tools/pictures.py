@@ -11,6 +11,9 @@ from matplotlib.axes import Axes
 
 import unsample
 from unsample.errors import UnsampleWarning
+from unsample.estimators.prior import KINDS, shipped
+from unsample.estimators.prior._shapes import shape_grid, shapes_on
+from unsample.lab.bank import RankSet, load_bank
 from unsample.lab.datasets import load_ranks
 from unsample.law import draw_sampled_ranks
 from unsample.pages import plot_metric_curve, plot_plan
@@ -147,6 +150,51 @@ def from_printed_numbers() -> None:
     ax.figure.savefig(FOLDER / "published.svg", metadata=METADATA)
 
 
+def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
+    """Draw P(R) as the shipped prior has it, before any sample, and real rank sets behind it."""
+    grid = shape_grid(items)
+    shapes, rank = shapes_on(grid), (grid.low + grid.high) / 2
+    figure, axes = plt.subplots(
+        1, len(KINDS), figsize=(11, 3.6), sharex=True, sharey=True, layout="constrained"
+    )
+    for ax, kind in zip(axes, KINDS, strict=True):
+        known = shipped().learned[kind]
+        normal = np.random.default_rng(0).normal(size=(draws, len(known.mean)))
+        drawn = (known.mean + normal @ known.root.T) @ shapes.T
+        drawn -= np.log(np.exp(drawn) @ grid.width)[:, None]
+        lowest, low, middle, high, highest = np.exp(
+            np.quantile(drawn, [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+        )
+        bank = load_bank().select(kind=kind, partial=False)
+        near = [held for held in bank if items / 3 <= held.items <= 3 * items]
+        for held in near:
+            thin = {"color": INK, "alpha": min(0.5, 20 / len(near)), "lw": 0.6}
+            ax.plot(*density(held, items), rasterized=True, **thin)
+        ax.plot([], [], color=INK, alpha=0.5, lw=0.6, label="models of the bank")
+        ax.fill_between(rank, lowest, highest, color=TEAL, alpha=0.22, lw=0, label="90 % of curves")
+        ax.fill_between(rank, low, high, color=TEAL, alpha=0.4, lw=0, label="50 %")
+        ax.plot(rank, middle, color=ORANGE, lw=1.6, label="median")
+        ax.set(xscale="log", yscale="log", xlim=(1, items), ylim=(1e-6, 1), xlabel="rank R")
+        ax.set_title(kind, fontsize=11)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel(f"P(R), {items:,} items")
+    axes[0].legend(loc="lower left", frameon=False, fontsize=8)
+    figure.savefig(FOLDER / "learned.svg", metadata=METADATA, dpi=120)
+
+
+def density(held: RankSet, items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ranks and P(R) of a rank set, as if its catalogue had so many items.
+
+    Ranks are moved in proportion, in bins so wide that a line does not jump from rank to rank.
+    """
+    edges = np.unique(np.geomspace(1, held.items + 1, 22).round())
+    counts = np.histogram(held.ranks(), bins=edges)[0] / held.targets
+    scale = items / held.items
+    middle = scale * np.sqrt(edges[:-1] * (edges[1:] - 1))
+    found = counts > 0
+    return middle[found], (counts / np.diff(edges) / scale)[found]
+
+
 def main() -> None:
     """Make every picture."""
     plt.rcParams["svg.hashsalt"] = "unsample"
@@ -155,6 +203,7 @@ def main() -> None:
     what_can_be_known()
     cost_of_designs()
     from_printed_numbers()
+    what_was_learned()
 
 
 if __name__ == "__main__":

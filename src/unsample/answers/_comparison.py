@@ -208,10 +208,11 @@ class Comparison(Result):
             beaten = [row.model for row in (leader, *others) if row.model != best]
             pairs = [self.difference(best, other, metric) for other in beaten]
             if not all(pair.proven for pair in pairs):
-                least = min(pair.chance for pair in pairs)
+                least = _percent(min(pair.chance for pair in pairs))
+                least += "" if least.startswith("more") else " or more"
                 return (
                     f"{best} has the highest full-catalogue {metric} ({sure}): it beats "
-                    f"{listed_briefly(beaten)} with a chance of {_percent(least)} or more each, "
+                    f"{listed_briefly(beaten)} with a chance of {least} each, "
                     "judged by data sets like those that the prior was learned from."
                 )
             closest = min(pairs, key=lambda pair: pair.low)

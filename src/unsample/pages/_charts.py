@@ -21,7 +21,7 @@ _NONE = (math.nan, math.nan)
 _STYLES = (4, 6, 5, 2, 3, 1, 0)
 #: Smaller relative errors are none, and leave a logarithmic axis.
 _LEAST_ERROR = 1e-4
-Role: TypeAlias = Literal["interval", "bounds"]
+Role: TypeAlias = Literal["interval", "guaranteed", "bounds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class LineChart:
     steps: bool = False
     percent: bool = False
     #: Roles of bands that show at first.
-    shown: tuple[str, ...] = ("interval", "bounds")
+    shown: tuple[str, ...] = ("interval", "guaranteed", "bounds")
 
     @property
     def table(self) -> Table:
@@ -104,11 +104,15 @@ class LineChart:
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """A value with its interval, its bounds, and the truth where it is known."""
+    """A value with its interval, its bounds, and the truth where it is known.
+
+    ``guaranteed`` is there where the interval is another one.
+    """
 
     label: str
     value: float
     interval: tuple[float, float]
+    guaranteed: tuple[float, float] = _NONE
     bounds: tuple[float, float] = _NONE
     truth: float = math.nan
     #: What the row means, for the reader who points at it.
@@ -193,9 +197,10 @@ def estimates_chart(
         for found in rows.values():
             found.sort(key=lambda row: -row.value)
     title, sure = "Estimates with intervals and bounds", "resolved"
-    caption = "Thick: the interval. Thin: the bounds, which hold whatever P(R) is."
+    every = [row for found in rows.values() for row in found]
+    caption = lines_explained(every)
     if any(result.truth for result in results.values()):
-        caption = "Thick: the interval. Thin: the bounds. Diamond: the exact value of full ranks."
+        caption += " Diamond: the exact value of full ranks."
     elif all(result.certainty is None for result in results.values()):
         drawn = any(result.drawn for result in results.values())
         title, sure = "Values with intervals", "resolved" if drawn else "exact"
@@ -210,10 +215,31 @@ def estimates_chart(
     )
 
 
+def lines_explained(rows: Iterable[IntervalRow]) -> str:
+    """Return which line of a row is what."""
+    bounds = "Thin: the bounds, which hold whatever P(R) is."
+    if any(math.isfinite(row.guaranteed[0]) for row in rows):
+        return (
+            "Thick: the interval, calibrated on other data sets. Less thick: the guaranteed one, "
+            f"which holds for every P(R) of the stated shape. {bounds}"
+        )
+    return f"Thick: the interval. {bounds}"
+
+
 def _row(label: str, entry: Estimate, level: float, truth: float) -> IntervalRow:
-    bounds = _NONE if entry.certainty is None else entry.bounds(level)
+    interval = entry.interval(level)
+    guaranteed = entry.interval(level, kind="guaranteed") if entry.calibrated else interval
     note, mark = ("", "sure") if is_sound(entry) else (health(entry), "unsure")
-    return IntervalRow(label, entry.value, entry.interval(level), bounds, truth, note, mark)
+    return IntervalRow(
+        label,
+        entry.value,
+        interval,
+        guaranteed if guaranteed != interval else _NONE,
+        _NONE if entry.certainty is None else entry.bounds(level),
+        truth,
+        note,
+        mark,
+    )
 
 
 def _views(rows: Mapping[str, list[IntervalRow]]) -> tuple[IntervalView, ...]:
@@ -227,13 +253,22 @@ def differences_chart(result: Comparison) -> IntervalChart:
         name, mark = f"{held.a} {MINUS} {held.b}", "sure" if held.winner else "unsure"
         row = IntervalRow(name, held.value, (held.low, held.high), note=str(held), health=mark)
         rows.setdefault(held.metric, []).append(row)
+    level = f"{100 * result.level:g} %"
+    caption = (
+        f"Each line holds the true difference at {level}, chance and the bias of sampling "
+        "included. A line that crosses zero leaves open which model is better."
+    )
+    if all(held.calibrated is not None for held in result.estimates.values()):
+        caption = (
+            f"Each line holds the true difference at {level}, whatever P(R) of the stated shape "
+            "the models have. Where it leaves zero out, the winner is proven. Others are told "
+            f"apart by a chance of {level} or more, by data sets like those that the prior was "
+            "learned from."
+        )
     return IntervalChart(
         identity="differences",
         title="Differences between models",
-        caption=(
-            f"Each line holds the true difference at {100 * result.level:g} %, chance and the "
-            "bias of sampling included. A line that crosses zero leaves open which model is better."
-        ),
+        caption=caption,
         x_label="difference on the full catalogue",
         views=_views(rows),
         zero=True,

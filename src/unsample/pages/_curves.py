@@ -32,7 +32,8 @@ class Curve:
     """A number for each K or range of ranks: by each method, and what the data allow."""
 
     values: Mapping[str, FloatArray]
-    #: Rows (low, high) of ``"bounds"`` and ``"interval"``, as far as there are any.
+    #: Rows (low, high) of ``"bounds"``, ``"guaranteed"`` and ``"interval"``, as far as there are
+    #: any; without a prior the interval is the guaranteed one, and stands once.
     limits: Mapping[Role, FloatArray]
 
 
@@ -49,7 +50,8 @@ class AtManyK:
     result: Estimates
     ks: IntArray
     level: float = DEFAULT_LEVEL
-    bounds: bool = True
+    #: Whether bounds, and beside a calibrated interval the guaranteed one, are asked for as well.
+    wider: bool = True
 
     @cached_property
     def certainty(self) -> Certainty | None:
@@ -102,18 +104,27 @@ class AtManyK:
         if self.certainty.shape_in_use() is None:
             # No P(R) fits the data, so neither bounds nor intervals say anything.
             return {}
-        asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.bounds else {}
         calibrated = self.result.calibrated if self.certainty.usual(metrics[0]) else None
+        asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.wider else {}
         if calibrated is None:
             asked["interval"] = self.certainty.interval
+        elif self.wider:
+            asked["guaranteed"] = self.certainty.interval
         found = {
             role: np.array([ask(metric, self.level) for metric in metrics])
             for role, ask in asked.items()
         }
         if calibrated is not None:
             ends = calibrated.intervals(metrics, self.level)
-            found["interval"] = ends.clip(*found["bounds"].T[:, :, None]) if self.bounds else ends
+            least, most = found["bounds"].T if self.wider else (0.0, self._greatest(metrics))
+            found["interval"] = np.clip(ends.T, least, most).T
         return found
+
+    def _greatest(self, metrics: list[Metric]) -> FloatArray:
+        """Return what no value of these metrics exceeds."""
+        counts = self.result.counts
+        most = [metric.weights(self.ks, counts.largest_catalogue).max() for metric in metrics]
+        return counts.scale * np.array(most)
 
 
 def _share(low: int, high: int) -> Metric:
@@ -169,12 +180,13 @@ class Curves:
 
     def metrics(self, *families: MetricFamily) -> LineChart:
         """Return the chart of metrics@K, a view for each family."""
+        views = tuple(map(self._at_every_k, families))
         return LineChart(
             identity="metrics-at-k",
             title="Metric@K at every K",
-            caption=self._explained(),
+            caption=self._explained({band.role for view in views for band in view.bands}),
             x_label="K",
-            views=tuple(map(self._at_every_k, families)),
+            views=views,
             shown=self._shown,
         )
 
@@ -222,14 +234,13 @@ class Curves:
             # Interval and bounds belong to the metric: methods of the same data share them.
             colour = style(len(series)) if len(curve.values) == 1 else None
             before = f"{result}, " if result else ""
-            percent = f"{100 * self.held[result].level:g}"
+            named = limit_names(self.held[result].level, calibrated="guaranteed" in curve.limits)
             for method, values in curve.values.items():
                 label = _series_name(result, method, len(curve.values))
                 series.append(Series(label, style(len(series)), self._padded(values)))
             for role, limits in curve.limits.items():
                 low, high = map(self._padded, limits.T)
-                label = role if role == "bounds" else f"{percent} % interval"
-                bands.append(Band(role, before + label, low, high, colour))
+                bands.append(Band(role, before + named[role], low, high, colour))
         return LineView(name, y_label, x, labels, tuple(series), tuple(bands), self._guides)
 
     def _asked(self, family: MetricFamily, first: int) -> list[Series]:
@@ -251,11 +262,18 @@ class Curves:
             for place, (label, values) in enumerate(named.items())
         ]
 
-    def _explained(self) -> str:
+    def _explained(self, roles: set[Role]) -> str:
         if all(held.certainty is None for held in self.held.values()):
             return "The curve is exact; the band says how far it would move with other users."
-        bounds = ", the lighter one the bounds, which hold whatever P(R) is" if self._alone else ""
-        text = f"The curve is the estimate, the darker band its interval{bounds}."
+        band = "band" if roles <= {"interval"} else "darkest band"
+        text = f"The curve is the estimate, the {band} its interval."
+        if "guaranteed" in roles:
+            text += (
+                " It is calibrated on other data sets; the guaranteed interval around it holds for "
+                "every P(R) of the stated shape."
+            )
+        if "bounds" in roles:
+            text += " The lightest band are the bounds, which hold whatever P(R) is."
         if not self._guides:
             return text
         return (
@@ -274,7 +292,7 @@ class Curves:
     @property
     def _shown(self) -> tuple[str, ...]:
         if self._alone:
-            return ("interval", "bounds")
+            return ("interval", "guaranteed", "bounds")
         return ("interval",) if len(self.held) <= _FEW else ()
 
     @property
@@ -291,3 +309,13 @@ def _series_name(name: str, method: str, methods: int) -> str:
     if not name:
         return method
     return name if methods == 1 else f"{name}, {method}"
+
+
+def limit_names(level: float, *, calibrated: bool) -> dict[Role, str]:
+    """Return how legends call the limits."""
+    how = " (calibrated)" if calibrated else ""
+    return {
+        "bounds": "bounds",
+        "guaranteed": "guaranteed",
+        "interval": f"{100 * level:g} % interval{how}",
+    }

@@ -212,13 +212,13 @@ def _(result: Evaluation) -> Page:
 def _(result: Comparison) -> Page:
     said, shown = sheet(result), result.excerpt()
     first = next(iter(result.estimates.values()))
-    alone = "Thick: the interval. Thin: the bounds."
+    models = estimates_chart(shown.estimates, result.level, highest_first=True)
+    alone = models.caption
     if result.paired:
         alone += (
             " Intervals that overlap may still belong to models that are told apart, for "
             "differences are taken user by user."
         )
-    models = estimates_chart(shown.estimates, result.level, highest_first=True)
     models = replace(models, title="Each model by itself", caption=alone)
     # More curves no eye can follow, and each needs linear programs at every K.
     highest = dict.fromkeys(row.model for row in shown.standings)

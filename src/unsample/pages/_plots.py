@@ -5,6 +5,7 @@ Each takes a result and ``ax``, and returns the axes.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -22,12 +23,13 @@ from unsample.pages._charts import (
     IntervalChart,
     IntervalView,
     LineChart,
+    Role,
     Series,
     differences_chart,
     estimates_chart,
     plan_chart,
 )
-from unsample.pages._curves import Curves
+from unsample.pages._curves import Curves, limit_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +38,14 @@ _FORMATS = ("pdf", "png", "svg")
 #: Colours by the styles of the pages, as on a light page.
 _COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#6d4aa3")
 _NEUTRAL, _EXACT = "#9aa5b1", "#c2410c"
+#: Opacity of bands, which lie on top of each other.
+_SHADES: dict[Role, float] = {"bounds": 0.3, "guaranteed": 0.2, "interval": 0.4}
+#: Lines of a row, the widest range first: width and opacity of each.
+_LINES: tuple[tuple[Role, float, float], ...] = (
+    ("bounds", 1.5, 1.0),
+    ("guaranteed", 3.0, 0.5),
+    ("interval", 6.0, 0.5),
+)
 
 
 def plot_metric_curve(
@@ -49,6 +59,7 @@ def plot_metric_curve(
 ) -> Axes:
     """Plot a metric@K against K: the estimate, its interval, and the bounds without assumptions.
 
+    Where the interval is calibrated on other data sets, the guaranteed one stands around it.
     ``full_ranks`` adds the exact curve, where the truth is known.
     """
     family = _metrics.parse(metric).family
@@ -85,11 +96,23 @@ def plot_distribution(
 
 
 def plot_estimates(result: Estimates, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-    """Plot every estimate with its interval and its bounds, one below the other."""
+    """Plot every estimate with its intervals and its bounds, one below the other."""
     chart = estimates_chart({"": result}, level)
     axes = _draw_intervals(chart, chart.views[0], ax)
-    axes.set_xlabel(f"{chart.x_label}; thick: {100 * level:g} % interval, thin: bounds")
+    axes.set_xlabel(chart.x_label)
     axes.set_xlim(left=0)
+    rows = chart.views[0].rows
+    drawn = {role for role, *_ in _LINES if any(math.isfinite(getattr(r, role)[0]) for r in rows)}
+    names = limit_names(level, calibrated="guaranteed" in drawn)
+    lines = import_extra("matplotlib.lines", extra="report", purpose="plotting")
+    keys = [
+        lines.Line2D([], [], color=_shade(role), lw=width, alpha=alpha, label=names[role])
+        for role, width, alpha in reversed(_LINES)
+        if role in drawn
+    ]
+    # Above the rows, for lines may be anywhere.
+    place = {"bbox_to_anchor": (0.5, 1.0), "ncols": len(keys), "frameon": False}
+    axes.legend(handles=keys, loc="lower center", fontsize="small", **place)
     return axes
 
 
@@ -152,7 +175,8 @@ def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Axes:
     for band in view.bands:
         style = 4 if band.style is None else band.style
         colour = _NEUTRAL if band.role == "bounds" else _COLOURS[style]
-        shade = axes.fill_between(view.x, band.low, band.high, color=colour, alpha=0.3, lw=0)
+        alpha = _SHADES[band.role]
+        shade = axes.fill_between(view.x, band.low, band.high, color=colour, alpha=alpha, lw=0)
         shade.set_label(band.name)
     for guide in view.guides:
         line = axes.axvline if guide.axis == "x" else axes.axhline
@@ -174,20 +198,25 @@ def _draw_lines(chart: LineChart, ax: Axes | None, marker: str = "") -> Axes:
 
 
 def _draw_intervals(chart: IntervalChart, view: IntervalView, ax: Axes | None) -> Axes:
-    """Draw rows from top to bottom: thin bounds, thick intervals, a circle where it is sure."""
+    """Draw rows from top to bottom: lines of several widths, a circle where it is sure."""
     axes: Axes = _axes_or_new(ax)
     if chart.zero:
         axes.axvline(0, color="0.4", lw=0.8)
     for place, row in enumerate(view.rows):
         colour = _NEUTRAL if chart.zero and row.health == "unsure" else _COLOURS[4]
-        axes.hlines(place, *row.bounds, color=_NEUTRAL, lw=1.5)
-        axes.hlines(place, *row.interval, color=colour, lw=5, alpha=0.5)
+        for role, width, alpha in _LINES:
+            ends, shade = getattr(row, role), _shade(role, colour)
+            axes.hlines(place, *ends, color=shade, lw=width, alpha=alpha)
         axes.plot(row.truth, place, "D", color=_EXACT)
         axes.plot(row.value, place, "o" if row.health == "sure" else "s", color=colour)
     # A dollar sign in a name is not mathematics.
     axes.set_yticks(range(len(view.rows)), [row.label.replace("$", r"\$") for row in view.rows])
     axes.set_ylim(len(view.rows) - 0.5, -0.5)
     return axes
+
+
+def _shade(role: Role, colour: str = _COLOURS[4]) -> str:
+    return _NEUTRAL if role == "bounds" else colour
 
 
 def _axes_or_new(ax: Axes | None) -> Any:

@@ -27,11 +27,19 @@ the laboratory: the shipped prior is a data file, made by ``tools/make_prior.py`
 """
 
 from unsample.estimators.prior._learn import FEW, Gaussian, History, Learned
-from unsample.estimators.prior._prior import KINDS, JointPosterior, Posterior, Prior, shipped
+from unsample.estimators.prior._prior import (
+    KINDS,
+    NARROWED,
+    JointPosterior,
+    Posterior,
+    Prior,
+    shipped,
+)
 
 __all__ = [
     "FEW",
     "KINDS",
+    "NARROWED",
     "Gaussian",
     "History",
     "JointPosterior",

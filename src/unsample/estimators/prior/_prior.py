@@ -40,7 +40,7 @@ _MOST_EVIDENCE = 2.0
 #: outside the bank had been covered in 90 %, with those and the bank: no data set is left that
 #: had no part in them.
 _COVERED, _FALL, _DEPTH = 0.1, 1.5, 30.0
-_NARROWED = {"all": 0.75}
+NARROWED = {"all": 0.75}
 #: Errors follow a t law with so many degrees of freedom: some data sets are unlike all others.
 _FREEDOM = 5.0
 #: Standard deviation of the logarithm that no posterior falls below where ranks are not known.
@@ -246,7 +246,7 @@ class Prior:
         kinds, prepared, parts = self._parts(observed, metrics, kind, targets)
         evidence = np.stack([part.log_evidence for part in parts], axis=1)
         weight = self._weights(observed, kinds, evidence)
-        spread = np.array([self.spread[each] * _NARROWED.get(each, 1.0) for each in kinds])
+        spread = np.array([self.spread[each] * NARROWED.get(each, 1.0) for each in kinds])
         variance = np.stack([part.variance for part in parts], axis=1)
         floor = _FLOOR**2 * (1.0 - observed.known_share)[:, None, None]
         mass = np.einsum("rk,rkb->rb", weight, np.stack([part.mass for part in parts], axis=1))

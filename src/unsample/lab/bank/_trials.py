@@ -17,7 +17,7 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.estimators import Observed
-from unsample.estimators.prior import FEW, KINDS, Gaussian, History, Prior
+from unsample.estimators.prior import FEW, KINDS, NARROWED, Gaussian, History, Posterior, Prior
 from unsample.evidence import RankCounts
 from unsample.lab.bank._bank import Bank, RankSet
 from unsample.law import draw_sampled_ranks
@@ -25,21 +25,30 @@ from unsample.metrics import Metric
 
 #: Families of other kinds that count in the spread of a kind, however many there are.
 _BORROWED = 5.0
-#: Degrees of freedom of the t laws of the posterior, and the 97.5 % quantile of that law.
-_FREEDOM, _T_QUANTILE = 5.0, 2.5706
+#: Degrees of freedom of the t laws of the posterior.
+_FREEDOM = 5.0
 #: What spreads are right at: intervals of 95 %; chances of 95 %, which are ends of 90 %.
 INTERVAL, VERDICT = 0.95, 0.90
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One sample of one rank set: the posterior (metrics) under its own kind, and the truth."""
+    """One sample of one rank set: the posterior under its own kind, and the truth (metrics)."""
 
     ranks: RankSet
     sampled: int
     exact: FloatArray
-    mean: FloatArray
-    deviation: FloatArray
+    posterior: Posterior
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return the posterior mean of the logarithm of each metric."""
+        return np.asarray(self.posterior.mean[0, 0])
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Return its standard deviation, before intervals of some kinds are narrowed."""
+        return np.asarray(self.posterior.scale[0, 0] / NARROWED.get(self.ranks.kind, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +130,7 @@ def run_trials(
         exact = [exact_values(each, metrics) for each in members]
         kind = members[0].kind
         for one, seen, truth in zip(members, observed, exact, strict=True):
-            posterior = plain.posterior(seen, metrics, kind=kind)
-            trials.append(Trial(one, sampled, truth, posterior.mean[0, 0], posterior.scale[0, 0]))
+            trials.append(Trial(one, sampled, truth, plain.posterior(seen, metrics, kind=kind)))
         joint = plain.joint(observed, metrics, kind=kind)
         for first, second in combinations(range(len(members)), 2):
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -179,11 +187,6 @@ def standard_errors(
         found.setdefault((ranks.kind, ranks.family), []).append(standard)
     for (kind, family), parts in found.items():
         yield kind, family, np.concatenate(parts)
-
-
-def half_width(deviation: FloatArray, spread: float) -> FloatArray:
-    """Return half the width of the 95 % interval over the value, (e^x - e^-x)/2."""
-    return np.sinh(_T_QUANTILE * spread * deviation)
 
 
 def wins(mean: float, deviation: float, spread: float) -> float:

@@ -97,12 +97,13 @@
     const box = svg("svg", { viewBox: "0 0 36 12", width: 36, height: 12, "aria-hidden": "true" });
     if (kind === "line") box.append(svg("path", { class: `line s${style}`, d: "M1 6H35" }));
     if (kind === "mark") box.append(svg("path", { class: `mark s${style}`, d: "M18 6" + MARKS[style] }));
-    if (kind === "interval" || kind === "bounds") {
+    if (["interval", "guaranteed", "bounds"].includes(kind)) {
       box.append(svg("path", { class: `band ${kind} ${style === null ? "fn" : "f" + style}`, d: "M1 1H35V11H1Z" }));
     }
     if (kind === "sure" || kind === "unsure") {
       box.append(svg("path", { class: `thick ${kind}`, d: "M5 6H31" }), point(kind, 18, 6));
     }
+    if (["thick", "middle", "thin"].includes(kind)) box.append(svg("path", { class: `${kind} sure`, d: "M4 6H32" }));
     if (kind === "truth") box.append(svg("path", { class: "truth", d: "M18 0l5 6-5 6-5-6z" }));
     return box;
   }
@@ -281,7 +282,7 @@
       marks.push(svg("path", { class: "axis", d: `M${box.left} ${box.top}V${box.bottom}H${box.right}` }));
       marks.push(svg("text", { class: "strong", transform: `translate(13 ${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, view().y_label));
       const bands = shownBands();
-      for (const role of ["bounds", "interval"]) {
+      for (const role of ["bounds", "guaranteed", "interval"]) {
         marks.push(...bands.filter((band) => band.role === role).map(drawBand));
       }
       for (const guide of view().guides) marks.push(...drawGuide(guide, box));
@@ -381,7 +382,7 @@
         state.cursor = null;
       })));
     }
-    for (const role of ["interval", "bounds"]) {
+    for (const role of ["interval", "guaranteed", "bounds"]) {
       if (!spec.views.some((one) => one.bands.some((band) => band.role === role))) continue;
       parts.controls.append(toggle(role, state.roles.has(role), set((on) => {
         if (on) state.roles.add(role);
@@ -400,17 +401,18 @@
   // --- intervals --------------------------------------------------------------------------------
 
   function intervalChart(figure, spec) {
-    const state = { view: 0, bounds: true, row: null };
+    const state = { view: 0, roles: new Set(["interval", "guaranteed", "bounds"]), row: null };
     const parts = stage(figure, spec, "Up and down arrow keys read its rows.");
     const rows = () => spec.views[state.view].rows;
     const all = spec.views.flatMap((one) => one.rows);
     const some = (test) => all.some(test);
-    const hasBounds = some((row) => row.bounds[0] !== null);
+    const wider = ["guaranteed", "bounds"].filter((role) => some((row) => row[role][0] !== null));
+    const ends = (row) => [...state.roles].flatMap((role) => row[role]);
     const text = (value) => shown(value, false, spec.zero);
     const ROW = 34, TOP = 8;
 
     function limits() {
-      const values = rows().flatMap((row) => [row.value, row.truth, ...row.interval, ...(state.bounds ? row.bounds : [])]);
+      const values = rows().flatMap((row) => [row.value, row.truth, ...ends(row)]);
       const known = values.filter((value) => value !== null).concat(0);
       const low = Math.min(...known), high = Math.max(...known);
       const margin = 0.04 * (high - low) || 0.5;
@@ -429,7 +431,8 @@
       return [
         svg("rect", { class: `row-hit${state.row === i ? " active" : ""}`, x: 0, y: TOP + ROW * i, width, height: ROW, rx: 5 }),
         svg("text", { class: "strong", x: x.start - 12, y: y + 4, "text-anchor": "end" }, clip(row.label, x.start - 12)),
-        ...(state.bounds ? [line(row.bounds, "thin"), caps(row.bounds)] : []),
+        ...(state.roles.has("bounds") ? [line(row.bounds, "thin"), caps(row.bounds)] : []),
+        state.roles.has("guaranteed") ? line(row.guaranteed, "middle") : null,
         line(row.interval, "thick"),
         row.value === null ? null : point(row.health, x.at(row.value), y),
         row.truth === null ? null : svg("path", { class: "truth", d: `M${px(x.at(row.truth))} ${y - 8}l5 8-5 8-5-8z` }),
@@ -463,8 +466,9 @@
       const row = rows()[state.row];
       const list = html("ul");
       list.append(html("li", {}, `${spec.zero ? "difference" : "estimate"} `, html("strong", {}, text(row.value))));
-      if (row.interval[0] !== null) list.append(html("li", {}, `interval: ${text(row.interval[0])} to ${text(row.interval[1])}`));
-      if (row.bounds[0] !== null) list.append(html("li", {}, `bounds: ${text(row.bounds[0])} to ${text(row.bounds[1])}`));
+      for (const role of ["interval", "guaranteed", "bounds"]) {
+        if (row[role][0] !== null) list.append(html("li", {}, `${role}: ${text(row[role][0])} to ${text(row[role][1])}`));
+      }
       if (row.truth !== null) list.append(html("li", {}, `exact: ${text(row.truth)}`));
       if (row.note) list.append(html("li", {}, row.note));
       parts.readout.replaceChildren(html("b", {}, row.label), list);
@@ -491,14 +495,20 @@
         clear();
       }));
     }
-    if (hasBounds) {
-      parts.controls.append(toggle("bounds", true, (on) => {
-        state.bounds = on;
+    for (const role of wider) {
+      parts.controls.append(toggle(role, true, (on) => {
+        if (on) state.roles.add(role);
+        else state.roles.delete(role);
         draw();
       }));
     }
     for (const kind of ["sure", "unsure"]) {
       if (some((row) => row.health === kind)) parts.keys.append(html("li", { class: "key" }, sample(null, kind), spec[kind]));
+    }
+    const widths = { interval: "thick", guaranteed: "middle", bounds: "thin" };
+    for (const role of wider.length ? ["interval", ...wider] : []) {
+      const calibrated = role === "interval" && wider.includes("guaranteed") ? " (calibrated)" : "";
+      parts.keys.append(html("li", { class: "key" }, sample(null, widths[role]), role + calibrated));
     }
     if (some((row) => row.truth !== null)) parts.keys.append(html("li", { class: "key" }, sample(null, "truth"), "exact"));
     redrawOnResize(parts.canvas, draw);
