@@ -145,7 +145,7 @@ def test_a_smooth_law_costs_three_looks_a_bin_however_wide(looked_at):
 
 
 def test_only_sampled_ranks_in_reach_of_a_rank_are_looked_at(looked_at):
-    design = Law(60_000, 40_000)
+    design = Law(60_000, 40_000, replacement=False)
     low = np.arange(1, design.n + 1, 40)
     high = np.minimum(low + 39, design.n)
     for rank, spread in ((1, 0), (30_000, 100), (59_999, 1), (60_000, 0)):
@@ -173,7 +173,7 @@ def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
     singles = design.pmf(np.arange(1, design.n + 1)[:, None], ranks)
     expected = np.add.reduceat(singles, low - 1, axis=0)
     got = design.range_pmf(low, high, ranks)
-    assert np.allclose(got, expected, rtol=1e-12, atol=1e-70)
+    assert np.allclose(got, expected, rtol=1e-10, atol=1e-70)
     assert (got == 0).mean() > 0.5
 
 
