@@ -356,7 +356,8 @@ class Question:
         """Return the intervals that the prior gives; none for ranks that depend on each other."""
         if self.prior is None or observed.counts.pools is not None or observed.known.all():
             return None
-        sampled = tuple(each for each in self.metrics if DirectMean.of(each, observed.counts) is None)
+        counts = observed.counts
+        sampled = tuple(each for each in self.metrics if DirectMean.of(each, counts) is None)
         return Calibrated(observed, self.prior, self.kind, self.candidates, sampled)
 
     @property

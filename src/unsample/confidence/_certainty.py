@@ -26,6 +26,8 @@ _LEAST_LEVEL = 0.95
 RESOLVED = 0.25
 #: Neighbouring K that are tried in search of a precision differ by about this factor.
 _STEP = 1.12
+#: The K that is looked at first, in ranks that see one sampled item, and looks before bisection.
+_FIRST_LOOK, _LOOKS = 1.2, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,15 +382,24 @@ class Resolution:
         certainty = certainty_at(ladder.tolist())
         if certainty is None:
             return cls(metric, precision, 1, blind)
-        # The relative width falls with K, but for noise: bisection finds where it passes.
-        low, high = -1, len(ladder)
+        # The relative width falls with K, but for noise. A look costs two linear programs, so the
+        # next one is where the width passes if it goes on as a power of K.
+        low, high, places = -1, len(ladder), np.log(ladder)
+        seen: list[tuple[float, float]] = []
+        place = int(np.searchsorted(ladder, _FIRST_LOOK * blind))
         while high - low > 1:
-            middle = (low + high) // 2
-            wide = certainty.interval(_metrics.parse(f"{metric}@{ladder[middle]}"), level)
-            if wide[1] - wide[0] <= precision * (wide[0] + wide[1]):
-                high = middle
-            else:
-                low = middle
+            # A law that does not hold is left for bisection.
+            place = min(max(place, low + 1), high - 1) if len(seen) < _LOOKS else (low + high) // 2
+            least, most = certainty.interval(_metrics.parse(f"{metric}@{ladder[place]}"), level)
+            excess = math.log(max(most - least, 1e-300) / (precision * max(least + most, 1e-300)))
+            low, high = (low, place) if excess <= 0.0 else (place, high)
+            power = 1.0
+            if seen and seen[-1][0] != places[place]:
+                power = -(excess - seen[-1][1]) / (places[place] - seen[-1][0])
+            seen.append((float(places[place]), excess))
+            passes = places[place] + excess / min(max(power, 0.3), 4.0)
+            # One to either side of where it should pass.
+            place = int(np.searchsorted(places, passes)) - (excess <= 0.0)
         k = int(ladder[high]) if high < len(ladder) else None
         return cls(metric, precision, k, blind)
 

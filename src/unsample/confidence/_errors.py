@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
+from unsample._threads import one_thread
 from unsample.estimators import Observed, em
 from unsample.evidence import RankCounts, size_ranges
 
@@ -74,6 +75,7 @@ def nudged(counts: RankCounts) -> FloatArray:
     return np.asarray(counts.weight + inside * (one_target * part))
 
 
+@one_thread()
 def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingError]:
     """Return the errors of each column of ``values``.
 

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import FloatArray, check_choice, check_real
+from unsample._threads import one_thread
 from unsample.confidence._limits import Leaning, MeanLimits, OverBins, Rows
 from unsample.errors import InputError
 from unsample.estimators import CANDIDATES
@@ -190,6 +191,7 @@ class Program:
         return True
 
     @cached_property
+    @one_thread()
     def strain(self) -> float:
         """Return the share of the region that data and shape need: none at 0, all of it at 1.
 
@@ -204,6 +206,7 @@ class Program:
         result = _first_answer(only_room, constraints, limits, 1.0 - only_room)
         return math.inf if result.status != _OPTIMAL else float(result.fun)
 
+    @one_thread()
     def _solve(self, weights: FloatArray) -> Lowest:
         result = _solve_program(weights, self._constraints, self._limits)
         if result is None:

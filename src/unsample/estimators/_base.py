@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray
+from unsample._threads import one_thread
 from unsample.errors import MetricError
 from unsample.estimators._observed import Observed
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Solution
@@ -133,6 +134,7 @@ class DistributionEstimator(Estimator):
         assert distribution is not None
         return distribution
 
+    @one_thread()
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Return the value of every metric for every histogram, from one fit of P(R)."""
         self.require(metrics)
@@ -169,6 +171,7 @@ class MetricEstimator(Estimator):
     def correct(self, cells: DesignCells, metrics: Sequence[Metric]) -> FloatArray:
         """Return the corrected metrics (cells x metrics) of one design, by a formula."""
 
+    @one_thread()
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Return the mean of the corrected metric over each histogram."""
         self.require(metrics)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray, check_choice, check_real
+from unsample._threads import one_thread
 from unsample.errors import MethodError
 from unsample.estimators._base import (
     DistributionEstimator,
@@ -108,6 +109,7 @@ class CLS(Estimator):
     def __post_init__(self) -> None:
         check_choice("constraint", self.constraint, ("monotone", "nonnegative"), error=MethodError)
 
+    @one_thread()
     def evaluate(self, observed: Observed, metrics: Sequence[Metric]) -> Fit:
         """Solve one least-squares problem for each metric and sample size."""
         self.require(metrics)

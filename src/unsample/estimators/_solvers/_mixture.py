@@ -66,7 +66,8 @@ def maximum_likelihood(
 
     The simplex is traded for a penalty (1 + sum tau) * sum(pi), which leaves the maximiser in
     place. Newton's matrix is diagonal plus a product of rank min(cells, bins), so a step costs
-    about cells^2 * bins; where large samples place each target well, it is a band. With a prior the point sought is itself on the central path.
+    about cells^2 * bins; where large samples place each target well, it is a band. With a prior the
+    point sought is itself on the central path.
     """
     used = shares.any(axis=0)
     likelihood, shares = likelihood[used], shares[:, used]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, check_choice, check_level
 from unsample._files import read_arrays, write_atomically
+from unsample._threads import one_thread
 from unsample.errors import FileError, InputError
 from unsample.estimators._observed import Observed
 from unsample.estimators.prior._learn import Gaussian, History, Learned, condition, learn
@@ -230,6 +231,7 @@ class Prior:
 
     # -- the posterior ----------------------------------------------------------------------
 
+    @one_thread()
     def posterior(
         self,
         observed: Observed,
@@ -261,6 +263,7 @@ class Prior:
             covered=_covered(kinds, metrics),
         )
 
+    @one_thread()
     def joint(
         self,
         observed: Sequence[Observed],

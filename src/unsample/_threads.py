@@ -1,0 +1,69 @@
+"""One BLAS thread around products that are too small for several.
+
+On a busy machine the threads of a product of a few hundred rows wait for each other, and wall time
+is many times processor time. Limits belong to the whole process, so they are set by the first of
+our calls that comes in and taken back by the last one that leaves, whatever threads they are in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+
+class _Limit:
+    def __init__(self) -> None:
+        self.lock, self.inside, self.known = Lock(), 0, -1
+        self.libraries: Any = None
+        self.taken: Any = None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.taken = self._set()
+            self.inside += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0 and self.taken is not None:
+                # OpenBLAS listens to the thread that came first, which may not be the last to go.
+                _release()
+                self.taken.restore_original_limits()
+                _release()
+                self.taken = None
+
+    def _set(self) -> Any:
+        try:
+            from threadpoolctl import ThreadpoolController
+        except ImportError:  # where there are no threads, as in a browser
+            return None
+        # SciPy brings a BLAS of its own, which may be loaded later than the first call.
+        loaded = sum(name in sys.modules for name in ("scipy.linalg", "scipy.optimize", "torch"))
+        if loaded != self.known:
+            self.libraries, self.known = ThreadpoolController(), loaded
+        return self.libraries.limit(limits=1, user_api="blas")
+
+
+def _release() -> None:
+    from threadpoolctl import OpenBLASController
+
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
+_limit = _Limit()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let BLAS use one thread; what it was is restored when nobody is inside any more."""
+    _limit.enter()
+    try:
+        yield
+    finally:
+        _limit.leave()
