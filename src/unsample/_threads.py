@@ -59,6 +59,16 @@ def _release() -> None:
 _limit = _Limit()
 
 
+def blas_threads() -> int:
+    """Return how many threads BLAS would use."""
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return 1
+    found = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+    return max(found, default=1)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let BLAS use one thread; what it was is restored when nobody is inside any more."""

@@ -18,6 +18,7 @@ from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
 from unsample._progress import Progress
 from unsample.designs._scan import Candidates, Excluded, check_ids
 from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
+from unsample.designs._tiles import can_tile, count_tiles
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
 
@@ -132,6 +133,21 @@ def count_all(
 
         yield from count_all_on_device(scorer.factors, candidates, device, precision)
         return
+    if scorer.factors is not None and can_tile(scorer.factors):
+        for place, better, equal, own, again in count_tiles(scorer.factors, candidates):
+            if len(again):
+                part = candidates.take(np.arange(place.start, place.stop)[again])
+                parts = [*_count_rows(scorer, part)]
+                better[again], equal[again], own[again] = (
+                    np.concatenate(column) for column in list(zip(*parts, strict=True))[1:]
+                )
+            yield place, better, equal, own
+        return
+    yield from _count_rows(scorer, candidates)
+
+
+def _count_rows(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
+    """Compare targets with whole rows of scores."""
     rows = max(_FEWEST_ROWS, _BLOCK // candidates.items)
     padded = -(-candidates.items // _WORD) * _WORD
     mask = np.zeros((min(rows, len(candidates)), padded), dtype=bool)

@@ -1,0 +1,126 @@
+"""Full ranks of factor models on the processor, tile by tile.
+
+A tile of scores, some users by some items, stays in the cache of a core while it is compared with
+the targets' scores. Cores take users in turn, each with one BLAS thread: comparing is then shared
+out as well as multiplying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from unsample._checks import IntArray
+from unsample._threads import blas_threads, one_thread
+from unsample.designs._scan import Candidates
+from unsample.designs._scorers import FactorScores, ScoreArray
+
+#: Users of a tile. Items of a tile: comparisons are bytes that add up in words, eight at once, and
+#: a byte counts to 255.
+_ROWS, _WORD, _COLUMNS = 256, 8, 8 * 255
+#: Targets whose score is not the one of their tile, to the last bit: rank them in another way.
+Again: TypeAlias = "IntArray"
+Tiled: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray, Again]"
+
+
+def can_tile(factors: FactorScores) -> bool:
+    """Return whether the factors are floats whose products are finite."""
+    left, right = factors.folded
+    if not all(np.issubdtype(each.dtype, np.floating) for each in (left, right)):
+        return False
+    kind = np.result_type(left, right)
+    if kind not in (np.float32, np.float64) or not right.size or not left.size:
+        return False
+    # Products of these sum to less than the largest number; so do NaN and infinity not.
+    largest = [float(max(each.max(), -each.min())) for each in (left, right)]
+    return largest[0] * largest[1] * float(right.shape[1]) < float(np.finfo(kind).max)
+
+
+def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled]:
+    """Compare targets with all their candidates, chunk after chunk of targets."""
+    left, right = factors.folded
+    tiles = -(-candidates.items // _COLUMNS)
+    # Tiles of one size: a small one would be multiplied in another way, and rounded so.
+    edges = np.linspace(0, candidates.items, tiles + 1).astype(np.int64)
+
+    def count(job: tuple[slice, Candidates]) -> Tiled:
+        place, part = job
+        return place, *_count(left, right, part, edges)
+
+    yield from _in_turn(count, candidates)
+
+
+def _in_turn(
+    count: Callable[[tuple[slice, Candidates]], Tiled], candidates: Candidates
+) -> Iterator[Tiled]:
+    jobs, workers = candidates.parts(_ROWS), blas_threads()
+    with one_thread():
+        if workers == 1 or len(candidates) <= _ROWS:
+            yield from map(count, jobs)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(count, jobs)
+
+
+def _count(
+    left: ScoreArray, right: ScoreArray, part: Candidates, edges: IntArray
+) -> tuple[IntArray, IntArray, ScoreArray, Again]:
+    users, row_of = np.unique(part.users, return_inverse=True)
+    some = left[users]
+    repeated = len(users) < len(part)
+    own = _own_scores(some, right, row_of, part.targets)
+    better, not_worse = (np.zeros(len(part), dtype=np.int64) for _ in range(2))
+    odd = np.zeros(len(part), dtype=bool)
+    mask = np.zeros((len(part), _COLUMNS), dtype=bool)
+    rows, columns = _by_column(part)
+    cuts = np.searchsorted(columns, edges)
+    by_target = np.argsort(part.targets, kind="stable")
+    own_cuts = np.searchsorted(part.targets[by_target], edges)
+    for at, (first, last) in enumerate(pairwise(edges.tolist())):
+        scores = some @ right[first:last].T
+        if repeated:
+            scores = scores[row_of]
+        better += _beaten(np.greater, scores, own, mask)
+        not_worse += _beaten(np.greater_equal, scores, own, mask)
+        here = by_target[own_cuts[at] : own_cuts[at + 1]]
+        odd[here] = scores[here, part.targets[here] - first] != own[here]
+        row = rows[cuts[at] : cuts[at + 1]]
+        if len(row):
+            left_out, rival = scores[row, columns[cuts[at] : cuts[at + 1]] - first], own[row]
+            better -= np.bincount(row[left_out > rival], minlength=len(part))
+            not_worse -= np.bincount(row[left_out >= rival], minlength=len(part))
+    # The target ties with itself.
+    return better, not_worse - better - 1, own, np.flatnonzero(odd)
+
+
+def _own_scores(
+    some: ScoreArray, right: ScoreArray, row_of: IntArray, targets: IntArray
+) -> ScoreArray:
+    """Return the targets' scores from a matrix product, which rounds as that of a tile does."""
+    found = np.empty(len(targets), dtype=np.result_type(some, right))
+    for start in range(0, len(targets), _ROWS):
+        chunk = slice(start, start + _ROWS)
+        product = some @ right[targets[chunk]].T
+        found[chunk] = product[row_of[chunk], np.arange(product.shape[1])]
+    return found
+
+
+def _by_column(part: Candidates) -> tuple[IntArray, IntArray]:
+    """Return the pairs to leave out, in the order of the items."""
+    row, column = part.excluded
+    order = np.argsort(column, kind="stable")
+    return row[order], np.asarray(column[order], dtype=np.int64)
+
+
+def _beaten(compare: np.ufunc, scores: ScoreArray, own: ScoreArray, mask: np.ndarray) -> IntArray:
+    """Return for how many items of each row ``compare(score, own)`` holds."""
+    width = scores.shape[1]
+    compare(scores, own[:, None], out=mask[:, :width])
+    used = mask[:, : -(-width // _WORD) * _WORD]
+    used[:, width:] = False
+    sums = used.view(np.uint64).sum(axis=1)
+    return np.asarray(sums.view(np.uint8).reshape(-1, _WORD).sum(axis=1, dtype=np.int64))
