@@ -14,7 +14,6 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-import typer
 from tools import refresh_docs, run_notebook
 from tools.refresh_docs import ROOT, alike, blocks, outputs_of, run_python, sandbox, with_output
 
@@ -119,7 +118,7 @@ def test_commands_parse(page, command):
     # What stands in square brackets is optional, and what follows a pipe is another command.
     plain = re.sub(r"\[([^]|]*)(?:\|[^]]*)?\]", r"\1", command)
     words = shlex.split(plain.partition(" | ")[0].partition(" > ")[0], comments=True)
-    _parse(typer.main.get_command(application()), words[1:])
+    _parse(application(whole=True), words[1:])
 
 
 def _parse(command, words: list[str]) -> None:

@@ -18,14 +18,8 @@ import pytest
 import typer
 
 from tests.test_lab_fetch import CONTENT, register, site  # noqa: F401 - fixtures
-from unsample._files import (
-    check_writable,
-    is_temporary,
-    lock,
-    read_arrays,
-    remove_leftovers,
-    write_atomically,
-)
+from unsample._archives import read_arrays
+from unsample._files import check_writable, is_temporary, lock, remove_leftovers, write_atomically
 from unsample.answers import evaluate
 from unsample.cli import _start
 from unsample.errors import (
@@ -478,7 +472,7 @@ PLAN = ["plan", "--items", "500", "--users", "10", "--repeats", "5"]
 def test_signals_end_the_command_in_one_line(run, monkeypatch, number, code, word):
     # What a shell starts in the background ignores interrupts, these tests perhaps included.
     outside = signal.signal(number, signal.SIG_DFL)
-    monkeypatch.setattr("unsample.cli._plan.plan", lambda **_: os.kill(os.getpid(), number))
+    monkeypatch.setattr("unsample.answers.plan", lambda **_: os.kill(os.getpid(), number))
     try:
         assert run(*PLAN) == (code, "", f"unsample: {word}\n")
         assert signal.getsignal(number) == signal.SIG_DFL
@@ -494,7 +488,7 @@ def test_signals_that_are_ignored_stay_ignored(run, monkeypatch):
         seen.append(signal.getsignal(signal.SIGHUP))
         raise FileError("seen enough")
 
-    monkeypatch.setattr("unsample.cli._plan.plan", look)
+    monkeypatch.setattr("unsample.answers.plan", look)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         assert run(*PLAN)[0] == 2
@@ -532,12 +526,12 @@ def test_a_stray_failure_of_a_file_is_no_traceback(run, monkeypatch):
     def fail(**_):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "somewhere")
 
-    monkeypatch.setattr("unsample.cli._plan.plan", fail)
+    monkeypatch.setattr("unsample.answers.plan", fail)
     assert run(*PLAN) == (2, "", "unsample: cannot use 'somewhere': Permission denied\n")
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(run, monkeypatch, tmp_path):
-    monkeypatch.setattr("unsample.cli._plan.plan", lambda **_: pytest.fail("worked in vain"))
+    monkeypatch.setattr("unsample.answers.plan", lambda **_: pytest.fail("worked in vain"))
     code, _, errors = run(*PLAN, "--html", tmp_path / "none" / "page.html")
     assert code == 2
     assert "make its folder first" in errors

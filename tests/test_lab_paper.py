@@ -439,7 +439,7 @@ def command():
     import typer
     from typer.testing import CliRunner
 
-    from unsample.lab.cli import reproduce_command
+    from unsample.lab.cli._reproduce import reproduce_command
 
     app = typer.Typer()
     app.command()(reproduce_command)

@@ -28,7 +28,8 @@ from hypothesis import strategies as st
 import unsample
 from tests.pages import ITEMS, SAMPLED, sampled_ranks
 from unsample import pages as report
-from unsample._files import read_arrays, write_atomically
+from unsample._archives import read_arrays
+from unsample._files import write_atomically
 from unsample.adapters import trec
 from unsample.errors import ChecksumError, DownloadError, FileError, RankError, UnsampleError
 from unsample.evidence import RankCounts
@@ -220,7 +221,7 @@ def test_arrays_that_claim_too_much_are_refused(member):
 def test_what_unpacks_to_far_more_is_refused(monkeypatch):
     zeros = _array("(1000000,)", bytes(8_000_000))
     assert len(read_arrays(_zip({"rank.npy": zeros}), "small enough")["rank"]) == 1_000_000
-    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._archives._HARMLESS", 1 << 20)
     with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
         read_arrays(_zip({"rank.npy": zeros}), "the file")
     plain = read_arrays(_zip({"rank.npy": zeros}, zipfile.ZIP_STORED), "as large as it says")
@@ -266,7 +267,7 @@ def test_arrays_of_every_plain_kind_come_back_as_they_were():
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gz", "xz"])
 def test_compressed_text_bombs_are_refused(tmp_path, monkeypatch, pack):
-    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._archives._HARMLESS", 1 << 20)
     path = tmp_path / f"run.txt.{'gz' if pack is gzip.compress else 'xz'}"
     path.write_bytes(pack(b"q Q0 d 1 1 t\n" * 500_000))
     with pytest.raises(FileError, match="must not unpack to more than 100 times its size"):
@@ -277,7 +278,7 @@ def test_parquet_bombs_are_refused(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    monkeypatch.setattr("unsample._files._HARMLESS", 1 << 20)
+    monkeypatch.setattr("unsample._archives._HARMLESS", 1 << 20)
     ones = pa.repeat(1, 3_000_000)
     path = tmp_path / "bomb.parquet"
     parquet.write_table(pa.table({"rank": ones, "user": ones, "item": ones}), path)

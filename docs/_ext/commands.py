@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import typer
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
@@ -86,7 +85,7 @@ class Commands(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections, parsed as Markdown."""
-        root = typer.main.get_command(application())
+        root = application(whole=True)
         lines = "\n\n".join(describe(name, command) for name, command in verbs(root)).split("\n")
         holder = nodes.section()
         holder.document = self.state.document

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from unsample.cli import start
 
 if TYPE_CHECKING:
-    import typer
+    from unsample.cli.app import Verbs
 
 
-def application(words: Sequence[str] = ()) -> typer.Typer:
-    """Return the command; the laboratory is loaded unless ``words`` call a verb of the library."""
-    from unsample.cli.app import VERBS, library_application
+def application(*, whole: bool = False) -> Verbs:
+    """Return the command; verbs are loaded when they are called, or here if the ``whole`` is."""
+    from unsample.cli.app import command_of, library_verbs
+    from unsample.lab.cli import laboratory_verbs
 
-    app = library_application()
-    if next((word for word in words if not word.startswith("-")), "") not in VERBS:
-        from unsample.lab.cli import add_verbs
-
-        add_verbs(app)
-    return app
+    command = command_of(library_verbs() | laboratory_verbs())
+    if whole:
+        command.load_all()
+    return command
 
 
 def main() -> None:
     """Run the command ``unsample``."""
-    start(lambda: application(sys.argv[1:]))
+    start(application)
 
 
 if __name__ == "__main__":

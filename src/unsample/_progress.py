@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from unsample._checks import import_extra
+from unsample._rules import import_extra
 
 
 class Progress(Protocol):

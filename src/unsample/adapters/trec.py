@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from unsample._archives import open_plain
 from unsample._checks import Seed, check_real
-from unsample._files import open_plain
 from unsample.adapters._lists import Counting, Lists
 from unsample.adapters._tasks import require
 from unsample.errors import FileError, InputError

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unsample.answers import Audit, audit
 from unsample.cli import options
-from unsample.tables import read_item_counts
+from unsample.cli.console import result_verb
+
+if TYPE_CHECKING:
+    from unsample.answers import Audit
 
 
+@result_verb
 def audit_command(
     negatives: Annotated[
         str,
         typer.Argument(
             metavar="FILE",
+            callback=options.checked_source,
             help="CSV, TSV, Parquet, JSON lines or NPZ with columns `user` and `item` (numbers "
             "from 0), and possibly `target` (true in the row of the target); or `-` for standard "
             "input.",
@@ -26,16 +30,26 @@ def audit_command(
         str | None,
         typer.Option(
             metavar="FILE",
+            callback=options.checked_source,
             help="How often items occur in training: a column `item`, and `count` unless rows are "
             "to be counted. [default: counted in --exclude]",
         ),
     ] = None,
     exclude: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Items that users have seen: columns `user`, `item`."),
+        typer.Option(
+            metavar="FILE",
+            callback=options.checked_source,
+            help="Items that users have seen: columns `user`, `item`.",
+        ),
     ] = None,
     column: options.Columns = None,
-    level: Annotated[float, typer.Option(metavar="SHARE", help="Of the tests together.")] = 0.95,
+    level: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", callback=options.checked_level, help="Of the tests together."
+        ),
+    ] = 0.95,
     rng: options.Rng = 0,
 ) -> Audit:
     """Find out how the negatives in FILE were drawn.
@@ -49,6 +63,9 @@ def audit_command(
     `unsample audit negatives.csv --items 3706 --popularity counts.csv --column item=movie --json`
     """
     columns = options.named(column, "column", "ROLE=NAME, such as item=movie")
+    from unsample.answers import audit
+    from unsample.tables import read_item_counts
+
     counts = None
     if popularity is not None:
         named = {role: name for role, name in columns.items() if role == "item"}

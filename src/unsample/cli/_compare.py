@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unsample.answers import (
-    CORRECTIONS,
-    DEFAULT_METHOD,
-    DEFAULT_METRICS,
-    Comparison,
-    compare,
-)
 from unsample.cli import options
+from unsample.cli._words import CORRECTIONS, DEFAULT_METHOD
+from unsample.cli.console import result_verb
 from unsample.errors import InputError
-from unsample.tables import read_targets
+
+if TYPE_CHECKING:
+    from unsample.answers import Comparison
 
 
+@result_verb
 def compare_command(
     files: Annotated[
         list[str],
@@ -43,10 +41,20 @@ def compare_command(
         typer.Option(metavar="COLUMN", help="The column that names the model, in a single file."),
     ] = None,
     level: Annotated[
-        float, typer.Option(metavar="LEVEL", help="Level of intervals and verdicts.")
+        float,
+        typer.Option(
+            metavar="LEVEL",
+            callback=options.checked_level,
+            help="Level of intervals and verdicts.",
+        ),
     ] = 0.95,
     correction: Annotated[
-        str, typer.Option(metavar="NAME", help=f"{', '.join(CORRECTIONS)}.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            **options.one_of("correction", CORRECTIONS),
+            help=f"{', '.join(CORRECTIONS)}.",
+        ),
     ] = "holm",
     against: Annotated[
         str | None,
@@ -70,6 +78,16 @@ def compare_command(
 
     `unsample compare sweep.parquet --by run --items 3706 --sampled 99 --against baseline`
     """
+    if by is not None and len(files) > 1:
+        raise InputError(f"by needs one file with a column {by!r}, got {len(files)} files")
+    given = {}
+    if by is None:
+        given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")
+    for source in given.values() if by is None else files:
+        options.check_source(source)
+    from unsample.answers import DEFAULT_METRICS, compare
+    from unsample.tables import read_targets
+
     read = partial(
         read_targets,
         items=items,
@@ -79,12 +97,9 @@ def compare_command(
         negatives=negatives,
     )
     if by is None:
-        given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")
         models = {name: read(path)[""] for name, path in given.items()}
-    elif len(files) == 1:
-        models = read(files[0], by=by)
     else:
-        raise InputError(f"by needs one file with a column {by!r}, got {len(files)} files")
+        models = read(files[0], by=by)
     return compare(
         models,
         metrics=metrics or DEFAULT_METRICS,

@@ -18,10 +18,9 @@ from typing import Annotated
 
 import typer
 
-from unsample import __version__, answers
-from unsample.cli.console import progress_bar, say
+from unsample import __version__
+from unsample.cli.console import console_verb, progress_bar, say
 from unsample.cli.options import AsJson
-from unsample.pages import Sheet, Table, as_text
 
 #: Why a finding needs no attention, might, or does.
 OK, ABSENT, BROKEN = "ok", "absent", "BROKEN"
@@ -45,6 +44,7 @@ class Finding:
     detail: str
 
 
+@console_verb
 def doctor_command(
     quick: Annotated[
         bool,
@@ -72,6 +72,8 @@ def doctor_command(
         report = {"healthy": not broken, "findings": [asdict(finding) for finding in findings]}
         say(json.dumps(report, indent=2))
     else:
+        from unsample.pages import Sheet, Table, as_text
+
         rows = tuple(tuple(asdict(finding).values()) for finding in findings)
         verdict = f"{broken} BROKEN, see above." if broken else "Nothing is broken."
         say(as_text(Sheet((), (Table(("area", "what", "state", "detail"), rows),), (verdict,))))
@@ -110,6 +112,8 @@ def _finding(area: str, name: str, look: Callable[[], tuple[str, str]]) -> Findi
 
 def _self_check() -> tuple[str, str]:
     """Estimate from a full sample, which must give the exact metric to the last digits."""
+    from unsample import answers
+
     truth = 0.75
     result = answers.estimate(
         [1, 2, 3, 40], items=50, sampled=49, replacement=False, metrics="Recall@10"

@@ -2,73 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from unsample._checks import FloatArray, IntArray
-from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
 from unsample.cli import options
+from unsample.cli._words import DEFAULT_METHOD, ROWS, TIE_RULES
+from unsample.cli.console import result_verb
 from unsample.errors import InputError
-from unsample.evidence import TIE_RULES, RankCounts, Targets
-from unsample.pages import Page, Sheet, page, sheet
-from unsample.tables import (
-    ROWS,
-    read_counts,
-    read_full_ranks,
-    read_item_counts,
-    read_targets,
-)
+
+if TYPE_CHECKING:
+    from unsample.cli._groups import Groups
 
 
-@dataclass(frozen=True)
-class Groups:
-    """Estimates for each value of a column, or a single one where there is none."""
-
-    by: str | None
-    results: dict[str, Estimates]
-
-    @property
-    def shown(self) -> Estimates | dict[str, Estimates]:
-        """Return what tables and pages show."""
-        return self.results[""] if self.by is None else self.results
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Return the warnings of all groups, each once."""
-        return tuple(sorted({text for held in self.results.values() for text in held.warnings}))
-
-    def to_json(self) -> str:
-        """Return what ``--json`` prints."""
-        if self.by is None:
-            return self.results[""].to_json()
-        groups = [{self.by: name, **held.to_dict()} for name, held in self.results.items()]
-        return json.dumps({"by": self.by, "groups": groups}, indent=2, allow_nan=False)
+def _check_chances(source: str) -> None:
+    if source != "probability":  # a column of the table
+        options.check_source(source)
 
 
-@sheet.register
-def _(result: Groups) -> Sheet:
-    whole = sheet(result.shown)
-    resolutions = [
-        f"resolution{name and f' of {name}'}: {held.resolution()}"
-        for name, held in result.results.items()
-    ]
-    return replace(whole, notes=(*whole.notes, "\n".join(resolutions)))
-
-
-@page.register
-def _(result: Groups) -> Page:
-    return page(result.shown)
-
-
+@result_verb
 def estimate_command(
     file: Annotated[
         str,
         typer.Argument(
             metavar="FILE",
+            callback=options.checked_source,
             help="CSV, TSV, Parquet, JSON lines or NPZ with a column `rank` (1 is the best), or "
             "with scored items (`user`, `score`, `target`); a quoted pattern of files, or a "
             "folder; or `-` for standard input.",
@@ -89,6 +48,7 @@ def estimate_command(
         str | None,
         typer.Option(
             metavar="FILE",
+            callback=options.checked(_check_chances),
             help="For items not drawn by uniform chance: how often each occurs, columns `item` and "
             "`count`; or `probability` for a column of the table with the chance of each row's "
             "item.",
@@ -107,13 +67,18 @@ def estimate_command(
     ] = None,
     exclude: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Items that could not be drawn: columns `user`, `item`."),
+        typer.Option(
+            metavar="FILE",
+            callback=options.checked_source,
+            help="Items that could not be drawn: columns `user`, `item`.",
+        ),
     ] = None,
     shape: options.Shape = None,
     pilot: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
+            callback=options.checked_source,
             help="Full ranks of some users, drawn at random: a table with `user` and `rank`. They "
             "correct what is guessed of the others, and FILE must name users too.",
         ),
@@ -125,11 +90,19 @@ def estimate_command(
     column: options.Columns = None,
     rows: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help=f"{', '.join(ROWS)}. [default: by the columns]"),
+        typer.Option(
+            metavar="KIND",
+            **options.one_of("rows", ROWS),
+            help=f"{', '.join(ROWS)}. [default: by the columns]",
+        ),
     ] = None,
     ties: Annotated[
         str,
-        typer.Option(metavar="RULE", help=f"Rank of a target with ties: {', '.join(TIE_RULES)}."),
+        typer.Option(
+            metavar="RULE",
+            **options.one_of("ties", TIE_RULES),
+            help=f"Rank of a target with ties: {', '.join(TIE_RULES)}.",
+        ),
     ] = "random",
     resamples: options.Resamples = 400,
     rng: options.Rng = 0,
@@ -159,6 +132,12 @@ def estimate_command(
             "by, probabilities and strata must be left out with a pilot: it is of one model, and "
             "of uniform samples"
         )
+    columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
+    sizes = _strata(strata)
+    from unsample.answers import DEFAULT_METRICS, estimate
+    from unsample.cli._groups import Groups, chances_of, matched
+    from unsample.tables import read_counts, read_full_ranks, read_targets
+
     if probabilities is not None or strata:
         return Groups(
             None,
@@ -167,8 +146,8 @@ def estimate_command(
                     file,
                     items=items,
                     metrics=metrics or DEFAULT_METRICS,
-                    probabilities=_chances(probabilities, exponent, items),
-                    strata=_strata(strata),
+                    probabilities=chances_of(probabilities, exponent, items),
+                    strata=sizes,
                     exclude=exclude,
                     replacement=replacement,
                     candidates=candidates,
@@ -177,7 +156,6 @@ def estimate_command(
                 )
             },
         )
-    columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
     read = read_counts if pilot is None else read_targets
     groups: dict[str, Any] = dict(
         read(
@@ -196,7 +174,7 @@ def estimate_command(
     )
     full = None
     if pilot is not None:
-        groups[""], full = _matched(groups[""], read_full_ranks(pilot, items=items, rng=rng))
+        groups[""], full = matched(groups[""], read_full_ranks(pilot, items=items, rng=rng))
     results = {
         name: estimate(
             counts,
@@ -215,43 +193,6 @@ def estimate_command(
     }
     results = {name: replace(held, filtered=filtered) for name, held in results.items()}
     return Groups(by, results)
-
-
-def _matched(found: Targets | RankCounts, pilot: Targets) -> tuple[Targets, IntArray]:
-    """Return the targets of users, and the full rank of each, 0 where the pilot has none."""
-    if not isinstance(found, Targets) or found.users is None or pilot.users is None:
-        raise InputError(
-            "FILE and the pilot must have a column user with a pilot, got none in one of them: it "
-            "tells whose full ranks are known"
-        )
-    names, known = (np.asarray(each.users).astype(np.str_) for each in (found, pilot))
-    for what, some in (("FILE", names), ("the pilot", known)):
-        if len(np.unique(some)) < len(some):
-            raise InputError(f"{what} must name each user once with a pilot, got some again")
-    strangers = ~np.isin(known, names)
-    if strangers.any():
-        raise InputError(
-            f"the pilot must hold users of FILE, got {int(strangers.sum())} others, such as "
-            f"{str(known[np.argmax(strangers)])!r}"
-        )
-    order = np.argsort(names)
-    full = np.zeros(len(names), dtype=np.int64)
-    full[order[np.searchsorted(names[order], known)]] = np.asarray(pilot.ranks)
-    return replace(found, users=None), full
-
-
-def _chances(file: str | None, exponent: float, items: int | None) -> FloatArray | str | None:
-    """Return the chance of each item in one draw; a column of the table goes by its name."""
-    if file is None or file == "probability" or items is None:
-        return file
-    counts = read_item_counts(file, items=items)
-    with np.errstate(over="ignore"):
-        weights = np.where(counts > 0.0, counts**exponent, 0.0)
-    if not (np.isfinite(weights).all() and weights.any()):
-        raise InputError(
-            f"exponent must give finite chances, and some above 0, got {exponent:g} for {file}"
-        )
-    return np.asarray(weights / weights.sum())
 
 
 def _strata(given: list[str] | None) -> dict[str, int | str] | None:

@@ -6,20 +6,18 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from unsample.answers import PRIOR_KINDS, prior_kind
 from unsample.cli import options
-from unsample.cli.console import say
+from unsample.cli._words import CANDIDATES, PRIOR_KINDS
+from unsample.cli.console import console_verb, say
 from unsample.errors import FileError
-from unsample.estimators.prior import Prior
-from unsample.tables import read_full_ranks
 
 #: Endings of files that may hold ranks.
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz", ".gz", ".xz", ".txt")
 
 
+@console_verb
 def learn_command(
     folder: Annotated[
         Path,
@@ -29,12 +27,27 @@ def learn_command(
         ),
     ],
     items: options.RequiredItems,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the prior.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", callback=options.checked_place, help="Where to write the prior."
+        ),
+    ],
     candidates: Annotated[
-        str, typer.Option(metavar="unseen|all", help="Whether items seen before were candidates.")
+        str,
+        typer.Option(
+            metavar="unseen|all",
+            **options.one_of("candidates", CANDIDATES),
+            help="Whether items seen before were candidates.",
+        ),
     ] = "unseen",
     kind: Annotated[
-        str, typer.Option(metavar="KIND", help=f"{', '.join(PRIOR_KINDS)}.")
+        str,
+        typer.Option(
+            metavar="KIND",
+            **options.one_of("kind", PRIOR_KINDS),
+            help=f"{', '.join(PRIOR_KINDS)}.",
+        ),
     ] = "recommendation",
     as_json: options.AsJson = False,
 ) -> None:
@@ -51,6 +64,14 @@ def learn_command(
     paths = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
     if not paths:
         raise FileError(f"folder must hold files of full ranks, got none in {str(folder)!r}")
+    for path in paths:
+        options.check_source(str(path))
+    import numpy as np
+
+    from unsample.answers import prior_kind
+    from unsample.estimators.prior import Prior
+    from unsample.tables import read_full_ranks
+
     ranks = [np.asarray(read_full_ranks(str(path), items=items).ranks) for path in paths]
     chosen = prior_kind(kind, candidates) or candidates
     prior = Prior.learn(ranks, items=items, kind=chosen)

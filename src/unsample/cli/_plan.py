@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unsample.answers import Plan, plan
 from unsample.cli import options
+from unsample.cli.console import result_verb
 from unsample.errors import InputError
-from unsample.pages import write_plot
-from unsample.tables import read_counts
+
+if TYPE_CHECKING:
+    from unsample.answers import Plan
 
 
+@result_verb
 def plan_command(
     items: options.RequiredItems,
     users: Annotated[int, typer.Option(metavar="M", help="Users to evaluate.")],
@@ -42,7 +44,11 @@ def plan_command(
     ] = None,
     pilot: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Sampled ranks to learn P(R) from instead."),
+        typer.Option(
+            metavar="FILE",
+            callback=options.checked_source,
+            help="Sampled ranks to learn P(R) from instead.",
+        ),
     ] = None,
     sampled: Annotated[
         int | None, typer.Option(metavar="S", help="Items sampled for each target of the pilot.")
@@ -68,6 +74,10 @@ def plan_command(
     """
     if sampled is not None and pilot is None:
         raise InputError("sampled must be left out without a pilot, whose sample size it is")
+    from unsample.answers import plan
+    from unsample.pages import write_plot
+    from unsample.tables import read_counts
+
     result = plan(
         items=items,
         users=users,

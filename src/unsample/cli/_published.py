@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unsample.answers import DEFAULT_METRICS, Published, published
 from unsample.cli import options
+from unsample.cli.console import result_verb
+
+if TYPE_CHECKING:
+    from unsample.answers import Published
 
 
+@result_verb
 def published_command(
     numbers: Annotated[
         list[str],
@@ -46,8 +50,11 @@ def published_command(
 
     `unsample published --items 3706 --sampled 99 --users 6040 HR@10=69.0 --percent -m HR@50 --json`
     """
+    given = options.named(numbers, "a number", "METRIC=VALUE, such as HR@10=0.69")
+    from unsample.answers import DEFAULT_METRICS, published
+
     return published(
-        options.named(numbers, "a number", "METRIC=VALUE, such as HR@10=0.69"),
+        given,
         items=items,
         sampled=sampled,
         users=users,

@@ -38,6 +38,9 @@ def start(build: Callable[[], Callable[[], object]]) -> None:
     ``build`` does the imports that take time, so that signals are heard while it works.
     """
     _open_closed_streams()
+    if "_UNSAMPLE_COMPLETE" in os.environ:
+        # A shell waits for what is printed, and would show rich's colours as letters.
+        os.environ.setdefault("TYPER_USE_RICH", "0")
     try:
         with _stopped_by_signals():
             from unsample.cli.console import run

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from unsample import __version__
-from unsample.cli._audit import audit_command
-from unsample.cli._compare import compare_command
-from unsample.cli._doctor import doctor_command
-from unsample.cli._estimate import estimate_command
-from unsample.cli._learn import learn_command
-from unsample.cli._plan import plan_command
-from unsample.cli._published import published_command
-from unsample.cli.console import colours, console_verb, result_verb, say
+from unsample.cli._lazy import Verb, Verbs, group_of
+from unsample.cli.console import colours, say
 
-#: The verbs that need nothing from the laboratory.
-VERBS = {
-    "estimate": result_verb(estimate_command),
-    "compare": result_verb(compare_command),
-    "published": result_verb(published_command),
-    "plan": result_verb(plan_command),
-    "audit": result_verb(audit_command),
-    "learn": console_verb(learn_command),
-    "doctor": console_verb(doctor_command),
+__all__ = ["Verb", "Verbs", "command_of", "group_of", "library_verbs"]
+
+_VERBS = {
+    "estimate": "Estimate full-catalogue metrics from the ranks in FILE.",
+    "compare": "Compare models by their sampled ranks: which is truly better, and how sure that "
+    "is.",
+    "published": "Estimate full-catalogue metrics from what a paper prints.",
+    "plan": "Plan an evaluation: the expected error of each design at the same cost.",
+    "audit": "Find out how the negatives in FILE were drawn.",
+    "learn": "Learn from full rankings of your own what to expect of your next models.",
+    "doctor": "Say what this installation can do: versions, extras, engines, GPU.",
 }
 
 
-def library_application() -> typer.Typer:
-    """Return the command with the verbs of the library; others may be added."""
-    app = typer.Typer(
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_options)
-    for name, verb in VERBS.items():
-        app.command(name)(verb)
-    return app
+def library_verbs() -> dict[str, Verb]:
+    """Return the verbs of the library, none of them loaded."""
+    return {
+        name: Verb(name, f"unsample.cli._{name}:{name}_command", sentence)
+        for name, sentence in _VERBS.items()
+    }
+
+
+def command_of(verbs: Mapping[str, Any]) -> Verbs:
+    """Return the command with these verbs."""
+    return group_of("unsample", verbs, _options, completion=True)
 
 
 def _print_version(wanted: bool) -> None:

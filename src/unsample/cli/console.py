@@ -11,7 +11,6 @@ import functools
 import inspect
 import logging
 import os
-import platform
 import shutil
 import sys
 import textwrap
@@ -21,25 +20,48 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from unsample import __version__
 from unsample._progress import Progress, terminal_progress
+from unsample._rules import printable
 from unsample.cli._start import Stopped, silence_output
-from unsample.cli.options import AsJson, checked_place
+from unsample.cli.options import AsJson, checked_page
 from unsample.errors import FileError, InputError, OutputError, UnsampleError, UnsampleWarning
-from unsample.pages import as_latex, as_markdown, as_text, printable, templates, write_html
 
 log = logging.getLogger("unsample.cli")
+
+
+def _speak(level: int, wanted: bool) -> bool:
+    if wanted:
+        log.setLevel(level)
+    return wanted
+
+
+# Both are heard before other options are looked at, whose errors have a place in the code, too.
 _SPEECH: dict[str, Any] = {
     "quiet": Annotated[
-        bool, typer.Option("--quiet", "-q", help="Leave out warnings and progress; errors remain.")
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            is_eager=True,
+            callback=lambda wanted: _speak(logging.ERROR, wanted),
+            help="Leave out warnings and progress; errors remain.",
+        ),
     ],
     "verbose": Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Say what was done, and where an error comes from."),
+        typer.Option(
+            "--verbose",
+            "-v",
+            is_eager=True,
+            callback=lambda wanted: _speak(logging.DEBUG, wanted),
+            help="Say what was done, and where an error comes from.",
+        ),
     ],
 }
 _FORMS: dict[str, Any] = {
@@ -47,7 +69,7 @@ _FORMS: dict[str, Any] = {
         Path | None,
         typer.Option(
             metavar="OUT",
-            callback=checked_place,
+            callback=checked_page,
             readable=False,
             help="Write the result as one interactive page, too.",
         ),
@@ -80,9 +102,8 @@ def _with_options(
     def spoken(*, quiet: bool, verbose: bool, **options: object) -> None:
         if quiet and verbose:
             raise InputError("quiet and verbose must not be given together; leave out one of them")
-        log.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
         started = time.perf_counter()
-        log.debug("unsample %s, Python %s", __version__, platform.python_version())
+        log.debug("unsample %s, Python %s", __version__, sys.version.split()[0])
         try:
             call(**options)
         except KeyboardInterrupt:
@@ -94,7 +115,10 @@ def _with_options(
             raise FileError(f"cannot {what}: {problem.strerror or problem}") from problem
         log.debug("took %.2f s, %s at most", time.perf_counter() - started, _peak_memory())
 
-    hints = get_type_hints(verb, include_extras=True) | dict(added)
+    # What a verb returns is known to type checkers only: its module is not loaded to show help.
+    types = {name: text for name, text in verb.__annotations__.items() if name != "return"}
+    typed = SimpleNamespace(__annotations__=types)
+    hints = get_type_hints(typed, verb.__globals__, include_extras=True) | dict(added)
     own = inspect.signature(verb).parameters.values()
     more = [
         inspect.Parameter(
@@ -120,11 +144,11 @@ def _show(
     """Run a verb, print its result, write its page, and say its warnings."""
     if as_json + latex + markdown > 1:
         raise InputError("json, latex and markdown must not be given together; choose one")
-    if html is not None:
-        templates()  # without which the work would be in vain
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnsampleWarning)
         result = verb(**options)
+    from unsample.pages import as_latex, as_markdown, as_text, write_html
+
     # A page that cannot be written is an error only when the result has been printed: it may
     # have taken hours.
     problem = None

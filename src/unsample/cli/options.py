@@ -2,36 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from unsample._files import check_writable
-from unsample.answers import DEFAULT_METRICS
-from unsample.errors import InputError
+from unsample._places import find_files
+from unsample._rules import (
+    LARGEST_CATALOGUE,
+    check_choice,
+    check_integer,
+    check_level,
+    import_extra,
+)
+from unsample.cli._words import (
+    CANDIDATES,
+    DEFAULT_METRICS,
+    NEGATIVES,
+    PLOTS,
+    PRIOR_KINDS,
+)
+from unsample.errors import DesignError, FileError, InputError
+
+Callback = Callable[[typer.Context, Any], Any]
 
 
-def checked_place(out: Path | None) -> Path | None:
-    """Return the name of a file to write, if it can be written."""
-    if out is not None:
-        check_writable(out)
-    return out
+def checked(check: Callable[[Any], object]) -> Callback:
+    """Return a callback that lets ``check`` refuse a value, before anything is loaded or done."""
 
+    def callback(context: typer.Context, value: Any) -> Any:
+        # A line that is being completed is nobody's call yet.
+        if value is not None and not context.resilient_parsing:
+            check(value)
+        return value
+
+    return callback
+
+
+def one_of(name: str, words: tuple[str, ...]) -> dict[str, Any]:
+    """Return what an option of a few words needs: its check and its completion."""
+    return {
+        "callback": checked(partial(check_choice, name, choices=words)),
+        "autocompletion": lambda: list(words),
+    }
+
+
+def at_least(name: str, minimum: int, **settings: Any) -> Callback:
+    """Return a callback that refuses what is less."""
+    return checked(lambda value: check_integer(name, value, minimum=minimum, **settings))
+
+
+def check_source(source: str) -> None:
+    """Refuse a table that is not there, or of a format that nothing here can read."""
+    if source == "-":
+        return
+    first = find_files(source)[0]
+    start = b""
+    # Whoever reads it says why that is impossible; what can be read only once is left alone.
+    with suppress(OSError):
+        if first.is_file():
+            with first.open("rb") as file:
+                start = file.read(4)
+    if start == b"PAR1":
+        import_extra("duckdb", extra="frames", purpose="reading Parquet")
+
+
+def _check_page(out: Path) -> None:
+    check_writable(out)
+    import_extra("jinja2", extra="report", purpose="an HTML report")
+
+
+def _check_plot(out: Path) -> None:
+    ending = out.suffix.lstrip(".").lower()
+    check_choice("the ending of the plot's name", ending, PLOTS, error=FileError)
+    check_writable(out)
+    import_extra("matplotlib", extra="report", purpose="plotting")
+
+
+#: Callbacks of options, each of which refuses what would make the work vain.
+checked_place = checked(check_writable)
+checked_page = checked(_check_page)
+checked_source = checked(check_source)
+checked_level = checked(check_level)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Plot = Annotated[
     Path | None,
     typer.Option(
         metavar="OUT",
-        callback=checked_place,
+        callback=checked(_check_plot),
         readable=False,
         help="Write a plot (png, svg or pdf), too.",
     ),
 ]
-_ITEMS = typer.Option(metavar="N", help="Items in the full catalogue, the target included.")
+_ITEMS = typer.Option(
+    metavar="N",
+    callback=at_least("items", 2, maximum=LARGEST_CATALOGUE, error=DesignError),
+    help="Items in the full catalogue, the target included.",
+)
 _SAMPLED = typer.Option(
-    metavar="S", help="Items sampled for each target, without it (99, not 100)."
+    metavar="S",
+    callback=at_least("sampled", 1, maximum=LARGEST_CATALOGUE, error=DesignError),
+    help="Items sampled for each target, without it (99, not 100).",
 )
 #: Options of what a file may tell as well.
 Items = Annotated[int | None, _ITEMS]
@@ -59,6 +135,7 @@ Candidates = Annotated[
     str | None,
     typer.Option(
         metavar="unseen|all",
+        **one_of("candidates", CANDIDATES),
         help="Whether items a user has seen were left out of the candidates or kept among them. "
         "[default: not stated, intervals allow for both]",
     ),
@@ -80,6 +157,7 @@ Kind = Annotated[
     str | None,
     typer.Option(
         metavar="KIND",
+        **one_of("kind", PRIOR_KINDS),
         help="recommendation, repeats (people choose again what they chose before) or graph. "
         "[default: by the data]",
     ),
@@ -107,14 +185,23 @@ Negatives = Annotated[
     str,
     typer.Option(
         metavar="own|shared",
+        **one_of("negatives", NEGATIVES),
         help="Whether items were sampled for each target, or all targets share one pool of them. A "
         "column `pool` names the pool, where there are several.",
     ),
 ]
 Resamples = Annotated[
-    int, typer.Option(metavar="B", help="Bootstrap samples behind standard errors.")
+    int,
+    typer.Option(
+        metavar="B",
+        callback=at_least("resamples", 0),
+        help="Bootstrap samples behind standard errors.",
+    ),
 ]
-Rng = Annotated[int, typer.Option(metavar="SEED", help="Seed of everything random.")]
+Rng = Annotated[
+    int,
+    typer.Option(metavar="SEED", callback=at_least("rng", 0), help="Seed of everything random."),
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option(

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unsample._archives import read_arrays
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
-from unsample._files import check_writable, read_arrays, write_atomically
+from unsample._files import check_writable, write_atomically
 from unsample._progress import Progress
 from unsample.designs._designs import Design
 from unsample.designs._findings import Findings, Notes, Situation

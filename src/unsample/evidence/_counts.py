@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unsample._archives import read_arrays
 from unsample._checks import (
     BoolArray,
     FloatArray,
@@ -23,7 +24,7 @@ from unsample._checks import (
     as_rng,
     check_integer,
 )
-from unsample._files import read_arrays, write_atomically
+from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._cells import DesignCells, check_cells, count_ranks, refuse_joint, span
 from unsample.evidence._columns import (

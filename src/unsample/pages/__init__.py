@@ -5,6 +5,7 @@
 each takes ``ax`` and returns the axes.
 """
 
+from unsample._rules import printable
 from unsample.pages import _audit as _audit  # registers how an audit reads
 from unsample.pages._html import Page, as_html, page, templates, write_html
 from unsample.pages._plots import (
@@ -15,7 +16,7 @@ from unsample.pages._plots import (
     plot_plan,
     write_plot,
 )
-from unsample.pages._render import as_latex, as_markdown, as_notebook, as_text, printable
+from unsample.pages._render import as_latex, as_markdown, as_notebook, as_text
 from unsample.pages._sheet import Number, Sheet, Table, sheet
 
 __all__ = [

@@ -9,13 +9,9 @@ import html
 import re
 from collections.abc import Callable, Iterable
 
+from unsample._rules import printable
 from unsample.pages._sheet import Cell, Number, Table, sheet
 
-#: What a terminal obeys or cannot show: control characters but line ends and tabs, marks that turn
-#: the direction of writing, line separators that are no line ends, and halves of characters.
-_UNSHOWABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|~!])")
 _LATEX = str.maketrans(
     {
@@ -43,15 +39,6 @@ _LATEX = str.maketrans(
         "\N{NOT EQUAL TO}": r"$\neq$",
     }
 )
-
-
-def printable(text: str) -> str:
-    r"""Return text in which whatever a terminal would obey is spelt out.
-
-    >>> print(printable("red: \x1b[31m"))
-    red: \x1b[31m
-    """
-    return _UNSHOWABLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def _one_line(text: object) -> str:

@@ -13,8 +13,8 @@ from typing import IO, Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from unsample._archives import DAMAGED
 from unsample._checks import BoolArray, IntArray, as_text_array
-from unsample._files import DAMAGED
 from unsample.errors import FileError, InputError
 from unsample.evidence import beats_of, compare_lists, numbered
 from unsample.tables._layout import (

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 import narwhals as nw
 import numpy as np
 
+from unsample._archives import check_unpacked
 from unsample._checks import import_extra
-from unsample._files import check_unpacked
 from unsample.errors import InputError
 from unsample.tables._arrays import (
     check_users,

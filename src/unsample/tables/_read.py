@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 import io
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -18,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unsample._checks import LARGEST_CATALOGUE, Seed, as_rng, check_choice, suggest
-from unsample._files import is_file, names_in, open_plain, read_arrays
+from unsample._archives import open_plain, read_arrays
+from unsample._checks import LARGEST_CATALOGUE, Seed, as_rng, check_choice
+from unsample._files import is_file
+from unsample._places import find_files
 from unsample.errors import FileError, InputError
 from unsample.evidence import (
     NEGATIVES,
@@ -73,8 +73,6 @@ _MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz"}
 _PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
 #: Bytes that tell a format.
 _START = 1 << 16
-#: Longer ones take seconds to understand, and no path is as long.
-_LONGEST_PATTERN = 1024
 
 
 def read_counts(
@@ -393,47 +391,16 @@ def open_table(
 
 
 def _files_of(path: str, stack: ExitStack) -> list[_File]:
-    """Return the files that a path, a pattern or a folder stands for, sorted.
-
-    A folder stands for all files below it; names that start with ``_`` or ``.`` are the marks and
-    checksums of those who wrote it.
-    """
+    """Return the files that a path, a pattern or a folder stands for, sorted."""
     if path == "-":
         return [_File(_spooled(sys.stdin.buffer, stack), "standard input")]
-    if is_file(path):
-        return [_File(Path(path), repr(path))]  # it may well have a bracket in its name
-    if "://" in path:
-        raise FileError(
-            f"source must be on this machine, got {path!r}; fetch it first, or open it as a frame "
-            "(duckdb.read_parquet, polars.scan_parquet, spark.read)"
-        )
-    if os.path.isdir(path):  # noqa: PTH112 - as is_file
-        found = sorted(Path(path).rglob("*"))
-    elif glob.has_magic(path):
-        found = _matches(path)
-    elif os.path.exists(path):  # noqa: PTH110 - as is_file
-        with Path(path).open("rb") as pipe:
+    files = find_files(path)
+    if not is_file(files[0]):  # what can be read only once
+        with files[0].open("rb") as pipe:
             return [_File(_spooled(pipe, stack), repr(path))]
-    else:
-        found = []
-    files = [file for file in found if is_file(file) and file.name[0] not in "._"]
-    if not files:
-        near = suggest(Path(path).name, names_in(Path(path).parent))
-        raise FileError(f"no file matches {path!r}" + (f"; {near}" if near else ""))
+    if is_file(path):
+        return [_File(Path(path), repr(path))]
     return [_File(file, repr(str(file))) for file in files]
-
-
-def _matches(pattern: str) -> list[Path]:
-    if len(pattern) > _LONGEST_PATTERN:
-        raise FileError(
-            f"a pattern of files must have at most {_LONGEST_PATTERN:,} letters, got "
-            f"{len(pattern):,}; give their folder"
-        )
-    try:
-        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob needs a root
-    except (OSError, re.error) as problem:
-        raise FileError(f"{pattern!r} must be a pattern of files: {problem}") from problem
-    return [Path(path) for path in sorted(found)]
 
 
 def _spooled(stream: Any, stack: ExitStack) -> Path:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unsample._archives import read_arrays
 from unsample._checks import FloatArray, check_choice, check_level
-from unsample._files import read_arrays, write_atomically
+from unsample._files import write_atomically
 from unsample._threads import one_thread
 from unsample.errors import FileError, InputError
 from unsample.estimators._observed import Observed

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from unsample._archives import read_arrays
 from unsample._checks import IntArray
-from unsample._files import read_arrays, write_atomically
+from unsample._files import write_atomically
 from unsample.errors import DatasetError, FileError
 from unsample.law import RankGrid
 from unsample.metrics import Metric

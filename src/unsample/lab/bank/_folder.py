@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from unsample._archives import read_arrays
 from unsample._checks import IntArray
-from unsample._files import read_arrays
 from unsample.errors import DatasetError, FileError
 from unsample.lab.bank._bank import Bank, RankSet
 from unsample.lab.datasets import bundled_ranks, load_ranks

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from unsample._archives import read_arrays
 from unsample._checks import IntArray, check_choice
-from unsample._files import read_arrays
 from unsample.errors import DatasetError
 
 #: Training items excluded from the candidates, or kept as in Jin et al., AAAI 2021.

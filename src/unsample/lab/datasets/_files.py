@@ -17,8 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from unsample._archives import DAMAGED, open_plain
 from unsample._checks import import_extra
-from unsample._files import DAMAGED, open_plain, unwritable, write_atomically
+from unsample._files import check_writable, unwritable, write_atomically
 from unsample.errors import ChecksumError, DownloadError, FileError
 from unsample.lab.datasets._registry import LARGEST_FILE, DataFile, Record, record
 
@@ -216,6 +217,7 @@ def _obtain(file: DataFile, folder: Path, progress: Progress | None) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise unwritable(folder, problem) from problem
+    check_writable(folder / file.name)
     content = _download(file, folder.name, progress)
     if file.member:
         content = unzipped(content, file)

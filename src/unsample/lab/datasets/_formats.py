@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from unsample._archives import read_arrays
 from unsample._checks import as_integer_array
-from unsample._files import read_arrays
 from unsample.errors import FileError
 
 if TYPE_CHECKING:

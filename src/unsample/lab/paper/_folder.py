@@ -16,14 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._files import (
-    is_temporary,
-    lock_of,
-    read_arrays,
-    remove_leftovers,
-    unwritable,
-    write_atomically,
-)
+from unsample._archives import read_arrays
+from unsample._files import is_temporary, lock_of, remove_leftovers, unwritable, write_atomically
 from unsample.errors import FileError
 from unsample.lab.paper._cells import CellResult, Ranks
 from unsample.lab.paper._spec import Cell, Spec

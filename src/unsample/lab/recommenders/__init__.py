@@ -13,7 +13,7 @@ items as scores. An item that nobody has in training is scored below all others.
 from unsample.lab.recommenders._base import Recommender
 from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN, Popularity
 from unsample.lab.recommenders._neural import MultiVAE, NeuMF
-from unsample.lab.recommenders._registry import REGISTRY, create, load
+from unsample.lab.recommenders._registry import REGISTRY, check_extras, create, load
 
 __all__ = [
     "ALS",
@@ -24,6 +24,7 @@ __all__ = [
     "NeuMF",
     "Popularity",
     "Recommender",
+    "check_extras",
     "create",
     "load",
 ]

@@ -59,6 +59,8 @@ class Recommender(ABC):
     """Hyperparameters are fields; what was learnt is private and replaced by `fit`."""
 
     name: ClassVar[str]
+    #: What `fit` imports: modules, and the extra that each comes with.
+    libraries: ClassVar[tuple[tuple[str, str], ...]] = ()
     #: Whether `fit` makes use of validation pairs.
     learns_in_epochs: ClassVar[bool] = False
     _unseen_score: ClassVar[float] = float(LOWEST)

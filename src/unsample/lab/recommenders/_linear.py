@@ -68,6 +68,10 @@ class ItemKNN(Recommender):
     k1: float = 1.2
     b: float = 0.75
     name: ClassVar[str] = "itemknn"
+    libraries: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("implicit.nearest_neighbours", "recsys"),
+        ("threadpoolctl", "recsys"),
+    )
 
     def __post_init__(self) -> None:
         check_integer("neighbours", self.neighbours, minimum=1)
@@ -135,6 +139,10 @@ class ALS(Recommender):
     iterations: int = 15
     seed: int = 0
     name: ClassVar[str] = "als"
+    libraries: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("implicit.cpu.als", "recsys"),
+        ("threadpoolctl", "recsys"),
+    )
 
     def __post_init__(self) -> None:
         check_integer("factors", self.factors, minimum=1)

@@ -208,6 +208,7 @@ class MultiVAE(Recommender):
     seed: int = 0
     device: str = "cpu"
     name: ClassVar[str] = "multivae"
+    libraries: ClassVar[tuple[tuple[str, str], ...]] = (("torch", "neural"),)
     learns_in_epochs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -315,6 +316,7 @@ class NeuMF(Recommender):
     seed: int = 0
     device: str = "cpu"
     name: ClassVar[str] = "neumf"
+    libraries: ClassVar[tuple[tuple[str, str], ...]] = (("torch", "neural"),)
     learns_in_epochs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import check_choice, check_integer, suggest
-from unsample._files import read_arrays
+from unsample._archives import read_arrays
+from unsample._checks import check_choice, check_integer, import_extra, suggest
 from unsample.errors import FileError, InputError, RecommenderError
 from unsample.lab.recommenders._base import FORMAT, VERSION, Fitted, Recommender, check_fitted
 from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN, Popularity
@@ -43,6 +43,13 @@ def create(name: str, hyperparameters: Mapping[str, Any] | None = None) -> Recom
                 + (f"; {near}" if near else "")
             )
     return kind(**given)
+
+
+def check_extras(name: str) -> None:
+    """Refuse a recommender whose libraries are missing, before data are loaded for it."""
+    check_choice("recommender", name, REGISTRY, error=RecommenderError)
+    for module, extra in REGISTRY[name].libraries:
+        import_extra(module, extra=extra, purpose=REGISTRY[name].__name__)
 
 
 def load(path: str | os.PathLike[str]) -> Recommender:

@@ -1,0 +1,56 @@
+"""What a path, a pattern or a folder stands for; the command asks before it loads anything."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from pathlib import Path
+
+from unsample._files import is_file, names_in
+from unsample._rules import suggest
+from unsample.errors import FileError
+
+#: Longer ones take seconds to understand, and no path is as long.
+_LONGEST_PATTERN = 1024
+
+
+def find_files(path: str) -> list[Path]:
+    """Return the files that a path, a pattern or a folder stands for, sorted; at least one.
+
+    A folder stands for all files below it; names that start with ``_`` or ``.`` are the marks and
+    checksums of those who wrote it. What is there and no file is a pipe, and stands for itself.
+    """
+    if is_file(path):
+        return [Path(path)]  # it may well have a bracket in its name
+    if "://" in path:
+        raise FileError(
+            f"source must be on this machine, got {path!r}; fetch it first, or open it as a frame "
+            "(duckdb.read_parquet, polars.scan_parquet, spark.read)"
+        )
+    if os.path.isdir(path):  # noqa: PTH112 - as is_file
+        found = sorted(Path(path).rglob("*"))
+    elif glob.has_magic(path):
+        found = _matches(path)
+    elif os.path.exists(path):  # noqa: PTH110 - as is_file
+        return [Path(path)]
+    else:
+        found = []
+    files = [file for file in found if is_file(file) and file.name[0] not in "._"]
+    if not files:
+        near = suggest(Path(path).name, names_in(Path(path).parent))
+        raise FileError(f"no file matches {path!r}" + (f"; {near}" if near else ""))
+    return files
+
+
+def _matches(pattern: str) -> list[Path]:
+    if len(pattern) > _LONGEST_PATTERN:
+        raise FileError(
+            f"a pattern of files must have at most {_LONGEST_PATTERN:,} letters, got "
+            f"{len(pattern):,}; give their folder"
+        )
+    try:
+        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob needs a root
+    except (OSError, re.error) as problem:
+        raise FileError(f"{pattern!r} must be a pattern of files: {problem}") from problem
+    return [Path(path) for path in sorted(found)]

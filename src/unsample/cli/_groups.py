@@ -1,0 +1,92 @@
+"""What ``unsample estimate`` makes of its files: estimates by group, full ranks, chances."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.answers import Estimates
+from unsample.errors import InputError
+from unsample.evidence import RankCounts, Targets
+from unsample.pages import Page, Sheet, page, sheet
+from unsample.tables import read_item_counts
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Estimates for each value of a column, or a single one where there is none."""
+
+    by: str | None
+    results: dict[str, Estimates]
+
+    @property
+    def shown(self) -> Estimates | dict[str, Estimates]:
+        """Return what tables and pages show."""
+        return self.results[""] if self.by is None else self.results
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the warnings of all groups, each once."""
+        return tuple(sorted({text for held in self.results.values() for text in held.warnings}))
+
+    def to_json(self) -> str:
+        """Return what ``--json`` prints."""
+        if self.by is None:
+            return self.results[""].to_json()
+        groups = [{self.by: name, **held.to_dict()} for name, held in self.results.items()]
+        return json.dumps({"by": self.by, "groups": groups}, indent=2, allow_nan=False)
+
+
+@sheet.register
+def _(result: Groups) -> Sheet:
+    whole = sheet(result.shown)
+    resolutions = [
+        f"resolution{name and f' of {name}'}: {held.resolution()}"
+        for name, held in result.results.items()
+    ]
+    return replace(whole, notes=(*whole.notes, "\n".join(resolutions)))
+
+
+@page.register
+def _(result: Groups) -> Page:
+    return page(result.shown)
+
+
+def matched(found: Targets | RankCounts, pilot: Targets) -> tuple[Targets, IntArray]:
+    """Return the targets of users, and the full rank of each, 0 where the pilot has none."""
+    if not isinstance(found, Targets) or found.users is None or pilot.users is None:
+        raise InputError(
+            "FILE and the pilot must have a column user with a pilot, got none in one of them: it "
+            "tells whose full ranks are known"
+        )
+    names, known = (np.asarray(each.users).astype(np.str_) for each in (found, pilot))
+    for what, some in (("FILE", names), ("the pilot", known)):
+        if len(np.unique(some)) < len(some):
+            raise InputError(f"{what} must name each user once with a pilot, got some again")
+    strangers = ~np.isin(known, names)
+    if strangers.any():
+        raise InputError(
+            f"the pilot must hold users of FILE, got {int(strangers.sum())} others, such as "
+            f"{str(known[np.argmax(strangers)])!r}"
+        )
+    order = np.argsort(names)
+    full = np.zeros(len(names), dtype=np.int64)
+    full[order[np.searchsorted(names[order], known)]] = np.asarray(pilot.ranks)
+    return replace(found, users=None), full
+
+
+def chances_of(file: str | None, exponent: float, items: int | None) -> FloatArray | str | None:
+    """Return the chance of each item in one draw; a column of the table goes by its name."""
+    if file is None or file == "probability" or items is None:
+        return file
+    counts = read_item_counts(file, items=items)
+    with np.errstate(over="ignore"):
+        weights = np.where(counts > 0.0, counts**exponent, 0.0)
+    if not (np.isfinite(weights).all() and weights.any()):
+        raise InputError(
+            f"exponent must give finite chances, and some above 0, got {exponent:g} for {file}"
+        )
+    return np.asarray(weights / weights.sum())
