@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -83,6 +82,8 @@ def doctor_command(
 
 def examine(*, quick: bool = False) -> Iterator[Finding]:
     """Yield a finding for everything that is looked at; none of them raises."""
+    import importlib.metadata  # which takes as long as the rest of --help
+
     yield Finding("system", "unsample", OK, __version__)
     yield Finding("system", "python", OK, f"{platform.python_version()} at {sys.executable}")
     yield Finding("system", "platform", OK, f"{platform.platform()}, {os.cpu_count()} cores")
@@ -126,6 +127,8 @@ def _self_check() -> tuple[str, str]:
 
 def _library(wanted: re.Match[str], quick: bool) -> tuple[str, str]:
     """Look at a library that the package, or an extra of it, asks for."""
+    import importlib.metadata
+
     name, extra, least = wanted["name"], wanted["extra"], wanted["least"] or ""
     try:
         version = importlib.metadata.version(name)
@@ -161,6 +164,8 @@ def _gpu(quick: bool) -> tuple[str, str]:
 
 def _module_of(distribution: str) -> str:
     """Return the module that a distribution is imported by."""
+    import importlib.metadata
+
     wanted = _normal(distribution)
     owners = importlib.metadata.packages_distributions()
     modules = [name for name, held in owners.items() if wanted in map(_normal, held)]

@@ -1,15 +1,19 @@
 """Plain values of options taken as they are: typer loads pydantic to make a text of a text.
 
-Whatever is not plainly an int, a float or a text is left to typer, and so are its complaints.
+Whatever is not plainly an int, a float, a text or a path is left to typer, with its complaints.
 """
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
+
+import typer
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
@@ -27,8 +31,12 @@ def take_quickly(parameters: Iterable[Any], hints: Mapping[str, Any]) -> None:
 
 def _process(parameter: Any, kind: Any, usual: Callable[..., Any], ctx: Any, value: Any) -> Any:
     taken = _taken(kind, value, several=parameter.multiple or parameter.nargs == -1)
-    if taken is _UNSURE or (parameter.required and taken in (None, ())):
+    if taken is _UNSURE:
         return usual(ctx, value)
+    if parameter.required and taken in (None, ()) and not ctx.resilient_parsing:
+        # Where this error lives depends on the version of typer.
+        errors = importlib.import_module(typer.BadParameter.__module__)
+        raise errors.MissingParameter(ctx=ctx, param=parameter)
     return taken if parameter.callback is None else parameter.callback(ctx, parameter, taken)
 
 
@@ -54,4 +62,6 @@ def _taken(kind: Any, value: Any, *, several: bool) -> Any:
     if kind in (int, float) and isinstance(value, str):
         pattern = _WHOLE if kind is int else _REAL
         return kind(value) if pattern.fullmatch(value) else _UNSURE
+    if kind is Path and isinstance(value, str | Path):
+        return Path(value)  # what is there, and what may be done with it, verbs find out
     return _UNSURE

@@ -39,8 +39,9 @@ def start(build: Callable[[], Callable[[], object]]) -> None:
     """
     _open_closed_streams()
     if "_UNSAMPLE_COMPLETE" in os.environ:
-        # A shell waits for what is printed, and would show rich's colours as letters.
-        os.environ.setdefault("TYPER_USE_RICH", "0")
+        # A shell waits for this process. Typer would load rich, where that can be found, to take
+        # marks out of sentences that have none.
+        sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     try:
         with _stopped_by_signals():
             from unsample.cli.console import run

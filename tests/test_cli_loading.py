@@ -1,0 +1,321 @@
+"""What the command loads before it works: nothing for help, nothing to refuse, extras first."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unsample import answers, evidence, tables
+from unsample.__main__ import application
+from unsample.cli import _words
+from unsample.cli._lazy import Verb, Verbs
+from unsample.cli._quick import _UNSURE, _taken
+from unsample.lab import datasets, paper, recommenders
+from unsample.lab.cli import _reproduce
+from unsample.pages import _plots
+
+ROOT = Path(__file__).parent.parent
+#: What takes longer to load than the command itself.
+HEAVY = {"numpy", "scipy", "rich", "pydantic", "narwhals", "jinja2", "matplotlib", "duckdb"}
+HEAVY |= {"polars", "torch", "importlib.metadata", "unsample.answers", "unsample.lab.datasets"}
+RANKS = str(ROOT / "examples" / "ranks.csv")
+DESIGN = ("--items", "3706", "--sampled", "99")
+QUICK = [
+    ("--help",),
+    ("--version",),
+    ("estimate", "--help"),
+    ("doctor", "-h"),
+    ("reproduce", "--help"),
+    ("datasets", "--help"),
+    ("bank", "add", "--help"),
+    ("estimat",),
+    ("estimate",),
+    ("estimate", RANKS, "--nope"),
+    ("estimate", RANKS, "--items", "1", "--sampled", "99"),
+    ("estimate", RANKS, *DESIGN, "--rng", "-1"),
+    ("estimate", RANKS, *DESIGN, "--candidates", "some"),
+    ("estimate", RANKS, *DESIGN, "--ties", "rand"),
+    ("estimate", RANKS, *DESIGN, "--column", "=x"),
+    ("estimate", RANKS, *DESIGN, "--pilot", "no-such-file.csv"),
+    ("estimate", "no-such-file.csv", *DESIGN),
+    ("compare", f"a={RANKS}", "b=no-such-file.csv", *DESIGN),
+    ("audit", "no-such-file.csv", "--items", "9", "--level", "2"),
+    ("published", "HR@10", *DESIGN, "--users", "9"),
+    ("learn", ".", "--items", "9", "--out", "no-such-folder/prior.npz"),
+    ("plan", "--items", "90", "--users", "9", "--plot", "plan.docx"),
+]
+#: Every call in a process of its own costs more than the call; a forked one is as fresh.
+SCRIPT = """
+import json, os, sys
+from unsample.cli import start
+from unsample.__main__ import application
+heavy, calls = json.load(sys.stdin)
+for call in calls:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        sys.argv = ["unsample", *call]
+        sys.stdout = sys.stderr = open(os.devnull, "w")
+        try:
+            start(application)
+        except SystemExit:
+            pass
+        loaded = [name for name in heavy if sys.modules.get(name)]
+        os.write(writer, json.dumps(loaded).encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    print(os.read(reader, 1 << 16).decode())
+    os.close(reader)
+"""
+
+
+def _loaded_by(calls, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps([sorted(HEAVY), calls]),
+        env=os.environ | environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(calls), done.stderr
+    return {call: json.loads(line) for call, line in zip(calls, lines, strict=True)}
+
+
+def test_help_and_refusals_load_nothing_that_takes_time():
+    found = _loaded_by(QUICK)
+    assert {call: names for call, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize("words", ["unsample do", "unsample estimate --it", "unsample datasets "])
+def test_completion_loads_nothing_that_takes_time(words):
+    environment = {
+        "_UNSAMPLE_COMPLETE": "complete_zsh",
+        "_TYPER_COMPLETE_ARGS": words,
+        "COMP_WORDS": words,
+    }
+    assert _loaded_by([()], **environment) == {(): []}
+
+
+def test_a_verb_loads_what_it_uses():
+    call = ("estimate", RANKS, *DESIGN, "-m", "Recall@50", "--method", "naive", "--resamples", "0")
+    (loaded,) = _loaded_by([call]).values()
+    # scipy itself looks for versions of what is installed.
+    assert set(loaded) - {"importlib.metadata"} == {"numpy", "scipy", "unsample.answers"}
+
+
+# --- what is kept beside the names ---------------------------------------------------------------
+
+
+def _listed(group, path=()):
+    for name, command in group.commands.items():
+        if isinstance(command, Verbs):
+            yield from _listed(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def test_sentences_in_lists_are_those_of_the_verbs():
+    loaded = dict(_listed(application(whole=True)))
+    for path, stub in _listed(application()):
+        assert isinstance(stub, Verb), path
+        first = inspect.cleandoc(loaded[path].help).partition("\n\n")[0]
+        assert " ".join(first.split()) == stub.short_help, path
+
+
+def test_words_of_help_are_those_of_the_library():
+    assert _words.DEFAULT_METRICS == answers.DEFAULT_METRICS
+    assert _words.DEFAULT_METHOD == answers.DEFAULT_METHOD
+    assert _words.ROWS == tables.ROWS
+    assert _words.TIE_RULES == evidence.TIE_RULES
+    assert _words.NEGATIVES == evidence.NEGATIVES
+    assert _words.CANDIDATES == datasets.CANDIDATES
+    assert _words.PRIOR_KINDS == answers.PRIOR_KINDS
+    assert _words.CORRECTIONS == answers.CORRECTIONS
+    assert set(_words.PLOTS) == set(_plots._FORMATS)
+    assert tuple(paper.ESTIMATORS) == _reproduce.ESTIMATORS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "source"),
+    [
+        (("--candidates", "some"), {"candidates": "some"}),
+        (("--kind", "graphs"), {"kind": "graphs"}),
+        (("--resamples", "-1"), {"resamples": -1}),
+    ],
+)
+def test_values_are_refused_in_the_words_of_the_library(run, arguments, source):
+    with pytest.raises(ValueError, match=next(iter(source))) as told:
+        answers.estimate([1, 2, 3], items=3706, sampled=99, **source)
+    assert run("estimate", RANKS, *DESIGN, *arguments)[2] == f"unsample: {told.value}\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "several", "taken"),
+    [
+        (str, "a", False, "a"),
+        (int, "-12", False, -12),
+        (int, 12, False, 12),
+        (float, "1e-3", False, 0.001),
+        (float, ".5", False, 0.5),
+        (list[str], ["a", "b"], True, ("a", "b")),
+        (list[str], None, True, ()),
+        (int, None, False, None),
+        (int, "1.0", False, _UNSURE),
+        (int, "1_0", False, _UNSURE),
+        (int, "\u0661", False, _UNSURE),
+        (float, "nan", False, _UNSURE),
+        (int, True, False, _UNSURE),
+        (Path, "a", False, Path("a")),
+        (list[int], ["1"], True, _UNSURE),
+    ],
+)
+def test_plain_values_are_taken_and_others_left_to_typer(kind, value, several, taken):
+    found = _taken(kind, value, several=several)
+    assert found is taken or (found == taken and type(found) is type(taken))
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("unsample estimate x.csv --candidates un", "unseen"),
+        ("unsample estimate x.csv --ties opt", "optimistic"),
+        ("unsample compare a=x.csv --correction bon", "bonferroni"),
+        ("unsample datasets fe", "fetch"),
+    ],
+)
+def test_completion_knows_values(capsys, monkeypatch, words, value):
+    monkeypatch.setenv("_UNSAMPLE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        application()(args=[], prog_name="unsample")
+    assert capsys.readouterr().out.split() == [value]
+
+
+# --- what would be missing at the end is said at the start ----------------------------------------
+
+
+@pytest.fixture
+def idle(monkeypatch):
+    """Fail where anything is read, trained or computed."""
+
+    def work(*_, **__):
+        pytest.fail("worked before it looked")
+
+    for place in ("estimate", "compare", "plan", "audit", "published"):
+        monkeypatch.setattr(f"unsample.answers.{place}", work)
+    for place in ("counts", "targets", "full_ranks", "item_counts"):
+        monkeypatch.setattr(f"unsample.tables.read_{place}", work)
+    monkeypatch.setattr("unsample.lab.datasets.load", work)
+    monkeypatch.setattr("unsample.lab._evaluate.evaluate", work)
+    monkeypatch.setattr("unsample.lab._evaluate.evaluate_together", work)
+    monkeypatch.setattr("unsample.lab.paper.run", work)
+
+
+RESULTS = {
+    "estimate": ("estimate", RANKS, *DESIGN),
+    "compare": ("compare", f"a={RANKS}", f"b={RANKS}", *DESIGN),
+    "published": ("published", "HR@10=0.5", *DESIGN, "--users", "9"),
+    "plan": ("plan", "--items", "90", "--users", "9"),
+    "audit": ("audit", RANKS, "--items", "90"),
+    "evaluate": ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled"),
+}
+TRAINED = ("evaluate", "--dataset", "ml-1m", "--recommender")
+
+
+@pytest.mark.parametrize("verb", RESULTS)
+def test_pages_need_their_library_and_their_folder_before_the_work(
+    idle, run, monkeypatch, tmp_path, verb
+):
+    code, _, err = run(*RESULTS[verb], "--html", tmp_path / "none" / "page.html")
+    assert code == 2
+    assert "make its folder first" in err
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    code, _, err = run(*RESULTS[verb], "--html", tmp_path / "page.html")
+    assert code == 3
+    assert "pip install 'unsample[report]'" in err
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "call"),
+    [
+        ("matplotlib", "report", (*RESULTS["plan"], "--plot", "plan.svg")),
+        ("implicit.cpu.als", "recsys", (*TRAINED, "als")),
+        ("implicit.nearest_neighbours", "recsys", (*TRAINED, "ease", "--recommender", "itemknn")),
+        ("torch", "neural", (*TRAINED, "neumf")),
+        ("torch", "neural", ("reproduce", "--retrain", "--recommender", "multivae")),
+    ],
+)
+def test_libraries_are_asked_for_before_the_work(
+    idle, run, monkeypatch, tmp_path, module, extra, call
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    code, _, err = run(*call)
+    assert code == 3
+    assert f"pip install 'unsample[{extra}]'" in err
+
+
+@pytest.mark.parametrize("verb", ["estimate", "compare", "audit", "plan", "learn"])
+def test_parquet_needs_an_engine_before_anything_is_read(idle, run, monkeypatch, tmp_path, verb):
+    file = tmp_path / "ranks.parquet"
+    file.write_bytes(b"PAR1 and so on")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    call = {
+        "estimate": ("estimate", file, *DESIGN),
+        "compare": ("compare", f"a={RANKS}", f"b={file}", *DESIGN),
+        "audit": ("audit", file, "--items", "90"),
+        "plan": (*RESULTS["plan"], "--pilot", file),
+        "learn": ("learn", tmp_path, "--items", "90", "--out", tmp_path / "prior.npz"),
+    }[verb]
+    code, _, err = run(*call)
+    assert code == 3
+    assert "pip install 'unsample[frames]'" in err
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (*RESULTS["plan"], "--plot", "none/plan.svg"),
+        ("learn", ".", "--items", "90", "--out", "none/prior.npz"),
+        ("bank", "add", ".", "--out", "none/bank.npz"),
+        (*TRAINED, "popularity", "--checkpoint", "none/checkpoint.npz"),
+    ],
+)
+def test_folders_are_looked_at_before_the_work(idle, run, monkeypatch, tmp_path, call):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(*call)
+    assert code == 2
+    assert "make its folder first" in err
+
+
+def test_every_recommender_states_what_it_imports(monkeypatch):
+    for name, kind in recommenders.REGISTRY.items():
+        for module, extra in kind.libraries:
+            with monkeypatch.context() as patch:
+                patch.setitem(sys.modules, module, None)
+                with pytest.raises(ImportError, match=rf"unsample\[{extra}\]"):
+                    recommenders.check_extras(name)
+
+
+def test_a_report_that_cannot_be_made_is_said_before_the_run(run, monkeypatch, tmp_path):
+    said = []
+
+    def look(*_, **__):
+        said.append(True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setattr("unsample.lab.paper.run", look)
+    code, _, err = run("reproduce", "--dataset", "ml-1m", "--out", tmp_path / "run")
+    assert (code, said) == (130, [True])
+    assert "warning: no report: " in err
