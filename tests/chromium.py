@@ -8,14 +8,12 @@ import fcntl
 import json
 import os
 import select
-import shutil
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",
@@ -28,11 +26,6 @@ _ARGUMENTS = (
     "--remote-debugging-pipe",
 )
 _PATIENCE = 60.0
-
-
-def find_browser() -> str | None:
-    """Return the path of a Chromium, or None."""
-    return next((path for path in map(shutil.which, _NAMES) if path), None)
 
 
 class BrowserError(Exception):

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.machine import Wants
 from tests.promises import Report, ledger
 from unsample.__main__ import main
 from unsample.evidence import RankCounts
@@ -17,9 +18,10 @@ __all__ = ["ledger"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the process that all test reports come to write the report of promises."""
+    """Let the process that all test reports come to sum them up."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Report(config.rootpath / "out" / "validity"))
+        config.pluginmanager.register(Wants())
 
 
 @pytest.fixture(scope="session")

@@ -9,24 +9,20 @@ import re
 import pytest
 
 from tests import pages
-from tests.chromium import Browser, Tab, find_browser
+from tests.chromium import Browser, Tab
+from tests.machine import need_program
 
 pytest.importorskip("jinja2")
-EXECUTABLE = find_browser()
-pytestmark = [
-    pytest.mark.skipif(
-        EXECUTABLE is None, reason="no Chromium or Chrome on the path to open the pages with"
-    ),
-    pytest.mark.skipif(not hasattr(os, "posix_spawn"), reason="the pipe needs a POSIX system"),
-]
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "posix_spawn"), reason="the pipe needs a POSIX system"
+)
 KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "ArrowDown": 40, "Escape": 27, "End": 35, " ": 32}
 CURVES = "#metrics-at-k"
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    assert EXECUTABLE is not None
-    started = Browser(EXECUTABLE, tmp_path_factory.mktemp("profile"))
+    started = Browser(need_program("Chromium"), tmp_path_factory.mktemp("profile"))
     yield started
     started.close()
 

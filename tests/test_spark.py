@@ -1,7 +1,6 @@
 """Spark in local mode gives the counts of the local path, to the last one."""
 
 import os
-import shutil
 import sys
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse
 
 import unsample
 from tests.doors import cases, documented, need, run_documented
+from tests.machine import need_program
 from unsample.adapters import spark
 from unsample.designs import Exact, FactorScores, Fixed, Scorer
 from unsample.errors import DesignError, InputError, ScoreError
@@ -27,11 +27,7 @@ CASES = cases()
 @pytest.fixture(scope="session")
 def session():
     need("pyspark", "spark")
-    if shutil.which("java") is None:
-        reason = "needs Java 17: apt install openjdk-17-jre-headless"
-        if os.environ.get("CI"):
-            pytest.fail(f"CI runs Spark; this machine {reason}")
-        pytest.skip(reason)
+    need_program("Java")
     arguments = {
         "spark.master": "local[2]",
         "spark.driver.bindAddress": "127.0.0.1",
