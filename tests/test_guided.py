@@ -429,17 +429,21 @@ def _recalls(found, metrics):
     return right, float(plain) / len(known)
 
 
-def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user():
+@pytest.mark.parametrize("draws", [250, pytest.param(1000, marks=pytest.mark.slow)])
+def test_estimates_are_unbiased_though_the_budget_ends_at_a_costly_user(draws):
     (ranks, places), metrics = _costly_top(60), parse_all("Recall@5")
     options = {"items": 400, "budget": 6000, "metrics": metrics, "places": places}
     values = np.array(
-        [_recalls(Guided().simulate(ranks, rng=seed, **options), metrics) for seed in range(1000)]
+        [_recalls(Guided().simulate(ranks, rng=seed, **options), metrics) for seed in range(draws)]
     )
     right, wrong = values.mean(axis=0) - (ranks <= 5).mean()
     error = values[:, 0].std(ddof=1) / math.sqrt(len(values))
     assert abs(right) < 4 * error
-    # Counting the user at which the budget ran out is a mistake that this check would see.
-    assert abs(wrong) > 4 * error
+    # Counting the user at which the budget ran out is a mistake: a few draws show it beside the
+    # right estimates of the same draws, and many show it alone.
+    apart = values[:, 1] - values[:, 0]
+    assert abs(apart.mean()) > 4 * apart.std(ddof=1) / math.sqrt(draws)
+    assert draws < 1000 or abs(wrong) > 4 * error
 
 
 def test_guides_are_values():

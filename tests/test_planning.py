@@ -170,7 +170,7 @@ def test_huge_catalogues_full_samples_and_metrics_without_k_work():
 
 
 def test_a_guide_that_is_stated_is_planned_for_and_runs(guess):
-    result = plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=30, odds=5.0)
+    result = plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=15, odds=5.0)
     assert [row["design"] for row in result.rows()] == ["fixed", "adaptive", "guided", "certified"]
     best = result.best
     assert (best.name, best.method, best.bias) == ("guided", None, 0.0)
@@ -178,7 +178,7 @@ def test_a_guide_that_is_stated_is_planned_for_and_runs(guess):
     assert best.cost <= BUDGET
     # Other draws of other users err as planned.
     rng, errors = np.random.default_rng(1), []
-    for ranks in draw_ranks(guess, (40, USERS), rng):
+    for ranks in draw_ranks(guess, (25, USERS), rng):
         options = {"items": ITEMS, "budget": result.budget, "rng": rng, "odds": 5.0}
         found = best.design.simulate(ranks, metrics=NDCG, **options)
         value = certified_targets(found, (NDCG,), None, 0, 0)["NDCG@10"].value

@@ -335,7 +335,7 @@ def histograms(draw):
     return RankCounts.from_histogram(10**power * histogram, design)
 
 
-@thorough(40)
+@thorough(20)
 @given(
     counts=histograms(),
     method=st.sampled_from(["auto", "mle", "beta", "naive"]),
