@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 # One BLAS thread in each of the test workers: they share the cores already. A file stays in one
-# worker, so that there is one Spark session.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -q
+# worker, so that there is one Spark session; the longest come first (tests/conftest.py).
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile \
+	--no-loadscope-reorder -q
 
 .PHONY: help demo docs refresh-docs test test-all realdata validity coverage accuracy pictures check
 .PHONY: format bench libraries ranks floors clean mutants fuzz faults load versions audit

@@ -443,7 +443,7 @@ def test_temporary_files_are_new_and_private_to_one_write(tmp_path, monkeypatch)
     assert seen[0] != seen[1]
     taken = tmp_path / ".new.0000.part"
     taken.symlink_to(tmp_path / "elsewhere")
-    monkeypatch.setattr("secrets.token_hex", lambda _: "0000")
+    monkeypatch.setattr("os.urandom", lambda _: b"\0\0")
     with pytest.raises(FileError, match="File exists"):
         _write(tmp_path / "new")
     assert not (tmp_path / "elsewhere").exists()
