@@ -31,8 +31,8 @@ _BLOCK = 1 << 21
 LARGEST_POPULARITY = 1 << 26
 #: Fills up short lists.
 NOBODY = -1
-#: Targets whose lists are looked through at a time.
-_ROWS = 1 << 12
+#: Items of lists that are looked through at a time.
+_CELLS = 1 << 22
 _KINDS = (
     "one score for each item, a pair (user factors, item factors), a function users -> scores of "
     "all items, a dict of user -> ranked items, a matrix of ranked items with a row for each "
@@ -100,13 +100,16 @@ class GuidedOrders:
         if lists is None or users is None or not lists.size:
             return None
         row = np.minimum(np.searchsorted(users, self.candidates.users), len(users) - 1)
-        size, own = (np.empty(len(row), dtype=np.int64) for _ in range(2))
-        for place, part in self.candidates.parts(_ROWS):
-            some = lists[row[place]]
-            mine = some == part.targets[:, None]
-            size[place] = np.count_nonzero(some != NOBODY, axis=1) - mine.any(axis=1)
-            own[place] = np.where(mine.any(axis=1), np.argmax(mine, axis=1), lists.shape[1])
-            size[place][users[row[place]] != part.users] = 0
+        size, own = np.zeros(len(row), dtype=np.int64), np.full(len(row), lists.shape[1])
+        lengths = np.count_nonzero(lists != NOBODY, axis=1)
+        # Only some users have lists, which may be long: few of them are looked through at a time.
+        listed = np.flatnonzero(users[row] == self.candidates.users)
+        step = max(1, _CELLS // lists.shape[1])
+        for start in range(0, len(listed), step):
+            here = listed[start : start + step]
+            mine = lists[row[here]] == self.candidates.targets[here, None]
+            size[here] = lengths[row[here]] - mine.any(axis=1)
+            own[here] = np.where(mine.any(axis=1), np.argmax(mine, axis=1), lists.shape[1])
         return row, size, own
 
     def _rest(self, rows: IntArray, size: IntArray, start: IntArray, count: int) -> IntArray:
