@@ -109,6 +109,16 @@ def test_groups_stand_in_one_table(tmp_path, run):
     assert "resolution of B: " in out
 
 
+def test_the_resolution_of_many_groups_is_not_waited_for(tmp_path, run):
+    path = tmp_path / "ranks.csv"
+    rows = "".join(f"{rank},9,100,m{model}\n" for model in range(8) for rank in (1, 2, 5))
+    path.write_text("rank,sampled,items,model\n" + rows)
+    code, out, _ = run("estimate", path, "--by", "model")
+    assert code == 0
+    assert out.count("resolution of m") == 5
+    assert "resolution of 3 more" in out
+
+
 def test_without_replacement(tmp_path, run):
     path = tmp_path / "ranks.csv"
     path.write_text("rank\n1\n1\n2\n5\n9\n10\n")

@@ -14,6 +14,9 @@ from unsample.evidence import RankCounts, Targets
 from unsample.pages import Page, Sheet, page, sheet
 from unsample.tables import read_item_counts
 
+#: Of more groups than this the resolution is not searched for: it takes as long as the rest.
+_RESOLVED_GROUPS = 5
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -43,10 +46,15 @@ class Groups:
 @sheet.register
 def _(result: Groups) -> Sheet:
     whole = sheet(result.shown)
+    few = dict(list(result.results.items())[:_RESOLVED_GROUPS])
     resolutions = [
-        f"resolution{name and f' of {name}'}: {held.resolution()}"
-        for name, held in result.results.items()
+        f"resolution{name and f' of {name}'}: {held.resolution()}" for name, held in few.items()
     ]
+    if len(result.results) > len(few):
+        resolutions.append(
+            f"resolution of {len(result.results) - len(few)} more is not searched for: estimate "
+            "them on their own to see it"
+        )
     return replace(whole, notes=(*whole.notes, "\n".join(resolutions)))
 
 
