@@ -1,6 +1,7 @@
 """Speed and memory as ratios to reference implementations in the same run: ``make bench``.
 
-``python benchmarks/run.py NAME...`` runs some of them.
+``python benchmarks/run.py NAME...`` runs some of them. What is printed is written to
+``out/bench.json`` as well. People's own waiting (`speed.py`) comes after the kernels.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +44,14 @@ def seconds(work: Callable[[], object], repeats: int = 3) -> float:
     return best
 
 
+ROWS: list[dict[str, object]] = []
+
+
 def report(name: str, figure: str, target: str, reached: bool) -> None:
+    """Print a row: what against what, the figure, and the target; keep it for the file."""
+    what, _, against = name.strip().partition(": ")
+    row = {"what": what, "against": against, "figure": figure, "target": target}
+    ROWS.append({**row, "reached": bool(reached)})
     print(f"{'ok  ' if reached else 'MISS'} {name:<66} {figure:<24} target {target}", flush=True)
 
 
@@ -235,5 +244,13 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--one-fit"]:
         one_fit(int(sys.argv[2]), int(sys.argv[3]))
     else:
-        for chosen in sys.argv[1:] or BENCHMARKS:
-            BENCHMARKS[chosen]()
+        import json
+
+        import speed
+
+        waiting = {name: partial(bench, report) for name, bench in speed.BENCHMARKS.items()}
+        for chosen in sys.argv[1:] or (*BENCHMARKS, *waiting):
+            (BENCHMARKS | waiting)[chosen]()
+        out = Path(__file__).parent.parent / "out"
+        out.mkdir(exist_ok=True)
+        (out / "bench.json").write_text(json.dumps(ROWS, indent=2) + "\n", encoding="utf-8")
