@@ -37,8 +37,19 @@ class Tally:
     wrongly_proven: int
 
 
-def tally(dataset: str, candidates: str, sampled: int, stated: str | None, repeats: int) -> Tally:
-    """Return how the verdicts of ``repeats`` draws fared."""
+def tally(
+    dataset: str,
+    candidates: str,
+    sampled: int,
+    stated: str | None,
+    repeats: int,
+    *,
+    alike: bool = False,
+) -> Tally:
+    """Return how the verdicts of ``repeats`` draws fared.
+
+    ``alike`` calls a pair as if sampling misled about both models alike, which it does not.
+    """
     loaded = {name: load_ranks(dataset, name, candidates=candidates) for name in RECOMMENDERS}
     exact = {
         name: unsample.exact(one.ranks, items=one.items, metrics=METRICS, resamples=0)
@@ -58,14 +69,18 @@ def tally(dataset: str, candidates: str, sampled: int, stated: str | None, repea
             metrics=METRICS,
             method="auto",
             candidates=stated,
+            prior=None if alike else "shipped",
         )
         for one in result.differences:
             truth = exact[one.a][one.metric].value - exact[one.b][one.metric].value
             better = one.a if truth > 0 else one.b
+            winner = one.winner
+            if alike and not 0.025 < one.chance < 0.975:
+                winner = one.a if one.chance > 0.5 else one.b
             seen_so_far += [
                 1,
-                one.winner is not None,
-                one.winner not in (None, better),
+                winner is not None,
+                winner not in (None, better),
                 one.proven is not None,
                 one.proven not in (None, better),
             ]

@@ -42,6 +42,7 @@ _LONGEST_ROW = 1 << 16
 #: Targets that miss so many different numbers of items are asked in lengths of powers of two,
 #: unless those that miss alike fill this part of a batch: a call scores rows of one length.
 _FEW_LENGTHS, _WORTH_A_CALL = 8, 0.125
+_NOWHERE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 _SHAPES = (
     "a pair (users, items) of equally long id arrays, a dict of user -> item or items, or a "
     "scipy sparse matrix of users x items"
@@ -313,7 +314,9 @@ class Scan:
             own = scores[:, 0].astype(np.float64)
             refuse_infinite_targets(own, users, targets)
             scores = scores[:, 1:]
-        row, column = np.nonzero(scores == own[:, None])
+        tied = scores == own[:, None]
+        # A look whether there is any is quicker than a list of none.
+        row, column = np.nonzero(tied) if tied.any() else _NOWHERE
         lost = orders.tie_is_lost(row, items[row, column])
         infinite = np.zeros(len(rows), dtype=np.int64)
         with np.errstate(invalid="ignore", over="ignore"):
