@@ -2,7 +2,7 @@
 
 from unsample.answers._audit import Audit, audit
 from unsample.answers._compare import compare
-from unsample.answers._comparison import Comparison, Difference
+from unsample.answers._comparison import Comparison, Difference, Standing
 from unsample.answers._duels import CORRECTIONS
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
@@ -49,6 +49,7 @@ __all__ = [
     "Profile",
     "Published",
     "Result",
+    "Standing",
     "audit",
     "certified_targets",
     "compare",

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from unsample._checks import check_choice
 from unsample.answers._evaluation import Evaluation
-from unsample.answers._result import Estimates, Result, find_metric
+from unsample.answers._result import Estimates, Result, find_metric, frame_of
 from unsample.metrics import Metric
 
 #: Which pairs are compared, if not those with one model: all, or the highest estimate with each.
@@ -252,6 +253,20 @@ class Comparison(Result):
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each difference."""
         return [dict(vars(pair)) for pair in self.differences]
+
+    def to_frame(self, backend: str | None = None, *, table: str = "differences") -> Any:
+        """Return a data frame: a row for each difference, or each model (``table="models"``).
+
+        Of models there is one row for each of them and each metric. Chances and p-values are
+        rounded to six decimals: what is smaller says no more than that it is small. `to_dict` has
+        all digits. ``backend`` is as in `Result.to_frame`.
+        """
+        check_choice("table", table, ("differences", "models"))
+        rows = self.rows() if table == "differences" else [dict(vars(r)) for r in self.standings]
+        chances = ("least", "most", "chance", "p_value")
+        for row in rows:
+            row.update({name: round(row[name], 6) for name in chances if name in row})
+        return frame_of(rows, backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
