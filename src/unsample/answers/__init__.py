@@ -25,6 +25,7 @@ from unsample.answers._published import Published, published
 from unsample.answers._result import (
     DEFAULT_LEVEL,
     DEFAULT_METRICS,
+    ERRORS,
     Estimate,
     Estimates,
     Result,
@@ -37,6 +38,7 @@ __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
+    "ERRORS",
     "PRIOR_KINDS",
     "Audit",
     "Comparison",

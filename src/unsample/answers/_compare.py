@@ -38,6 +38,7 @@ from unsample.answers._model import Model
 from unsample.answers._prior import SHIPPED
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
 from unsample.answers._verdicts import corrected
+from unsample.confidence import Shape
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
@@ -66,6 +67,7 @@ def compare(
     pools: npt.ArrayLike | None = None,
     replacement: bool = True,
     candidates: str | None = None,
+    shape: str | Shape | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     kind: str | None = None,
     level: float = DEFAULT_LEVEL,
@@ -84,7 +86,8 @@ def compare(
         `unsample.evaluate` returned for them (``metrics`` are then those it was asked for; guided
         results of one ``rng`` drew the same users first). Or one data frame of all models, with
         ``by``.
-    items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates
+    items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates,
+    shape, prior, kind
         As in `unsample.estimate`, the same for all models. Models that were ranked against the same
         shared items profit from it, where it is known which item beats which target.
     users
@@ -145,6 +148,7 @@ def compare(
             metrics=wanted,
             method=method,
             candidates=candidates,
+            shape=shape,
             prior=prior,
             kind="graph" if kind is None and given.filtered else kind,
             errors="delta",

@@ -39,6 +39,8 @@ DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 AUTO = "auto"
 #: Kinds of intervals: for data sets like others, or for every P(R) of a stated shape.
 INTERVALS = ("calibrated", "guaranteed")
+#: How standard errors are found.
+ERRORS = ("bootstrap", "delta")
 #: Libraries that a result can be a data frame of; the first one installed is the default.
 _BACKENDS = ("polars", "pandas", "pyarrow")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unsample.cli import options
+from unsample.cli._words import DEFAULT_METHOD
 from unsample.cli.console import result_verb
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def published_command(
     prior: options.Prior = "shipped",
     kind: options.Kind = None,
     shape: options.Shape = None,
+    method: options.Method = DEFAULT_METHOD,
     percent: Annotated[bool, typer.Option("--percent", help="The values are percentages.")] = False,
     decimals: Annotated[
         int | None,
@@ -66,6 +68,7 @@ def published_command(
         prior=options.prior_of(prior),
         kind=kind,
         shape=shape,
+        method=method,
         percent=percent,
         decimals=decimals,
     )

@@ -131,6 +131,13 @@ Methods = Annotated[
         help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: auto]",
     ),
 ]
+Method = Annotated[
+    str,
+    typer.Option(metavar="METHOD", help="Estimator, such as mle or bv(gamma=0.01)."),
+]
+Exponent = Annotated[
+    float, typer.Option(metavar="POWER", help="The power of the counts in --probabilities.")
+]
 Candidates = Annotated[
     str | None,
     typer.Option(
