@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from unsample import metrics as _metrics
 from unsample._checks import check_choice
+from unsample.answers._claims import Claim, claims_of
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._result import Estimates, Result, find_metric, frame_of
 from unsample.metrics import Metric
@@ -165,6 +167,34 @@ class Comparison(Result):
         every = len(self.models) - 1
         return next((model for model in won if model and won[model] == every), None)
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Return for each pair and metric from which K on one is better, of the K compared."""
+        return claims_of(self.metrics, self.differences)
+
+    def supported_from(
+        self, a: str, b: str, metric: str = "Recall", *, proven: bool = False
+    ) -> int | None:
+        """Return the least K from which on ``a`` is better than ``b``, of the K compared.
+
+        At each of them ``a`` wins, and with ``proven`` that is proven; None if there is none.
+        """
+        self.difference(a, b, self._at_some_k(metric))
+        for claim in self.claims:
+            if (claim.a, claim.b) == (a, b) and claim.metric == self._at_some_k(metric).label:
+                return claim.proven_from if proven else claim.supported_from
+        return None
+
+    def _at_some_k(self, metric: str) -> Metric:
+        """Return the first of the metrics that is this one at a K."""
+        several = any(held.counts.several for held in self.estimates.values())
+        for each in self.metrics:
+            asked = _metrics.parse(f"{metric}@{each.k}") if each.k is not None else None
+            if asked is not None and each.same_as(asked, several=several):
+                return each
+        there = ", ".join(map(str, self.metrics))
+        raise KeyError(f"no comparison on {metric} at any K; there are {there}")
+
     @cached_property
     def _by_pair(self) -> dict[tuple[str, str, str], Difference]:
         return {(pair.metric, pair.a, pair.b): pair for pair in self.differences}
@@ -280,6 +310,7 @@ class Comparison(Result):
             "scored": self.scored,
             "standings": [dict(vars(row)) for row in self.standings],
             "differences": self.rows(),
+            "claims": [vars(claim) | {"cutoffs": list(claim.cutoffs)} for claim in self.claims],
             "sentences": list(self.sentences()),
             "warnings": list(self.warnings),
         }

@@ -113,7 +113,6 @@ _SAMPLED = typer.Option(
 Items = Annotated[int | None, _ITEMS]
 Sampled = Annotated[int | None, _SAMPLED]
 RequiredItems = Annotated[int, _ITEMS]
-RequiredSampled = Annotated[int, _SAMPLED]
 Metrics = Annotated[
     list[str] | None,
     typer.Option(

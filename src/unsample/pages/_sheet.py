@@ -304,12 +304,13 @@ def _(result: Comparison) -> Sheet:
         metric.name: max(row.value for row in shown.standings if row.metric == metric.name)
         for metric in result.metrics
     }
-    ranks = heading(next(iter(result.estimates.values())))
     notes = [explained] if shown is result else [left_out, explained]
     if result.scored:
         notes.append(_scores_asked(result))
+    if any(isinstance(held, Published) for held in result.estimates.values()):
+        notes.insert(0, "\n".join(map(str, shown.claims)))
     return Sheet(
-        title=(f"{len(result.models)} models, {ranks}, compared {result.pairing}",),
+        title=_comparison_title(shown, len(result.models)),
         verdicts=result.sentences(),
         tables=(
             Table.of(shown.standings, standings, "Models", "standing-table"),
@@ -318,6 +319,15 @@ def _(result: Comparison) -> Sheet:
         notes=tuple(notes),
         warnings=result.warnings,
     )
+
+
+def _comparison_title(shown: Comparison, models: int) -> tuple[str, ...]:
+    """Return what is compared; of each model where that comes from a paper."""
+    held = shown.estimates
+    if any(isinstance(each, Published) for each in held.values()):
+        first = f"{models} models, compared by printed numbers"
+        return (first, *(f"{name}: {'; '.join(sheet(each).title)}" for name, each in held.items()))
+    return (f"{models} models, {heading(next(iter(held.values())))}, compared {shown.pairing}",)
 
 
 def _scores_asked(result: Comparison) -> str:
