@@ -1,6 +1,7 @@
 """Answers: the questions from `estimate` to `audit`, and their results."""
 
 from unsample.answers._audit import Audit, audit
+from unsample.answers._claims import Claim
 from unsample.answers._compare import compare
 from unsample.answers._comparison import Comparison, Difference, Standing
 from unsample.answers._duels import CORRECTIONS
@@ -41,6 +42,7 @@ __all__ = [
     "ERRORS",
     "PRIOR_KINDS",
     "Audit",
+    "Claim",
     "Comparison",
     "Difference",
     "Estimate",

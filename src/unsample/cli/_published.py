@@ -61,8 +61,8 @@ def published_command(
 
     `unsample published --items 3706 --sampled 99 --users 6040 HR@10=69.0 --percent -m HR@50 --json`
 
-    `unsample published --items 3416 --users 6040 SASRec:100:HR@10=0.8245,NDCG@10=0.5905
-    Caser:100:HR@10=0.7886,NDCG@10=0.5538`
+    `unsample published --items 3706 --users 6040 NCF:99:HR@10=0.730,NDCG@10=0.447
+    SASRec:100:HR@10=0.8245,NDCG@10=0.5905`
     """
     models = _models(numbers, sampled)
     wanted = metrics
