@@ -103,8 +103,11 @@ def test_a_claim_is_supported_where_no_larger_k_speaks_against_it():
 
 
 def test_without_a_prior_there_are_proven_verdicts_only():
-    plain = {name: read({"HR@1": first, "HR@10": tenth}, prior=None, method="mle")
-             for name, first, tenth in (("low", "0.18", "0.60"), ("high", "0.31", "0.90"))}  # fmt: skip
+    given = {"low": ("0.18", "0.60"), "high": ("0.31", "0.90")}
+    plain = {
+        name: read({"HR@1": first, "HR@10": tenth}, prior=None, method="mle")
+        for name, (first, tenth) in given.items()
+    }
     result = unsample.compare(plain)
     assert all(pair.winner == pair.proven for pair in result.differences)
 
