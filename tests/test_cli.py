@@ -1,7 +1,6 @@
 """The command: verbs and their options, how it speaks and fails, and the doctor."""
 
 import importlib.metadata
-import inspect
 import json
 import os
 import re
@@ -49,18 +48,6 @@ def test_every_verb_has_the_options_that_all_share():
         if verb.name in (*LIBRARY[:5], "evaluate"):
             assert {"--html", "--latex", "--markdown"} <= options, verb.name
         assert not options & {"--seed", "--metric", "--seen", "--k"}, verb.name
-
-
-def test_options_are_named_like_the_arguments():
-    """Every option of a verb is an argument of the function that it calls, or of the reader."""
-    whole = application(whole=True)
-    shared = {"quiet", "verbose", "html", "as_json", "latex", "markdown"}
-    reader = {"file", "files", "by", "rows", "ties", "column", "items", "sampled", "replacement"}
-    reader.add("exponent")  # of counts that are read as chances
-    for name in LIBRARY[:5]:
-        arguments = set(inspect.signature(getattr(answers, name)).parameters)
-        options = {parameter.name for parameter in whole.commands[name].params}
-        assert options - shared - reader - {"plot"} <= arguments, name
 
 
 def test_json_holds_what_was_asked_for_by_its_names(ranks, run):

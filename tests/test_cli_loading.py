@@ -139,6 +139,7 @@ def test_words_of_help_are_those_of_the_library():
     assert _words.NEGATIVES == evidence.NEGATIVES
     assert _words.CANDIDATES == datasets.CANDIDATES
     assert _words.PRIOR_KINDS == answers.PRIOR_KINDS
+    assert _words.ERRORS == answers.ERRORS
     assert _words.CORRECTIONS == answers.CORRECTIONS
     assert set(_words.PLOTS) == set(_plots._FORMATS)
     assert tuple(paper.ESTIMATORS) == _reproduce.ESTIMATORS

@@ -27,7 +27,13 @@ CALLS = {
     "published": [
         ("published", "--items", "3706", "--sampled", "99", "--users", "6040", "HR@10=0.69")
     ],
-    "compare": [("compare", "a=a.csv", "b=b.csv", *SMALL)],
+    "compare": [
+        ("compare", "a=a.csv", "b=b.csv", *SMALL),
+        (
+            *("published", "--items", "3706", "--users", "6040", "-m", "Recall@50"),
+            *("A:99:HR@10=0.73", "B:100:HR@10=0.82,NDCG@10=0.59"),
+        ),
+    ],
     "evaluate": [
         (*BUNDLED, "--design", design, "--resamples", "0", "-m", "Recall@10", *method)
         for design, method in (

@@ -1,8 +1,9 @@
 """Answers: the questions from `estimate` to `audit`, and their results."""
 
 from unsample.answers._audit import Audit, audit
+from unsample.answers._claims import Claim
 from unsample.answers._compare import compare
-from unsample.answers._comparison import Comparison, Difference
+from unsample.answers._comparison import Comparison, Difference, Standing
 from unsample.answers._duels import CORRECTIONS
 from unsample.answers._estimate import (
     DEFAULT_METHOD,
@@ -25,6 +26,7 @@ from unsample.answers._published import Published, published
 from unsample.answers._result import (
     DEFAULT_LEVEL,
     DEFAULT_METRICS,
+    ERRORS,
     Estimate,
     Estimates,
     Result,
@@ -37,8 +39,10 @@ __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
+    "ERRORS",
     "PRIOR_KINDS",
     "Audit",
+    "Claim",
     "Comparison",
     "Difference",
     "Estimate",
@@ -49,6 +53,7 @@ __all__ = [
     "Profile",
     "Published",
     "Result",
+    "Standing",
     "audit",
     "certified_targets",
     "compare",

@@ -36,8 +36,10 @@ from unsample.answers._evaluation import Evaluation
 from unsample.answers._given import possible_metrics
 from unsample.answers._model import Model
 from unsample.answers._prior import SHIPPED
+from unsample.answers._published import Published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
 from unsample.answers._verdicts import corrected
+from unsample.confidence import Shape
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
@@ -66,6 +68,7 @@ def compare(
     pools: npt.ArrayLike | None = None,
     replacement: bool = True,
     candidates: str | None = None,
+    shape: str | Shape | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     kind: str | None = None,
     level: float = DEFAULT_LEVEL,
@@ -82,9 +85,10 @@ def compare(
         For each name the ranks of its targets, as in `unsample.estimate`; or `Targets` or a data
         frame, which know their users; or `RankCounts`, which cannot be paired; or what
         `unsample.evaluate` returned for them (``metrics`` are then those it was asked for; guided
-        results of one ``rng`` drew the same users first). Or one data frame of all models, with
-        ``by``.
-    items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates
+        results of one ``rng`` drew the same users first); or what `unsample.published` made of the
+        numbers of a paper, from the same data set. Or one data frame of all models, with ``by``.
+    items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates,
+    shape, prior, kind
         As in `unsample.estimate`, the same for all models. Models that were ranked against the same
         shared items profit from it, where it is known which item beats which target.
     users
@@ -127,6 +131,7 @@ def compare(
     loaded = [given.model(name, ranks) for name, ranks in models.items()]
     wanted = _wanted(metrics, loaded)
     _check_same_catalogue(loaded)
+    _check_same_candidates(loaded, candidates)
     if any(model.labels is None for model in loaded):
         # An index tells nothing where another model has none: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
@@ -135,16 +140,17 @@ def compare(
         raise InputError(f"paired needs the same users for every model, got {unmatched}")
     estimates: dict[str, Estimates] = {}
     for model in loaded:
-        if model.evaluation is not None:
-            _check_evaluated(model, model.evaluation, wanted)
-            estimates[model.name] = model.evaluation
-            notes += model.evaluation.warnings
+        if model.made is not None:
+            _check_made(model, model.made, wanted)
+            estimates[model.name] = model.made
+            notes += model.made.warnings
             continue
         found = estimate_counts(
             model.counts,
             metrics=wanted,
             method=method,
             candidates=candidates,
+            shape=shape,
             prior=prior,
             kind="graph" if kind is None and given.filtered else kind,
             errors="delta",
@@ -152,7 +158,7 @@ def compare(
         alone = model.targets is not None and model.targets.filtered
         estimates[model.name] = replace(found, filtered=alone)
         notes += estimates[model.name].warnings
-    if unmatched and paired is None:
+    if unmatched and paired is None and not all(model.published for model in loaded):
         notes.append(
             f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
         )
@@ -236,6 +242,8 @@ class _Given:
             given = self.read(given)[""]
         if isinstance(given, Targets | Evaluation):
             return Model.of(name, given)
+        if isinstance(given, Published):
+            return Model(name, given.counts, published=given)
         if isinstance(given, Estimates):
             raise InputError(f"{name} must be ranks or an evaluation, got estimates; give counts")
         if self.items is None or self.sampled is None:
@@ -281,18 +289,21 @@ def _wanted(
     if metrics is not DEFAULT_METRICS:
         return _metrics.parse_all(metrics)
     found = list(_metrics.parse_all(metrics))
+    if all(model.published is not None for model in models):
+        # Whoever asked for other metrics of the numbers wants these compared.
+        found = list(models[0].made.metrics) if models[0].made is not None else found
     for model in models:
-        if model.evaluation is None:
+        if model.made is None:
             allowed = _metrics.parse_all(possible_metrics(metrics, model.counts))
         else:
-            allowed = model.evaluation.metrics
+            allowed = model.made.metrics
         several = model.counts.several
         found = [each for each in found if find_metric(each, allowed, several=several)]
     return tuple(found) or _metrics.parse_all(metrics)
 
 
-def _check_evaluated(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:
-    """Refuse an evaluation that does not hold what is asked for."""
+def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:
+    """Refuse estimates that do not hold what is asked for."""
     missing = [
         metric.name
         for metric in metrics
@@ -300,9 +311,10 @@ def _check_evaluated(model: Model, found: Estimates, metrics: tuple[Metric, ...]
         and find_metric(metric, found.metrics, several=found.counts.several) is None
     ]
     if missing:
+        how = "evaluate it" if model.published is None else "call published"
         raise InputError(
             f"metrics must be ones that {model.name} was evaluated for ({', '.join(found)}), got "
-            f"{', '.join(missing)}; evaluate it for these too"
+            f"{', '.join(missing)}; {how} for these too"
         )
     varies = found.certainty is not None and np.count_nonzero(found.counts.weight) > 1
     if varies and any(math.isnan(entry.standard_error) for entry in found.entries):
@@ -322,9 +334,26 @@ def _check_same_catalogue(models: list[Model]) -> None:
         )
 
 
+def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
+    """Refuse numbers of a paper that say other candidates than the others do."""
+    if not any(model.published for model in models):
+        return
+    said = {
+        model.name: candidates if model.made is None else model.made.candidates for model in models
+    }
+    if len({each for each in said.values() if each is not None}) > 1:
+        listed = listed_briefly([f"{name} {each or 'not stated'}" for name, each in said.items()])
+        raise DesignError(
+            f"models must have the same candidates to be compared, got {listed}; seen items above "
+            "a target lower its metric"
+        )
+
+
 def _why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or nothing where they can."""
     for model in models:
+        if model.published is not None:
+            return f"printed numbers of {model.name}, which do not know users"
         if model.targets is None and model.evaluation is not None:
             return f"a pilot evaluation of {model.name}, which ranked only some users in full"
         if model.targets is None:

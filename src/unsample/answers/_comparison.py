@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from unsample import metrics as _metrics
+from unsample._checks import check_choice
+from unsample.answers._claims import Claim, claims_of
 from unsample.answers._evaluation import Evaluation
-from unsample.answers._result import Estimates, Result, find_metric
+from unsample.answers._result import Estimates, Result, find_metric, frame_of
 from unsample.metrics import Metric
 
 #: Which pairs are compared, if not those with one model: all, or the highest estimate with each.
@@ -164,6 +167,34 @@ class Comparison(Result):
         every = len(self.models) - 1
         return next((model for model in won if model and won[model] == every), None)
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Return for each pair and metric from which K on one is better, of the K compared."""
+        return claims_of(self.metrics, self.differences)
+
+    def supported_from(
+        self, a: str, b: str, metric: str = "Recall", *, proven: bool = False
+    ) -> int | None:
+        """Return the least K from which on ``a`` is better than ``b``, of the K compared.
+
+        At each of them ``a`` wins, and with ``proven`` that is proven; None if there is none.
+        """
+        self.difference(a, b, self._at_some_k(metric))
+        for claim in self.claims:
+            if (claim.a, claim.b) == (a, b) and claim.metric == self._at_some_k(metric).label:
+                return claim.proven_from if proven else claim.supported_from
+        return None
+
+    def _at_some_k(self, metric: str) -> Metric:
+        """Return the first of the metrics that is this one at a K."""
+        several = any(held.counts.several for held in self.estimates.values())
+        for each in self.metrics:
+            asked = _metrics.parse(f"{metric}@{each.k}") if each.k is not None else None
+            if asked is not None and each.same_as(asked, several=several):
+                return each
+        there = ", ".join(map(str, self.metrics))
+        raise KeyError(f"no comparison on {metric} at any K; there are {there}")
+
     @cached_property
     def _by_pair(self) -> dict[tuple[str, str, str], Difference]:
         return {(pair.metric, pair.a, pair.b): pair for pair in self.differences}
@@ -253,6 +284,20 @@ class Comparison(Result):
         """Return one row for each difference."""
         return [dict(vars(pair)) for pair in self.differences]
 
+    def to_frame(self, backend: str | None = None, *, table: str = "differences") -> Any:
+        """Return a data frame: a row for each difference, or each model (``table="models"``).
+
+        Of models there is one row for each of them and each metric. Chances and p-values are
+        rounded to six decimals: what is smaller says no more than that it is small. `to_dict` has
+        all digits. ``backend`` is as in `Result.to_frame`.
+        """
+        check_choice("table", table, ("differences", "models"))
+        rows = self.rows() if table == "differences" else [dict(vars(r)) for r in self.standings]
+        chances = ("least", "most", "chance", "p_value")
+        for row in rows:
+            row.update({name: round(row[name], 6) for name in chances if name in row})
+        return frame_of(rows, backend)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
         return {
@@ -265,6 +310,7 @@ class Comparison(Result):
             "scored": self.scored,
             "standings": [dict(vars(row)) for row in self.standings],
             "differences": self.rows(),
+            "claims": [vars(claim) | {"cutoffs": list(claim.cutoffs)} for claim in self.claims],
             "sentences": list(self.sentences()),
             "warnings": list(self.warnings),
         }

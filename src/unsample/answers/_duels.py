@@ -271,6 +271,9 @@ class Duels:
     def _with_sides(self, metric: Metric, model: Model) -> _Entrant:
         entrant, entry = self._entrant(metric, model), self.estimates[model.name][metric]
         certainty = entry.certainty
+        if model.published is not None:
+            # What rounding hides is no chance: only limits that hold anyway are compared.
+            return entrant
         error = _of_draw(entry)
         if error is not None:
             return self._with_drawn_sides(entrant, entry, error)

@@ -18,7 +18,7 @@ from unsample.answers._given import as_counts, as_targets, possible_metrics
 from unsample.answers._pilot import pilot_estimates
 from unsample.answers._prior import SHIPPED, as_prior, prior_kind, with_prior
 from unsample.answers._refits import Refits, fitted
-from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
+from unsample.answers._result import DEFAULT_METRICS, ERRORS, Estimate, Estimates, Variation
 from unsample.answers._unequal import unequal_estimates
 from unsample.confidence import (
     Calibrated,
@@ -239,7 +239,7 @@ def estimate_counts(
     Filters of warnings belong to the whole process, and threads that change them for a moment
     leave them changed for each other. Callers that print warnings themselves need none.
     """
-    check_choice("errors", errors, ("bootstrap", "delta"))
+    check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
     question = Question.parse(
         possible_metrics(metrics, counts), method, candidates, shape, prior, kind

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
+from unsample.answers._published import Published
 from unsample.designs import Pilot
 from unsample.evidence import RankCounts, Targets, deviations_of_mean
 from unsample.metrics import Metric
@@ -29,6 +30,8 @@ class Model:
     labels: npt.NDArray[Any] | None = None
     #: Made already, where the model comes from an evaluation.
     evaluation: Evaluation | None = None
+    #: Made already, where all that is known are the numbers of a paper.
+    published: Published | None = None
 
     @classmethod
     def of(
@@ -40,6 +43,11 @@ class Model:
             known = not (isinstance(given.design, Pilot) and given.drawn)
             return cls(name, given.counts, given.found if known else None, evaluation=given)
         return cls(name, given.counts, given, labels)
+
+    @property
+    def made(self) -> Evaluation | Published | None:
+        """Return the estimates of the model, where they were made before."""
+        return self.published if self.evaluation is None else self.evaluation
 
     @cached_property
     def keys(self) -> tuple[npt.NDArray[Any], IntArray]:

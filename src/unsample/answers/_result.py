@@ -39,6 +39,8 @@ DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
 AUTO = "auto"
 #: Kinds of intervals: for data sets like others, or for every P(R) of a stated shape.
 INTERVALS = ("calibrated", "guaranteed")
+#: How standard errors are found.
+ERRORS = ("bootstrap", "delta")
 #: Libraries that a result can be a data frame of; the first one installed is the default.
 _BACKENDS = ("polars", "pandas", "pyarrow")
 
@@ -68,21 +70,7 @@ class Result(ABC):
 
         ``backend`` is ``"polars"``, ``"pandas"`` or ``"pyarrow"``; by default the first installed.
         """
-        import narwhals as nw
-
-        if backend is None:
-            installed = [name for name in _BACKENDS if importlib.util.find_spec(name)]
-            if not installed:
-                raise MissingExtraError(
-                    "a data frame needs polars, pandas or pyarrow, and none is installed; "
-                    "install one with: pip install 'unsample[frames]', or use to_dict()"
-                )
-            backend = installed[0]
-        check_choice("backend", backend, _BACKENDS)
-        import_extra(backend, extra="frames", purpose=f"a {backend} frame")
-        rows = self.rows()
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+        return frame_of(self.rows(), backend)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write the result as one interactive page, and return where."""
@@ -104,6 +92,24 @@ class Result(ABC):
         return str(_pages().as_text(self))
 
     __repr__ = __str__
+
+
+def frame_of(rows: list[dict[str, Any]], backend: str | None) -> Any:
+    """Return rows as a data frame of a library; by default of the first installed."""
+    import narwhals as nw
+
+    if backend is None:
+        installed = [name for name in _BACKENDS if importlib.util.find_spec(name)]
+        if not installed:
+            raise MissingExtraError(
+                "a data frame needs polars, pandas or pyarrow, and none is installed; "
+                "install one with: pip install 'unsample[frames]', or use to_dict()"
+            )
+        backend = installed[0]
+    check_choice("backend", backend, _BACKENDS)
+    import_extra(backend, extra="frames", purpose=f"a {backend} frame")
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
 
 
 def _pages() -> ModuleType:

@@ -35,6 +35,16 @@ def audit_command(
             "to be counted. [default: counted in --exclude]",
         ),
     ] = None,
+    probabilities: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=options.checked_source,
+            help="The chances that are stated, to see whether the draws agree: how often each item "
+            "occurs, columns `item` and `count`.",
+        ),
+    ] = None,
+    exponent: options.Exponent = 1.0,
     exclude: Annotated[
         str | None,
         typer.Option(
@@ -64,6 +74,7 @@ def audit_command(
     """
     columns = options.named(column, "column", "ROLE=NAME, such as item=movie")
     from unsample.answers import audit
+    from unsample.cli._groups import chances_of
     from unsample.tables import read_item_counts
 
     counts = None
@@ -74,6 +85,7 @@ def audit_command(
         negatives,
         items=items,
         popularity=counts,
+        probabilities=chances_of(probabilities, exponent, items),
         exclude=exclude,
         columns=columns,
         level=level,

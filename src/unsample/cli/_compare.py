@@ -29,11 +29,12 @@ def compare_command(
     items: options.Items = None,
     sampled: options.Sampled = None,
     metrics: options.Metrics = None,
-    method: Annotated[str, typer.Option(metavar="METHOD", help="Estimator.")] = DEFAULT_METHOD,
+    method: options.Method = DEFAULT_METHOD,
     filtered: options.Filtered = False,
     negatives: options.Negatives = "own",
     replacement: options.Replacement = True,
     candidates: options.Candidates = None,
+    shape: options.Shape = None,
     prior: options.Prior = "shipped",
     kind: options.Kind = None,
     by: Annotated[
@@ -64,6 +65,15 @@ def compare_command(
             "of each metric; or `all` pairs. By default all pairs of up to 100 models, else best.",
         ),
     ] = None,
+    paired: Annotated[
+        bool | None,
+        typer.Option(
+            "--paired/--unpaired",
+            help="Insist on differences user by user, or leave them out. [default: where users "
+            "match]",
+        ),
+    ] = None,
+    column: options.Columns = None,
     rng: options.Rng = 0,
 ) -> Comparison:
     """Compare models by their sampled ranks: which is truly better, and how sure that is.
@@ -80,6 +90,7 @@ def compare_command(
     """
     if by is not None and len(files) > 1:
         raise InputError(f"by needs one file with a column {by!r}, got {len(files)} files")
+    columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
     given = {}
     if by is None:
         given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")
@@ -92,6 +103,7 @@ def compare_command(
         read_targets,
         items=items,
         sampled=sampled,
+        columns=columns,
         replacement=replacement,
         filtered=filtered,
         negatives=negatives,
@@ -105,10 +117,12 @@ def compare_command(
         metrics=metrics or DEFAULT_METRICS,
         method=method,
         candidates=candidates,
+        shape=shape,
         prior=options.prior_of(prior),
         kind=kind,
         level=level,
         correction=correction,
         against=against,
+        paired=paired,
         rng=rng,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unsample.cli import options
-from unsample.cli._words import DEFAULT_METHOD, ROWS, TIE_RULES
+from unsample.cli._words import DEFAULT_METHOD, ERRORS, ROWS, TIE_RULES
 from unsample.cli.console import result_verb
 from unsample.errors import InputError
 
@@ -54,9 +54,7 @@ def estimate_command(
             "item.",
         ),
     ] = None,
-    exponent: Annotated[
-        float, typer.Option(metavar="POWER", help="The power of the counts in --probabilities.")
-    ] = 1.0,
+    exponent: options.Exponent = 1.0,
     strata: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,6 +102,14 @@ def estimate_command(
             help=f"Rank of a target with ties: {', '.join(TIE_RULES)}.",
         ),
     ] = "random",
+    errors: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            **options.one_of("errors", ERRORS),
+            help=f"How standard errors are found: {', '.join(ERRORS)}.",
+        ),
+    ] = "bootstrap",
     resamples: options.Resamples = 400,
     rng: options.Rng = 0,
 ) -> Groups:
@@ -186,6 +192,7 @@ def estimate_command(
             prior=options.prior_of(prior),
             kind=kind,
             shape=shape,
+            errors=errors,
             resamples=resamples,
             rng=rng,
         )

@@ -11,7 +11,7 @@ from unsample._checks import FloatArray, IntArray
 from unsample.answers import Estimates
 from unsample.errors import InputError
 from unsample.evidence import RankCounts, Targets
-from unsample.pages import Page, Sheet, page, sheet
+from unsample.pages import Page, Sheet, page, paper, sheet
 from unsample.tables import read_item_counts
 
 #: Of more groups than this the resolution is not searched for: it takes as long as the rest.
@@ -46,6 +46,16 @@ class Groups:
 @sheet.register
 def _(result: Groups) -> Sheet:
     whole = sheet(result.shown)
+    return replace(whole, notes=(*whole.notes, _resolutions(result)))
+
+
+@paper.register
+def _(result: Groups) -> Sheet:
+    whole = paper(result.shown)
+    return replace(whole, notes=(_resolutions(result), *whole.notes))
+
+
+def _resolutions(result: Groups) -> str:
     few = dict(list(result.results.items())[:_RESOLVED_GROUPS])
     resolutions = [
         f"resolution{name and f' of {name}'}: {held.resolution()}" for name, held in few.items()
@@ -55,7 +65,7 @@ def _(result: Groups) -> Sheet:
             f"resolution of {len(result.results) - len(few)} more is not searched for: estimate "
             "them on their own to see it"
         )
-    return replace(whole, notes=(*whole.notes, "\n".join(resolutions)))
+    return "\n".join(resolutions)
 
 
 @page.register

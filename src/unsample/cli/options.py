@@ -113,7 +113,6 @@ _SAMPLED = typer.Option(
 Items = Annotated[int | None, _ITEMS]
 Sampled = Annotated[int | None, _SAMPLED]
 RequiredItems = Annotated[int, _ITEMS]
-RequiredSampled = Annotated[int, _SAMPLED]
 Metrics = Annotated[
     list[str] | None,
     typer.Option(
@@ -130,6 +129,13 @@ Methods = Annotated[
         metavar="METHOD",
         help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: auto]",
     ),
+]
+Method = Annotated[
+    str,
+    typer.Option(metavar="METHOD", help="Estimator, such as mle or bv(gamma=0.01)."),
+]
+Exponent = Annotated[
+    float, typer.Option(metavar="POWER", help="The power of the counts in --probabilities.")
 ]
 Candidates = Annotated[
     str | None,

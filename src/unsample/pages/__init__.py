@@ -1,13 +1,14 @@
 """Results as text, notebooks, LaTeX, Markdown, interactive pages and plots.
 
-`sheet` and `page` say what a result shows, by its type; other types are added with
-``sheet.register`` and ``page.register``. The `plot_` functions draw results on matplotlib axes:
-each takes ``ax`` and returns the axes.
+`sheet` and `page` say what a result shows, by its type, and `paper` what LaTeX and Markdown show;
+other types are added with ``sheet.register``, ``page.register`` and ``paper.register``. The `plot_`
+functions draw results on matplotlib axes: each takes ``ax`` and returns the axes.
 """
 
 from unsample._rules import printable
 from unsample.pages import _audit as _audit  # registers how an audit reads
 from unsample.pages._html import Page, as_html, page, templates, write_html
+from unsample.pages._paper import cited, paper
 from unsample.pages._plots import (
     plot_comparison,
     plot_distribution,
@@ -29,7 +30,9 @@ __all__ = [
     "as_markdown",
     "as_notebook",
     "as_text",
+    "cited",
     "page",
+    "paper",
     "plot_comparison",
     "plot_distribution",
     "plot_estimates",

@@ -235,7 +235,7 @@ def _(result: Comparison) -> Page:
     return Page(
         verb="compare",
         title=f"Which of {len(result.models)} models is truly better?",
-        subtitle=said.title[0].partition(", ")[2],
+        subtitle="; ".join([said.title[0].partition(", ")[2], *said.title[1:]]),
         warnings=result.warnings,
         headline=said.verdicts,
         parts=(

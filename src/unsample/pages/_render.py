@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from unsample._rules import printable
+from unsample.pages._paper import paper
 from unsample.pages._sheet import Cell, Number, Table, sheet
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|~!])")
@@ -105,9 +106,10 @@ def _html_table(table: Table) -> str:
 def as_latex(result: object) -> str:
     r"""Return a result as LaTeX tables, for documents that load ``booktabs``.
 
-    The best value of each metric is bold where models are compared.
+    The best value of each metric is bold where models are compared. Below stand the method, the
+    meaning of the intervals, and what to cite.
     """
-    shown = sheet(result)
+    shown = paper(result)
     lines = [line for note in shown.notes for line in note.splitlines()]
     lines = [*shown.verdicts, *lines, *(f"Warning: {text}" for text in shown.warnings)]
     text = _latex_escaped(" ".join(line.rstrip(".") + "." for line in lines))
@@ -147,7 +149,7 @@ def _latex_escaped(text: str) -> str:
 
 def as_markdown(result: object) -> str:
     """Return a result as Markdown, with the pipe tables that code hosts show."""
-    shown = sheet(result)
+    shown = paper(result)
     blocks = [
         *(f"**{_markdown_escaped(text)}**" for text in shown.title),
         *map(_markdown_escaped, shown.verdicts),
@@ -176,5 +178,10 @@ def _markdown_escaped(text: str) -> str:
 
 def _cells(cells: Iterable[Cell], escaped: Callable[[str], str], bold: str) -> list[str]:
     """Return escaped cells, the best of them bold."""
-    texts = ((escaped(str(cell)), isinstance(cell, Number) and cell.best) for cell in cells)
-    return [bold % text if best else text for text, best in texts]
+
+    def shown(cell: Cell) -> str:
+        if isinstance(cell, Number) and cell.best:
+            return f"{bold % escaped(cell.text)} {escaped(cell.after)}".rstrip()
+        return escaped(str(cell))
+
+    return list(map(shown, cells))

@@ -37,9 +37,11 @@ class Number:
     value: float | None = None
     #: Whether it is the best of its column and metric, which papers set in bold.
     best: bool = False
+    #: What stands behind it and is never bold, such as its interval.
+    after: str = ""
 
     def __str__(self) -> str:
-        return self.text
+        return self.text + self.after
 
 
 #: What stands in a table: words, flush left, or a number, flush right.
@@ -148,9 +150,16 @@ def check_groups(result: Mapping[Any, Any]) -> dict[str, Estimates]:
 
 
 def estimates_table(
-    results: Mapping[str, Estimates], caption: str = "", *, standard_errors: bool = False
+    results: Mapping[str, Estimates],
+    caption: str = "",
+    *,
+    standard_errors: bool = False,
+    brackets: bool = False,
 ) -> Table:
-    """Return all estimates, by group where these have names, and the truth where it is known."""
+    """Return all estimates, by group where these have names, and the truth where it is known.
+
+    With ``brackets``, intervals stand behind their values.
+    """
     columns: dict[str, Callable[[_Row], Cell]] = {
         "group": lambda row: row.group,
         "metric": lambda row: row.entry.metric.name,
@@ -158,9 +167,9 @@ def estimates_table(
         "exact": lambda row: number(row.truth),
         "estimate": lambda row: number(row.entry.value),
         "off by": lambda row: _percent(row.off_by, "+"),
-        "95 % interval": lambda row: _range(*row.entry.interval()),
-        "guaranteed": lambda row: _range(*row.entry.interval(kind="guaranteed")),
-        "bounds": lambda row: _range(*row.entry.bounds()),
+        "95 % interval": lambda row: span_of(*row.entry.interval()),
+        "guaranteed": lambda row: span_of(*row.entry.interval(kind="guaranteed")),
+        "bounds": lambda row: span_of(*row.entry.bounds()),
         "standard error": lambda row: number(row.entry.standard_error),
         "health": lambda row: health(row.entry),
     }
@@ -169,6 +178,9 @@ def estimates_table(
         for group, held in results.items()
         for entry in held.entries
     ]
+    if brackets:
+        columns["estimate"] = lambda row: within(number(row.entry.value), *row.entry.interval())
+        del columns["95 % interval"]
     if list(results) == [""]:
         del columns["group"]
     if all(row.entry.calibrated is None for row in rows):
@@ -257,22 +269,20 @@ def _(result: Comparison) -> Sheet:
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
         "estimate": lambda row: number(row.value, best=row.value == highest[row.metric]),
-        interval: lambda row: _range(row.low, row.high),
+        interval: lambda row: span_of(row.low, row.high),
         "place": lambda row: Number(str(row.place), row.place),
-        "best": lambda row: _chances(row.least, row.most),
-        "chance": lambda row: _chances(row.chance, row.chance),
+        "best": lambda row: chances(row.least, row.most),
+        "chance": lambda row: chances(row.chance, row.chance),
     }
     differences: Columns[Any] = {
         "metric": lambda row: row.metric,
         "a - b": lambda row: f"{row.a} - {row.b}",
-        "difference": lambda row: Number(
-            _digits(row.value, max(abs(row.low), abs(row.high)), "+"), row.value
-        ),
-        "interval": lambda row: _range(row.low, row.high, "+"),
-        "a better": lambda row: _chances(row.least, row.most),
-        "chance": lambda row: _chances(row.chance, row.chance),
+        "difference": difference,
+        "interval": lambda row: span_of(row.low, row.high, "+"),
+        "a better": lambda row: chances(row.least, row.most),
+        "chance": lambda row: chances(row.chance, row.chance),
         "p": lambda row: p_value(row.p_value),
-        "winner": lambda row: _winner(row, learned),
+        "winner": lambda row: winner(row, learned),
     }
     left_out = (
         f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
@@ -294,12 +304,13 @@ def _(result: Comparison) -> Sheet:
         metric.name: max(row.value for row in shown.standings if row.metric == metric.name)
         for metric in result.metrics
     }
-    ranks = heading(next(iter(result.estimates.values())))
     notes = [explained] if shown is result else [left_out, explained]
     if result.scored:
         notes.append(_scores_asked(result))
+    if any(isinstance(held, Published) for held in result.estimates.values()):
+        notes.insert(0, "\n".join(map(str, shown.claims)))
     return Sheet(
-        title=(f"{len(result.models)} models, {ranks}, compared {result.pairing}",),
+        title=_comparison_title(shown, len(result.models)),
         verdicts=result.sentences(),
         tables=(
             Table.of(shown.standings, standings, "Models", "standing-table"),
@@ -310,6 +321,15 @@ def _(result: Comparison) -> Sheet:
     )
 
 
+def _comparison_title(shown: Comparison, models: int) -> tuple[str, ...]:
+    """Return what is compared; of each model where that comes from a paper."""
+    held = shown.estimates
+    if any(isinstance(each, Published) for each in held.values()):
+        first = f"{models} models, compared by printed numbers"
+        return (first, *(f"{name}: {'; '.join(sheet(each).title)}" for name, each in held.items()))
+    return (f"{models} models, {heading(next(iter(held.values())))}, compared {shown.pairing}",)
+
+
 def _scores_asked(result: Comparison) -> str:
     """Return how many scores each model was asked for, in words."""
     first = list(result.excerpt().scored.items())
@@ -317,14 +337,15 @@ def _scores_asked(result: Comparison) -> str:
     return f"scores: {each}; {sum(result.scored.values()):,} in all"
 
 
-def _winner(pair: Difference, learned: bool) -> str:
+def winner(pair: Difference, learned: bool) -> str:
     """Return the winner, and whether that is proven, where it need not be."""
     if pair.winner is None:
         return "cannot tell"
     return f"{pair.winner}, proven" if learned and pair.proven else pair.winner
 
 
-def _chances(least: float, most: float) -> Number:
+def chances(least: float, most: float) -> Number:
+    """Return a chance in per cent, or the least and the most that it may be."""
     low, high = f"{100 * least:.0f}", f"{100 * most:.0f}"
     return Number(f"{low} %" if low == high else f"{low} to {high} %", least)
 
@@ -386,7 +407,20 @@ def _digits(value: float, scale: float, sign: str = "") -> str:
     return f"{value:{sign}.3g}" if 1e-6 < abs(scale) < 1e-3 else f"{value:{sign}.4f}"
 
 
-def _range(low: float, high: float, sign: str = "") -> Cell:
+def difference(row: Difference) -> Number:
+    """Return a difference with its sign, and the digits that its interval needs."""
+    return Number(_digits(row.value, max(abs(row.low), abs(row.high)), "+"), row.value)
+
+
+def within(value: Number, low: float, high: float, sign: str = "", *, mark: str = "") -> Number:
+    """Return a value with its interval in brackets behind it, where it has one, and a mark."""
+    scale = max(abs(low), abs(high))
+    ends = ", ".join(_digits(end, scale, sign) for end in (low, high))
+    return replace(value, after=("" if math.isnan(low) else f" [{ends}]") + mark)
+
+
+def span_of(low: float, high: float, sign: str = "") -> Cell:
+    """Return the two ends of an interval."""
     if math.isnan(low):
         return "none (nothing varies)"
     scale = max(abs(low), abs(high))

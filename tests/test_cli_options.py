@@ -1,0 +1,118 @@
+"""Options of the verbs: as many as the functions have arguments, named alike, and obeyed."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+from unsample import answers
+from unsample.__main__ import application
+
+VERBS = ("estimate", "compare", "published", "plan", "audit")
+DESIGN = ("--items", 400, "--sampled", 30, "-m", "Recall@50", "--json")
+
+
+def test_options_are_named_like_the_arguments():
+    """Every option of a verb is an argument of the function that it calls, or of the reader."""
+    whole = application(whole=True)
+    shared = {"quiet", "verbose", "html", "as_json", "latex", "markdown"}
+    reader = {"file", "files", "by", "rows", "ties", "column", "items", "sampled", "replacement"}
+    reader.add("exponent")  # of counts that are read as chances
+    for name in VERBS:
+        arguments = set(inspect.signature(getattr(answers, name)).parameters)
+        options = {parameter.name for parameter in whole.commands[name].params}
+        assert options - shared - reader - {"plot"} <= arguments, name
+
+
+#: Arguments that no option stands for, and why.
+_NO_OPTION = {
+    "estimate": {
+        "ranks": "FILE",
+        "weights": "a column of FILE",
+        "users": "a column of FILE",
+        "pools": "a column of FILE",
+    },
+    "compare": {
+        "models": "NAME=FILE",
+        "weights": "a column of the files",
+        "users": "a column of the files",
+        "pools": "a column of the files",
+    },
+    "published": {},
+    "plan": {},
+    "audit": {
+        "targets": "a column of FILE",
+        "users": "a column of FILE",
+        "columns": "--column, once for each",
+    },
+}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_argument_has_an_option(name):
+    """What a function can be told, its verb can be told, but for what files tell."""
+    verb = application(whole=True).commands[name]
+    options = {parameter.name for parameter in verb.params}
+    arguments = set(inspect.signature(getattr(answers, name)).parameters)
+    assert arguments - options == set(_NO_OPTION[name])
+
+
+# -- what they do --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder with ranks of two models, negatives, and how often items occur."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        rows = "\n".join(map(str, rng.integers(1, 20, size=200)))
+        (tmp_path / f"{name}.csv").write_text(f"place\n{rows}\n")
+    lists = rng.integers(60, size=(40, 8))
+    pairs = [f"{user},{item}" for user, row in enumerate(lists) for item in row]
+    (tmp_path / "negatives.csv").write_text("\n".join(["user,item", *pairs]))
+    counts = [f"{item},{1000 if item < 3 else 1}" for item in range(60)]
+    (tmp_path / "counts.csv").write_text("\n".join(["item,count", *counts]))
+
+
+def printed(call):
+    code, out, err = call
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_compare_takes_a_shape_a_column_and_no_pairing(files, run):
+    given = ("compare", "a=a.csv", "b=b.csv", *DESIGN, "--method", "mle", "--column", "rank=place")
+    usual, alone = printed(run(*given)), printed(run(*given, "--unpaired"))
+    assert usual["matched"] == "position"
+    assert not alone["paired"]
+    free = printed(run(*given, "--shape", "none"))
+    (one,), (other,) = usual["differences"], free["differences"]
+    assert other["low"] < one["low"]
+    assert other["high"] > one["high"]
+
+
+def test_estimate_takes_a_way_to_errors(files, run):
+    given = ("estimate", "a.csv", *DESIGN, "--method", "mle", "--column", "rank=place")
+    (entry,) = printed(run(*given, "--errors", "delta", "--resamples", 0))["estimates"]
+    assert entry["standard_error"] > 0.0
+    code, _, err = run(*given, "--errors", "guess")
+    assert code == 2
+    assert "errors must be one of bootstrap, delta" in err
+
+
+def test_published_takes_a_method(run):
+    given = ("published", "--users", 6040, "--items", 3706, "--sampled", 99, "HR@10=0.690")
+    (entry,) = printed(run(*given, "-m", "Recall@50", "--method", "mle", "--json"))["estimates"]
+    assert entry["method"] == "mle"
+
+
+def test_audit_takes_the_chances_that_are_stated(files, run):
+    given = ("audit", "negatives.csv", "--items", 60, "--json")
+    wrong = printed(run(*given, "--probabilities", "counts.csv"))
+    flat = printed(run(*given, "--probabilities", "counts.csv", "--exponent", 0))
+    assert wrong["law"] != "stated"
+    assert flat["law"] in {"stated", "uniform"}
