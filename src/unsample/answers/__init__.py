@@ -20,6 +20,7 @@ from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
 from unsample.answers._findings import Finding
 from unsample.answers._looked import Profile
+from unsample.answers._needed import Needed
 from unsample.answers._plan import Plan, plan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
 from unsample.answers._published import Published, published
@@ -49,6 +50,7 @@ __all__ = [
     "Estimates",
     "Evaluation",
     "Finding",
+    "Needed",
     "Plan",
     "Profile",
     "Published",

@@ -13,6 +13,7 @@ from unsample import metrics as _metrics
 from unsample._checks import check_choice
 from unsample.answers._claims import Claim, claims_of
 from unsample.answers._evaluation import Evaluation
+from unsample.answers._needed import Needed, needed_for
 from unsample.answers._result import Estimates, Result, find_metric, frame_of
 from unsample.metrics import Metric
 
@@ -159,6 +160,17 @@ class Comparison(Result):
         of P(R), the chance is between ``least`` and ``most`` of `difference`.
         """
         return self.difference(a, b, metric).chance
+
+    def needed(self, a: str, b: str, metric: str | Metric) -> Needed | None:
+        """Return how many sampled items, or users, would tell two models apart.
+
+        They are taken to be as they are estimated, and the verdict to be one by chance, of these
+        two models alone. None without a prior, or where targets were sampled in different ways.
+        """
+        name = self.difference(a, b, metric).metric
+        wanted = next(each for each in self.metrics if each.name == name)
+        pair = self.estimates[a], self.estimates[b]
+        return needed_for((a, b), pair, wanted, self.level)
 
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if none does."""

@@ -14,6 +14,7 @@ from unsample.errors import InputError
 
 if TYPE_CHECKING:
     from unsample.answers import Comparison
+    from unsample.cli._advice import Advised
 
 
 @result_verb
@@ -75,7 +76,15 @@ def compare_command(
     ] = None,
     column: options.Columns = None,
     rng: options.Rng = 0,
-) -> Comparison:
+    needed: Annotated[
+        bool,
+        typer.Option(
+            "--needed",
+            help="Say how many sampled items or users would tell the two best apart, where nothing "
+            "does.",
+        ),
+    ] = False,
+) -> Comparison | Advised:
     """Compare models by their sampled ranks: which is truly better, and how sure that is.
 
     **Examples**
@@ -112,7 +121,7 @@ def compare_command(
         models = {name: read(path)[""] for name, path in given.items()}
     else:
         models = read(files[0], by=by)
-    return compare(
+    found = compare(
         models,
         metrics=metrics or DEFAULT_METRICS,
         method=method,
@@ -126,3 +135,8 @@ def compare_command(
         paired=paired,
         rng=rng,
     )
+    if not needed:
+        return found
+    from unsample.cli._advice import Advised
+
+    return Advised(found)

@@ -1,0 +1,138 @@
+"""What would tell two models apart: more sampled items, or more users.
+
+The models are taken to be as they are estimated. What another evaluation of them would show is
+then known but for chance: its expected histogram. The chance of winning that follows from that
+histogram is looked at for larger and larger samples, and for more and more users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unsample.answers._result import Estimates
+from unsample.confidence import Calibrated
+from unsample.estimators import Observed
+from unsample.evidence import RankCounts
+from unsample.law import Law, RankDistribution
+from unsample.metrics import Metric
+
+#: Samples and users grow by this factor from one look to the next, so often at most.
+_GROWTH, _LOOKS = 1.5, 24
+#: Larger samples are not looked at: a full ranking is then as cheap.
+_LARGEST_SAMPLE, _LARGEST_SHARE = 20_000, 0.5
+#: Targets of the histogram that is expected: many, for it is to be no other than expected.
+_PLENTY = 10**9
+#: Sampled ranks of one cell: few and narrow at the top, wider below.
+_SINGLE, _RATIO = 64, 0.03
+
+
+@dataclass(frozen=True)
+class Needed:
+    """How large an evaluation would have to be to tell two models apart, if they are as estimated.
+
+    None stands for: no number that was tried suffices.
+    """
+
+    a: str
+    b: str
+    metric: str
+    level: float
+    #: Sampled items for each target, with as many users; and users, with as many sampled items.
+    sampled: int | None
+    users: int | None
+    #: What there is now.
+    now: tuple[int, int]
+
+    def __str__(self) -> str:
+        pair = f"{self.a} and {self.b} on {self.metric} at {100 * self.level:g} %"
+        if self.sampled == self.now[0]:
+            return f"this sample should tell {pair} apart, if they are as estimated"
+        found = []
+        if self.sampled is not None:
+            found.append(f"{self.sampled:,} sampled items for each target ({self.now[0]:,} now)")
+        if self.users is not None:
+            found.append(f"{self.users:,} targets ({self.now[1]:,} now)")
+        if not found:
+            return (
+                f"neither more users nor larger samples would tell {pair} apart, if they are as "
+                "estimated: rank some users in full (evaluate with design='guided')"
+            )
+        alone = "" if self.users is not None else "; more users alone would not"
+        return (
+            f"about {', or '.join(found)} should tell {pair} apart, if they are as estimated{alone}"
+        )
+
+
+def needed_for(
+    pair: tuple[str, str],
+    estimates: tuple[Estimates, Estimates],
+    metric: Metric,
+    level: float,
+) -> Needed | None:
+    """Return what would suffice; None for models without a prior or of unlike designs."""
+    known = [each.calibrated for each in estimates]
+    first, second = known
+    if first is None or second is None:
+        return None
+    counts = first.counts
+    laws = {(law.items, law.sampled) for each in known if each for law in _laws(each.counts)}
+    shapes = [each.distributions.get(each.methods[0]) for each in estimates]
+    if len(laws) != 1 or any(each is None for each in shapes):
+        return None
+    ((items, sampled),) = laws
+    targets = min(each.targets(each.observed) for each in (first, second))
+
+    def chance(size: int, users: float) -> float:
+        seen = [
+            _expected(each, Law(items, size, counts.replacement), first)
+            for each in shapes
+            if each is not None
+        ]
+        joint = first.prior.joint(seen, [metric], kind=first.kind, targets=[users, users])
+        won = float(joint.for_others([users, users]).chance(0, 1)[0])
+        return max(won, 1.0 - won)
+
+    most = min(_LARGEST_SAMPLE, int(_LARGEST_SHARE * (items - 1)))
+    larger = [round(sampled * _GROWTH**at) for at in range(_LOOKS)]
+    more = [round(targets * _GROWTH**at) for at in range(_LOOKS)]
+    return Needed(
+        *pair,
+        metric.name,
+        level,
+        _least([each for each in larger if each <= max(most, sampled)], level, chance, targets),
+        _least(more, level, lambda users, size: chance(int(size), users), sampled),
+        (sampled, round(targets)),
+    )
+
+
+def _laws(counts: RankCounts) -> list[Law]:
+    return [cells.design for cells in counts.by_design()]
+
+
+def _least(
+    sizes: Sequence[int], level: float, chance: Callable[[int, float], float], other: float
+) -> int | None:
+    """Return the least size whose chance reaches the level; chances grow with it."""
+    if not sizes or chance(sizes[-1], other) < level:
+        return None
+    low, high = -1, len(sizes) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if chance(sizes[middle], other) >= level else (middle, high)
+    return sizes[high]
+
+
+def _expected(shape: RankDistribution, law: Law, like: Calibrated) -> Observed:
+    """Return what so large a sample would show on average, ranks far down in ranges."""
+    starts = [*range(1, min(_SINGLE, law.n) + 1)]
+    while starts[-1] < law.n:
+        starts.append(starts[-1] + max(1, int(_RATIO * starts[-1])))
+    low = np.array([each for each in starts if each <= law.n])
+    high = np.append(low[1:] - 1, law.n)
+    chances = law.matrix(low, high, shape.grid) @ np.maximum(shape.mass, 0.0)
+    times = np.rint(_PLENTY * chances / chances.sum()).astype(np.int64)
+    counts = RankCounts.from_ranges(low, high, times, law)
+    return Observed.prepare(counts, candidates=like.observed.candidates)
