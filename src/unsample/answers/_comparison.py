@@ -13,8 +13,10 @@ from unsample import metrics as _metrics
 from unsample._checks import check_choice
 from unsample.answers._claims import Claim, claims_of
 from unsample.answers._evaluation import Evaluation
+from unsample.answers._letters import letter_display
 from unsample.answers._needed import Needed, needed_for
 from unsample.answers._result import Estimates, Result, find_metric, frame_of
+from unsample.errors import InputError
 from unsample.metrics import Metric
 
 #: Which pairs are compared, if not those with one model: all, or the highest estimate with each.
@@ -160,6 +162,34 @@ class Comparison(Result):
         of P(R), the chance is between ``least`` and ``most`` of `difference`.
         """
         return self.difference(a, b, metric).chance
+
+    def places(self, metric: str | Metric) -> dict[str, tuple[int, int]]:
+        """Return the best and the worst place that each model may have, by the verdicts.
+
+        All pairs must have been compared.
+        """
+        verdicts = self._verdicts(metric)
+        count = len(self.models)
+        won, lost = Counter(a for a, _ in verdicts), Counter(b for _, b in verdicts)
+        return {name: (1 + lost[name], count - won[name]) for name in self.models}
+
+    def letters(self, metric: str | Metric) -> dict[str, str]:
+        """Return letters for each model, best first: models that share one are not told apart."""
+        name = self._metric_name(metric)
+        rows = [row for row in self.standings if row.metric == name]
+        ordered = [row.model for row in sorted(rows, key=lambda row: -row.value)]
+        return letter_display(ordered, self._verdicts(metric))
+
+    def _verdicts(self, metric: str | Metric) -> list[tuple[str, str]]:
+        """Return (winner, loser) of each pair that was told apart on a metric."""
+        if self.against != ALL:
+            raise InputError(
+                f"places and letters need all pairs, got those against {self.against!r}; compare "
+                "with against='all'"
+            )
+        name = self._metric_name(metric)
+        told = [each for each in self.differences if each.metric == name and each.winner]
+        return [(each.a, each.b) if each.winner == each.a else (each.b, each.a) for each in told]
 
     def needed(self, a: str, b: str, metric: str | Metric) -> Needed | None:
         """Return how many sampled items, or users, would tell two models apart.

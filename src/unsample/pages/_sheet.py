@@ -28,6 +28,9 @@ from unsample.errors import InputError
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 Row = TypeVar("Row")
 
+#: Of more models than this letters tell nothing that can be read.
+_LETTERED = 30
+
 
 @dataclass(frozen=True)
 class Number:
@@ -274,6 +277,14 @@ def _(result: Comparison) -> Sheet:
         "best": lambda row: chances(row.least, row.most),
         "chance": lambda row: chances(row.chance, row.chance),
     }
+    if result.against == "all" and 2 < len(result.models) <= _LETTERED:
+        places = {metric.name: result.places(metric) for metric in result.metrics}
+        letters = {metric.name: result.letters(metric) for metric in result.metrics}
+        standings = {
+            **standings,
+            "place": lambda row: place_span(*places[row.metric][row.model]),
+            "like": lambda row: letters[row.metric][row.model],
+        }
     differences: Columns[Any] = {
         "metric": lambda row: row.metric,
         "a - b": lambda row: f"{row.a} - {row.b}",
@@ -299,6 +310,11 @@ def _(result: Comparison) -> Sheet:
             "the shape\n"
             "chance:         the chance by data sets like those that the prior was learned from; a "
             "winner is proven if the shape alone suffices"
+        )
+    if "like" in standings:
+        explained += (
+            "\nplace, like:    the places that agree with the verdicts; models that share a letter "
+            "are not told apart"
         )
     highest = {
         metric.name: max(row.value for row in shown.standings if row.metric == metric.name)
@@ -342,6 +358,11 @@ def winner(pair: Difference, learned: bool) -> str:
     if pair.winner is None:
         return "cannot tell"
     return f"{pair.winner}, proven" if learned and pair.proven else pair.winner
+
+
+def place_span(first: int, last: int) -> Number:
+    """Return a place, or the first and the last that it may be."""
+    return Number(f"{first}" if first == last else f"{first} to {last}", first)
 
 
 def chances(least: float, most: float) -> Number:
