@@ -443,21 +443,45 @@ class PyKEEN:
             use_tqdm=False,
         )
 
+    @staticmethod
+    def sides(side: str) -> tuple[str, ...]:
+        return ("head", "tail") if side == "both" else (side,)
+
     def task(self, kind: str) -> Asked:
+        from pykeen.metrics.ranking import AdjustedHitsAtK
+
         name, side = kind.split("-")
         model = self.fit(name)
-        result = self.run(self.full(), model)
-        names = {"MRR": "inverse_harmonic_mean_rank"} | {f"Hits@{k}": f"hits@{k}" for k in CUTOFFS}
+        evaluator = self.full()
+        result = self.run(evaluator, model)
+        names = {
+            "MRR": "inverse_harmonic_mean_rank",
+            "MR": "arithmetic_mean_rank",
+            "AMR": "adjusted_arithmetic_mean_rank",
+            "AMRI": "adjusted_arithmetic_mean_rank_index",
+            "AMRR": "adjusted_inverse_harmonic_mean_rank",
+        }
+        names |= {f"Hits@{k}": f"hits@{k}" for k in CUTOFFS}
         wanted = {
             name: float(result.get_metric(f"{side}.realistic.{theirs}"))
             for name, theirs in names.items()
         }
+        # By name, PyKEEN knows adjusted hits at its default K alone.
+        ranks, among = (
+            np.concatenate([np.concatenate(held[part]) for part in sides])
+            for held, sides in (
+                (evaluator.ranks, [(part, "realistic") for part in self.sides(side)]),
+                (evaluator.num_candidates, self.sides(side)),
+            )
+        )
+        for k in CUTOFFS:
+            wanted[f"AHits@{k}"] = float(AdjustedHitsAtK(k=k)(ranks, among))
         task = pykeen.task(model, self.test, known=self.train, side=side)
         return Asked(task, wanted, 1e-7)  # ranks of single precision
 
     def targets(self, kind: str) -> Ranked:
         name, side = kind.split("-")
-        model, sides = self.fit(name), ("head", "tail") if side == "both" else (side,)
+        model, sides = self.fit(name), self.sides(side)
         few, full = self.sampled(), self.full()
         for evaluator in (few, full):
             self.run(evaluator, model)

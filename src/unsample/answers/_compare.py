@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
+from unsample.answers._adjusted import comparable
 from unsample.answers._chances import Chances
 from unsample.answers._comparison import (
     ALL,
@@ -287,7 +288,7 @@ def _wanted(
 ) -> tuple[Metric, ...]:
     """Return the metrics asked for; of those by default, what is known of every model."""
     if metrics is not DEFAULT_METRICS:
-        return _metrics.parse_all(metrics)
+        return comparable(_metrics.parse_all(metrics))
     found = list(_metrics.parse_all(metrics))
     if all(model.published is not None for model in models):
         # Whoever asked for other metrics of the numbers wants these compared.

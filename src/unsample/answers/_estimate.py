@@ -14,9 +14,10 @@ import numpy.typing as npt
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import Seed, check_choice, check_integer
+from unsample.answers._adjusted import adjusted, bases
 from unsample.answers._given import as_counts, as_targets, possible_metrics
 from unsample.answers._pilot import pilot_estimates
-from unsample.answers._prior import SHIPPED, as_prior, prior_kind, with_prior
+from unsample.answers._prior import SHIPPED, as_prior, is_learned, prior_kind, with_prior
 from unsample.answers._refits import Refits, fitted
 from unsample.answers._result import DEFAULT_METRICS, ERRORS, Estimate, Estimates, Variation
 from unsample.answers._unequal import unequal_estimates
@@ -40,12 +41,7 @@ from unsample.errors import (
 )
 from unsample.estimators import Estimator, Fit, Observed
 from unsample.estimators.prior import Prior
-from unsample.evidence import (
-    RankCounts,
-    Targets,
-    group_catalogues,
-    shared_pools,
-)
+from unsample.evidence import RankCounts, Targets, group_catalogues, shared_pools
 from unsample.law import check_sampler
 from unsample.metrics import Metric
 
@@ -241,14 +237,14 @@ def estimate_counts(
     """
     check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
-    question = Question.parse(
-        possible_metrics(metrics, counts), method, candidates, shape, prior, kind
-    )
+    asked = _metrics.parse_all(possible_metrics(metrics, counts))
+    question = Question.parse(bases(asked), method, candidates, shape, prior, kind)
     parts = [
         _answered(replace(question, metrics=same), weighed, errors, resamples, rng)
         for weighed, same in _weighed(counts, question.metrics)
     ]
-    return parts[0] if not counts.several else _together(parts, question.metrics, counts)
+    found = parts[0] if not counts.several else _together(parts, question.metrics, counts)
+    return adjusted(found, asked)
 
 
 def _weighed(
@@ -357,7 +353,7 @@ class Question:
         if self.prior is None or observed.counts.pools is not None or observed.known.all():
             return None
         counts = observed.counts
-        sampled = tuple(each for each in self.metrics if DirectMean.of(each, counts) is None)
+        sampled = tuple(each for each in self.metrics if is_learned(each, counts))
         return Calibrated(observed, self.prior, self.kind, self.candidates, sampled)
 
     @property
@@ -407,7 +403,7 @@ class Question:
                 fit.clipped[place],
                 variation,
                 place,
-                calibrated if DirectMean.of(metric, counts) is None else None,
+                calibrated if is_learned(metric, counts) else None,
             )
             for name, fit in fits.items()
             for place, metric in enumerate(self.metrics)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, Seed, check_integer
 from unsample._progress import Progress
+from unsample.answers._adjusted import adjusted, bases, comparable
 from unsample.answers._chosen import (
     default_design,
     of_exact_ways,
@@ -241,7 +242,8 @@ def evaluate(
     candidates = Candidates.check(targets, items, exclude, filtered=filtered)
     candidates.refuse_repeated()
     candidates.refuse_unrankable()
-    wanted = _metrics.parse_all(metrics)
+    asked = _metrics.parse_all(metrics)
+    wanted = comparable(asked) if several else bases(asked)
     shared = {"relevant": candidates.relevant, "models": len(scorers)}
     if design is None:
         design = default_design(candidates, wanted, budget, method, shared)
@@ -280,6 +282,7 @@ def evaluate(
         resamples,
         Execution(batch, workers, device, precision, checkpoint, progress),
         (lambda some: as_guide(guide, some)) if quickest and chosen.guided else None,
+        asked,
     )
     if several:
         chosen.fit(wanted, candidates.others, budget, **shared)
@@ -306,6 +309,8 @@ class _Task:
     execution: Execution
     #: Makes the guide of some targets, where ways are to be tried for the quickest.
     quickest: Callable[[Candidates], Guide] | None = None
+    #: The metrics as they were asked for, some of them adjusted for chance.
+    asked: tuple[Metric, ...] = ()
 
     def evaluation(
         self, scorer: Scorer, budget: int | None, shortlists: Shortlists | None = None
@@ -338,6 +343,7 @@ class _Task:
                 resamples=self.resamples,
                 rng=self.seed,
             )
+        estimates = adjusted(estimates, self.asked)
         for note in estimates.notes:
             warnings.warn(note, stacklevel=3)
         notes = list(estimates.notes)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, Seed, as_integer_array, as_rng, check_integer
+from unsample.answers._adjusted import adjusted, bases
 from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
 from unsample.confidence import MeanError
 from unsample.errors import DesignError, InputError, RankError
@@ -121,7 +122,7 @@ def exact_targets(
     rng: Seed,
 ) -> Estimates:
     """Return what `exact` does, of targets whose full ranks are known as far as metrics look."""
-    wanted = _metrics.parse_all(metrics)
+    asked, wanted = _metrics.parse_all(metrics), bases(metrics)
     resamples = check_integer("resamples", resamples, minimum=0)
     users = UserValues.of(found, wanted, relevance)
     variation = _Drawn(users, wanted, resamples, rng)
@@ -129,12 +130,13 @@ def exact_targets(
         Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, True, False, variation, place)
         for place, (metric, value) in enumerate(zip(wanted, users.means, strict=True))
     )
-    return Estimates(
+    result = Estimates(
         entries,
         found.counts,
         {NAME: _as_distribution(found.counts)},
         filtered=found.filtered,
     )
+    return adjusted(result, asked)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,12 @@ import os
 from dataclasses import replace
 
 from unsample._checks import check_choice
+from unsample.confidence import DirectMean
 from unsample.errors import InputError
 from unsample.estimators import Auto, Estimator, Smooth
 from unsample.estimators.prior import Prior, shipped
+from unsample.evidence import RankCounts
+from unsample.metrics import Metric
 
 #: The prior that ships with the package.
 SHIPPED = "shipped"
@@ -44,3 +47,8 @@ def with_prior(method: Estimator, prior: Prior | None, kind: str | None) -> Esti
         return Smooth()
     own = replace(method, prior=None if prior is shipped() else prior)
     return own if own.kind or kind is None or kind not in prior.learned else replace(own, kind=kind)
+
+
+def is_learned(metric: Metric, counts: RankCounts) -> bool:
+    """Return whether other data sets have something to say: not of means, nor of mean ranks."""
+    return not metric.family.unlimited and DirectMean.of(metric, counts) is None

@@ -1,8 +1,8 @@
 """Metrics that are linear in the rank: the sample's own mean is right, and nothing is assumed.
 
 The share of sampled items below a target is on average that of all items, whatever its rank and
-however many items its user has. So the AUC needs no P(R): it is a mean of known numbers, and its
-interval is that of a mean.
+however many items its user has. So the AUC and the mean rank need no P(R): they are means of known
+numbers, and their intervals are those of a mean.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray
 from unsample.confidence._limits import hoeffding
 from unsample.evidence import RankCounts
-from unsample.metrics import AUC, Metric
+from unsample.metrics import AUC, MR, Metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +35,13 @@ class DirectMean:
         Samples that stop growing by what they found, and ranges of ranks, have no such mean.
         """
         single = bool((counts.low == counts.high).all())
-        if metric.family is not AUC or metric.k is not None or counts.stop is not None:
+        of_cells = {AUC.name: _auc, MR.name: _rank}.get(metric.family.name)
+        if of_cells is None or metric.k is not None or counts.stop is not None or not single:
             return None
-        if not single:
-            return None
-        values = _auc(counts, counts.low)
-        ends = _auc(counts, np.ones_like(counts.low)), _auc(counts, counts.sampled + 1)
-        return cls(counts, values, float(ends[1].min()), float(ends[0].max()))
+        values = of_cells(counts, counts.low)
+        ends = (of_cells(counts, each) for each in (np.ones_like(counts.low), counts.sampled + 1))
+        either = np.concatenate(list(ends))
+        return cls(counts, values, float(either.min()), float(either.max()))
 
     @property
     def value(self) -> float:
@@ -74,6 +74,10 @@ class DirectMean:
 
     def _inside(self, low: float, high: float) -> tuple[float, float]:
         return max(low, min(self.least, 0.0)), min(high, max(self.most, 1.0))
+
+
+def _rank(counts: RankCounts, ranks: IntArray) -> FloatArray:
+    return np.asarray(1.0 + (ranks - 1) / counts.sampled * (counts.items - 1))
 
 
 def _auc(counts: RankCounts, ranks: IntArray) -> FloatArray:

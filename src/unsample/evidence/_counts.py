@@ -309,7 +309,7 @@ class RankCounts:
 
         No value is greater, for ranks of one user are different.
         """
-        if not self.sizes:
+        if not self.sizes or metric.family.unlimited:
             return math.inf
         best = []
         for size, _ in self.sizes:

@@ -1,44 +1,4 @@
-"""Top-K metrics as values: of each user, then averaged over users.
-
-A user has one relevant item or several, the targets, at some ranks R of the user's full list. What
-the user's metric is, is a sum over the targets: a weight w(R) for the rank, times the share that a
-target has in the user's metric. With m relevant items and K places:
-
-======================  =================  ===================================
-metric                  w(R) up to K       share of the j-th target of m
-======================  =================  ===================================
-Recall@K                1                  1/m
-Recall(norm=min)@K      1                  1/min(m, K)
-HR@K                    1                  1 for the first target, 0 for others
-Precision@K             1/K                1
-NDCG@K                  1/log2(R + 1)      1/(ideal DCG of min(m, K) targets)
-NDCG(ideal=k)@K         1/log2(R + 1)      1/(ideal DCG of K targets)
-NDCG(discount=jk)@K     1/log2(max(R, 2))  1/(ideal DCG of min(m, K) targets)
-AP@K                    1/R                j/m
-AP(norm=min)@K          1/R                j/min(m, K)
-MRR@K                   1/R                1 for the first target, 0 for others
-======================  =================  ===================================
-
-Recall and HR agree where users have one relevant item, and so do AP and MRR. With grades, NDCG
-weighs each target by its gain: the grade itself, or 2^grade - 1 with ``NDCG(gain=exp)``.
-
->>> metric = parse("hr@10")
->>> metric, metric.weights([1, 10, 11], items=100).tolist()
-(HR@10, [1.0, 1.0, 0.0])
->>> two_users = np.array([0, 0, 1])
->>> (Recall @ 10).of_users([1, 30, 4], two_users, items=100).tolist()
-[0.5, 1.0]
-
-A metric prints as it was asked for, whatever the case, and its name parses back to it.
-
->>> metric == Recall @ 10, metric.same_as(Recall @ 10)
-(False, True)
->>> parse("AP(norm='min')@10"), AP(norm="min") @ 10
-(AP(norm=min)@10, AP(norm=min)@10)
-
-A metric without ``@K`` looks at all items. Add your own with `custom`, and `register` it to make
-its name parse.
-"""
+"""What a metric is: a weight for a rank and a share for a target, under a name that parses."""
 
 from __future__ import annotations
 
@@ -47,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -55,26 +15,18 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray, check_integer, suggest
 from unsample.errors import MetricError
 
-__all__ = [
-    "AP",
-    "AUC",
-    "HR",
-    "MRR",
-    "NDCG",
-    "REGISTRY",
-    "Metric",
-    "MetricFamily",
-    "Precision",
-    "RPrec",
-    "Recall",
-    "custom",
-    "parse",
-    "parse_all",
-    "register",
-]
+if TYPE_CHECKING:
+    from unsample.metrics._chance import Chance
+
+#: Every family that parses, by its name; filled in where the families are.
+REGISTRY: dict[str, MetricFamily] = {}
+
 
 #: w(R) given float ranks, the number of items, and K (the number of items where there is no K).
 Kernel: TypeAlias = Callable[[FloatArray, float, float], FloatArray]
+#: The metric of a user times the number of relevant items, as what each target adds to it: of
+#: ranks, places among the user's targets, numbers of relevant items, catalogue sizes, and K.
+Jointly: TypeAlias = Callable[[FloatArray, IntArray, IntArray, IntArray, float], FloatArray]
 #: The share of a target in its user's metric, given the user's number of relevant items, the place
 #: of the target among them (1 is the best, 0 where it is not known), and K.
 Share: TypeAlias = Callable[[IntArray, IntArray, float], FloatArray]
@@ -86,12 +38,17 @@ _NAME = re.compile(
 _FAMILY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
+def ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    """Weigh all ranks alike."""
+    return np.ones_like(ranks)
+
+
 def _equal_share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
     """Give every target of a user the same part."""
     return np.asarray(1.0 / relevant)
 
 
-def _first_only(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
+def first_only(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
     """Let the best of a user's targets count, and no other."""
     return np.asarray(place == 1, dtype=np.float64)
 
@@ -114,6 +71,14 @@ class MetricFamily:
     single: str = field(default="", repr=False, compare=False)
     #: The gain of a graded relevance, for metrics that know grades.
     gain: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False, compare=False)
+    #: What the metric of a user with several relevant items is, where that is no sum of shares.
+    jointly: Jointly | None = field(default=None, repr=False, compare=False)
+    #: Whether it looks at all items, so that there is no K.
+    whole: bool = field(default=False, repr=False, compare=False)
+    #: Whether it leaves the range from 0 to 1, as ranks do.
+    unlimited: bool = field(default=False, repr=False, compare=False)
+    #: For a metric that is adjusted for chance: of which one, and how.
+    chance: Chance | None = field(default=None, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,13 +92,17 @@ class MetricFamily:
 
     @property
     def bounded(self) -> bool:
-        """Return whether a user's metric lies between 0 and 1: all but custom ones do."""
-        return self.name in REGISTRY and REGISTRY[self.name].kernel is self.kernel
+        """Return whether a user's metric lies between 0 and 1: custom ones may not, nor ranks."""
+        return (
+            not self.unlimited
+            and self.name in REGISTRY
+            and REGISTRY[self.name].kernel is self.kernel
+        )
 
     @property
     def counts_hits(self) -> bool:
         """Return whether the metric of one target is 1 up to K and 0 beyond."""
-        return self.kernel is _ones
+        return self.kernel is ones
 
     def __call__(self, k: int | None = None, **variant: str) -> Metric:
         """Return the metric at K or over all items, or a variant: ``AP(norm="min") @ 10``."""
@@ -158,6 +127,10 @@ class Metric:
         if label not in self.family.names:
             raise MetricError(f"label must be one of {', '.join(self.family.names)}, got {label!r}")
         object.__setattr__(self, "label", label)
+        if self.k is not None and self.family.whole:
+            raise MetricError(
+                f"K of {label} must be left out, got {self.k!r}: it looks at all items"
+            )
         if self.k is not None:
             hint = f"write {label}@10, or {label} for all items"
             k = check_integer(f"K of {label}", self.k, minimum=1, hint=hint, error=MetricError)
@@ -177,6 +150,12 @@ class Metric:
         if not several:
             return (mine.single or mine.name, self.k) == (theirs.single or theirs.name, other.k)
         return (mine, self.k) == (theirs, other.k)
+
+    @property
+    def base(self) -> Metric:
+        """Return the metric that this one adjusts for chance, or itself."""
+        chance = self.family.chance
+        return self if chance is None else Metric(chance.base, self.k, chance.called)
 
     def cutoff(self, items: int) -> int:
         """Return the last rank that counts in a catalogue of this size."""
@@ -210,6 +189,7 @@ class Metric:
             return replace(self, family=nothing, k=1)
         moved = replace(
             self.family,
+            jointly=None,
             kernel=lambda ranks, items, k: kernel(ranks + ahead, items + ahead, k + ahead),
         )
         return replace(self, family=moved, k=None if self.k is None else self.k - ahead)
@@ -236,14 +216,9 @@ class Metric:
         sizes = np.broadcast_to(np.asarray(items, dtype=np.int64), rank.shape)
         relevant = np.bincount(users)[users]
         place = places_of(users, rank)
-        if self.family is RPrec:
-            last = relevant if self.k is None else np.minimum(relevant, self.k)
-            gains = (rank <= last) / relevant
-        elif self.family is AUC:
-            # Other relevant items are not among those that a target should beat.
-            rivals = np.maximum(sizes - relevant, 1)
-            last = sizes if self.k is None else np.minimum(sizes, self.k)
-            gains = np.where(rank <= last, 1.0 - (rank - place) / rivals, 0.0) / relevant
+        if self.family.jointly is not None:
+            k = math.inf if self.k is None else float(self.k)
+            gains = self.family.jointly(rank, place, relevant, sizes, k) / relevant
         else:
             gains = self.shares(relevant, place) * self._weights_by_size(rank, sizes)
             if relevance is not None and self.family.gain is not None:
@@ -372,146 +347,3 @@ def _by_name() -> dict[str, tuple[MetricFamily, str]]:
     return {
         name.casefold(): (family, name) for family in REGISTRY.values() for name in family.names
     }
-
-
-def _ideal_share(kernel: Kernel) -> Share:
-    """Return the share that divides by the greatest DCG of so many targets in K places."""
-
-    def share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
-        most = np.minimum(relevant, k).astype(np.int64)
-        table = np.cumsum(kernel(np.arange(1.0, most.max(initial=1) + 1.0), 0.0, k))
-        return np.asarray(1.0 / table[most - 1])
-
-    return share
-
-
-def _ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
-    return np.ones_like(ranks)
-
-
-def _discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
-    return np.asarray(1.0 / np.log2(ranks + 1.0))
-
-
-def _first_discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
-    return np.asarray(1.0 / np.log2(np.maximum(ranks, 2.0)))
-
-
-def _discount_of_hits(ranks: FloatArray, items: float, k: float) -> FloatArray:
-    places = np.arange(1.0, k + 1.0)
-    return _discount(ranks, items, k) / float(_discount(places, items, k).sum())
-
-
-def _reciprocal(ranks: FloatArray, items: float, k: float) -> FloatArray:
-    return np.asarray(1.0 / ranks)
-
-
-Recall = MetricFamily("Recall", _ones, summary="share of the relevant items up to K")
-RecallMin = MetricFamily(
-    "Recall(norm=min)",
-    _ones,
-    share=lambda relevant, place, k: 1.0 / np.minimum(relevant, k),
-    single="Recall",
-    summary="relevant items up to K, divided by the most that K places can hold",
-)
-HR = MetricFamily(
-    "HR",
-    _ones,
-    aliases=("Hit", "Hits", "HitRate", "Success"),
-    share=_first_only,
-    uses_places=True,
-    single="Recall",
-    summary="1 if any relevant item is up to K",
-)
-Precision = MetricFamily(
-    "Precision",
-    lambda ranks, items, k: np.full_like(ranks, 1.0 / k),
-    aliases=("Prec", "P"),
-    share=lambda relevant, place, k: np.ones(len(relevant)),
-    summary="share of the first K places that hold relevant items",
-)
-NDCG = MetricFamily(
-    "NDCG",
-    _discount,
-    share=_ideal_share(_discount),
-    gain=lambda relevance: relevance,
-    summary="sum of 1/log2(R + 1) up to K, divided by its greatest value",
-)
-NDCGExp = MetricFamily(
-    "NDCG(gain=exp)",
-    _discount,
-    share=_ideal_share(_discount),
-    single="NDCG",
-    gain=lambda relevance: np.exp2(relevance) - 1.0,
-    summary="NDCG with the gain 2^relevance - 1 where relevance is graded",
-)
-NDCGHits = MetricFamily(
-    "NDCG(ideal=k)",
-    _discount_of_hits,
-    share=lambda relevant, place, k: np.ones(len(relevant)),
-    summary="NDCG divided by the DCG of K relevant items, however many the user has",
-)
-NDCGFirst = MetricFamily(
-    "NDCG(discount=jk)",
-    _first_discount,
-    share=_ideal_share(_first_discount),
-    gain=lambda relevance: relevance,
-    summary="NDCG of Järvelin and Kekäläinen (2002): the first two places count the same",
-)
-AP = MetricFamily(
-    "AP",
-    _reciprocal,
-    aliases=("MAP",),
-    share=lambda relevant, place, k: place / relevant,
-    uses_places=True,
-    summary="mean over the relevant items of the precision at their rank, 0 beyond K",
-)
-APMin = MetricFamily(
-    "AP(norm=min)",
-    _reciprocal,
-    aliases=("MAP(norm=min)",),
-    share=lambda relevant, place, k: place / np.minimum(relevant, k),
-    uses_places=True,
-    single="AP",
-    summary="AP divided by the most relevant items that K places can hold",
-)
-MRR = MetricFamily(
-    "MRR",
-    _reciprocal,
-    aliases=("RR",),
-    share=_first_only,
-    uses_places=True,
-    single="AP",
-    summary="1/R of the first relevant item, 0 beyond K",
-)
-RPrec = MetricFamily(
-    "RPrec",
-    lambda ranks, items, k: np.where(ranks <= 1.0, 1.0, 0.0),
-    aliases=("R-Precision",),
-    summary="share of the first m places that hold the user's m relevant items",
-)
-AUC = MetricFamily(
-    "AUC",
-    lambda ranks, items, k: (items - ranks) / (items - 1.0),
-    summary="share of the other items that rank below a relevant one, 0 beyond K",
-    uses_items=True,
-)
-
-REGISTRY: dict[str, MetricFamily] = {
-    family.name: family
-    for family in (
-        Recall,
-        RecallMin,
-        HR,
-        Precision,
-        NDCG,
-        NDCGExp,
-        NDCGHits,
-        NDCGFirst,
-        AP,
-        APMin,
-        MRR,
-        RPrec,
-        AUC,
-    )
-}

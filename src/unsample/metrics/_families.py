@@ -1,0 +1,171 @@
+"""The families of metrics: what each weighs, and what part of its user's metric a target has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.metrics._metric import Kernel, MetricFamily, Share, first_only, ones, register
+
+
+def _ideal_share(kernel: Kernel) -> Share:
+    """Return the share that divides by the greatest DCG of so many targets in K places."""
+
+    def share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
+        most = np.minimum(relevant, k).astype(np.int64)
+        table = np.cumsum(kernel(np.arange(1.0, most.max(initial=1) + 1.0), 0.0, k))
+        return np.asarray(1.0 / table[most - 1])
+
+    return share
+
+
+def _discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    return np.asarray(1.0 / np.log2(ranks + 1.0))
+
+
+def _first_discount(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    return np.asarray(1.0 / np.log2(np.maximum(ranks, 2.0)))
+
+
+def _discount_of_hits(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    places = np.arange(1.0, k + 1.0)
+    return _discount(ranks, items, k) / float(_discount(places, items, k).sum())
+
+
+def _reciprocal(ranks: FloatArray, items: float, k: float) -> FloatArray:
+    return np.asarray(1.0 / ranks)
+
+
+def _first_places(
+    ranks: FloatArray, place: IntArray, relevant: IntArray, sizes: IntArray, k: float
+) -> FloatArray:
+    return np.asarray(ranks <= np.minimum(relevant, k), dtype=np.float64)
+
+
+def _beaten_rivals(
+    ranks: FloatArray, place: IntArray, relevant: IntArray, sizes: IntArray, k: float
+) -> FloatArray:
+    # Other relevant items are not among those that a target should beat.
+    rivals = np.maximum(sizes - relevant, 1)
+    return np.where(ranks <= np.minimum(sizes, k), 1.0 - (ranks - place) / rivals, 0.0)
+
+
+Recall = MetricFamily("Recall", ones, summary="share of the relevant items up to K")
+RecallMin = MetricFamily(
+    "Recall(norm=min)",
+    ones,
+    share=lambda relevant, place, k: 1.0 / np.minimum(relevant, k),
+    single="Recall",
+    summary="relevant items up to K, divided by the most that K places can hold",
+)
+HR = MetricFamily(
+    "HR",
+    ones,
+    aliases=("Hit", "Hits", "HitRate", "Success"),
+    share=first_only,
+    uses_places=True,
+    single="Recall",
+    summary="1 if any relevant item is up to K",
+)
+Precision = MetricFamily(
+    "Precision",
+    lambda ranks, items, k: np.full_like(ranks, 1.0 / k),
+    aliases=("Prec", "P"),
+    share=lambda relevant, place, k: np.ones(len(relevant)),
+    summary="share of the first K places that hold relevant items",
+)
+NDCG = MetricFamily(
+    "NDCG",
+    _discount,
+    share=_ideal_share(_discount),
+    gain=lambda relevance: relevance,
+    summary="sum of 1/log2(R + 1) up to K, divided by its greatest value",
+)
+NDCGExp = MetricFamily(
+    "NDCG(gain=exp)",
+    _discount,
+    share=_ideal_share(_discount),
+    single="NDCG",
+    gain=lambda relevance: np.exp2(relevance) - 1.0,
+    summary="NDCG with the gain 2^relevance - 1 where relevance is graded",
+)
+NDCGHits = MetricFamily(
+    "NDCG(ideal=k)",
+    _discount_of_hits,
+    share=lambda relevant, place, k: np.ones(len(relevant)),
+    summary="NDCG divided by the DCG of K relevant items, however many the user has",
+)
+NDCGFirst = MetricFamily(
+    "NDCG(discount=jk)",
+    _first_discount,
+    share=_ideal_share(_first_discount),
+    gain=lambda relevance: relevance,
+    summary="NDCG of Järvelin and Kekäläinen (2002): the first two places count the same",
+)
+AP = MetricFamily(
+    "AP",
+    _reciprocal,
+    aliases=("MAP",),
+    share=lambda relevant, place, k: place / relevant,
+    uses_places=True,
+    summary="mean over the relevant items of the precision at their rank, 0 beyond K",
+)
+APMin = MetricFamily(
+    "AP(norm=min)",
+    _reciprocal,
+    aliases=("MAP(norm=min)",),
+    share=lambda relevant, place, k: place / np.minimum(relevant, k),
+    uses_places=True,
+    single="AP",
+    summary="AP divided by the most relevant items that K places can hold",
+)
+MRR = MetricFamily(
+    "MRR",
+    _reciprocal,
+    aliases=("RR",),
+    share=first_only,
+    uses_places=True,
+    single="AP",
+    summary="1/R of the first relevant item, 0 beyond K",
+)
+RPrec = MetricFamily(
+    "RPrec",
+    lambda ranks, items, k: np.where(ranks <= 1.0, 1.0, 0.0),
+    aliases=("R-Precision",),
+    jointly=_first_places,
+    summary="share of the first m places that hold the user's m relevant items",
+)
+AUC = MetricFamily(
+    "AUC",
+    lambda ranks, items, k: (items - ranks) / (items - 1.0),
+    summary="share of the other items that rank below a relevant one, 0 beyond K",
+    uses_items=True,
+    jointly=_beaten_rivals,
+)
+
+MR = MetricFamily(
+    "MR",
+    lambda ranks, items, k: ranks,
+    aliases=("MeanRank",),
+    whole=True,
+    unlimited=True,
+    summary="mean rank: 1 is the best, and lower is better",
+)
+
+for _family in (
+    Recall,
+    RecallMin,
+    HR,
+    Precision,
+    NDCG,
+    NDCGExp,
+    NDCGHits,
+    NDCGFirst,
+    AP,
+    APMin,
+    MRR,
+    RPrec,
+    AUC,
+    MR,
+):
+    register(_family)
