@@ -27,7 +27,12 @@ from unsample.adapters import INSTALL
 
 HERE = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
-TESTS = ("tests/test_adapters.py", "tests/test_torchmetrics.py", "tests/test_user_metrics.py")
+TESTS = (
+    "tests/test_adapters.py",
+    "tests/test_ogb.py",
+    "tests/test_torchmetrics.py",
+    "tests/test_user_metrics.py",
+)
 #: A version of torch that has a build for processors alone.
 TORCH = "torch==2.13.0"
 #: Light ones first: the distribution, and what its tests need beside `INSTALL`.
@@ -36,6 +41,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "trec": ("ir-measures", "pandas"),
     "cornac": ("cornac",),
     "pykeen": ("pykeen", TORCH),
+    "ogb": ("ogb", TORCH),
     "torchmetrics": ("torchmetrics", "torchmetrics==1.9.0", TORCH),
     "lenskit": ("lenskit", TORCH),
     "rectools": ("rectools",),

@@ -28,6 +28,7 @@ INSTALL = MappingProxyType(
         "cornac": ("cornac==3.0.1",),
         "implicit": ("implicit==0.7.3",),
         "lenskit": ("lenskit==2025.8.1", "pandas<3"),
+        "ogb": ("ogb==1.3.6",),
         "pykeen": ("pykeen==1.11.1",),
         "ranx": ("ranx==0.3.21",),
         "recbole": ("recbole==1.2.1", "numpy<2", "pandas<3", "setuptools<81"),
