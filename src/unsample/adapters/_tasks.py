@@ -26,6 +26,7 @@ Pairs: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 INSTALL = MappingProxyType(
     {
         "cornac": ("cornac==3.0.1",),
+        "graphs": ("unsample",),
         "implicit": ("implicit==0.7.3",),
         "lenskit": ("lenskit==2025.8.1", "pandas<3"),
         "ogb": ("ogb==1.3.6",),

@@ -6,22 +6,20 @@ and scores only the entities that a design needs (the sampled evaluator scores a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, Seed, check_choice
+from unsample._checks import IntArray, Seed
 from unsample.adapters._lists import Counting
 from unsample.adapters._tasks import ModelScores, Task, check_object, require
+from unsample.adapters._triples import SIDES, Asked, as_triples, sides_of
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets
 
 __all__ = ["targets", "task"]
-
-#: What is looked for, and the column of a triple in which it stands.
-_SIDES = {"head": 0, "tail": 2}
 
 
 def targets(
@@ -44,11 +42,11 @@ def targets(
         As in `unsample.adapters.trec.targets`.
     """
     counting = Counting(ties, rng, filtered=True)
-    triples, sides = _evaluated(evaluator), _sides(side)
+    triples, sides = _evaluated(evaluator), sides_of(side)
     size = len(triples)
     best, worst, candidates = np.hstack([_collected(evaluator, part, size) for part in sides])
     sampled = candidates - 1
-    answers, _ = _Questions.of(triples, sides).answers(known)
+    answers, _ = Asked.of(triples, sides).answers(known)
     items = int(evaluator.num_entities) - answers + 1
     crowded = sampled >= items
     if crowded.any():
@@ -80,8 +78,8 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
     """
     check_object("model", model, "a model of pykeen", ["predict_h", "predict_t", "num_entities"])
     torch = require("pykeen", "torch")
-    tested, sides = _as_triples("triples", triples), _sides(side)
-    questions = _Questions.of(tested, sides)
+    tested, sides = as_triples("triples", triples), sides_of(side)
+    questions = Asked.of(tested, sides)
     width = int(model.num_entities)
 
     def scores(asked: IntArray, entities: IntArray | None = None, /) -> npt.NDArray[Any]:
@@ -96,7 +94,7 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
                 for ids in (given, None if entities is None else entities[rows])
             )
             with torch.inference_mode():
-                if wanted == _SIDES["head"]:
+                if wanted == SIDES["head"]:
                     part = model.predict_h(batch, heads=only)
                 else:
                     part = model.predict_t(batch, tails=only)
@@ -113,51 +111,6 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
         (row[other], true[other]),
         (np.array(names), np.arange(width)),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Questions:
-    """What triples ask: a triple for each question, and the column that is wanted."""
-
-    triples: IntArray
-    wanted: IntArray
-    sides: tuple[str, ...]
-
-    @classmethod
-    def of(cls, triples: IntArray, sides: tuple[str, ...]) -> _Questions:
-        """Ask for the first side of every triple, then for the next side."""
-        wanted = np.repeat([_SIDES[side] for side in sides], len(triples))
-        return cls(np.tile(triples, (len(sides), 1)), wanted, sides)
-
-    @property
-    def targets(self) -> IntArray:
-        """Return the entity that each question asks for."""
-        return np.asarray(self.triples[np.arange(len(self.wanted)), self.wanted])
-
-    def answers(self, known: Any) -> tuple[IntArray, IntArray]:
-        """Return how many entities are true answers to each question, and all of these in turn."""
-        several = known if isinstance(known, list | tuple) else [] if known is None else [known]
-        others = [_as_triples("known", given) for given in several]
-        true = _Questions.of(np.unique(np.vstack([self.triples, *others]), axis=0), self.sides)
-        size = int(true.triples.max()) + 1
-        listed, asked = true.codes(size), self.codes(size)
-        order = np.argsort(listed, kind="stable")
-        start, stop = (
-            np.searchsorted(listed, asked, side=end, sorter=order) for end in ("left", "right")
-        )
-        count = stop - start
-        place = np.arange(count.sum()) + np.repeat(start - np.cumsum(count) + count, count)
-        return count, true.targets[order[place]]
-
-    def codes(self, size: int) -> IntArray:
-        """Return a number for each question: what is wanted, the relation, the other entity."""
-        other = self.triples[np.arange(len(self.wanted)), 2 - self.wanted]
-        return np.asarray((other * size + self.triples[:, 1]) * 3 + self.wanted)
-
-
-def _sides(side: str) -> tuple[str, ...]:
-    check_choice("side", side, (*_SIDES, "both"))
-    return tuple(_SIDES) if side == "both" else (side,)
 
 
 def _evaluated(evaluator: Any) -> IntArray:
@@ -183,13 +136,3 @@ def _collected(evaluator: Any, side: str, size: int) -> IntArray:
             f"ranks for side {side!r}; evaluate all of them, on that side too"
         )
     return np.stack(columns).astype(np.int64)
-
-
-def _as_triples(name: str, given: Any) -> IntArray:
-    array = np.asarray(getattr(given, "mapped_triples", given))
-    if array.ndim != 2 or array.shape[1] != 3 or not np.issubdtype(array.dtype, np.integer):
-        got = f"an array of shape {array.shape}" if array.ndim else type(given).__name__
-        raise InputError(
-            f"{name} must be a triples factory or an integer array with three columns, got {got}"
-        )
-    return array.astype(np.int64)
