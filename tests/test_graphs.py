@@ -114,10 +114,46 @@ def test_a_guide_by_relation_costs_less_and_finds_the_same(triples):
         return seen[0][r, h] + seen[1][r, t] + 0.5 * noise[h, t]
 
     asked = graphs.questions(train, triples[2], entities=ENTITIES, known=[triples[1]])
-    guided = evaluate(asked, score, "certified", ["Hits@5"], guide=asked.guide)
+    near = graphs.questions(
+        train, triples[2], entities=ENTITIES, known=[triples[1]], guide="neighbours"
+    )
     plain = evaluate(asked, score, "certified", ["Hits@5"])
-    assert guided["Hits@5"].value == pytest.approx(plain["Hits@5"].value)
-    assert guided.scored < plain.scored
+    for guide in (asked.guide, near.guide):
+        guided = evaluate(asked, score, "certified", ["Hits@5"], guide=guide)
+        assert guided["Hits@5"].value == pytest.approx(plain["Hits@5"].value)
+        assert guided.scored < plain.scored
+
+
+def test_neighbours_are_those_of_a_slow_sum():
+    train = np.array([[0, 0, 4], [1, 0, 4], [1, 0, 5], [0, 1, 6], [1, 1, 6], [2, 0, 7], [3, 1, 7]])
+    asked = graphs.questions(
+        train, [[0, 0, 5]], entities=8, side="tail", guide="neighbours", listed=8
+    )
+    # What stands where: an entity's places are (relation, side, the other end).
+    places = [set() for _ in range(8)]
+    for head, relation, tail in train.tolist():
+        places[head].add((relation, "head", tail))
+        places[tail].add((relation, "tail", head))
+    crowd = {each: sum(each in have for have in places) for have in places for each in have}
+    telling = {each: np.log(8 / count) for each, count in crowd.items()}
+    norm = [np.sqrt(sum(telling[each] ** 2 for each in have)) for have in places]
+    alike = np.array([
+        [sum(telling[p] ** 2 for p in one & two) / (norm[a] * norm[b])
+         for b, two in enumerate(places)] for a, one in enumerate(places)
+    ])  # fmt: skip
+    edges, answers = np.zeros((8, 8)), np.zeros((8, 8))
+    for head, relation, tail in train.tolist():
+        edges[head, tail] += 1
+        edges[tail, head] += 1
+        answers[head, tail] += relation == 0
+    degree = edges.sum(axis=1)
+    walks = edges / degree[:, None] / np.sqrt(degree)
+    parts = [
+        (1.0, alike[0] @ answers), (1.0, answers[0] @ alike), (0.3, walks[0] @ walks + walks[0]),
+        (0.1, answers.sum(axis=0)), (1e-6, degree),
+    ]  # fmt: skip
+    near = sum(weight * part / part.sum() for weight, part in parts)
+    assert asked.guide[0].tolist() == np.argsort(-near, kind="stable").tolist()
 
 
 def test_guided_results_do_not_tell_questions_apart(asked, score):
@@ -146,6 +182,7 @@ def test_tensors_are_scores(asked, score):
         ({"side": "tial"}, "side must be one of head, tail, both"),
         ({"entities": 1}, "entities must be"),
         ({"listed": 0}, "listed must be"),
+        ({"guide": "model"}, "guide must be one of relation, neighbours"),
     ],
 )
 def test_what_does_not_fit_is_refused(triples, change, message):

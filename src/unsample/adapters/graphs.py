@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, check_choice, check_integer
+from unsample.adapters._neighbours import nearest
 from unsample.adapters._triples import SIDES, Asked, as_triples, sides_of
 from unsample.answers import Estimates, Evaluation, estimate_counts, exact
 from unsample.errors import InputError
@@ -163,6 +164,7 @@ def questions(
     entities: int,
     known: Iterable[Any] = (),
     side: str = "both",
+    guide: str = "relation",
     listed: int = _LISTED,
 ) -> Questions:
     """Find the questions of test triples.
@@ -178,6 +180,10 @@ def questions(
         ``train`` and ``test`` are. The guide does not look at them.
     side
         ``"head"``, ``"tail"`` or ``"both"``; heads are asked for first.
+    guide
+        ``"relation"``: what training has seen on that side of the relation, the frequent first. Or
+        ``"neighbours"``, which also looks at what entities like the known one have, and at what is
+        like the answers that training has: better, and some milliseconds for each question.
     listed
         How many answers the guide has for a question, at most.
     """
@@ -186,6 +192,7 @@ def questions(
     size = check_integer("entities", entities, minimum=2)
     longest = check_integer("listed", listed, minimum=1)
     sides = sides_of(side)
+    check_choice("guide", guide, ("relation", "neighbours"))
     learned, tested = (_checked(*each, size) for each in (("train", train), ("test", test)))
     if not len(tested):
         raise InputError("test must hold at least one triple, got none")
@@ -204,9 +211,14 @@ def questions(
     pairs = row[other], true[other]
     exclude = csr_array((np.ones(len(pairs[0]), dtype=bool), pairs), shape=(len(count), size))
     relations = 1 + int(max(part[:, 1].max(initial=0) for part in (learned, tested)))
-    lists = _frequent(learned, relations, size, longest)
-    guide = lists[2 * asked.triples[:, 1] + asked.wanted // 2]
-    return Questions(asked.triples, asked.wanted, exclude, guide)
+    kind = 2 * asked.triples[:, 1] + asked.wanted // 2
+    if guide == "relation":
+        lists = _frequent(learned, relations, size, longest)[kind]
+    else:
+        known_end = asked.triples[np.arange(len(kind)), 2 - asked.wanted]
+        same, row = np.unique(kind * size + known_end, return_inverse=True)
+        lists = nearest(learned, same % size, same // size, size, longest)[row.reshape(-1)]
+    return Questions(asked.triples, asked.wanted, exclude, lists)
 
 
 def _frequent(triples: IntArray, relations: int, size: int, longest: int) -> npt.NDArray[np.int32]:
