@@ -11,6 +11,7 @@ Guides know training triples alone.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,8 +118,8 @@ def asked_vectors(
     return np.concatenate([a * c - b * d, a * d + b * c], axis=1)
 
 
-def measure(graph: Triples, name: str, share: float, runs: int) -> list[str]:
-    """Return rows of the table: what guided evaluations find, beside the truth."""
+def measure(graph: Triples, name: str, share: float, runs: int) -> Iterator[str]:
+    """Yield rows of the table: what guided evaluations find, beside the truth."""
     entity, relation = trained(graph, name)
     more = {"entities": graph.entities, "known": [graph.valid]}
     near = graphs.questions(graph.train, graph.test, **more, guide="neighbours")
@@ -129,7 +130,6 @@ def measure(graph: Triples, name: str, share: float, runs: int) -> list[str]:
         scorer, asked.targets, **given, design="exact", metrics=["MRR", *ASKED]
     )
     budget = int(share * truth.catalogues.sum())
-    rows = []
     ways = {"neighbours": near.guide, "relation": asked.guide, "popularity": None}
     for way, guide in ways.items():
         found = [
@@ -145,16 +145,15 @@ def measure(graph: Triples, name: str, share: float, runs: int) -> list[str]:
             ends = np.array([each[metric].interval(population=False) for each in found])
             held = ((ends[:, 0] <= true) & (true <= ends[:, 1])).sum()
             half = np.diff(ends, axis=1).mean() / 2.0 / true
-            rows.append(
+            yield (
                 f"{name:10} {way:11} {metric:8} {true:.4f}  {100 * np.abs(off).mean():7.2f} % "
                 f"{100 * half:8.2f} %  {held}/{runs}"
             )
     gap = truth["MRR"].value - truth[ASKED[0]].value
     most = (1.0 - np.mean(truth.highest <= LAST)) / (LAST + 1)
-    rows.append(
+    yield (
         f"{name:10} MRR {truth['MRR'].value:.4f}: {gap:.4f} above {ASKED[0]}, at most {most:.4f}"
     )
-    return rows
 
 
 def main() -> None:
