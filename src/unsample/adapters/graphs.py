@@ -183,7 +183,7 @@ def questions(
     guide
         ``"relation"``: what training has seen on that side of the relation, the frequent first. Or
         ``"neighbours"``, which also looks at what entities like the known one have, and at what is
-        like the answers that training has: better, and some milliseconds for each question.
+        like the answers that training has: better, and about a millisecond for each question.
     listed
         How many answers the guide has for a question, at most.
     """
