@@ -178,6 +178,7 @@ class Metric:
 
         For a target that ``ahead`` items are known to beat.
 
+        >>> from unsample.metrics import Recall
         >>> (Recall @ 10).behind(8).weights([1, 2, 3], items=100).tolist()
         [1.0, 1.0, 0.0]
         """
