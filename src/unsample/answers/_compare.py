@@ -88,10 +88,11 @@ def compare(
         `unsample.evaluate` returned for them (``metrics`` are then those it was asked for; guided
         results of one ``rng`` drew the same users first); or what `unsample.published` made of the
         numbers of a paper, from the same data set. Or one data frame of all models, with ``by``.
-    items, sampled, metrics, method, weights, filtered, negatives, pools, replacement, candidates,
-    shape, prior, kind
+    items, sampled, metrics, method, weights, filtered, negatives, pools, replacement
         As in `unsample.estimate`, the same for all models. Models that were ranked against the same
         shared items profit from it, where it is known which item beats which target.
+    candidates, shape, prior, kind
+        As in `unsample.estimate`, the same for all models.
     users
         Whose target each rank is: one sequence for all models, or one for each name. Models that
         were asked about the same users in another order are brought into the same order. Without
