@@ -71,6 +71,19 @@ def test_without_a_prior_nothing_is_said(full):
     assert compared(full, 99, 0, prior=None).needed("ease", "itemknn", METRIC) is None
 
 
+def test_few_targets_and_printed_numbers_are_not_extrapolated():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        few = unsample.compare({"A": [1, 2], "B": [3, 4]}, items=100, sampled=9, metrics=METRIC)
+        printed = {
+            name: unsample.published(numbers, items=3706, sampled=99, users=6040)
+            for name, numbers in (("A", {"HR@10": "0.730"}), ("B", {"HR@10": "0.824"}))
+        }
+        claims = unsample.compare(printed, metrics=METRIC)
+    assert few.needed("A", "B", METRIC) is None
+    assert claims.needed("A", "B", METRIC) is None
+
+
 def test_samples_of_unlike_sizes_are_not_extrapolated(full):
     counts = {
         name: RankCounts.merge(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from unsample._checks import FloatArray
 from unsample.answers._result import Estimates
 from unsample.confidence import Calibrated
+from unsample.estimators import Observed
 from unsample.estimators.prior import JointPosterior
 from unsample.metrics import Metric
 
@@ -40,11 +41,37 @@ class Chances:
         few = any(each.certainty is None or each.certainty.few for each in estimates.values())
         if few or len(known) < len(held) or len(held) > _MOST_MODELS or not sampled:
             return None
-        first = known[0]
-        unknown = first.candidates is None and first.kind is None
-        both = ("unseen", "all") if unknown else (first.observed.candidates,)
-        posteriors = tuple(_joint(known, sampled, each) for each in both)
-        return cls(tuple(estimates), tuple(each.name for each in sampled), posteriors)
+        return cls.under(
+            known[0],
+            estimates,
+            sampled,
+            [each.observed for each in known],
+            [each.targets(each.observed) for each in known],
+        )
+
+    @classmethod
+    def under(
+        cls,
+        prior: Calibrated,
+        names: Iterable[str],
+        metrics: Sequence[Metric],
+        observed: Sequence[Observed],
+        targets: Sequence[float],
+    ) -> Chances:
+        """Return the chances of so many targets each, under the prior of one of the models.
+
+        Where nobody says whether seen items were candidates, both are as likely.
+        """
+        unknown = prior.candidates is None and prior.kind is None
+        both = ("unseen", "all") if unknown else (prior.observed.candidates,)
+        posteriors = []
+        for candidates in both:
+            rows = [
+                replace(each, shares=each.shares[:1], candidates=candidates) for each in observed
+            ]
+            joint = prior.prior.joint(rows, metrics, kind=prior.kind, targets=targets)
+            posteriors.append(joint.for_others(targets))
+        return cls(tuple(names), tuple(each.name for each in metrics), tuple(posteriors))
 
     def beats(self, a: str, b: str, metric: str) -> float | None:
         """Return the chance that ``a`` is better than ``b``; None for metrics without one."""
@@ -65,18 +92,6 @@ class Chances:
                 share = np.bincount(drawn.argmax(axis=1), minlength=len(won)) / _DRAWS
                 won += weight * share / len(self.posteriors)
         return dict(zip(self.names, won.tolist(), strict=True))
-
-
-def _joint(
-    known: Sequence[Calibrated], metrics: Sequence[Metric], candidates: str
-) -> JointPosterior:
-    observed = [
-        replace(each.observed, shares=each.observed.shares[:1], candidates=candidates)
-        for each in known
-    ]
-    targets = [each.targets(part) for each, part in zip(known, observed, strict=True)]
-    found = known[0].prior.joint(observed, metrics, kind=known[0].kind, targets=targets)
-    return found.for_others(targets)
 
 
 def _draw(posterior: JointPosterior, kind: int, place: int, rng: np.random.Generator) -> FloatArray:

@@ -195,7 +195,8 @@ class Comparison(Result):
         """Return how many sampled items, or users, would tell two models apart.
 
         They are taken to be as they are estimated, and the verdict to be one by chance, of these
-        two models alone. None without a prior, or where targets were sampled in different ways.
+        two models alone. None without a prior, for few targets, where they were sampled in
+        different ways, and where only printed numbers are known.
         """
         name = self.difference(a, b, metric).metric
         wanted = next(each for each in self.metrics if each.name == name)

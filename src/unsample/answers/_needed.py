@@ -8,12 +8,13 @@ histogram is looked at for larger and larger samples, and for more and more user
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unsample.answers._chances import Chances
+from unsample.answers._published import Published
 from unsample.answers._result import Estimates
-from unsample.confidence import Calibrated
 from unsample.estimators import Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankDistribution
@@ -72,28 +73,27 @@ def needed_for(
     metric: Metric,
     level: float,
 ) -> Needed | None:
-    """Return what would suffice; None for models without a prior or of unlike designs."""
-    known = [each.calibrated for each in estimates]
-    first, second = known
-    if first is None or second is None:
+    """Return what would suffice.
+
+    None without a prior, for few targets, designs that differ, and models of which only printed
+    numbers are known: a histogram of as many targets would say more than those do.
+    """
+    if Chances.of(dict(zip(pair, estimates, strict=True)), [metric]) is None:
         return None
-    counts = first.counts
-    laws = {(law.items, law.sampled) for each in known if each for law in _laws(each.counts)}
+    first, second = (each.calibrated for each in estimates)
     shapes = [each.distributions.get(each.methods[0]) for each in estimates]
-    if len(laws) != 1 or any(each is None for each in shapes):
+    laws = {cells.design for each in estimates for cells in each.counts.by_design()}
+    printed = any(isinstance(each, Published) for each in estimates)
+    if first is None or second is None or printed or None in shapes or len(laws) != 1:
         return None
-    ((items, sampled),) = laws
+    (law,) = laws
+    items, sampled = law.items, law.sampled
     targets = min(each.targets(each.observed) for each in (first, second))
 
     def chance(size: int, users: float) -> float:
-        seen = [
-            _expected(each, Law(items, size, counts.replacement), first)
-            for each in shapes
-            if each is not None
-        ]
-        joint = first.prior.joint(seen, [metric], kind=first.kind, targets=[users, users])
-        won = float(joint.for_others([users, users]).chance(0, 1)[0])
-        return max(won, 1.0 - won)
+        seen = [_expected(each, replace(law, sampled=size)) for each in shapes if each is not None]
+        won = Chances.under(first, pair, [metric], seen, [users, users]).beats(*pair, metric.name)
+        return 0.5 if won is None else max(won, 1.0 - won)
 
     most = min(_LARGEST_SAMPLE, int(_LARGEST_SHARE * (items - 1)))
     larger = [round(sampled * _GROWTH**at) for at in range(_LOOKS)]
@@ -106,10 +106,6 @@ def needed_for(
         _least(more, level, lambda users, size: chance(int(size), users), sampled),
         (sampled, round(targets)),
     )
-
-
-def _laws(counts: RankCounts) -> list[Law]:
-    return [cells.design for cells in counts.by_design()]
 
 
 def _least(
@@ -125,7 +121,7 @@ def _least(
     return sizes[high]
 
 
-def _expected(shape: RankDistribution, law: Law, like: Calibrated) -> Observed:
+def _expected(shape: RankDistribution, law: Law) -> Observed:
     """Return what so large a sample would show on average, ranks far down in ranges."""
     starts = [*range(1, min(_SINGLE, law.n) + 1)]
     while starts[-1] < law.n:
@@ -135,4 +131,4 @@ def _expected(shape: RankDistribution, law: Law, like: Calibrated) -> Observed:
     chances = law.matrix(low, high, shape.grid) @ np.maximum(shape.mass, 0.0)
     times = np.rint(_PLENTY * chances / chances.sum()).astype(np.int64)
     counts = RankCounts.from_ranges(low, high, times, law)
-    return Observed.prepare(counts, candidates=like.observed.candidates)
+    return Observed.prepare(counts)

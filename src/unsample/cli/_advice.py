@@ -44,7 +44,7 @@ class Advised:
 def _(result: Advised) -> Sheet:
     whole = sheet(result.comparison)
     lines = [f"needed: {each}" for each in result.needed] or [
-        "needed: nothing more, or there is no prior to say what would be"
+        "needed: nothing more for the two best, or too little is known to say"
     ]
     return replace(whole, notes=(*whole.notes, "\n".join(lines)))
 
