@@ -35,7 +35,7 @@ def can_tile(factors: FactorScores) -> bool:
     kind = np.result_type(left, right)
     if kind not in (np.float32, np.float64) or not right.size or not left.size:
         return False
-    # Products of these sum to less than the largest number; so do NaN and infinity not.
+    # No sum of such products overflows. With NaN or infinity among the factors this is false.
     largest = [float(max(each.max(), -each.min())) for each in (left, right)]
     return largest[0] * largest[1] * float(right.shape[1]) < float(np.finfo(kind).max)
 
@@ -116,7 +116,9 @@ def _by_column(part: Candidates) -> tuple[IntArray, IntArray]:
     return row[order], np.asarray(column[order], dtype=np.int64)
 
 
-def _beaten(compare: np.ufunc, scores: ScoreArray, own: ScoreArray, mask: np.ndarray) -> IntArray:
+def count_where(
+    compare: np.ufunc, scores: ScoreArray, own: ScoreArray, mask: np.ndarray
+) -> IntArray:
     """Return for how many items of each row ``compare(score, own)`` holds."""
     width = scores.shape[1]
     compare(scores, own[:, None], out=mask[:, :width])
