@@ -18,7 +18,7 @@ from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
 from unsample._progress import Progress
 from unsample.designs._scan import Candidates, Excluded, check_ids
 from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
-from unsample.designs._tiles import can_tile, count_tiles
+from unsample.designs._tiles import WORD, can_tile, count_tiles, count_where
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
 
@@ -26,9 +26,6 @@ from unsample.evidence import check_ties, rank_with_ties
 _BLOCK = 1 << 21
 #: Fewest users in a block: a matrix product of fewer rows wastes the item factors' way to it.
 _FEWEST_ROWS = 16
-_WORD = 8
-#: A byte counts to 255, so that many words may be added before their bytes overflow.
-_WORDS_AT_ONCE = 255
 #: How some consecutive targets compare with all their candidates: where they are, how many items
 #: beat each, how many others tie with it, and its own score.
 Counted: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray]"
@@ -149,7 +146,7 @@ def count_all(
 def _count_rows(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
     """Compare targets with whole rows of scores."""
     rows = max(_FEWEST_ROWS, _BLOCK // candidates.items)
-    padded = -(-candidates.items // _WORD) * _WORD
+    padded = -(-candidates.items // WORD) * WORD
     mask = np.zeros((min(rows, len(candidates)), padded), dtype=bool)
     for place, part in candidates.parts(rows):
         scores = scorer.rows(part.users, candidates.items)
@@ -162,7 +159,7 @@ def _beaten_and_tied(
 ) -> tuple[IntArray, IntArray]:
     """Return how many candidates beat each target, and how many others tie with it."""
     better, not_worse = (
-        _count(compare, scores, target, mask[: len(part)])
+        count_where(compare, scores, target, mask[: len(part)])
         for compare in (np.greater, np.greater_equal)
     )
     row, column = part.excluded
@@ -171,23 +168,6 @@ def _beaten_and_tied(
         better -= np.bincount(row[excluded > rival], minlength=len(part))
         not_worse -= np.bincount(row[excluded >= rival], minlength=len(part))
     return better, not_worse - better - 1  # the target ties with itself
-
-
-def _count(
-    compare: np.ufunc, scores: ScoreArray, target: ScoreArray, mask: npt.NDArray[np.bool_]
-) -> IntArray:
-    """Return for how many items of each row ``compare(score, target)`` holds.
-
-    Comparisons are bytes of 0 or 1 in ``mask``, whose rows are padded with 0 to whole words. Read
-    as words they add up eight columns at once, each byte for itself, unless a byte passes 255.
-    """
-    compare(scores, target[:, None], out=mask[:, : scores.shape[1]])
-    words = mask.view(np.uint64)
-    total = np.zeros(len(scores), dtype=np.int64)
-    for start in range(0, words.shape[1], _WORDS_AT_ONCE):
-        sums = words[:, start : start + _WORDS_AT_ONCE].sum(axis=1)
-        total += sums.view(np.uint8).reshape(-1, _WORD).sum(axis=1, dtype=np.int64)
-    return total
 
 
 def ranks_against(

@@ -13,15 +13,17 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from unsample._checks import IntArray
 from unsample._threads import blas_threads, one_thread
 from unsample.designs._scan import Candidates
 from unsample.designs._scorers import FactorScores, ScoreArray
 
-#: Users of a tile. Items of a tile: comparisons are bytes that add up in words, eight at once, and
-#: a byte counts to 255.
-_ROWS, _WORD, _COLUMNS = 256, 8, 8 * 255
+#: A word holds eight comparisons, and a byte counts to 255: so many words may be added at once.
+WORD, _WORDS_AT_ONCE = 8, 255
+#: Users and items of a tile.
+_ROWS, _COLUMNS = 256, WORD * _WORDS_AT_ONCE
 #: Targets whose score is not the one of their tile, to the last bit: rank them in another way.
 Again: TypeAlias = "IntArray"
 Tiled: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray, Again]"
@@ -84,8 +86,8 @@ def _count(
         scores = some @ right[first:last].T
         if repeated:
             scores = scores[row_of]
-        better += _beaten(np.greater, scores, own, mask)
-        not_worse += _beaten(np.greater_equal, scores, own, mask)
+        better += count_where(np.greater, scores, own, mask)
+        not_worse += count_where(np.greater_equal, scores, own, mask)
         here = by_target[own_cuts[at] : own_cuts[at + 1]]
         odd[here] = scores[here, part.targets[here] - first] != own[here]
         row = rows[cuts[at] : cuts[at + 1]]
@@ -117,12 +119,20 @@ def _by_column(part: Candidates) -> tuple[IntArray, IntArray]:
 
 
 def count_where(
-    compare: np.ufunc, scores: ScoreArray, own: ScoreArray, mask: np.ndarray
+    compare: np.ufunc, scores: ScoreArray, own: ScoreArray, mask: npt.NDArray[np.bool_]
 ) -> IntArray:
-    """Return for how many items of each row ``compare(score, own)`` holds."""
+    """Return for how many items of each row ``compare(score, own)`` holds.
+
+    Comparisons are bytes of 0 or 1 in ``mask``, whose rows are at least as long, in whole words.
+    Read as words they add up eight columns at once, each byte for itself, unless one passes 255.
+    """
     width = scores.shape[1]
     compare(scores, own[:, None], out=mask[:, :width])
-    used = mask[:, : -(-width // _WORD) * _WORD]
+    used = mask[:, : -(-width // WORD) * WORD]
     used[:, width:] = False
-    sums = used.view(np.uint64).sum(axis=1)
-    return np.asarray(sums.view(np.uint8).reshape(-1, _WORD).sum(axis=1, dtype=np.int64))
+    words = used.view(np.uint64)
+    total = np.zeros(len(scores), dtype=np.int64)
+    for start in range(0, words.shape[1], _WORDS_AT_ONCE):
+        sums = words[:, start : start + _WORDS_AT_ONCE].sum(axis=1)
+        total += sums.view(np.uint8).reshape(-1, WORD).sum(axis=1, dtype=np.int64)
+    return total
