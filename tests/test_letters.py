@@ -78,7 +78,7 @@ def test_places_and_letters_follow_the_verdicts(compared):
 
 
 def test_tables_of_three_models_show_them(compared):
-    assert "place, like:" in str(compared)
+    assert "places, like:" in str(compared)
 
 
 def test_letters_need_all_pairs():
@@ -86,4 +86,4 @@ def test_letters_need_all_pairs():
     found = unsample.compare(ranks, items=500, sampled=99, metrics="Recall@50", against="A")
     with pytest.raises(InputError, match="all pairs"):
         found.letters("Recall@50")
-    assert "place, like:" not in str(found)
+    assert "places, like:" not in str(found)

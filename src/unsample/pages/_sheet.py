@@ -280,9 +280,9 @@ def _(result: Comparison) -> Sheet:
     if result.against == "all" and 2 < len(result.models) <= _LETTERED:
         places = {metric.name: result.places(metric) for metric in result.metrics}
         letters = {metric.name: result.letters(metric) for metric in result.metrics}
-        standings = {
-            **standings,
-            "place": lambda row: place_span(*places[row.metric][row.model]),
+        # Other than `place`, which counts defeats in a row, these count models.
+        standings = {name: cell for name, cell in standings.items() if name != "place"} | {
+            "places": lambda row: place_span(*places[row.metric][row.model]),
             "like": lambda row: letters[row.metric][row.model],
         }
     differences: Columns[Any] = {
@@ -313,7 +313,7 @@ def _(result: Comparison) -> Sheet:
         )
     if "like" in standings:
         explained += (
-            "\nplace, like:    the places that agree with the verdicts; models that share a letter "
+            "\nplaces, like:   the places that agree with the verdicts; models that share a letter "
             "are not told apart"
         )
     highest = {
