@@ -79,7 +79,7 @@ def test_wrong_shapes_are_refused(make, message):
 def test_shapes_read_as_the_end_of_a_sentence():
     assert str(SHAPES["none"]) == "nothing about P(R)"
     assert str(SHAPES["power"]) == (
-        "that P(R) near the top, rank 1 apart, falls no faster than R^-1.5 and rises no faster "
+        "that P(R) near the top (rank 1 aside) falls no faster than R^-1.5 and rises no faster "
         "than R^0.5"
     )
     assert str(SHAPES["non-increasing"]) == "that P(R) never rises"

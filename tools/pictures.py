@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 
@@ -195,6 +196,21 @@ def density(held: RankSet, items: int) -> tuple[np.ndarray, np.ndarray]:
     return middle[found], (counts / np.diff(edges) / scale)[found]
 
 
+def gallery() -> None:
+    """Run the code of the gallery, and save what it draws under the name that follows it there."""
+    page = (FOLDER.parent / "gallery.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    code = re.compile(
+        r"^```python\n(.*?)^```$(?:\n\n!\[[^]]*\]\(pictures/(.*?)\))?", re.MULTILINE | re.DOTALL
+    )
+    with warnings.catch_warnings():
+        for body, picture in code.findall(page):
+            exec(compile(body, "gallery.md", "exec"), names)  # noqa: S102 - a page of our own
+            if picture:
+                plt.gcf().savefig(FOLDER / picture, metadata=METADATA, bbox_inches="tight")
+                plt.close("all")
+
+
 def main() -> None:
     """Make every picture."""
     plt.rcParams["svg.hashsalt"] = "unsample"
@@ -204,6 +220,7 @@ def main() -> None:
     cost_of_designs()
     from_printed_numbers()
     what_was_learned()
+    gallery()
 
 
 if __name__ == "__main__":

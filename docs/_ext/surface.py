@@ -22,6 +22,10 @@ from sphinx.util.nodes import make_refnode
 import unsample
 
 FOLDER = "reference"
+#: Rooms behind the front door, for those who extend the package.
+INNER = ("answers", "confidence", "evidence", "law", "pages", "tables")
+STABLE = "Stable: whatever changes here has a line in the changelog."
+CHANGING = "For those who extend the package. It may change with any version."
 
 
 def rooms() -> dict[str, ModuleType]:
@@ -31,6 +35,11 @@ def rooms() -> dict[str, ModuleType]:
     names += [f"unsample.adapters.{path.stem}" for path in folder.glob("*.py")]
     public = [name for name in sorted(names) if "._" not in name and name != "unsample.cli"]
     return {name: importlib.import_module(name) for name in public}
+
+
+def is_inner(name: str) -> bool:
+    """Return whether a room is for those who extend the package."""
+    return name.split(".")[1] in INNER
 
 
 def front_door() -> list[str]:
@@ -55,7 +64,7 @@ def page_of_package() -> str:
     """Return the page of the names in the package itself."""
     functions = [name for name in front_door() if inspect.isfunction(getattr(unsample, name))]
     classes = [name for name in front_door() if name not in functions]
-    parts = [title("unsample"), summary(unsample), ""]
+    parts = [title("unsample"), summary(unsample), "", f"*{STABLE}*\n"]
     parts += [f".. autofunction:: unsample.{name}\n" for name in functions]
     parts += [f".. autoclass:: unsample.{name}\n   :members:\n" for name in classes]
     return "\n".join(parts)
@@ -64,7 +73,8 @@ def page_of_package() -> str:
 def page_of_room(name: str, room: ModuleType) -> str:
     """Return the page of one room; what the package itself shows is linked, not repeated."""
     at_the_door = {id(getattr(unsample, other)): other for other in front_door()}
-    parts = [title(name), f".. automodule:: {name}\n"]
+    promise = CHANGING if is_inner(name) else STABLE
+    parts = [title(name), f".. automodule:: {name}\n", f"*{promise}*\n"]
     for member in getattr(room, "__all__", ()):
         value = getattr(room, member)
         if id(value) in at_the_door:
@@ -90,18 +100,25 @@ def page_of_contents() -> str:
     """Return the entry page: every room with what it is for."""
     lines = [
         title("Reference"),
-        "Made from the public surface when this site is built. ``import unsample`` gives the front",
-        "door; the rooms behind it are modules of the same name.\n",
-        ".. list-table::",
-        "   :widths: 30 70\n",
-        "   * - :doc:`unsample <unsample>`",
-        f"     - {', '.join(f'``{name}``' for name in front_door())}",
+        "Made from the public names when this site is built. Names with an underscore in front are",
+        "private.\n",
+        f"**What you import.** {STABLE}\n",
+        *_table({"unsample": ", ".join(f"``{name}``" for name in front_door())}, inner=False),
+        f"**Behind it.** {CHANGING}\n",
+        *_table({}, inner=True),
     ]
-    for name, room in rooms().items():
-        lines += [f"   * - :doc:`{name} <{name}>`", f"     - {summary(room)}"]
     lines += ["", ".. toctree::", "   :hidden:\n", "   unsample"]
     lines += [f"   {name}" for name in rooms()]
     return "\n".join(lines) + "\n"
+
+
+def _table(first: Mapping[str, str], *, inner: bool) -> list[str]:
+    """Return the lines of a table of rooms, each with what it is for."""
+    chosen = {name: summary(room) for name, room in rooms().items() if is_inner(name) is inner}
+    lines = [".. list-table::", "   :widths: 30 70\n"]
+    for name, text in {**first, **chosen}.items():
+        lines += [f"   * - :doc:`{name} <{name}>`", f"     - {text}"]
+    return [*lines, ""]
 
 
 def write_pages(app: Sphinx) -> None:

@@ -272,7 +272,7 @@ class Comparison(Result):
         return tuple(self._sentence(metric.name) for metric in self.metrics)
 
     def _sentence(self, metric: str) -> str:
-        share = f"{self.level:.0%}"
+        share = f"{100 * self.level:g} %"
         sure = share if self.correction == "none" else f"{share}, {self.correction.title()}"
         if self.against not in {ALL, BEST}:
             return self._sentence_about(self.against, metric, sure)
@@ -299,10 +299,9 @@ class Comparison(Result):
         if leader.place > 1 or not rivals:
             return f"No model can be called the best on {metric}."
         return (
-            f"Which of {listed_briefly([leader.model, *rivals])} has the highest full-catalogue "
-            f"{metric} cannot be told from this sample at {share}; {leader.model} has the highest "
-            f"estimate ({leader.value:.4f}), and is the best with a chance of "
-            f"{_percent(leader.chance)}."
+            f"This sample cannot tell which of {listed_briefly([leader.model, *rivals])} has the "
+            f"highest full-catalogue {metric} ({share}). {leader.model} has the highest estimate "
+            f"({leader.value:.4f}) and is the best with a chance of {_percent(leader.chance)}."
         )
 
     def _sentence_about(self, baseline: str, metric: str, sure: str) -> str:
@@ -378,4 +377,4 @@ def listed_briefly(names: Sequence[str]) -> str:
 def _percent(chance: float) -> str:
     if chance > 0.995:
         return "more than 99 %"
-    return f"{chance:.0%}".replace("%", " %")
+    return f"{100 * chance:.0f} %"

@@ -412,8 +412,8 @@ class Question:
         if unresolved:
             names = f"{', '.join(unresolved)} {'is' if len(unresolved) == 1 else 'are'}"
             text = (
-                f"{names} not resolved: the data leave open more than a quarter of the value, and "
-                f"the method's assumption about the top ranks fills it; {remedy}"
+                f"{names} not resolved: the data leave open more than a quarter of the value, so "
+                f"the estimate rests on the method's assumption about the top ranks; {remedy}"
             )
             known.append(UnresolvedWarning(text))
         known += [BiasedMethodWarning(each.caution) for each in self.methods if each.caution]

@@ -81,8 +81,8 @@ class Evaluation(Estimates):
         """Return what was scored, in words."""
         return (
             f"{self.design.name} design: {self.scored:,} scores, "
-            f"{self.scored / len(self.users):,.1f} for each target, {self.share:.3%} of a full "
-            "ranking"
+            f"{self.scored / len(self.users):,.1f} for each target, "
+            f"{100 * self.share:.3f} % of a full ranking"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -272,8 +272,9 @@ def _check_agreement(negatives: Negatives, probabilities: Any, rng: np.random.Ge
     off = math.sqrt(max(law.statistic - law.freedom, 0.0) / len(negatives.ids))
     if off > _OFF:
         raise InputError(
-            f"probabilities must agree with how often items were drawn, got a misfit of {off:.0%} "
-            f"of the chances (p = {law.p_value:.1g}); see unsample.audit for how they were drawn"
+            f"probabilities must agree with how often items were drawn, got a misfit of "
+            f"{100 * off:.0f} % of the chances (p = {law.p_value:.1g}); "
+            "see unsample.audit for how they were drawn"
         )
 
 
@@ -321,9 +322,9 @@ def _unreached(seen: SeenItems) -> tuple[UnsampleWarning, ...]:
         return ()
     return (
         BiasedMethodWarning(
-            f"the items drawn stand for {share:.0%} of the candidates, by their chances: some "
-            "could never be drawn, or chances or items are not as stated, and nothing here can be "
-            "trusted"
+            f"the items drawn stand for {100 * share:.0f} % of the candidates, by their chances: "
+            "some could never be drawn, or chances or items are not as stated, and nothing here "
+            "can be trusted"
         ),
     )
 

@@ -404,9 +404,9 @@ class Resolution:
         return cls(metric, precision, k, blind)
 
     def __str__(self) -> str:
-        goal = f"{self.metric}@K within {self.precision:.0%}"
+        goal = f"{self.metric}@K within {100 * self.precision:g} %"
         found = f"no K gives {goal}" if self.k is None else f"{goal} needs K >= {self.k:,}"
         return (
             f"{found}; on average one sampled item falls into the top {self.blind_rank:,.0f}, "
-            "and what lies above that is blurred"
+            "so the sample says little about the ranks above that"
         )

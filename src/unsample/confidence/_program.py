@@ -115,8 +115,8 @@ class Shape:
         elif math.isfinite(self.rise) and not self.dents:
             parts.append(f"rises no faster than R^{self.rise:g}")
         where = " near the top" if self.loosens else ""
-        apart = ", rank 1 apart," if self.first_free else ""
-        return f"that P(R){where}{apart} " + " and ".join(parts)
+        aside = " (rank 1 aside)" if self.first_free else ""
+        return f"that P(R){where}{aside} " + " and ".join(parts)
 
 
 #: Shapes by name. The exponents of ``power`` and ``depleted`` leave room around what recommenders

@@ -277,7 +277,7 @@ def _bv_misses_the_cdf(evidence: Evidence, dataset: str) -> Verdict | None:
     for (recommender, _), curves in evidence.curves(dataset, labels).items():
         off = {label: _off(curves[label], curves["exact"]) for label in labels}
         holds &= off["BV 0.1"] > max(off["MLE"], off["MES"])
-        shown = ", ".join(f"{label} {value:.1%}" for label, value in off.items())
+        shown = ", ".join(f"{label} {100 * value:.1f} %" for label, value in off.items())
         parts.append(f"{recommender}: {shown}")
     detail = "Mean distance from the exact CDF, " + "; ".join(parts) + "."
     return Verdict(holds, None, detail) if parts else None
@@ -300,7 +300,7 @@ def _aggregates_are_better(evidence: Evidence, dataset: str) -> Verdict | None:
             single = _off(np.diff(curves[label], prepend=0.0), np.diff(exact, prepend=0.0))
             summed = _off(curves[label], exact)
             holds &= single > 2.0 * summed
-            parts.append(f"{recommender} {label} {single:.0%} against {summed:.0%}")
+            parts.append(f"{recommender} {label} {100 * single:.0f} % against {100 * summed:.0f} %")
     detail = "Mean distance from the exact P(R) against that of the CDF: " + ", ".join(parts) + "."
     return Verdict(holds, None, detail) if parts else None
 
@@ -314,7 +314,7 @@ def _curves_sharpen(evidence: Evidence, dataset: str) -> Verdict | None:
     for label in [name for name in few if name != "exact" and name in many]:
         before, after = _off(few[label], few["exact"]), _off(many[label], many["exact"])
         holds &= after < before
-        parts.append(f"{label} {before:.1%} to {after:.1%}")
+        parts.append(f"{label} {100 * before:.1f} % to {100 * after:.1f} %")
     detail = (
         f"Mean distance from the exact CDF of {small[0]} with {small[1]} and with {large[1]} "
         "sampled items: " + ", ".join(parts) + "."
@@ -336,7 +336,7 @@ def _sweep_sharpens(evidence: Evidence) -> Verdict | None:
             first, last = sizes[min(sizes)], sizes[max(sizes)]
             better[key[3]].append(_error(last, by) < _error(first, by))
         shares = {label: float(np.mean(found)) for label, found in better.items()}
-        shown = ", ".join(f"{label} in {share:.0%}" for label, share in shares.items())
+        shown = ", ".join(f"{label} in {100 * share:.0f} %" for label, share in shares.items())
         return min(shares.values()) > 0.5, shown
 
     tried = sorted({size for sizes in series.values() for size in sizes})

@@ -358,7 +358,7 @@ def sweep_tables(rows: Iterable[Row]) -> dict[str, Table]:
         header = ("Estimator", "Metric", *map(str, sizes), "Enough")
         caption = (
             "RMSE / exact by the number of sampled items, median over recommenders; enough: the "
-            f"smallest tried size from which on it is at most {ENOUGH:.0%}."
+            f"smallest tried size from which on it is at most {100 * ENOUGH:.0f} %."
         )
         name = f"{dataset}, {candidates_name(candidates)}"
         tables[name] = Table(header, tuple(lines), caption)
