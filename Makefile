@@ -10,7 +10,7 @@ DEV := $(VENV)/.dev
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile \
 	--no-loadscope-reorder -q
 
-.PHONY: help demo docs refresh-docs test test-all realdata validity coverage accuracy pictures check
+.PHONY: help demo docs report refresh-docs test test-all realdata validity coverage accuracy pictures check
 .PHONY: format bench libraries ranks floors clean mutants fuzz faults load versions audit
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
@@ -20,6 +20,7 @@ help:
 	@echo "make coverage  how often intervals cover and verdicts are right, on real ranks"
 	@echo "make bench     speed and memory, as ratios to reference implementations"
 	@echo "make docs      the documentation site, into out/docs; make refresh-docs redoes its output"
+	@echo "make report    the technical report, into out/report.pdf"
 	@echo "make libraries adapters with each real library"
 	@echo "make mutants, fuzz, faults, load, versions, audit   try to break it: docs/reliability.md"
 	@echo "make pictures  the pictures of the documentation, made anew"
@@ -103,6 +104,13 @@ $(VENV)/.docs: $(DEV)
 docs: $(VENV)/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --quiet -W --keep-going -b html docs out/docs
 	@echo "open out/docs/index.html"
+
+# The technical report as a page of its own, printed by the browser: nothing but Chromium is needed.
+CHROMIUM ?= chromium
+report: docs
+	$(CHROMIUM) --headless --no-sandbox --disable-gpu --no-pdf-header-footer \
+		--print-to-pdf=out/report.pdf "file://$(CURDIR)/out/docs/report/report.html"
+	@echo "open out/report.pdf"
 
 # Run the commands and the code of the pages and of the tutorial, and write down what they print.
 refresh-docs: $(DEV)
