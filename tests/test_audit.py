@@ -320,10 +320,10 @@ LISTS = np.arange(20).reshape(4, 5)
 @pytest.mark.parametrize(
     ("negatives", "options", "message"),
     [
-        (LISTS - 1, {}, r"in 0\.\.19 \(20 items\), got -1 at position 0 \(1 such"),
-        (LISTS + 1, {}, r"got 20 at position 19 .* subtract 1 if yours start at 1"),
-        (LISTS + 0.5, {}, "whole numbers, got 0.5 at position 0"),
-        (np.where(LISTS == 7, np.nan, LISTS), {}, "whole numbers, got nan at position 7"),
+        (LISTS - 1, {}, r"in 0\.\.19 \(20 items\), got -1 at position 1 of 20 \(1 such"),
+        (LISTS + 1, {}, r"got 20 at position 20 of 20 .* subtract 1 if yours start at 1"),
+        (LISTS + 0.5, {}, "whole numbers, got 0.5 at position 1"),
+        (np.where(LISTS == 7, np.nan, LISTS), {}, "whole numbers, got nan at position 8"),
         (LISTS.astype(str), {}, "negatives must be integers, got values of type <U"),
         ([[1, 2], ["a"]], {}, "list 1 of negatives must be integers"),
         ([1, 2, 3], {}, "got one list of 3 values"),

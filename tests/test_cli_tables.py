@@ -101,7 +101,7 @@ def test_bad_files_get_one_clear_line(ranks, tmp_path, run):
     for name, words in {
         "word.csv": "must hold numbers, got 'x' in line 3",
         "rank.csv": "did you mean ranks.csv",
-        "empty": "no file matches",
+        "empty": "there is no file in the folder",
         "cut.parquet": "cannot read",
         "cut.npz": "cannot read",
     }.items():

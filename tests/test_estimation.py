@@ -187,5 +187,5 @@ def test_an_estimate_says_in_a_line_what_is_wrong_with_it():
     decayed = metrics_room.custom("Decayed", lambda rank: 3.0 * 0.9**rank)
     line = str(unsample.exact([3], items=10, metrics=decayed @ 5)[decayed @ 5])
     assert "no interval: nothing varies" in line
-    with pytest.raises(RankError, match=r"got 11 at position 0; check items$"):
+    with pytest.raises(RankError, match=r"got 11 at position 1 of 1; check items$"):
         unsample.exact([11], items=10)

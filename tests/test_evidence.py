@@ -339,10 +339,10 @@ def test_integers_of_every_width_are_counted_alike():
     ("ranks", "options", "error", "words"),
     [
         ([], {}, RankError, "at least one rank"),
-        ([1, 2, 0, 99], {}, RankError, "got 0 at position 2; ranks start at 1"),
-        ([1, 10, 11, 0], {}, RankError, "got 11 at position 2; these may be full"),
-        ([1] * 150_000 + [11], {}, RankError, "got 11 at position 150000"),
-        ([1.5], {}, RankError, "whole numbers, got 1.5 at position 0"),
+        ([1, 2, 0, 99], {}, RankError, "got 0 at position 3 of 4; ranks start at 1"),
+        ([1, 10, 11, 0], {}, RankError, "got 11 at position 3 of 4; these may be full"),
+        ([1] * 150_000 + [11], {}, RankError, "got 11 at position 150,001 of 150,001"),
+        ([1.5], {}, RankError, "whole numbers, got 1.5 at position 1 of 1"),
         ([np.nan], {}, RankError, "whole numbers, got nan"),
         (["a"], {}, RankError, "integers"),
         ([[1]], {}, RankError, "one-dimensional"),
@@ -352,7 +352,12 @@ def test_integers_of_every_width_are_counted_alike():
         ([1, 2], {"items": [100]}, DesignError, "one number or 2"),
         ([1, 2], {"items": [100, 1]}, DesignError, "items must be at least 2"),
         ([1, 12], {"items": [100, 100]}, RankError, "at most sampled"),
-        ([1, 2], {"weights": [1.0, -1.0]}, InputError, r"not negative, got -1\.0 at position 1"),
+        (
+            [1, 2],
+            {"weights": [1.0, -1.0]},
+            InputError,
+            r"got -1\.0 at position 2 of 2",
+        ),
         ([1], {"weights": [np.nan]}, InputError, "finite"),
         ([1], {"weights": [1.0, 2.0]}, InputError, "one a rank"),
         ([1], {"weights": [0.0]}, InputError, "all be zero"),
@@ -739,7 +744,7 @@ def test_more_random_places_than_fit_are_refused(monkeypatch):
 def test_ranks_that_start_at_0_are_refused_wherever_they_stand(ranks):
     with pytest.raises(RankError, match=r"got 0 at position .*add 1 if yours start at 0"):
         RankCounts.from_ranks(ranks, items=50, sampled=9)
-    with pytest.raises(RankError, match="got 11 at position 1; these may be full-catalogue ranks"):
+    with pytest.raises(RankError, match="got 11 at position 2 of 2; these may be full"):
         RankCounts.from_ranks([1, 11], items=50, sampled=9)
 
 

@@ -344,7 +344,10 @@ def test_matrix_and_counts_cover_users_and_items_without_pairs():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"user": [0, -1], "item": [0, 1]}, r"user must be in 0..users-1.*got -1 at position 1"),
+        (
+            {"user": [0, -1], "item": [0, 1]},
+            r"user must be in 0..users-1.*-1 at position 2 of 2",
+        ),
         ({"user": [0, 1], "item": [0, 5], "items": 3}, r"item must be in .*0\.\.2, got 5"),
         ({"user": [0, 1], "item": [0]}, r"item must have shape \(2,\)"),
         ({"user": [0.5], "item": [0]}, "user must be whole numbers"),

@@ -256,7 +256,7 @@ def call(score_all=THREE.__getitem__, users=(0,), targets=(0,), items=3, **optio
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"targets": [3]}, InputError, r"targets must be in 0\.\.2 .* got 3 at position 0"),
+        ({"targets": [3]}, InputError, r"targets must be in 0\.\.2 .* got 3 at position 1 of 1"),
         ({"users": [-1]}, InputError, "users must be at least 0, got -1"),
         ({"users": [0, 1]}, InputError, "as long as each other, got 2 and 1"),
         ({"users": [], "targets": []}, InputError, "at least one target"),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from unsample._rules import (
     LARGEST_CATALOGUE,
+    at_position,
     check_choice,
     check_integer,
     check_level,
@@ -32,6 +33,7 @@ __all__ = [
     "as_integer_array",
     "as_rng",
     "as_text_array",
+    "at_position",
     "check_choice",
     "check_integer",
     "check_level",
@@ -81,7 +83,7 @@ def as_integer_array(
     bad = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2.0**62))
     if bad.any():
         where = int(np.argmax(bad))
-        got = f"{array[where]!s} at position {where} ({int(bad.sum())} such values)"
+        got = f"{array[where]!s} {at_position(where, array.size)} ({int(bad.sum())} such values)"
         raise error(message(name, "whole numbers", got, hint, show=str))
     return array.astype(np.int64)
 

@@ -38,8 +38,12 @@ def find_files(path: str) -> list[Path]:
         found = []
     files = [file for file in found if is_file(file) and file.name[0] not in "._"]
     if not files:
-        near = suggest(Path(path).name, names_in(Path(path).parent))
-        raise FileError(f"no file matches {path!r}" + (f"; {near}" if near else ""))
+        if os.path.isdir(path):  # noqa: PTH112 - as is_file
+            raise FileError(f"there is no file in the folder {path!r}")
+        # Names that share no more than their ending are not meant.
+        near = suggest(Path(path).name, names_in(Path(path).parent), near=0.75)
+        what = "no file matches" if glob.has_magic(path) else "there is no file"
+        raise FileError(f"{what} {path!r}" + (f"; {near}" if near else ""))
     return files
 
 

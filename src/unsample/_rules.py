@@ -89,11 +89,16 @@ def check_choice(
     return value
 
 
-def suggest(word: str, choices: Iterable[str]) -> str:
-    """Return ``did you mean X?`` for the nearest choice, or nothing when none is near."""
+def suggest(word: str, choices: Iterable[str], *, near: float = 0.5) -> str:
+    """Return ``did you mean X?`` for the nearest choice, or nothing when none is ``near``."""
     by_folded = {choice.casefold(): choice for choice in choices}
-    near = difflib.get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=0.5)
-    return f"did you mean {by_folded[near[0]]}?" if near else ""
+    found = difflib.get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=near)
+    return f"did you mean {by_folded[found[0]]}?" if found else ""
+
+
+def at_position(index: int, size: int) -> str:
+    """Return where a value stands, counted from 1 as the lines of a file are."""
+    return f"at position {index + 1:,} of {size:,}"
 
 
 def import_extra(module: str, *, extra: str, purpose: str) -> ModuleType:

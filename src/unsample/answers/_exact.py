@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, Seed, as_integer_array, as_rng, check_integer
+from unsample._checks import (
+    FloatArray,
+    IntArray,
+    Seed,
+    as_integer_array,
+    as_rng,
+    at_position,
+    check_integer,
+)
 from unsample.answers._adjusted import adjusted, bases
 from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
 from unsample.confidence import MeanError
@@ -243,7 +251,7 @@ def as_grades(relevance: npt.ArrayLike, size: int) -> FloatArray:
     if not (np.isfinite(grades).all() and (grades >= 0).all()):
         bad = int(np.argmax(~(np.isfinite(grades) & (grades >= 0))))
         raise InputError(
-            f"relevance must be finite and not negative, got {grades[bad]} at position {bad}"
+            f"relevance must be finite and not negative, got {grades[bad]} {at_position(bad, size)}"
         )
     return grades
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
-from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
+from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array, at_position
 from unsample.answers._exact import UserValues
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.confidence import PilotError
@@ -144,8 +144,8 @@ def _as_pilot(pilot: npt.ArrayLike, found: Targets) -> IntArray:
         where = int(np.argmax(impossible))
         raise RankError(
             f"pilot must agree with the sampled ranks, got full rank {full[where]} and sampled "
-            f"rank {ranks[where]} at position {where}; a sample holds no more items that beat a "
-            "target than the catalogue does"
+            f"rank {ranks[where]} {at_position(where, len(ranks))}; a sample holds no more items "
+            "that beat a target than the catalogue does"
         )
     return full
 

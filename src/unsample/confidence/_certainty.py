@@ -406,6 +406,8 @@ class Resolution:
     def __str__(self) -> str:
         goal = f"{self.metric}@K within {100 * self.precision:g} %"
         found = f"no K gives {goal}" if self.k is None else f"{goal} needs K >= {self.k:,}"
+        if self.blind_rank < 1.5:
+            return found
         return (
             f"{found}; on average one sampled item falls into the top {self.blind_rank:,.0f}, "
             "so the sample says little about the ranks above that"

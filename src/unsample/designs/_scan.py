@@ -24,6 +24,7 @@ from unsample._checks import (
     Seed,
     as_integer_array,
     as_rng,
+    at_position,
     check_integer,
 )
 from unsample.designs._orders import LongWords, Orders
@@ -393,8 +394,8 @@ def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> I
         where = int(np.argmax(bad))
         rule = "at least 0" if count is None else f"in 0..{count - 1} ({count} {of})"
         raise InputError(
-            f"{name} must be {rule}, got {int(array[where])} at position {where} "
-            f"({int(bad.sum())} such ids)"
+            f"{name} must be {rule}, got {int(array[where])} "
+            f"{at_position(where, array.size)} ({int(bad.sum())} such ids)"
         )
     return array.astype(np.int64, copy=False)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, check_integer
+from unsample._checks import IntArray, at_position, check_integer
 from unsample.errors import DesignError, MetricError, RankError
 from unsample.evidence._columns import refuse_where
 from unsample.law import Law
@@ -103,8 +103,8 @@ def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
             if chunk[where] < 1:
                 hint = "ranks start at 1; add 1 if yours start at 0"
             raise RankError(
-                f"ranks must be in 1..{design.n} (sampled + 1), got {chunk[where]} at position "
-                f"{start + where}; {hint}"
+                f"ranks must be in 1..{design.n} (sampled + 1), got {chunk[where]} "
+                f"{at_position(start + where, len(ranks))}; {hint}"
             )
         total += np.bincount(chunk.astype(np.intp, copy=False), minlength=design.n + 1)
     return total[1:]

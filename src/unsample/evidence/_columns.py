@@ -14,6 +14,7 @@ from unsample._checks import (
     FloatArray,
     IntArray,
     as_integer_array,
+    at_position,
     check_integer,
 )
 from unsample.errors import DesignError, InputError
@@ -116,7 +117,8 @@ def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
     if bad.any():
         where = int(np.argmax(bad))
         raise InputError(
-            f"weights must be finite and not negative, got {array[where]} at position {where}"
+            f"weights must be finite and not negative, got {array[where]} "
+            f"{at_position(where, size)}"
         )
     refuse_where(_extreme(array), _WEIGHT_RULE, array, InputError, _WEIGHT_HINT)
     return array

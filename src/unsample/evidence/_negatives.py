@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
+from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array, at_position
 from unsample.errors import InputError
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def check_item_numbers(name: str, ids: npt.NDArray[np.integer[Any]], items: int)
     place = int(np.argmax(bad))
     raise InputError(
         f"{name} must hold item numbers in 0..{items - 1} ({items} items), got {int(ids[place])} "
-        f"at position {place} ({int(bad.sum())} such numbers); {_ZERO_BASED}"
+        f"{at_position(place, len(ids))} ({int(bad.sum())} such numbers); {_ZERO_BASED}"
     )
 
 

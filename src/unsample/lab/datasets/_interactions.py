@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_integer_array, as_text_array, check_integer
+from unsample._checks import (
+    FloatArray,
+    IntArray,
+    as_integer_array,
+    as_text_array,
+    at_position,
+    check_integer,
+)
 from unsample.errors import DatasetError, InputError
 
 if TYPE_CHECKING:
@@ -216,6 +223,6 @@ def _check_range(name: str, ids: IntArray, bound: str, size: int) -> None:
     if len(ids) and (ids.min() < 0 or ids.max() >= size):
         where = int(np.argmax((ids < 0) | (ids >= size)))
         raise InputError(
-            f"{name} must be in 0..{bound}-1 = 0..{size - 1}, got {ids[where]} at position "
-            f"{where}; ids start at 0"
+            f"{name} must be in 0..{bound}-1 = 0..{size - 1}, got {ids[where]} "
+            f"{at_position(where, len(ids))}; ids start at 0"
         )
