@@ -26,7 +26,7 @@ def test_pooled_models_are_warned_of_in_one_line(tmp_path, run):
     code, _, err = run("estimate", path, *DESIGN)
     assert code == 0
     assert "warning: column 'model' of " in err
-    assert "say by='model'" in err
+    assert "pass by='model'" in err
 
 
 def test_standard_input_and_saved_counts(ranks, tmp_path, run):

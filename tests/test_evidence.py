@@ -359,7 +359,7 @@ def test_integers_of_every_width_are_counted_alike():
             r"got -1\.0 at position 2 of 2",
         ),
         ([1], {"weights": [np.nan]}, InputError, "finite"),
-        ([1], {"weights": [1.0, 2.0]}, InputError, "one a rank"),
+        ([1], {"weights": [1.0, 2.0]}, InputError, "one for each rank"),
         ([1], {"weights": [0.0]}, InputError, "all be zero"),
         ([1], {"weights": ["heavy"]}, InputError, "weights must be numbers"),
         ([1, 2], {"weights": [[1.0], [1.0, 2.0]]}, InputError, "weights must be numbers"),

@@ -150,7 +150,7 @@ def test_rows_that_stand_for_several_targets_come_as_counts(door):
 def test_pooled_models_are_noticed(door):
     frame = pl.DataFrame({"user": list("abcabc"), "model": list("AAABBB"), "rank": [1, 2, 3] * 2})
     for read in (read_counts, read_targets):
-        with pytest.warns(UnsampleWarning, match="models are pooled .* say by='model'"):
+        with pytest.warns(UnsampleWarning, match="models are pooled .* pass by='model'"):
             read(door(frame), **DESIGN)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -245,7 +245,7 @@ BAD = {
     "models pooled": (
         {name: values * 2 for name, values in SCORED.items()} | {"model": list("AAAABBBB")},
         InputError,
-        "user 'a' has 2 targets; if column 'model' tells models apart, say by='model'",
+        "user 'a' has 2 targets; if column 'model' tells models apart, pass by='model'",
     ),
     "flag of 2": (SCORED | {"target": [1, 0, 2, 0]}, InputError, "(or 1 and 0), got 2 AT"),
     "flag of words": (

@@ -270,5 +270,5 @@ def _refuse_equal_ranks(found: Targets) -> None:
         raise RankError(
             f"ranks of one user must differ, got rank {found.ranks[where]} twice for user "
             f"{np.asarray(found.users)[where]}; if other relevant items were left out when an item "
-            "was ranked, say filtered=True"
+            "was ranked, pass filtered=True"
         )

@@ -112,7 +112,7 @@ def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
         return np.ones(size)
     array = as_floats("weights", weights)
     if len(array) != size:
-        raise InputError(f"weights must be {size} numbers, one a rank, got {len(array)}")
+        raise InputError(f"weights must be {size} numbers, one for each rank, got {len(array)}")
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
         where = int(np.argmax(bad))

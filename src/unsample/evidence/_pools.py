@@ -148,7 +148,9 @@ class PoolCounts:
         targets, sampled = beaten.shape
         labels = np.arange(sampled) if items is None else as_integer_array("items", items)
         if len(np.unique(labels)) != len(labels) or len(labels) != sampled:
-            raise InputError(f"items must be {sampled} different numbers, one a column of beats")
+            raise InputError(
+                f"items must be {sampled} different numbers, one for each column of beats"
+            )
         weight = as_weights(weights, targets)
         ones = np.ones(targets, dtype=np.int64)
         kinds = (ones if each is None else each for each in (relevant, place))
@@ -322,7 +324,7 @@ class PoolCounts:
         score = as_floats("scores", scores)
         if len(score) != self.sampled + 1:
             raise InputError(
-                f"scores must be sampled + 1 = {self.sampled + 1} numbers, one a rank, "
+                f"scores must be sampled + 1 = {self.sampled + 1} numbers, one for each rank, "
                 f"got {len(score)}"
             )
         return score, smoothed(score)

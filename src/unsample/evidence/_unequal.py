@@ -181,7 +181,7 @@ def _rates(
     if (draws >= possible).any():
         raise DesignError(
             f"sampled must be below the {possible:,} items that can be drawn, got "
-            f"{int(draws.max()):,} without replacement; say replacement=True if items repeat"
+            f"{int(draws.max()):,} without replacement; pass replacement=True if items repeat"
         )
     low, high = np.log(draws / 2.0), np.full(len(once), np.log(1e9))
     for _ in range(_BISECTIONS):

@@ -370,7 +370,7 @@ def user_complaint(layout: Layout, source: str, user: Mapping[str, Any]) -> Inpu
         column = layout.columns[POOLED]
         return InputError(
             f"users of {source} must stand in it once, {who} has {targets} targets; if column "
-            f"{column!r} tells models apart, say by={column!r}"
+            f"{column!r} tells models apart, pass by={column!r}"
         )
     if user["sampled"] < 1:
         return DesignError(
@@ -399,7 +399,7 @@ def warn_of_pooled_models(layout: Layout, source: str, fewest: int, most: int, m
         column = layout.columns[POOLED]
         warnings.warn(
             f"column {column!r} of {source} has {models} values and every user has {most} rows: "
-            "the models are pooled as if they were one; to tell them apart, say "
+            "the models are pooled as if they were one; to tell them apart, pass "
             f"by={column!r}",
             UnsampleWarning,
             stacklevel=2,
