@@ -98,7 +98,7 @@ def test_errors_count_users_where_they_are_given(full_ranks):
     alone = unsample.exact(full_ranks, **options)["Recall@10"]
     twice = unsample.exact(np.repeat(full_ranks, 2), **options)["Recall@10"]
     users = np.repeat(np.arange(len(full_ranks)), 2)
-    with pytest.raises(RankError, match=r"ranks of one user must differ, got rank .* pass filtered"):
+    with pytest.raises(RankError, match=r"ranks of one user must differ, .* pass filtered"):
         unsample.exact(np.repeat(full_ranks, 2), **options, users=users)
     known = unsample.exact(np.repeat(full_ranks, 2), **options, users=users, filtered=True)[
         "Recall@10"
