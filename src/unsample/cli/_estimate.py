@@ -49,7 +49,7 @@ def estimate_command(
         typer.Option(
             metavar="FILE",
             callback=options.checked(_check_chances),
-            help="For items not drawn by uniform chance: how often each occurs, columns `item` and "
+            help="For items that were not drawn uniformly: how often each occurs, columns `item` and "
             "`count`; or `probability` for a column of the table with the chance of each row's "
             "item.",
         ),

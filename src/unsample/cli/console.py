@@ -71,7 +71,7 @@ _FORMS: dict[str, Any] = {
             metavar="OUT",
             callback=checked_page,
             readable=False,
-            help="Write the result as one interactive page, too.",
+            help="Also write the result as one interactive page.",
         ),
     ],
     "as_json": AsJson,

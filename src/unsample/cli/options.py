@@ -96,7 +96,7 @@ Plot = Annotated[
         metavar="OUT",
         callback=checked(_check_plot),
         readable=False,
-        help="Write a plot (png, svg or pdf), too.",
+        help="Also write a plot (png, svg or pdf).",
     ),
 ]
 _ITEMS = typer.Option(
@@ -107,7 +107,7 @@ _ITEMS = typer.Option(
 _SAMPLED = typer.Option(
     metavar="S",
     callback=at_least("sampled", 1, maximum=LARGEST_CATALOGUE, error=DesignError),
-    help="Items sampled for each target, without it (99, not 100).",
+    help="Items sampled for each target, not counting it (99, not 100).",
 )
 #: Options of what a file may tell as well.
 Items = Annotated[int | None, _ITEMS]
