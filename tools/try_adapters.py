@@ -43,6 +43,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "pykeen": ("pykeen", TORCH),
     "ogb": ("ogb", TORCH),
     "torchmetrics": ("torchmetrics", "torchmetrics==1.9.0", TORCH),
+    "lightning": ("lightning", "torchmetrics==1.9.0", TORCH),
     "lenskit": ("lenskit", TORCH),
     "rectools": ("rectools",),
     "recbole": ("recbole", TORCH),

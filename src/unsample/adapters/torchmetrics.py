@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from unsample._checks import Seed, as_rng
 from unsample.adapters._tasks import require
-from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, estimate
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
 from unsample.errors import RankError, ScoreError
 from unsample.evidence import RankCounts, check_ties, rank_with_ties
 from unsample.law import Law
@@ -34,7 +34,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
     ----------
     items, sampled, replacement
         Items in the catalogue, items sampled for each target, and how.
-    metrics, method
+    metrics, method, candidates
         As in `unsample.estimate`.
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``.
@@ -62,6 +62,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         sampled: int,
         metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
         method: str = DEFAULT_METHOD,
+        candidates: str | None = None,
         replacement: bool = True,
         ties: str = "random",
         rng: Seed = 0,
@@ -69,7 +70,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         super().__init__()
         self.law = Law(items, sampled, replacement)
         self.metrics = parse_all(metrics)
-        self.method = method
+        self.method, self.candidates = method, candidates
         self.ties = check_ties(ties, whole=True)
         self._generator = as_rng(rng)
         empty = _torch.zeros(self.law.n, dtype=_torch.int64)
@@ -103,8 +104,25 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
         """Return the estimates by name; NaN before anything was taken in."""
         if not bool(self.histogram.any()):
             return {m.name: _torch.tensor(math.nan) for m in self.metrics}
-        result = estimate(self.counts(), metrics=self.metrics, method=self.method, resamples=0)
+        result = self._estimates()
         return {m.name: _torch.tensor(result[m].value) for m in self.metrics}
+
+    def result(self) -> Estimates:
+        """Return the estimates with their intervals and health, of all processes together.
+
+        In a distributed run every process must ask.
+        """
+        with self.sync_context():
+            return self._estimates()
+
+    def _estimates(self) -> Estimates:
+        return estimate(
+            self.counts(),
+            metrics=self.metrics,
+            method=self.method,
+            candidates=self.candidates,
+            resamples=0,
+        )
 
     def counts(self) -> RankCounts:
         """Return the counts so far, of which `unsample.estimate` gives intervals too."""
