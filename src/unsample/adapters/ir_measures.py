@@ -111,9 +111,9 @@ def _estimate(
     lacking = [q for q, docs in qrels.items() if not any(r >= lowest for r in docs.values())]
     if lacking:
         raise InputError(
-            f"qrels must hold a document of relevance {lowest} or more for each query, got none for "
-            f"{len(lacking)}, the first {lacking[0]}; ir_measures counts such queries as 0: leave "
-            "them out"
+            f"qrels must hold a document of relevance {lowest} or more for each query, got none "
+            f"for {len(lacking)} queries, the first {lacking[0]}; ir_measures counts such queries "
+            "as 0: leave them out"
         )
     found = trec.targets(run, qrels, items=items, sampled=sampled, relevance=lowest)
     if found.relevance is not None and any(name.startswith("NDCG") for name in names):

@@ -1,7 +1,7 @@
 """A callback for Lightning: sampled scores of validation steps in, full-catalogue metrics logged.
 
-It works with ``lightning`` and with ``pytorch_lightning``, whichever the program has imported. Ranks
-are counted in every process, and the counts of all processes are added up before anything is estimated.
+It works with ``lightning`` and with ``pytorch_lightning``, whichever the program has imported.
+Ranks are counted in every process, and estimates are made of the counts of all of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import check_integer, check_level
+from unsample.adapters._doors import with_ends
 from unsample.adapters._tasks import require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates
 from unsample.errors import InputError
@@ -38,9 +39,9 @@ def callback(
     """Return a callback for ``Trainer(callbacks=[...])``.
 
     After each validation it logs ``val/NDCG@10_full``, the estimate, with ``val/NDCG@10_low`` and
-    ``val/NDCG@10_high``, the ends of its interval; after a test the same as ``test/...``. They can be
-    monitored as any other number. ``result`` of the callback holds the latest `Estimates`, with
-    their health.
+    ``val/NDCG@10_high``, the ends of its interval; after a test the same as ``test/...``. They
+    can be monitored as any other number. ``result`` of the callback holds the latest `Estimates`,
+    with their health.
 
     ``validation_step`` returns the scores: a tensor with a row for each target, its own score first
     and then those of the items sampled for it; or a dict that has them under ``"scores"``, or the
@@ -85,15 +86,15 @@ class _Collecting:
 
     def __reduce__(self) -> Any:
         # The class is made when it is asked for, and processes that are spawned ask again.
-        given = {"level": self.level, "rng": self.seed, "loader": self.loader}
-        return partial(callback, **self.options, **given), ()
+        rest = {"level": self.level, "rng": self.seed, "loader": self.loader}
+        return partial(callback, **(self.options | rest)), ()
 
     def _metric(self, process: int) -> Any:
         """Return an empty metric; processes must not break ties alike."""
         kind = require("lightning", "unsample.adapters.torchmetrics").EstimatedMetrics
         return kind(**self.options, rng=np.random.default_rng([self.seed, process]))
 
-    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:  # noqa: ARG002
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         self.metric = self._metric(trainer.global_rank)
 
     def _begin(self, _trainer: Any, pl_module: Any) -> None:
@@ -131,11 +132,9 @@ class _Collecting:
             return
         self.result = self.metric.result()
         prefix = "test" if trainer.testing else "val"
-        numbers = {}
+        numbers: dict[str, float] = {}
         for name, found in self.result.items():
-            low, high = found.interval(self.level)
-            ends = {"full": found.value, "low": low, "high": high}
-            numbers |= {f"{prefix}/{name}_{end}": number for end, number in ends.items()}
+            numbers |= with_ends(f"{prefix}/{name}", found, self.level)
         # Equal in all processes, whose mean this is.
         pl_module.log_dict(numbers, sync_dist=True)
 
