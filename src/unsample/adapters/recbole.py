@@ -4,34 +4,118 @@ An evaluation with ``mode: uni100`` draws 100 items for each target, with replac
 items that the user has not interacted with, and puts the items of all targets of a user into one
 list. `targets` ranks the targets in it. Metrics of such lists depend on how many targets a user
 has, so `published`, which reads those metrics, needs one for each. `task` leaves sampling aside
-and asks the model itself.
+and asks the model itself. `run` and `watch` put the numbers of the whole catalogue beside those
+that RecBole prints.
 
 RecBole counts users and items from 1; 0 is padding, and no candidate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import answers
-from unsample._checks import IntArray, Seed
+from unsample._checks import IntArray, Seed, check_level
+from unsample.adapters._doors import with_ends
 from unsample.adapters._lists import Counting
 from unsample.adapters._tasks import ModelScores, Pairs, Task, check_object, require
-from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Published
+from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, Published
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets, compare_lists
 from unsample.metrics import Metric
 
-__all__ = ["published", "targets", "task"]
+__all__ = ["published", "run", "targets", "task", "watch"]
 
 _MODEL = "a model of recbole", ("predict", "device")
 #: Metrics of RecBole that are metrics of the one target's rank, and what each is the same as.
 _OF_RANK = {name: name for name in ("hit", "mrr", "ndcg", "precision")}
 _OF_RANK |= {"recall": "hit", "map": "mrr"}
+#: Our names of metrics of RecBole, of users with any number of targets.
+_OURS = {
+    "hit": "HR",
+    "mrr": "MRR",
+    "map": "AP(norm=min)",
+    "recall": "Recall",
+    "ndcg": "NDCG",
+    "precision": "Precision",
+}
+#: What is called after each evaluation, with RecBole's results and the estimates.
+After = Callable[[Mapping[str, float], Estimates], object]
+
+
+def watch(
+    trainer: Any,
+    *,
+    method: str = DEFAULT_METHOD,
+    level: float = 0.95,
+    ties: str = "random",
+    rng: Seed = 0,
+    after: After | None = None,
+) -> Any:
+    """Let a trainer tell full-catalogue metrics after each ``uniN`` evaluation, and return it.
+
+    What ``trainer.evaluate`` returns, and RecBole logs, then has beside ``ndcg@10`` the estimate
+    ``ndcg@10_full`` and the ends of its interval, ``ndcg@10_low`` and ``ndcg@10_high``, from the
+    same drawn items; and so for each metric. Validations have them too, so that
+    ``valid_metric: NDCG@10_full`` stops training by it. ``trainer.full_catalogue`` holds the latest
+    `Estimates`, with their health. Evaluations with ``mode: full`` stay as they are.
+
+    Parameters
+    ----------
+    trainer
+        A trainer of RecBole, before ``fit`` or ``evaluate``.
+    method
+        As in `unsample.estimate`.
+    level
+        The level of the intervals.
+    ties, rng
+        As in `unsample.adapters.trec.targets`.
+    after
+        A function that is called after each evaluation, with RecBole's results and the `Estimates`.
+    """
+    kind = "a trainer of recbole"
+    check_object("trainer", trainer, kind, ["evaluate", "evaluator", "_neg_sample_batch_eval"])
+    _Watch(trainer, Counting(ties, rng), method, check_level(level), after).begin()
+    return trainer
+
+
+def run(
+    model: str | None = None,
+    dataset: str | None = None,
+    config_file_list: list[str] | None = None,
+    config_dict: dict[str, Any] | None = None,
+    saved: bool = True,
+    *,
+    method: str = DEFAULT_METHOD,
+    level: float = 0.95,
+    after: After | None = None,
+) -> dict[str, Any]:
+    """Do what ``recbole.quick_start.run_recbole`` does, with a trainer that is watched.
+
+    The results that it returns have full-catalogue metrics beside the sampled ones. The first
+    arguments are those of ``run_recbole``, the others those of `watch`.
+    """
+    quick: Any = require("recbole", "recbole.quick_start.quick_start")
+    find = quick.get_trainer
+
+    def get_trainer(*names: Any) -> Callable[..., Any]:
+        made = find(*names)
+        return lambda *given: watch(made(*given), method=method, level=level, after=after)
+
+    # The one place where RecBole can be told of another trainer.
+    quick.get_trainer = get_trainer
+    try:
+        found: dict[str, Any] = quick.run_recbole(
+            model, dataset, config_file_list, config_dict, saved
+        )
+    finally:
+        quick.get_trainer = find
+    return found
 
 
 def targets(
@@ -52,17 +136,10 @@ def targets(
     counting = Counting(ties, rng, filtered)
     check_object("model", model, *_MODEL)
     _uniform_sample(loader)
-    parts = [_compare_batch(model, batch, loader) for batch in loader]
-    users, better, tied, sampled, scores = map(np.concatenate, zip(*parts, strict=True))
-    return counting.targets(
-        better,
-        tied,
-        # What could have been drawn, and all targets.
-        items=_catalogue(loader)[users] + np.bincount(users)[users] - 1,
-        sampled=sampled,
-        users=users,
-        replacement=True,
-        scores=scores,
+    return _rank(
+        [_compare_batch(_ask(model, "predict", batch[0]), batch, loader) for batch in loader],
+        loader,
+        counting,
     )
 
 
@@ -115,7 +192,7 @@ def published(
         metrics=metrics,
         method=method,
         replacement=False,
-        candidates="all" if _is_repeatable(loader) else "unseen",
+        candidates=_candidates(loader),
         decimals=loader.config["metric_decimal_place"],
     )
 
@@ -203,14 +280,16 @@ def _uniform_sample(loader: Any) -> int:
     return int(loader.neg_sample_num)
 
 
-def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[npt.NDArray[Any], ...]:
+def _compare_batch(
+    scores: npt.NDArray[Any], batch: Any, loader: Any
+) -> tuple[npt.NDArray[Any], ...]:
     """Return for each target its user, and how many items of the user beat it, tie and are there.
 
     Last comes its score. As RecBole has it, all targets of a user are compared with all items drawn
     for any of them. A user's rows are the targets, and then the items.
     """
     interaction, owner, positive, _ = batch
-    scores = _ask(model, "predict", interaction).reshape(-1)
+    scores = scores.reshape(-1)
     if np.isnan(scores).any():
         raise InputError("scores must not be NaN, got some; the model has diverged")
     owner = owner.numpy()
@@ -220,6 +299,21 @@ def _compare_batch(model: Any, batch: Any, loader: Any) -> tuple[npt.NDArray[Any
     own = np.flatnonzero(is_target)
     users = interaction[loader.dataset.uid_field].cpu().numpy()[own]
     return users, *compare_lists(owner, scores, own, ~is_target), scores[own].astype(np.float64)
+
+
+def _rank(parts: list[tuple[npt.NDArray[Any], ...]], loader: Any, counting: Counting) -> Targets:
+    """Rank the targets of all batches."""
+    users, better, tied, sampled, scores = map(np.concatenate, zip(*parts, strict=True))
+    return counting.targets(
+        better,
+        tied,
+        # What could have been drawn, and all targets.
+        items=_catalogue(loader)[users] + np.bincount(users)[users] - 1,
+        sampled=sampled,
+        users=users,
+        replacement=True,
+        scores=scores,
+    )
 
 
 def _is_repeatable(loader: Any) -> bool:
@@ -234,3 +328,77 @@ def _catalogue(loader: Any) -> IntArray:
         return np.full(users, items, dtype=np.int64)
     used = loader._sampler.used_ids  # noqa: SLF001  # RecBole has no other way to it
     return np.array([items - len(known) + 1 for known in used], dtype=np.int64)
+
+
+@dataclass(eq=False)
+class _Watch:
+    """Stands between a trainer and its evaluations, and collects what they compare."""
+
+    trainer: Any
+    counting: Counting
+    method: str
+    level: float
+    after: After | None
+    #: The loader of the evaluation under way, if it is a sampled one, and its batches so far.
+    loader: Any = None
+    parts: list[tuple[npt.NDArray[Any], ...]] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Take the places of the trainer's own methods."""
+        trainer = self.trainer
+        self.evaluate, self.compare = trainer.evaluate, trainer._neg_sample_batch_eval  # noqa: SLF001
+        self.measure = trainer.evaluator.evaluate
+        trainer.evaluate, trainer._neg_sample_batch_eval = self._evaluate, self._compare  # noqa: SLF001
+        trainer.evaluator.evaluate = self._measure
+
+    def _evaluate(self, eval_data: Any, *given: Any, **named: Any) -> Any:
+        self.parts, self.loader = [], None
+        if eval_data and hasattr(eval_data, "neg_sample_args"):
+            _uniform_sample(eval_data)
+            if not self.trainer.config["single_spec"]:
+                raise DesignError(
+                    "trainer must evaluate in one process, got nproc or world_size above 1; "
+                    "evaluate the saved model in one"
+                )
+            self.loader = eval_data
+        return self.evaluate(eval_data, *given, **named)
+
+    def _compare(self, batch: Any) -> Any:
+        found = self.compare(batch)
+        scores, rows = found[1], batch[1]
+        # Metrics of values, such as the log loss, know no lists.
+        if scores.ndim == 2:
+            drawn = scores[rows, batch[0][self.loader.dataset.iid_field]]
+            self.parts.append(_compare_batch(drawn.float().cpu().numpy(), batch, self.loader))
+        return found
+
+    def _measure(self, collected: Any) -> Any:
+        results = self.measure(collected)
+        names = {theirs: _our_name(theirs) for theirs in results}
+        asked = {theirs: ours for theirs, ours in names.items() if ours is not None}
+        if self.parts and asked:
+            found = answers.estimate(
+                _rank(self.parts, self.loader, self.counting).counts,
+                metrics=list(asked.values()),
+                method=self.method,
+                candidates=_candidates(self.loader),
+                resamples=0,
+            )
+            decimals = self.trainer.config["metric_decimal_place"]
+            for theirs, ours in asked.items():
+                ends = with_ends(theirs, found[ours], self.level)
+                results |= {name: round(number, decimals) for name, number in ends.items()}
+            self.trainer.full_catalogue = found
+            if self.after is not None:
+                self.after(results, found)
+        return results
+
+
+def _our_name(theirs: str) -> str | None:
+    """Return our name of a metric such as ndcg@10; None where estimates know none."""
+    family, _, k = theirs.partition("@")
+    return f"{_OURS[family]}@{k}" if family in _OURS else None
+
+
+def _candidates(loader: Any) -> str:
+    return "all" if _is_repeatable(loader) else "unseen"
