@@ -207,7 +207,7 @@ def test_adapters_import_no_library():
         "for name in set(a.INSTALL) - {'spark', 'torchmetrics'}:\n"
         "    importlib.import_module(f'unsample.adapters.{name}')\n"
         "print(sorted({m.partition('.')[0] for m in sys.modules} & "
-        "{*a.INSTALL, 'torch', 'pandas', 'ir_measures', 'pyspark'}))"
+        "{*a.INSTALL, 'torch', 'pandas', 'pytorch_lightning', 'pyspark'}))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=HOME, capture_output=True, text=True, check=True
@@ -452,7 +452,10 @@ def test_full_lists_give_what_the_library_prints(name):
 # -- the examples, and the page that shows them ----------------------------------------------------
 
 #: The functions that lead from a library's objects to the whole catalogue.
-WAYS = ("full_catalogue", "ask_the_model", "ask_the_pipeline", "from_printed_metrics")
+WAYS = (
+    "full_catalogue", "ask_the_model", "ask_the_pipeline", "from_printed_metrics", "in_one_line",
+    "watched", "measured",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""The callback for Lightning: what validation steps return becomes logged full-catalogue metrics."""
+"""The callback for Lightning: scores of validation steps become full-catalogue metrics."""
 
 import pickle
 import subprocess

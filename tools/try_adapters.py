@@ -29,6 +29,8 @@ HERE = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
 TESTS = (
     "tests/test_adapters.py",
+    "tests/test_full_metrics.py",
+    "tests/test_lightning.py",
     "tests/test_ogb.py",
     "tests/test_torchmetrics.py",
     "tests/test_user_metrics.py",

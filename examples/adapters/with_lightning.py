@@ -41,7 +41,9 @@ def full_catalogue(model, validation):
     full = callback(items=ITEMS, sampled=SAMPLED, metrics=["Recall@50", "NDCG@50"])
     trainer = lightning.Trainer(callbacks=[full], **QUIET)
     trainer.validate(model, validation)
-    return trainer.callback_metrics  # val/Recall@50_full, val/Recall@50_low, val/Recall@50_high, ...
+    return (
+        trainer.callback_metrics
+    )  # val/Recall@50_full, val/Recall@50_low, val/Recall@50_high, ...
 
 
 QUIET = {

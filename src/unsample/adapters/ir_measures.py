@@ -58,11 +58,13 @@ def full(
     kind = _registered()
     given: dict[str, Any] = {
         "items": check_integer("items", items, minimum=2, error=DesignError),
-        "sampled": sampled and check_integer("sampled", sampled, minimum=1, error=DesignError),
+        "sampled": sampled,
         "candidates": candidates,
         "method": method,
         "level": check_level(level),
     }
+    if sampled is not None:
+        given["sampled"] = check_integer("sampled", sampled, minimum=1, error=DesignError)
     stated = {name: value for name, value in given.items() if value is not None}
     found = [kind(measure=str(measure), **stated, end=end) for end in _ENDS]
     _our_name(found[0])

@@ -173,7 +173,8 @@ def published(
     numbers: dict[str, float] = {}
     for name, value in results.items():
         family, _, k = name.casefold().partition("@")
-        if family in _OF_RANK:
+        # Names such as hit@10_full, which `watch` adds, are no metrics of the sample.
+        if family in _OF_RANK and k.isdecimal():
             # What is printed under two names is one number.
             numbers.setdefault(f"{_OF_RANK[family]}@{k}", float(value))
     if not numbers:
