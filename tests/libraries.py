@@ -531,13 +531,8 @@ class RecBole:
         (folder / "toy" / "toy.inter").write_text("\n".join([header, *rows]))
         self.folder = str(folder)
 
-    def prepare(self, name: str, mode: str, split: dict[str, Any]) -> tuple[Any, Any, Any]:
-        from recbole.config import Config
-        from recbole.data import create_dataset, data_preparation
-        from recbole.utils import init_seed
-
-        options = {"train_neg_sample_args": None} if name == "SASRec" else {}
-        settings = {
+    def settings(self, mode: str, split: dict[str, Any]) -> dict[str, Any]:
+        return {
             "data_path": self.folder,
             "load_col": {"inter": ["user_id", "item_id", "timestamp"]},
             "checkpoint_dir": self.folder,
@@ -550,7 +545,15 @@ class RecBole:
             "state": "ERROR",
             "MAX_ITEM_LIST_LENGTH": 10,
         }
-        config = Config(model=name, dataset="toy", config_dict=settings | options)
+
+    def prepare(self, name: str, mode: str, split: dict[str, Any]) -> tuple[Any, Any, Any]:
+        from recbole.config import Config
+        from recbole.data import create_dataset, data_preparation
+        from recbole.utils import init_seed
+
+        options = {"train_neg_sample_args": None} if name == "SASRec" else {}
+        settings = self.settings(mode, split) | options
+        config = Config(model=name, dataset="toy", config_dict=settings)
         init_seed(1, reproducibility=True)
         train, _, test = data_preparation(config, create_dataset(config))
         return config, train, test

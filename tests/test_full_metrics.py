@@ -265,15 +265,12 @@ def test_lenskit_metrics_that_cannot_be_are_refused():
 # -- RecBole ---------------------------------------------------------------------------------------
 
 
-def trainer_of(made, name, mode, split, epochs=1, **changes):
-    """Return a trainer, its model, and loaders, as a script of RecBole's users makes them."""
+def trainer_of(made, name, mode, split):
+    """Return a trainer, its model and the loaders, as a script of RecBole's users makes them."""
     from recbole.data import create_dataset, data_preparation
     from recbole.utils import get_model, get_trainer, init_seed
 
     config, _, _ = made.prepare(name, mode, split)
-    config["epochs"] = epochs
-    for key, value in changes.items():
-        config[key] = value
     init_seed(1, reproducibility=True)
     train, valid, test = data_preparation(config, create_dataset(config))
     model = get_model(name)(config, train.dataset)
@@ -378,23 +375,19 @@ def test_recbole_in_one_line(monkeypatch):
     from recbole.quick_start import quick_start
 
     monkeypatch.setattr(sys, "argv", sys.argv[:1])  # which RecBole reads
-    config, _, _ = made.prepare("BPR", "uni50", made.one_target)
-    keys = ("data_path", "load_col", "checkpoint_dir", "metrics", "topk", "use_gpu", "state")
-    settings = {key: config[key] for key in keys} | {
-        "eval_args": {"split": made.one_target, "order": "TO", "group_by": "user", "mode": "uni50"},
-        "epochs": 2, "valid_metric": "NDCG@10_full", "show_progress": False,
+    settings = made.settings("uni50", made.one_target) | {
+        "epochs": 2, "valid_metric": "NDCG@10_full", "metric_decimal_place": 4,
+        "show_progress": False,
     }  # fmt: skip
     seen, find = [], quick_start.get_trainer
     done = recbole.run(
         "BPR", "toy", config_dict=settings, saved=False, after=lambda *given: seen.append(given)
     )
     # Two validations and the test, of which the best validation is found by the estimate.
-    assert [len(estimates.counts.users) > 0 for _, estimates in seen] == [True] * 3
+    assert [estimates.counts.total for _, estimates in seen] == [100] * 3
     assert done["best_valid_score"] == max(row["ndcg@10_full"] for row, _ in seen[:2])
     assert done["test_result"] == seen[2][0]
-    found = seen[2][1]["NDCG@10"]
-    decimals = 4  # RecBole's own, by default
-    assert done["test_result"]["ndcg@10_full"] == round(found.value, decimals)
+    assert done["test_result"]["ndcg@10_full"] == round(seen[2][1]["NDCG@10"].value, 4)
     assert quick_start.get_trainer is find
     with pytest.raises(InputError, match="level must be"):
         recbole.run("BPR", "toy", config_dict=settings, saved=False, level=95)
