@@ -129,6 +129,7 @@ def test_measures_are_known_by_name_and_numbers_of_a_run(measures, full):
             "measure must be one of nDCG, R, P, RR, AP, Success, .* got ERR@10",
         ),
         ({"measure": "NDGC@10"}, "measure must be one of ir_measures, got 'NDGC@10'"),
+        ({"measure": "R"}, "measure must be one of ir_measures, got 'R': invalid param cutoff"),
         ({"measure": "P(judged_only=True)@5"}, "no parameters but a cutoff and rel"),
         ({"items": 1}, "items must be an integer of at least 2"),
         ({"sampled": 0}, "sampled must be an integer of at least 1"),

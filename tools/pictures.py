@@ -15,7 +15,8 @@ from unsample.errors import UnsampleWarning
 from unsample.estimators.prior import KINDS, shipped
 from unsample.estimators.prior._shapes import shape_grid, shapes_on
 from unsample.lab.bank import RankSet, load_bank
-from unsample.lab.datasets import load_ranks
+from unsample.lab.datasets import leave_random_out, load_ranks, synthetic
+from unsample.lab.recommenders import create
 from unsample.law import draw_sampled_ranks
 from unsample.pages import plot_metric_curve, plot_plan
 
@@ -183,6 +184,43 @@ def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
     figure.savefig(FOLDER / "learned.svg", metadata=METADATA, dpi=120)
 
 
+def while_it_learns(epochs: tuple[int, ...] = (1, 2, 4, 8, 16, 32), size: int = 2000) -> None:
+    """Draw NDCG@10 of a model that learns: against 99 items, as estimated from them, and exact."""
+    split = leave_random_out(synthetic(1000, size, rng=0), rng=0)
+    seen = split.train.matrix()
+    items = size - np.diff(seen.indptr)[split.target_user]
+    rows = []
+    for number in epochs:
+        model = create("multivae", {"epochs": number}).fit(split.train)
+        exact = unsample.evaluate(
+            model,
+            (split.target_user, split.target_item),
+            items=size,
+            exclude=seen,
+            design="exact",
+            metrics="NDCG@10",
+            resamples=0,
+        )
+        drawn = draw_sampled_ranks(exact.ranks, items=items, sampled=99, rng=number)
+        naive = unsample.exact(drawn, items=100, metrics="NDCG@10", resamples=0)["NDCG@10"].value
+        found = quiet_estimate(drawn, items, 99, "unseen")["NDCG@10"]
+        rows.append((naive, exact["NDCG@10"].value, found.value, *found.interval()))
+    naive, true, value, low, high = np.array(rows).T
+    figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    ax.plot(epochs, naive, color=INK, lw=1.2, marker="o", ms=3, label="ndcg@10, against 99 items")
+    ax.fill_between(
+        epochs, low, high, color=TEAL, alpha=0.25, lw=0, label="ndcg@10_low .. ndcg@10_high"
+    )
+    ax.plot(epochs, value, color=TEAL, lw=1.6, marker="o", ms=3, label="ndcg@10_full")
+    ax.plot(epochs, true, color=ORANGE, lw=1.2, ls="--", label="exact, all items")
+    ax.set(xscale="log", xlabel="epochs", ylabel="NDCG@10", ylim=(0, None))
+    ax.set_xticks(epochs, [str(number) for number in epochs])
+    ax.minorticks_off()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.savefig(FOLDER / "validation.svg", metadata=METADATA)
+
+
 def density(held: RankSet, items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ranks and P(R) of a rank set, as if its catalogue had so many items.
 
@@ -221,6 +259,7 @@ def main() -> None:
     from_printed_numbers()
     what_was_learned()
     gallery()
+    while_it_learns()
 
 
 if __name__ == "__main__":

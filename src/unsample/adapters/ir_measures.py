@@ -76,7 +76,8 @@ def _our_name(measure: Any) -> tuple[str, int]:
     library = require("ir_measures", "ir_measures")
     try:
         asked = library.parse_measure(measure["measure"])
-    except (NameError, ValueError) as problem:
+        asked.validate_params()
+    except (AssertionError, NameError, ValueError) as problem:
         raise InputError(
             f"measure must be one of ir_measures, got {measure['measure']!r}: {problem}"
         ) from problem
