@@ -49,8 +49,8 @@ def estimate_command(
         typer.Option(
             metavar="FILE",
             callback=options.checked(_check_chances),
-            help="For items that were not drawn uniformly: how often each occurs, columns `item` and "
-            "`count`; or `probability` for a column of the table with the chance of each row's "
+            help="For items that were not drawn uniformly: how often each occurs, columns `item` "
+            "and `count`; or `probability` for a column of the table with the chance of each row's "
             "item.",
         ),
     ] = None,
