@@ -55,11 +55,10 @@ def merge_equal(cells: object, keys: tuple[str, ...]) -> IntArray:
         place[rows] = where + first
         first += len(merged[keys[0]])
         parts.append(merged)
-    if len(parts) == 1:
-        (found,) = parts
-    else:
+    found = parts[0] if parts else whole
+    if len(parts) > 1:
         together = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        found, where = _merged(together, keys) if parts else (whole, place)
+        found, where = _merged(together, keys)
         for rows in in_parts(len(place)):
             place[rows] = where[place[rows]]
     for name, values in found.items():
