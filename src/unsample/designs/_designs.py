@@ -368,8 +368,9 @@ class Adaptive(Design):
             spread = left // rounds
         if int(step.sum()) <= spread:
             return rows, step
-        if int(step.min()) > max(left, spread):
-            return rows[:0], step[:0]
+        if int(step.min()) > left or len(rows) == 1:
+            fits = step <= left
+            return rows[fits], step[fits]
         steps = np.zeros(len(now.scored), dtype=np.int64)
         steps[rows] = step
         steps = steps[now.shuffle]
