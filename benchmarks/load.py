@@ -3,7 +3,7 @@
 ``python benchmarks/load.py`` runs every scenario, ``python benchmarks/load.py NAME...`` some:
 
 ``rows``         10^9 ranks counted in parts and added up; 10^9 targets as weighted counts
-``doors``        10^6 and 4x10^6 rows through each kind of file, and standard input: memory a row
+``doors``        10^6 and 10^7 rows through each kind of file, and standard input: memory a row
 ``models``       10^4 models in one comparison, in Python and by the command
 ``concurrent``   1,000 estimates by threads and by processes, against one after the other
 ``leaks``        thousands of calls of every front door: what a call leaves behind
@@ -151,8 +151,20 @@ def count_weighted() -> dict[str, float]:
 
 # -- doors ---------------------------------------------------------------------------------------
 
-DOORS = ("csv", "standard input", "targets of a csv", "jsonl", "npz", "parquet")
-SMALL, LARGE = 10**6, 4 * 10**6
+#: Columns of the files: ranks alone, a user in each row, or users of five rows.
+DOORS = (
+    "csv",
+    "standard input",
+    "targets of a csv",
+    "jsonl",
+    "npz",
+    "parquet",
+    "csv with users",
+    "csv with users of five rows",
+    "targets of a csv with users",
+    "targets of a csv with users of five rows",
+)
+SMALL, LARGE = 10**6, 10**7
 
 
 def bench_doors() -> None:
@@ -162,7 +174,7 @@ def bench_doors() -> None:
             growth = (many["peak"] - few["peak"]) * 2**20 / (LARGE - SMALL)
             most = 1 if door == "parquet" else 64
             report(
-                f"rank file of 4x10^6 rows, {door}",
+                f"rank file of 10^6 and 10^7 rows, {door}",
                 f"{growth:.0f} bytes a row, {1e6 * many['cpu'] / LARGE:.2f} us a row",
                 f"target <= {most}",
                 growth <= most,
@@ -173,13 +185,14 @@ def read_door(door: str, rows: str, folder: str) -> dict[str, float]:
     from unsample.tables import read_counts, read_targets
 
     kind = {"npz": "npz", "jsonl": "jsonl", "parquet": "parquet"}.get(door, "csv")
-    path = write_ranks(Path(folder) / f"{rows}.{kind}", int(rows))
+    each = 5 if "five rows" in door else 1 if "users" in door else 0
+    path = write_ranks(Path(folder) / f"{rows}-{each}.{kind}", int(rows), each)
     design = {"items": ITEMS, "sampled": SAMPLED}
     before = time.process_time()
     if door == "standard input":
         with Path(path).open(encoding="utf-8") as sys.stdin:
             found = read_counts("-", **design)[""]
-    elif door == "targets of a csv":
+    elif door.startswith("targets"):
         found = read_targets(path, **design)[""].counts
     else:
         found = read_counts(path, **design)[""]
@@ -187,14 +200,16 @@ def read_door(door: str, rows: str, folder: str) -> dict[str, float]:
     return {"cpu": time.process_time() - before, "peak": peak()}
 
 
-def write_ranks(path: Path, rows: int) -> str:
+def write_ranks(path: Path, rows: int, each: int) -> str:
     """Write the file in another process, whose memory is not counted here."""
     if not path.exists():
-        subprocess.run([sys.executable, __file__, "--write", path, str(rows)], check=True)
+        call = [sys.executable, __file__, "--write", str(path), str(rows), str(each)]
+        subprocess.run(call, check=True)
     return str(path)
 
 
-def write_file(path: Path, rows: int) -> None:
+def write_file(path: Path, rows: int, each: int) -> None:
+    """Write ranks, with users of so many rows ``each``, in any order; 0 for none."""
     ranks = np.resize(drawn_ranks(10**6), rows)
     if path.suffix == ".npz":
         np.savez(path, rank=ranks)
@@ -203,6 +218,12 @@ def write_file(path: Path, rows: int) -> None:
         from pyarrow import parquet
 
         parquet.write_table(pa.table({"rank": ranks}), path)
+    elif each:
+        users = np.random.default_rng(0).permutation(rows) // each
+        with path.open("w", encoding="utf-8") as file:
+            file.write("user,rank\n")
+            pairs = zip(users.tolist(), ranks.tolist(), strict=True)
+            file.writelines(f"user{user:08d},{rank}\n" for user, rank in pairs)
     else:
         text = '{{"rank": {}}}\n' if path.suffix == ".jsonl" else "{}\n"
         with path.open("w", encoding="utf-8") as file:
@@ -378,7 +399,7 @@ def bench_leaks() -> None:
         calls = max(whole * CALLS // 1000, 10)
         found = measured("leak", name, calls)
         report(
-            f"{calls:,} calls of {name}, after a warm-up",
+            f"{calls:,} calls of {name}, in the round that left the least",
             f"{found['traced']:+.0f} traced bytes a call",
             "target < 100",
             found["traced"] < 100,
@@ -389,7 +410,16 @@ def bench_leaks() -> None:
         )
 
 
-LEAK_CALLS = {"estimate": 2000, "compare": 300, "published": 300, "plan": 60, "evaluate": 1000}
+LEAK_CALLS = {
+    "estimate": 2000,
+    "exact": 2000,
+    "evaluate": 1000,
+    "compare": 300,
+    "published": 300,
+    "audit": 300,
+    "plan": 60,
+}
+LEAK_ROUNDS = 6
 
 
 def leak_work(name: str) -> Callable[[int], object]:
@@ -411,23 +441,32 @@ def leak_work(name: str) -> Callable[[int], object]:
         ).to_dict(),
         "plan": lambda seed: unsample.plan(items=1000, users=500, repeats=20, rng=seed).to_dict(),
         "evaluate": lambda seed: unsample.evaluate(
-            (users, factors), targets, items=60, design="exact", metrics="Recall@10", seed=seed
+            (users, factors), targets, items=60, design="exact", metrics="Recall@10", rng=seed
+        ).to_dict(),
+        "exact": lambda seed: unsample.exact(
+            ranks[seed % 3], items=ITEMS, metrics="Recall@300"
+        ).to_dict(),
+        "audit": lambda seed: unsample.audit(
+            np.random.default_rng(seed).integers(1000, size=(100, 20)), items=1000
         ).to_dict(),
     }
     return work[name]
 
 
 def leak(name: str, calls: str) -> dict[str, float]:
-    """Call a front door over and over; after a warm-up, a call must leave nothing behind."""
-    work, count = leak_work(name), int(calls)
+    """Call a front door over and over; what grows in every round is left behind by its calls.
+
+    Caches of the interpreter and of libraries grow in some rounds, for hundreds of calls.
+    """
+    work, count = leak_work(name), max(int(calls) // LEAK_ROUNDS, 5)
     warnings.simplefilter("ignore")
-    repeat(work, range(max(count // 5, 10)))
-    tracemalloc.start()
     repeat(work, range(10))
-    before = tracemalloc.get_traced_memory()[0], resident(), len(gc.get_objects())
-    repeat(work, range(count))
-    after = tracemalloc.get_traced_memory()[0], resident(), len(gc.get_objects())
-    traced, held, objects = (b - a for a, b in zip(before, after, strict=True))
+    tracemalloc.start()
+    found = []
+    for _ in range(LEAK_ROUNDS + 1):
+        repeat(work, range(count))
+        found.append((tracemalloc.get_traced_memory()[0], resident(), len(gc.get_objects())))
+    traced, held, objects = np.diff(found, axis=0).min(axis=0)
     return {"traced": traced / count, "resident": held, "objects": objects}
 
 
@@ -461,7 +500,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         print(json.dumps(CHILDREN[sys.argv[2]](*sys.argv[3:])))
     elif sys.argv[1:2] == ["--write"]:
-        write_file(Path(sys.argv[2]), int(sys.argv[3]))
+        write_file(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
     else:
         for chosen in sys.argv[1:] or BENCHMARKS:
             BENCHMARKS[chosen]()

@@ -155,13 +155,31 @@ def bench_large(report: Report) -> None:
     report("plan, N = 10^6, K = 20,000", f"{taken:.1f} s of processor", "<= 5", taken <= 5)
 
 
-def bench_exact(report: Report) -> None:
-    """Exact ranks of factors against the product in blocks, a comparison and a sum."""
+def factors(items: int, users: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
+    left = rng.standard_normal((users, 64), dtype=np.float32)
+    right = rng.standard_normal((items, 64), dtype=np.float32)
+    return left, right, rng.integers(items, size=users)
+
+
+def memory_of_exact(items: int, users: int) -> float:
+    """Return the most memory that exact ranks take beyond their factors, in MB."""
+    left, right, targets = factors(items, users)
+
+    def held(name: str) -> float:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith(name))
+        return float(line.split()[1]) / 1024
+
+    before = held("VmRSS:")
+    exact_ranks(FactorScores(left, right), (np.arange(users), targets), items=items)
+    return held("VmHWM:") - before
+
+
+def bench_exact(report: Report) -> None:
+    """Exact ranks of factors against the product in blocks, a comparison and a sum; memory."""
     for items, users in ((20_000, 5_000), (200_000, 2_000), (10**6, 1_000)):
-        left = rng.standard_normal((users, 64), dtype=np.float32)
-        right = rng.standard_normal((items, 64), dtype=np.float32)
-        targets = rng.integers(items, size=users)
+        left, right, targets = factors(items, users)
         own = np.einsum("ij,ij->i", left, right[targets])
         rows = max(16, min(256, (1 << 26) // items))
 
@@ -177,6 +195,11 @@ def bench_exact(report: Report) -> None:
         ratio = wall_seconds(ours) / wall_seconds(plain)
         name = f"exact ranks, {items:,} items x {users:,} users: product, compare, sum"
         report(name, f"{ratio:.2f} of its time", "<= 1 (half: 0.5)", ratio <= 1)
+        call = [sys.executable, __file__, "--memory", str(items), str(users)]
+        told = subprocess.run(call, check=True, capture_output=True, text=True).stdout
+        report(
+            "  peak memory beyond the factors", f"{float(told):.0f} MB", "< 200", float(told) < 200
+        )
 
 
 def bench_certified(report: Report) -> None:
@@ -273,6 +296,8 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore", unsample.errors.UnsampleWarning)
     if sys.argv[1:2] == ["--grow"]:
         draw(sys.argv[2])
+    elif sys.argv[1:2] == ["--memory"]:
+        print(memory_of_exact(int(sys.argv[2]), int(sys.argv[3])))
     else:
         from run import report as print_row
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from unsample import answers, evidence, tables
+from unsample import answers, estimators, evidence, metrics, tables
 from unsample.__main__ import application
 from unsample.cli import _words
 from unsample.cli._lazy import Verb, Verbs
 from unsample.cli._quick import _UNSURE, _taken
+from unsample.errors import InputError
 from unsample.lab import datasets, paper, recommenders
 from unsample.lab.cli import _reproduce
 from unsample.pages import _plots
@@ -37,6 +38,12 @@ QUICK = [
     ("estimate", RANKS, "--nope"),
     ("estimate", RANKS, "--items", "1", "--sampled", "99"),
     ("estimate", RANKS, *DESIGN, "--rng", "-1"),
+    ("estimate", RANKS, *DESIGN, "-m", "NDGC@10"),
+    ("estimate", RANKS, *DESIGN, "-m", "NDCG@0"),
+    ("estimate", RANKS, *DESIGN, "-m", "MR@10"),
+    ("estimate", RANKS, *DESIGN, "--method", "mel"),
+    ("compare", f"a={RANKS}", f"b={RANKS}", *DESIGN, "--method", "bv(gamma"),
+    ("plan", "--items", "90", "--users", "9", "-m", "Recal@5"),
     ("estimate", RANKS, *DESIGN, "--candidates", "some"),
     ("estimate", RANKS, *DESIGN, "--ties", "rand"),
     ("estimate", RANKS, *DESIGN, "--column", "=x"),
@@ -134,6 +141,9 @@ def test_sentences_in_lists_are_those_of_the_verbs():
 def test_words_of_help_are_those_of_the_library():
     assert _words.DEFAULT_METRICS == answers.DEFAULT_METRICS
     assert _words.DEFAULT_METHOD == answers.DEFAULT_METHOD
+    assert {name: each.names for name, each in metrics.REGISTRY.items()} == _words.METRICS
+    assert {*_words.WHOLE_METRICS} == {n for n, each in metrics.REGISTRY.items() if each.whole}
+    assert tuple(estimators.REGISTRY) == _words.METHODS
     assert _words.ROWS == tables.ROWS
     assert _words.TIE_RULES == evidence.TIE_RULES
     assert _words.NEGATIVES == evidence.NEGATIVES
@@ -151,10 +161,16 @@ def test_words_of_help_are_those_of_the_library():
         (("--candidates", "some"), {"candidates": "some"}),
         (("--kind", "graphs"), {"kind": "graphs"}),
         (("--resamples", "-1"), {"resamples": -1}),
+        (("-m", "NDGC@10"), {"metrics": "NDGC@10"}),
+        (("-m", "MR@10"), {"metrics": "MR@10"}),
+        (("-m", "Hits@0"), {"metrics": "Hits@0"}),
+        (("-m", "@"), {"metrics": "@"}),
+        (("--method", "mel"), {"method": "mel"}),
+        (("--method", "bv(gamma"), {"method": "bv(gamma"}),
     ],
 )
 def test_values_are_refused_in_the_words_of_the_library(run, arguments, source):
-    with pytest.raises(ValueError, match=next(iter(source))) as told:
+    with pytest.raises(InputError) as told:
         answers.estimate([1, 2, 3], items=3706, sampled=99, **source)
     assert run("estimate", RANKS, *DESIGN, *arguments)[2] == f"unsample: {told.value}\n"
 

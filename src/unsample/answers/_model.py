@@ -14,7 +14,7 @@ from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._published import Published
 from unsample.designs import Pilot
-from unsample.evidence import RankCounts, Targets, deviations_of_mean
+from unsample.evidence import RankCounts, Targets, deviations_of_mean, distinct_users
 from unsample.metrics import Metric
 
 
@@ -56,11 +56,8 @@ class Model:
         Users of two models that have the same keys stand in the same order.
         """
         assert self.targets is not None
-        key = self.labels if self.targets.users is None else np.asarray(self.targets.users)
-        if key is None:
-            key = np.arange(len(self.targets.ranks))
-        found, place = np.unique(key, return_inverse=True)
-        return found, place.reshape(-1)
+        key = self.labels if self.targets.users is None else self.targets.users
+        return distinct_users(np.arange(len(self.targets.ranks)) if key is None else key)
 
     @cached_property
     def user_weights(self) -> FloatArray:

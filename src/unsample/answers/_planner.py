@@ -396,10 +396,14 @@ class Planner:
             return np.array([each.entries[0].value for each in values])
         ranks = np.stack([each.ranks for each in found])
         sampled = np.stack([np.asarray(each.sampled) for each in found])
-        if method != DEFAULT_METHOD:
-            ranks, sampled = _simplified(ranks, sampled, self.metric.cutoff(self.items), self.items)
         base = int(ranks.max()) + 1
         cells, where = np.unique(sampled * base + ranks, return_inverse=True)
+        if method != DEFAULT_METHOD:
+            k = self.metric.cutoff(self.items)
+            fewer, thinner = _simplified(cells % base, cells // base, k, self.items)
+            base = int(fewer.max()) + 1
+            cells, place = np.unique(thinner * base + fewer, return_inverse=True)
+            where = place[where]
         places = where.reshape(ranks.shape) + np.arange(len(found))[:, None] * len(cells)
         times = np.bincount(places.ravel(), minlength=len(found) * len(cells))
         times = times.reshape(len(found), len(cells))

@@ -23,7 +23,14 @@ def plan_command(
         typer.Option(metavar="T", help="Targets of all users. [default: one for each user]"),
     ] = None,
     metrics: Annotated[
-        str, typer.Option("--metrics", "-m", metavar="METRIC", help="The metric that matters.")
+        str,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="METRIC",
+            callback=options.checked_metrics,
+            help="The metric that matters.",
+        ),
     ] = "NDCG@10",
     precision: Annotated[
         float, typer.Option(metavar="SHARE", help="The error sought, relative to the metric.")

@@ -16,3 +16,41 @@ ERRORS = ("bootstrap", "delta")
 CORRECTIONS = ("holm", "bonferroni", "none")
 #: Endings of the names of plots.
 PLOTS = ("png", "svg", "pdf")
+#: Families of metrics, and all names of each.
+METRICS = {
+    "Recall": ("Recall",),
+    "Recall(norm=min)": ("Recall(norm=min)",),
+    "HR": ("HR", "Hit", "Hits", "HitRate", "Success"),
+    "Precision": ("Precision", "Prec", "P"),
+    "NDCG": ("NDCG",),
+    "NDCG(gain=exp)": ("NDCG(gain=exp)",),
+    "NDCG(ideal=k)": ("NDCG(ideal=k)",),
+    "NDCG(discount=jk)": ("NDCG(discount=jk)",),
+    "AP": ("AP", "MAP"),
+    "AP(norm=min)": ("AP(norm=min)", "MAP(norm=min)"),
+    "MRR": ("MRR", "RR"),
+    "RPrec": ("RPrec", "R-Precision"),
+    "AUC": ("AUC",),
+    "MR": ("MR", "MeanRank"),
+    "AHits": ("AHits", "AdjustedHits"),
+    "AMRR": ("AMRR", "AdjustedMRR"),
+    "AMRI": ("AMRI", "AdjustedMeanRankIndex"),
+    "AMR": ("AMR", "AdjustedMeanRank"),
+}
+#: Those that look at all items and have no K.
+WHOLE_METRICS = ("MR", "AMRR", "AMRI", "AMR")
+METHODS = (
+    "auto",
+    "smooth",
+    "naive",
+    "rank",
+    "cls",
+    "bv",
+    "mn",
+    "mle",
+    "wmle",
+    "mes",
+    "map",
+    "beta",
+    "recall_map",
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,12 +19,16 @@ from unsample._rules import (
     check_level,
     import_extra,
 )
+from unsample._spelling import check_cutoff, read_method, read_metric
 from unsample.cli._words import (
     CANDIDATES,
     DEFAULT_METRICS,
+    METHODS,
+    METRICS,
     NEGATIVES,
     PLOTS,
     PRIOR_KINDS,
+    WHOLE_METRICS,
 )
 from unsample.errors import DesignError, FileError, InputError
 
@@ -83,11 +87,24 @@ def _check_plot(out: Path) -> None:
     import_extra("matplotlib", extra="report", purpose="plotting")
 
 
+def _check_metrics(names: str | Iterable[str]) -> None:
+    for name in [names] if isinstance(names, str) else names:
+        family, label, k = read_metric(name, METRICS)
+        check_cutoff(label, k, whole=family in WHOLE_METRICS)
+
+
+def _check_methods(names: str | Iterable[str]) -> None:
+    for name in [names] if isinstance(names, str) else names:
+        read_method(name, METHODS)
+
+
 #: Callbacks of options, each of which refuses what would make the work vain.
 checked_place = checked(check_writable)
 checked_page = checked(_check_page)
 checked_source = checked(check_source)
 checked_level = checked(check_level)
+checked_metrics = checked(_check_metrics)
+checked_methods = checked(_check_methods)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Plot = Annotated[
@@ -119,6 +136,7 @@ Metrics = Annotated[
         "--metrics",
         "-m",
         metavar="METRIC",
+        callback=checked_metrics,
         help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
     ),
 ]
@@ -127,12 +145,17 @@ Methods = Annotated[
     typer.Option(
         "--method",
         metavar="METHOD",
+        callback=checked_methods,
         help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: auto]",
     ),
 ]
 Method = Annotated[
     str,
-    typer.Option(metavar="METHOD", help="Estimator, such as mle or bv(gamma=0.01)."),
+    typer.Option(
+        metavar="METHOD",
+        callback=checked_methods,
+        help="Estimator, such as mle or bv(gamma=0.01).",
+    ),
 ]
 Exponent = Annotated[
     float, typer.Option(metavar="POWER", help="The power of the counts in --probabilities.")

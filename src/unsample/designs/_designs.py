@@ -173,8 +173,9 @@ class Design(ABC):
             notes, rows = plan.notes, np.flatnonzero(plan.goal > scored)
             if not len(rows):
                 break
-            beaten[rows] += met.beaters(rows, scored[rows], plan.goal[rows], beaten[rows])
-            scored[rows] = plan.goal[rows]
+            goal, before = plan.goal[rows], beaten[rows]
+            beaten[rows] = before + met.beaters(rows, scored[rows], goal, before)
+            scored[rows] = goal
         total = len(better) + checked + int(scored.sum())
         return design.findings(
             1 + beaten, scored == others, 1 + better, scored, others, scored=total, notes=notes
@@ -330,22 +331,31 @@ class Adaptive(Design):
     def goal(self, now: Situation) -> IntArray:
         """Let the samples grow of those not yet beaten often enough, as far as the budget goes."""
         assert self.start is not None
-        most = np.full(len(now.scored), self.cap or np.iinfo(np.int64).max)
+        rows = np.flatnonzero(now.beaten < self.stop)
+        reached = now.scored[rows]
+        most = np.full(len(rows), self.cap or np.iinfo(np.int64).max)
         if not self.replacement:
-            most = np.minimum(most, now.others)
-        open_rows = (now.beaten < self.stop) & (now.scored < most)
+            most = now.others[rows] if self.cap is None else np.minimum(most, now.others[rows])
+        still = reached < most
         # Who is behind the others was not drawn to be followed: only if the budget outlasts them.
-        for reached in np.unique(now.scored[open_rows])[::-1].tolist():
-            size = max(self.start, math.ceil(reached * self.growth))
-            here = open_rows & (now.scored == reached)
-            step = np.where(here, np.minimum(size, most) - now.scored, 0)
+        while still.any():
+            level = int(reached[still].max())
+            size = max(self.start, math.ceil(level * self.growth))
+            here = np.flatnonzero(still & (reached == level))
+            chosen, step = rows[here], np.minimum(size, most[here]) - level
             if now.allowed is not None:
-                step = self._affordable(step, size, now.allowed - int(now.scored.sum()), now)
-            if step.any():
-                return now.scored + step
+                left = now.allowed - int(now.scored.sum())
+                chosen, step = self._affordable(chosen, step, size, left, now)
+            if len(chosen):
+                goal = now.scored.copy()
+                goal[chosen] += step
+                return goal
+            still[here] = False
         return now.scored
 
-    def _affordable(self, step: IntArray, size: int, left: int, now: Situation) -> IntArray:
+    def _affordable(
+        self, rows: IntArray, step: IntArray, size: int, left: int, now: Situation
+    ) -> tuple[IntArray, IntArray]:
         """Let only so many targets, drawn at random, take a step that the budget lasts to the end.
 
         Those drawn stand for those left behind: the top ranks are then seen on a part of the
@@ -356,11 +366,18 @@ class Adaptive(Design):
             last = max(int(now.others.max()) if self.cap is None else self.cap, size)
             rounds = 1 + math.ceil(math.log(last / size) / math.log(self.growth) - 1e-9)
             spread = left // rounds
-        order = now.shuffle[step[now.shuffle] > 0]
-        cost = np.cumsum(step[order])
-        kept = np.zeros(len(step), dtype=bool)
-        kept[order[(cost <= spread) | ((cost <= left) & (cost == cost[:1]))]] = True
-        return np.where(kept, step, 0)
+        if int(step.sum()) <= spread:
+            return rows, step
+        if int(step.min()) > left or len(rows) == 1:
+            fits = step <= left
+            return rows[fits], step[fits]
+        steps = np.zeros(len(now.scored), dtype=np.int64)
+        steps[rows] = step
+        steps = steps[now.shuffle]
+        order = np.flatnonzero(steps)
+        cost = np.cumsum(steps[order])
+        kept = order[(cost <= spread) | ((cost <= left) & (cost == cost[:1]))]
+        return now.shuffle[kept], steps[kept]
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         """Refuse a cap with which nothing can be said about the top K."""

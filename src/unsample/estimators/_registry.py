@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 
-from unsample._checks import check_choice
+from unsample._spelling import read_method
 from unsample.errors import MethodError
 from unsample.estimators._base import Estimator
 from unsample.estimators.curves import Smooth
@@ -18,10 +18,6 @@ from unsample.estimators.squares import BV, CLS, MES, MN
 
 _ALL = (Auto, Smooth, Naive, UnbiasedRank, CLS, BV, MN, MLE, WMLE, MES, MAP, Beta, RecallMap)
 REGISTRY: Mapping[str, type[Estimator]] = MappingProxyType({each.name: each for each in _ALL})
-#: Names of older editions.
-_FORMER = {f"{name}_{prior}": (name, prior) for name in ("bv", "mn") for prior in ("mle", "mes")}
-
-_NAME = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
 _PARAMETER = re.compile(r"\s*(?P<key>[A-Za-z_]+)\s*=\s*(?P<value>[^=\s]+)\s*")
 
 
@@ -37,18 +33,8 @@ def parse(method: str | Estimator) -> Estimator:
     """
     if isinstance(method, Estimator):
         return method
-    match = _NAME.fullmatch(method) if isinstance(method, str) else None
-    if match is None:
-        raise MethodError(
-            f"method must be a name such as mle or bv(gamma=0.01), got {method!r}; "
-            f"known: {', '.join(REGISTRY)}"
-        )
-    name, given = match["name"].casefold(), match["parameters"] or ""
-    if name in _FORMER:
-        name, prior = _FORMER[name]
-        given = f"prior={prior}, {given}"
-    estimator = REGISTRY[check_choice("method", name, REGISTRY, error=MethodError)]
-    return estimator(**_parameters(given, estimator))
+    name, given = read_method(method, REGISTRY)
+    return REGISTRY[name](**_parameters(given, REGISTRY[name]))
 
 
 def parse_all(methods: str | Estimator | Iterable[str | Estimator]) -> tuple[Estimator, ...]:

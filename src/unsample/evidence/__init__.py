@@ -12,6 +12,7 @@ targets keep the sum of weights and of squared weights per cell, which is what a
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges
 from unsample.evidence._cells import DesignCells, refuse_joint
+from unsample.evidence._columns import in_parts
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._negatives import (
     ListCounts,
@@ -41,8 +42,11 @@ from unsample.evidence._ties import (
 )
 from unsample.evidence._unequal import SeenItems, seen_items
 from unsample.evidence._users import (
+    Named,
     Whose,
+    decoded,
     deviations_of_mean,
+    distinct_users,
     number_users,
     rank_in_lists,
 )
@@ -54,6 +58,7 @@ __all__ = [
     "DesignCells",
     "DrawnPart",
     "ListCounts",
+    "Named",
     "Negatives",
     "PoolCounts",
     "RankCounts",
@@ -66,10 +71,13 @@ __all__ = [
     "check_probabilities",
     "check_ties",
     "compare_lists",
+    "decoded",
     "deviations_of_mean",
+    "distinct_users",
     "freedom_of",
     "group_catalogues",
     "group_with_shares",
+    "in_parts",
     "number_users",
     "numbered",
     "overlaps",

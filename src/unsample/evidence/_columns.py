@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,14 @@ SUMS = ("count", "weight", "weight_squared")
 _LIGHTEST, _HEAVIEST = 1e-100, 1e100
 _WEIGHT_RULE = f"weights must be 0 or between {_LIGHTEST:g} and {_HEAVIEST:g}"
 _WEIGHT_HINT = "multiply all of them by one number, which changes no estimate"
+#: Rows that are worked on at a time, so that what is needed on the way takes little memory.
+_ROWS = 1 << 16
+
+
+def in_parts(size: int) -> Iterator[slice]:
+    """Yield the rows of columns some at a time, in their order."""
+    for start in range(0, size, _ROWS):
+        yield slice(start, min(start + _ROWS, size))
 
 
 def check_lengths(cells: object, names: Iterable[str]) -> None:
@@ -39,20 +47,40 @@ def merge_equal(cells: object, keys: tuple[str, ...]) -> IntArray:
 
     Return where each row went.
     """
-    order = np.lexsort([getattr(cells, name) for name in reversed(keys)])
-    columns = np.stack([getattr(cells, name) for name in keys])[:, order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(columns, axis=1) != 0).any(axis=0)
-    starts = np.flatnonzero(first)
-    for name, values in zip(keys, columns[:, starts], strict=True):
+    names = (*keys, *SUMS)
+    whole = {name: getattr(cells, name) for name in names}
+    place = np.empty(len(whole[keys[0]]), dtype=np.int64)
+    parts, first = [], 0
+    for rows in in_parts(len(place)):
+        merged, where = _merged({name: whole[name][rows] for name in names}, keys)
+        place[rows] = where + first
+        first += len(merged[keys[0]])
+        parts.append(merged)
+    found = parts[0] if parts else whole
+    if len(parts) > 1:
+        together = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        found, where = _merged(together, keys)
+        for rows in in_parts(len(place)):
+            place[rows] = where[place[rows]]
+    for name, values in found.items():
         object.__setattr__(cells, name, values)
-    for name in SUMS:
-        values = getattr(cells, name)[order]
-        merged = np.add.reduceat(values, starts) if len(starts) else values
-        object.__setattr__(cells, name, merged)
+    return place
+
+
+def _merged(
+    columns: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...]
+) -> tuple[dict[str, npt.NDArray[Any]], IntArray]:
+    """Return rows sorted by their keys, equal ones added up, and where each row went."""
+    order = np.lexsort([columns[name] for name in reversed(keys)])
+    sorted_keys = np.stack([columns[name] for name in keys])[:, order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(sorted_keys, axis=1) != 0).any(axis=0)
+    starts = np.flatnonzero(first)
+    found = dict(zip(keys, sorted_keys[:, starts], strict=True))
+    found |= {name: np.add.reduceat(columns[name][order], starts) for name in SUMS}
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.cumsum(first) - 1
-    return place
+    return found, place
 
 
 def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
@@ -84,7 +112,7 @@ def as_column(
     """Return one number for each target, from one for all or from as many as there are."""
     if np.ndim(values) == 0:
         value = check_integer(name, values, minimum=0, maximum=LARGEST_CATALOGUE, error=error)
-        return np.full(size, value, dtype=np.int64)
+        return np.broadcast_to(np.int64(value), size)
     column = as_integer_array(name, values, error=error).astype(np.int64, copy=False)
     if len(column) != size:
         raise error(f"{name} must be one number or {size} of them, got {len(column)}")
@@ -109,7 +137,7 @@ def as_floats(
 def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
     """Return a weight for each target; without weights all count the same."""
     if weights is None:
-        return np.ones(size)
+        return np.broadcast_to(np.float64(1.0), size)
     array = as_floats("weights", weights)
     if len(array) != size:
         raise InputError(f"weights must be {size} numbers, one for each rank, got {len(array)}")
@@ -126,14 +154,17 @@ def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
 
 def check_weight_sums(weight: FloatArray, squared: FloatArray) -> None:
     """Refuse sums of weights and of squared weights that no weights have."""
-    sums = np.stack([weight, squared])
-    bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
-    refuse_where(bad, "weights must be finite and not negative", weight, InputError)
-    # The sum of squares of a cell, in the units of a weight.
-    with np.errstate(over="ignore"):  # infinite is extreme
-        typical = np.divide(squared, weight, out=np.zeros(len(bad)), where=weight > 0)
-    bad = _extreme(typical) | ((weight > 0) & (typical == 0))
-    refuse_where(bad, _WEIGHT_RULE, weight, InputError, _WEIGHT_HINT)
+    for rows in in_parts(len(weight)):
+        sums = np.stack([weight[rows], squared[rows]])
+        bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
+        refuse_where(bad, "weights must be finite and not negative", sums[0], InputError)
+    for rows in in_parts(len(weight)):
+        # The sum of squares of a cell, in the units of a weight.
+        each = weight[rows]
+        with np.errstate(over="ignore"):  # infinite is extreme
+            typical = np.divide(squared[rows], each, out=np.zeros(len(each)), where=each > 0)
+        bad = _extreme(typical) | ((each > 0) & (typical == 0))
+        refuse_where(bad, _WEIGHT_RULE, each, InputError, _WEIGHT_HINT)
     if not weight.sum() > 0:
         raise InputError("weights must not all be zero: there is nothing to estimate from")
 

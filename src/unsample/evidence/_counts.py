@@ -94,9 +94,9 @@ class RankCounts:
 
     def __post_init__(self) -> None:
         if not len(self.relevant):
-            object.__setattr__(self, "relevant", np.ones_like(self.low))
+            object.__setattr__(self, "relevant", np.broadcast_to(np.int64(1), len(self.low)))
         if not len(self.place):
-            object.__setattr__(self, "place", (self.relevant == 1).astype(np.int64))
+            object.__setattr__(self, "place", (self.relevant == 1).astype(np.int8))
         check_lengths(self, _COLUMNS)
         check_cells(self)
         check_weight_sums(self.weight, self.weight_squared)
@@ -149,22 +149,25 @@ class RankCounts:
             "low": high if lowest is None else as_column("lowest", lowest, array.size),
             "high": high,
         }
-        squared, whose = times * weight * weight, None
+        each = weight if count is None else times * weight
+        squared, whose = each if weights is None else each * weight, None
         user = None if users is None else number_users(users, array.size)
-        if user is not None and np.bincount(user, times).max() > 1:
+        stands_for = None if count is None else times
+        if user is not None and np.bincount(user, stands_for).max() > 1:
             full = not replacement and bool((keys["sampled"] == keys["items"] - 1).all())
-            relevant, place = relevant_and_place(user, times, high, places, full)
+            relevant, place = relevant_and_place(user, stands_for, high, places, full)
             if filtered:
-                of_users: FloatArray = np.bincount(user, times * weight).astype(np.float64)
+                of_users: FloatArray = np.bincount(user, each).astype(np.float64)
             else:
                 of_users = weights_of_users(weight, user, relevant)
                 keys |= {"relevant": relevant, "place": place}
-            whose = Whose(user, np.arange(array.size), times * weight, of_users)
-            squared = whose.squares(array.size)
+            # Each row is a cell of its own until equal ones are merged.
+            whose = Whose(user, slice(None), each, of_users)  # type: ignore[arg-type]
+            squared = each * np.bincount(user, each)[user]
         return cls(
             **keys,
             count=times,
-            weight=times * weight,
+            weight=each,
             weight_squared=squared,
             replacement=replacement,
             stop=stop,

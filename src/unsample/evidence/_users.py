@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_integer_array
+from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
 from unsample.errors import FileError, InputError, RankError
-from unsample.evidence._columns import as_column, as_floats, refuse_where
+from unsample.evidence._columns import as_column, as_floats, in_parts, refuse_where
 from unsample.metrics import places_of
 
 if TYPE_CHECKING:
@@ -144,8 +145,48 @@ def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray((totals - totals.sum() / total * weights) / total)
 
 
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Users of targets, each name kept once. As an array, it is the name of each target's user."""
+
+    #: Where the user of each target stands among the names.
+    place: npt.NDArray[np.integer[Any]]
+    #: The names, sorted, as UTF-8: a quarter of the memory that arrays of text take.
+    names: npt.NDArray[np.bytes_]
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.asarray(decoded(self.names)[self.place], dtype=dtype)
+
+    @cached_property
+    def distinct(self) -> tuple[BoolArray, IntArray]:
+        """Return which names occur, and the number of each target's user among these."""
+        occurs = np.zeros(len(self.names), dtype=bool)
+        occurs[self.place] = True
+        number = np.cumsum(occurs) - 1
+        return occurs, number[self.place]
+
+
+def decoded(names: npt.NDArray[np.bytes_]) -> npt.NDArray[np.str_]:
+    """Return names that were kept as UTF-8; JSON may hold halves of letters, which stay halves."""
+    return np.char.decode(names, "utf-8", "surrogatepass")
+
+
+def distinct_users(users: npt.ArrayLike) -> tuple[npt.NDArray[Any], IntArray]:
+    """Return the users, each once and sorted, and the place of each target's among them."""
+    if isinstance(users, Named):
+        occurs, number = users.distinct
+        return decoded(users.names[occurs]), number
+    found, number = np.unique(np.asarray(users), return_inverse=True)
+    return found, number.reshape(-1)
+
+
 def number_users(users: npt.ArrayLike, size: int) -> IntArray:
     """Return a number for the user of each of ``size`` ranks, from 0."""
+    if isinstance(users, Named) and len(users) == size:
+        return users.distinct[1]
     labels = np.asarray(users)
     if labels.shape != (size,):
         raise InputError(
@@ -153,7 +194,7 @@ def number_users(users: npt.ArrayLike, size: int) -> IntArray:
             f"{'shape ' + str(labels.shape) if labels.ndim != 1 else len(labels)}"
         )
     try:
-        return np.unique(labels, return_inverse=True)[1].reshape(-1)
+        return distinct_users(labels)[1]
     except TypeError as problem:
         raise InputError(
             f"users must all be text or all be numbers, got others among them ({problem}); name "
@@ -163,31 +204,36 @@ def number_users(users: npt.ArrayLike, size: int) -> IntArray:
 
 def relevant_and_place(
     user: IntArray,
-    count: IntArray,
+    count: IntArray | None,
     ranks: IntArray,
     places: npt.ArrayLike | None,
     full: bool,
 ) -> tuple[IntArray, IntArray]:
     """Return how many targets a target's user has, and its place among them, or 0.
 
-    Places are given, or follow from ranks in the ``full`` catalogue.
+    ``count`` is how many targets each stands for, by default one. Places are given, or follow from
+    ranks in the ``full`` catalogue.
     """
-    relevant = np.rint(np.bincount(user, count)[user]).astype(np.int64)
+    # A row for each of billions of targets is not held in memory: 32 bits are enough.
+    of_user = np.bincount(user, count)
+    relevant: Any = np.rint(of_user).astype(np.int32 if count is None else np.int64)[user]
     if places is not None:
         return relevant, as_column("places", places, len(user))
     if full:
         return relevant, places_of(user, ranks.astype(np.float64))
-    return relevant, np.where(relevant == 1, 1, 0)
+    return relevant, (relevant == 1).astype(np.int8)
 
 
 def weights_of_users(weight: FloatArray, user: IntArray, relevant: IntArray) -> FloatArray:
     """Return how much each user counts: what the weights of all the user's targets say."""
     found = np.zeros(int(user.max()) + 1)
     found[user] = weight
-    differs = found[user] != weight
+    differs = any((found[user[rows]] != weight[rows]).any() for rows in in_parts(len(user)))
     # What a mean over targets would take to count users once.
-    spread = bool((relevant > 1).any()) and np.allclose(weight * relevant, 1.0, rtol=1e-9)
-    if differs.any() or spread:
+    spread = bool((relevant > 1).any()) and all(
+        np.allclose(weight[rows] * relevant[rows], 1.0, rtol=1e-9) for rows in in_parts(len(user))
+    )
+    if differs or spread:
         got = "1 over the number of the user's targets" if spread else "some that differ"
         raise InputError(
             f"weights must say how much a user counts, the same for all the user's targets, got "

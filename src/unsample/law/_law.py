@@ -362,16 +362,19 @@ def _scaled_log(cell: FloatArray, difference: FloatArray, expected: FloatArray) 
 
 def _h(count: FloatArray | np.float64) -> FloatArray:
     """Return log c! - c log c + c, which is 0 at c = 0 and grows like log(2 pi c) / 2."""
-    from scipy.special import gammaln
-
     c = np.asarray(count, dtype=np.float64)
-    small = np.clip(c, 1e-300, _STIRLING_FROM)
-    exact = gammaln(small + 1.0) - small * np.log(small) + small
     large = np.maximum(c, _STIRLING_FROM)
     inverse = 1.0 / large
     square = inverse * inverse
     series = 1 / 12 - square * (
         1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square * (1 / 1188)))
     )
-    stirling = 0.5 * np.log(2.0 * np.pi * large) + inverse * series
-    return np.where(c < _STIRLING_FROM, exact, stirling)
+    found = np.asarray(0.5 * np.log(2.0 * np.pi * large) + inverse * series)
+    few = c < _STIRLING_FROM
+    if few.any():
+        from scipy.special import gammaln
+
+        # The logarithm of a factorial takes long, so only where it is needed.
+        small = np.maximum(c[few], 1e-300)
+        found[few] = gammaln(small + 1.0) - small * np.log(small) + small
+    return found

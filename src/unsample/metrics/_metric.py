@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, check_integer, suggest
+from unsample._checks import FloatArray, IntArray
+from unsample._spelling import check_cutoff, read_metric
 from unsample.errors import MetricError
 
 if TYPE_CHECKING:
@@ -31,10 +31,6 @@ Jointly: TypeAlias = Callable[[FloatArray, IntArray, IntArray, IntArray, float],
 #: of the target among them (1 is the best, 0 where it is not known), and K.
 Share: TypeAlias = Callable[[IntArray, IntArray, float], FloatArray]
 
-_NAME = re.compile(
-    r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
-    r"(?:@\s*(?P<k>[+-]?[0-9.eE+]+)\s*)?"
-)
 _FAMILY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
@@ -127,14 +123,7 @@ class Metric:
         if label not in self.family.names:
             raise MetricError(f"label must be one of {', '.join(self.family.names)}, got {label!r}")
         object.__setattr__(self, "label", label)
-        if self.k is not None and self.family.whole:
-            raise MetricError(
-                f"K of {label} must be left out, got {self.k!r}: it looks at all items"
-            )
-        if self.k is not None:
-            hint = f"write {label}@10, or {label} for all items"
-            k = check_integer(f"K of {label}", self.k, minimum=1, hint=hint, error=MetricError)
-            object.__setattr__(self, "k", k)
+        object.__setattr__(self, "k", check_cutoff(label, self.k, whole=self.family.whole))
 
     @property
     def name(self) -> str:
@@ -270,26 +259,9 @@ def parse(name: str | Metric) -> Metric:
     """Return the metric of this name, in any case and with any alias."""
     if isinstance(name, Metric):
         return name
-    match = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if match is None:
-        raise MetricError(
-            f"metric must be a name such as NDCG@10 or AUC, got {name!r}; "
-            f"known families: {', '.join(REGISTRY)}"
-        )
-    known = _by_name()
-    variant = re.sub(r"[\s'\"]", "", match["variant"] or "")
-    asked = (match["family"] + ("" if variant == "()" else variant)).casefold()
-    if asked not in known:
-        near = suggest(asked, [label for _, label in known.values()])
-        raise MetricError(
-            f"metric must be one of {', '.join(REGISTRY)} (with or without @K), got {name!r}"
-            + (f"; {near}" if near else "")
-        )
-    family, label = known[asked]
-    k: Any = match["k"]
-    with contextlib.suppress(ValueError):  # Metric refuses what is not a whole number, as written
-        k = k and int(k)
-    return Metric(family, k, label)
+    known = {family: each.names for family, each in REGISTRY.items()}
+    family, label, k = read_metric(name, known)
+    return Metric(REGISTRY[family], k, label)
 
 
 def parse_all(names: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
@@ -333,18 +305,11 @@ def custom(
 
 def register(family: MetricFamily) -> MetricFamily:
     """Make a family's name and aliases parse; a name that is taken is refused."""
-    taken = _by_name()
+    taken = {name.casefold(): each for each in REGISTRY.values() for name in each.names}
     for name in family.names:
         if name.casefold() in taken:
             raise MetricError(
-                f"name must be new, got {name!r}, which {taken[name.casefold()][0].name} has"
+                f"name must be new, got {name!r}, which {taken[name.casefold()].name} has"
             )
     REGISTRY[family.name] = family
     return family
-
-
-def _by_name() -> dict[str, tuple[MetricFamily, str]]:
-    """Return every family under all its names, whatever their case, and how a name is written."""
-    return {
-        name.casefold(): (family, name) for family in REGISTRY.values() for name in family.names
-    }

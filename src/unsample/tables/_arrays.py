@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import IO, Any, NoReturn, TypeAlias
 
@@ -16,9 +16,9 @@ import numpy.typing as npt
 from unsample._archives import DAMAGED
 from unsample._checks import BoolArray, IntArray, as_text_array
 from unsample.errors import FileError, InputError
-from unsample.evidence import beats_of, compare_lists, numbered
+from unsample.evidence import beats_of, compare_lists, in_parts, numbered
+from unsample.tables._gather import gathered
 from unsample.tables._layout import (
-    LABEL,
     NAMES,
     POOLED,
     ROLES,
@@ -38,12 +38,12 @@ from unsample.tables._layout import (
     wrong_user,
 )
 
-#: Rows that are turned into arrays at a time.
-_BATCH = 1 << 15
+#: Rows of text that are turned into arrays at a time.
+_BATCH = 1 << 13
+#: Records of JSON whose names are the columns; later ones may lack some, and add none.
+_FIRST_RECORDS = 1 << 15
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 _FLAGS = {"true": 1, "false": 0}
-#: An array of texts may waste so many times what they hold, if it is large at all.
-_LARGEST_WASTE, _FEW_LETTERS = 100, 1 << 25
 
 #: Roles of scored rows that say something of the target.
 _OF_TARGETS = ("items", "weight", "relevance", "pool")
@@ -142,9 +142,9 @@ def failures_of(name: str, kinds: tuple[type[BaseException], ...] = DAMAGED) -> 
 def read_json_lines(text: IO[str], name: str) -> PlainFile:
     """Read one JSON object, or one rank, a line; a line ends with a line feed and nothing else."""
     records = _records(text, name)
+    start = list(islice(records, _FIRST_RECORDS))
     batches = iter(lambda: list(islice(records, _BATCH)), [])
-    start = next(batches, None)
-    if start is None:
+    if not start:
         raise FileError(f"{name} is empty; a table has an object in every line")
     header = dict.fromkeys(column for _, record in start for column in record)
 
@@ -254,19 +254,6 @@ def _as_name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _joined(batches: Sequence[Columns], source: str) -> Columns:
-    """Return the rows of all batches, one after the other."""
-    columns: Columns = {}
-    for role in set.intersection(*map(set, batches)):
-        parts = [batch[role] for batch in batches]
-        if parts[0].dtype.kind == "U":
-            widest = max(part.itemsize for part in parts) * sum(map(len, parts))
-            if widest > max(4 * _FEW_LETTERS, _LARGEST_WASTE * sum(part.nbytes for part in parts)):
-                raise FileError(f"names in {source} must be of similar length; shorten the longest")
-        columns[role] = np.concatenate(parts)
-    return columns
-
-
 # -- counting ------------------------------------------------------------------------------------
 
 
@@ -298,8 +285,13 @@ def _others(columns: Columns, layout: Layout) -> BoolArray:
     is_target = columns["target"] == 1
     if "item" not in layout:
         return np.asarray(~is_target)
-    pairs, _ = _codes(columns, [*layout.users, "item"])
-    return np.asarray(~is_target & ~np.isin(pairs, pairs[is_target]))
+    pairs, _ = _combined(columns, [*layout.users, "item"])
+    own = np.unique(pairs[is_target])
+    other = ~is_target
+    for rows in in_parts(len(pairs) if len(own) else 0):
+        near = own[np.searchsorted(own, pairs[rows]).clip(max=len(own) - 1)]
+        other[rows] &= near != pairs[rows]
+    return np.asarray(other)
 
 
 def outcomes_by_item(
@@ -329,7 +321,7 @@ def outcomes_by_item(
         own = rows[members]
         met = scores[np.searchsorted(users, codes[own])]
         beats = beats_of(columns["score"][own], met, ties, rng)
-        found.append((members, numbered(items), beats))
+        found.append((members, numbered(layout.text("item", items)), beats))
     return found
 
 
@@ -338,20 +330,36 @@ def check_users(users: Columns, layout: Layout, source: str) -> None:
     wrong = wrong_user(ArrayValues(users), layout)
     if wrong.any():
         place = np.argmax(wrong)
-        raise user_complaint(layout, source, {role: users[role][place] for role in users})
+        shown = {role: layout.text(role, values[place]) for role, values in users.items()}
+        raise user_complaint(layout, source, shown)
 
 
 def _codes(columns: Columns, roles: Sequence[str]) -> tuple[IntArray, IntArray]:
     """Return a number for each combination of some columns, and a row that has it."""
-    codes = np.zeros(len(columns[roles[0]]), dtype=np.int64)
-    for role in roles:
-        names, where = np.unique(columns[role], return_inverse=True)
-        codes = codes * len(names) + where.reshape(-1)
+    codes, most = _combined(columns, roles)
+    if len(roles) == 1:  # all from 0 on occur
+        first = np.empty(most, dtype=np.int64)
+        first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        return codes, first
     _, first, numbered = np.unique(codes, return_index=True, return_inverse=True)
     return numbered.reshape(-1), first
 
 
-def summed(columns: Columns, layout: Layout) -> Columns:
+def _combined(columns: Columns, roles: Sequence[str]) -> tuple[IntArray, int]:
+    """Return a number for each combination of some columns, and how many there may be."""
+    codes, most = np.zeros(len(columns[roles[0]]), dtype=np.int64), 1
+    for role in roles:
+        where = columns[role]
+        if where.dtype.kind != "i":  # names that have no numbers yet
+            where = np.unique(where, return_inverse=True)[1].reshape(-1)
+        size = int(where.max()) + 1
+        codes *= size
+        codes += where
+        most *= size
+    return codes, most
+
+
+def summed(columns: Columns) -> Columns:
     """Return rows with the sums that a cell of counts keeps; each row is a user of its own."""
     if "weight_squared" in columns:  # an engine has added them up
         return columns
@@ -373,37 +381,27 @@ def have_several(columns: Columns, layout: Layout) -> bool:
     return counted or len(first) < len(codes)
 
 
-def in_order(columns: Columns) -> Columns:
-    """Return the rows sorted by all they hold, so that chance meets them in one order."""
-    order = np.lexsort([columns[role] for role in sorted(columns)])
-    return {role: values[order] for role, values in columns.items()}
-
-
 def with_design(columns: Columns, layout: Layout) -> Columns:
     """Return checked rows with whole numbers, the design of every row, and ranks as comparisons."""
+    rest = as_comparisons(columns)
+    for role, number in layout.request.design.items():
+        rest.setdefault(role, np.broadcast_to(np.array(number), len(rest["better"])))
+    for role in {"items", "sampled", "count"} & set(rest):
+        rest[role] = rest[role].astype(np.int64, copy=False)
+    return rest
+
+
+def as_comparisons(columns: Columns) -> Columns:
+    """Return ranks as how many items beat a target and how many tie with it, in whole numbers."""
     rest = dict(columns)
     if "rank" in rest:
         rank = rest.pop("rank")
         # The mean of two neighbouring ranks is a tie with one item.
         rest["better"], rest["tied"] = np.floor(rank) - 1, np.ceil(rank) - np.floor(rank)
-    for role, number in layout.request.design.items():
-        rest.setdefault(role, np.broadcast_to(np.array(number), len(rest["better"])))
-    for role in {"items", "sampled", "better", "tied", "count"} & set(rest):
-        rest[role] = rest[role].astype(np.int64, copy=False)
+    for role in {"better", "tied"} & set(rest):
+        if rest[role].dtype.kind != "i":
+            rest[role] = rest[role].astype(np.int64)
     return rest
-
-
-def by_label(columns: Columns) -> dict[str, Columns]:
-    """Return the rows of each value of the column to group by, in the order they appear in."""
-    if LABEL not in columns:
-        return {"": columns}
-    order = np.argsort(columns[LABEL], kind="stable")
-    _, starts = np.unique(columns[LABEL][order], return_index=True)
-    groups = sorted(np.split(order, starts[1:]), key=lambda members: int(members[0]))
-    return {
-        str(columns[LABEL][members[0]]): {role: v[members] for role, v in columns.items()}
-        for members in groups
-    }
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -428,27 +426,29 @@ class PlainTable:
             raise FileError(f"{self.name} has no rows")
         layout = start[0]
         found: Iterator[Columns] = chain([start[1]], (columns for _, columns in batches))
+        if not (one_by_one or "user" in layout):
+            return layout, (with_design(columns, layout) for columns in found)
+        # Ranks become comparisons on the way: these are small whole numbers.
+        columns, names = gathered(map(as_comparisons, found), self.name)
+        layout = replace(layout, names=names)
         if layout.scores and (scored or "pool" in layout):
-            return layout, iter([_joined(list(found), self.name)])
-        if one_by_one or "user" in layout:
-            found = iter([self._together(layout, list(found))])
-        return layout, (with_design(columns, layout) for columns in found)
+            return layout, iter([columns])
+        return layout, iter([with_design(self._together(layout, columns), layout)])
 
     def records(self) -> Columns:
         """Return all rows as they are."""
-        batches = [columns for _, columns in self._batches()]
-        if not batches:
+        columns, _ = gathered((rows for _, rows in self._batches()), self.name, coded=False)
+        if not columns:
             raise FileError(f"{self.name} has no rows")
-        return _joined(batches, self.name)
+        return columns
 
-    def _together(self, layout: Layout, batches: list[Columns]) -> Columns:
-        columns = _joined(batches, self.name)
+    def _together(self, layout: Layout, columns: Columns) -> Columns:
         if layout.scores:
             columns = compare_scores(columns, layout)
             check_users(columns, layout, self.name)
         elif POOLED in columns:
             models = len(np.unique(columns.pop(POOLED)))
-            rows = np.unique(columns["user"], return_counts=True)[1]
+            rows = np.bincount(columns["user"])
             warn_of_pooled_models(layout, self.name, rows.min(), rows.max(), models)
         return columns
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from unsample.errors import (
     ScoreError,
     UnsampleWarning,
 )
+from unsample.evidence import Named, decoded
 
 #: The names that the column to group by, and one that might have been meant, have inside.
 LABEL, POOLED = "label", "pooled"
@@ -102,6 +103,8 @@ class Layout:
     rows: str
     columns: Mapping[str, str]
     request: Request
+    #: By role, the names that the numbers in a column stand for, where names were numbered.
+    names: Mapping[str, npt.NDArray[np.bytes_]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def find(
@@ -144,6 +147,16 @@ class Layout:
 
     def __contains__(self, role: str) -> bool:
         return role in self.columns
+
+    def users_of(self, rows: Columns) -> Named | npt.NDArray[Any] | None:
+        """Return whose rows these are, by name; None where the table does not say."""
+        if "user" in rows and "user" in self.names:
+            return Named(rows["user"], self.names["user"])
+        return rows.get("user")
+
+    def text(self, role: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the names of a role for values that stand for them."""
+        return decoded(self.names[role][values]) if role in self.names else values
 
     @property
     def scores(self) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unsample._archives import open_plain, read_arrays
-from unsample._checks import LARGEST_CATALOGUE, Seed, as_rng, check_choice
+from unsample._checks import LARGEST_CATALOGUE, IntArray, Seed, as_rng, check_choice
 from unsample._files import is_file
 from unsample._places import find_files
 from unsample.errors import FileError, InputError
@@ -29,6 +29,7 @@ from unsample.evidence import (
     Targets,
     TieRule,
     check_ties,
+    in_parts,
     number_users,
     numbered,
     rank_in_lists,
@@ -37,12 +38,10 @@ from unsample.evidence import (
 from unsample.tables._arrays import (
     PlainFile,
     PlainTable,
-    by_label,
     check_users,
     compare_scores,
     failures_of,
     have_several,
-    in_order,
     outcomes_by_item,
     read_delimited,
     read_json_lines,
@@ -50,6 +49,7 @@ from unsample.tables._arrays import (
     summed,
     with_design,
 )
+from unsample.tables._gather import by_label, in_order
 from unsample.tables._layout import Columns, Layout, Request
 
 if TYPE_CHECKING:
@@ -135,14 +135,16 @@ def read_counts(
         layout, batches = table.rows(one_by_one=shared, scored=shared)
         first = next(batches)
         if not shared and not have_several(first, layout):
-            compared = _compared(layout, chain([first], batches))
+            compared = _compared(chain([first], batches))
             with _named(table.name):
                 return _counted(compared, ties, rng, replacement)
     found: dict[str, RankCounts] = {}
     with _named(table.name):
-        for label, group in sorted(by_label(first).items()):
+        groups = by_label(first)
+        del first
+        for label in sorted(groups):
             reading = _Reading(table.name, layout, rule, as_rng(rng), replacement, filtered, shared)
-            found[label] = reading.targets(in_order(group)).counts
+            found[label] = reading.targets(in_order(groups.pop(label))).counts
     return found
 
 
@@ -179,7 +181,7 @@ def read_targets(
     with _named(table.name):
         if ("count" in layout and "user" not in layout) or rule == "realistic":
             # Counting refuses ranks between two.
-            counts = _counted(_compared(layout, [found]), ties, rng, replacement)
+            counts = _counted(_compared([found]), ties, rng, replacement)
             if "count" in layout:
                 return {label: counts[label] for label in by_label(found)}
         for label, group in by_label(found).items():
@@ -206,17 +208,18 @@ def read_full_ranks(
         table = open_table(source, request, stack)
         if isinstance(table, RankCounts):
             raise InputError("full ranks must be given one by one, got saved counts")
-        (rows,) = table.rows(one_by_one=True)[1]
+        layout, batches = table.rows(one_by_one=True)
+        (rows,) = batches
     if "count" in rows:
         rows = {role: np.repeat(values, rows["count"]) for role, values in rows.items()}
-    ranks = rank_with_ties(rows["better"], rows["tied"], "random", as_rng(rng))
+    ranks = _ranks_of(rows, "random", as_rng(rng))
     sizes = rows["items"]
     return Targets(
-        ranks.astype(np.int64),
+        ranks,
         sizes,
         sizes - 1,
         rows.get("weight"),
-        rows.get("user"),
+        layout.users_of(rows),
         replacement=False,
         relevance=rows.get("relevance"),
     )
@@ -278,10 +281,11 @@ class _Reading:
                     "unsample.exact, or design='certified'"
                 )
             rows = {role: values[rows["relevance"] > 0] for role, values in rows.items()}
-        ranks = rank_with_ties(rows["better"], rows["tied"], self.ties, self.rng).astype(np.int64)
+        ranks, users = _ranks_of(rows, self.ties, self.rng), self.layout.users_of(rows)
         items, sampled, places = rows["items"], rows["sampled"], None
         if self.layout.scores and len(ranks):
-            user = number_users(rows["user"], len(ranks))
+            assert users is not None
+            user = number_users(users, len(ranks))
             relevant = np.bincount(user)[user]
             if self.filtered:
                 items = items - relevant + 1
@@ -302,7 +306,7 @@ class _Reading:
             request.items if plain and request.items is not None else items,
             request.sampled if plain and request.sampled is not None else sampled,
             rows.get("weight"),
-            rows.get("user"),
+            users,
             self.replacement,
             places=places,
             filtered=self.filtered,
@@ -311,11 +315,25 @@ class _Reading:
         )
 
 
-def _compared(layout: Layout, batches: Iterable[Columns]) -> dict[str, Comparisons]:
+def _ranks_of(rows: Columns, ties: TieRule, rng: np.random.Generator) -> IntArray:
+    """Return the rank of each target, some at a time."""
+    ranks = np.empty(len(rows["better"]), dtype=np.int64)
+    for some in in_parts(len(ranks)):
+        better, tied = (rows[role][some].astype(np.int64) for role in ("better", "tied"))
+        ranks[some] = rank_with_ties(better, tied, ties, rng)
+    return ranks
+
+
+def _compared(batches: Iterable[Columns]) -> dict[str, Comparisons]:
     """Return the rows of each label as comparisons."""
     parts: dict[str, list[Comparisons]] = {}
-    for batch in batches:
-        for label, group in by_label(summed(batch, layout)).items():
+    some = (
+        {role: values[rows] for role, values in batch.items()}
+        for batch in batches
+        for rows in in_parts(len(batch["better"]))
+    )
+    for batch in some:
+        for label, group in by_label(summed(batch)).items():
             columns = {field.name: group[field.name] for field in fields(Comparisons)}
             parts.setdefault(label, []).append(Comparisons(**columns))
     return {label: Comparisons.merge(parts[label]) for label in sorted(parts)}

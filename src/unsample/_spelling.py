@@ -1,0 +1,77 @@
+"""How metrics and methods are written: read without numpy, so that misspelt ones cost no time."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from unsample._rules import check_choice, check_integer, suggest
+from unsample.errors import MethodError, MetricError
+
+_METRIC = re.compile(
+    r"\s*(?P<family>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<variant>\([^()]*\))?\s*"
+    r"(?:@\s*(?P<k>[+-]?[0-9.eE+]+)\s*)?"
+)
+_METHOD = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
+#: Methods by their names in older editions.
+_FORMER = {f"{name}_{prior}": (name, prior) for name in ("bv", "mn") for prior in ("mle", "mes")}
+
+
+def read_metric(name: object, families: Mapping[str, Collection[str]]) -> tuple[str, str, Any]:
+    """Return a metric's family, the name of it that was asked for, and its K as it was given.
+
+    ``families`` are the known ones, each with all its names.
+
+    >>> read_metric("hits@10", {"HR": ("HR", "Hits")})
+    ('HR', 'Hits', 10)
+    """
+    match = _METRIC.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
+        raise MetricError(
+            f"metric must be a name such as NDCG@10 or AUC, got {name!r}; "
+            f"known families: {', '.join(families)}"
+        )
+    known = {label.casefold(): (each, label) for each in families for label in families[each]}
+    variant = re.sub(r"[\s'\"]", "", match["variant"] or "")
+    asked = (match["family"] + ("" if variant == "()" else variant)).casefold()
+    if asked not in known:
+        near = suggest(asked, [label for _, label in known.values()])
+        raise MetricError(
+            f"metric must be one of {', '.join(families)} (with or without @K), got {name!r}"
+            + (f"; {near}" if near else "")
+        )
+    k: Any = match["k"]
+    with contextlib.suppress(ValueError):  # it is refused later, as written
+        k = k and int(k)
+    return (*known[asked], k)
+
+
+def check_cutoff(label: str, k: object, *, whole: bool) -> int | None:
+    """Return K, None for all items; a metric that looks at the ``whole`` list has none."""
+    if k is None:
+        return None
+    if whole:
+        raise MetricError(f"K of {label} must be left out, got {k!r}: it looks at all items")
+    hint = f"write {label}@10, or {label} for all items"
+    return check_integer(f"K of {label}", k, minimum=1, hint=hint, error=MetricError)
+
+
+def read_method(method: object, known: Iterable[str]) -> tuple[str, str]:
+    """Return the name of a method and its parameters, as they are written in its brackets.
+
+    >>> read_method("BV(gamma=0.01)", ["mle", "bv"])
+    ('bv', 'gamma=0.01')
+    """
+    match = _METHOD.fullmatch(method) if isinstance(method, str) else None
+    if match is None:
+        raise MethodError(
+            f"method must be a name such as mle or bv(gamma=0.01), got {method!r}; "
+            f"known: {', '.join(known)}"
+        )
+    name, given = match["name"].casefold(), match["parameters"] or ""
+    if name in _FORMER:
+        name, prior = _FORMER[name]
+        given = f"prior={prior}, {given}"
+    return check_choice("method", name, list(known), error=MethodError), given
