@@ -187,6 +187,7 @@ def compare(
         correction,
         tuple(dict.fromkeys(notes)),
         against,
+        tuple(loaded),
     )
 
 

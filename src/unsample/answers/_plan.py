@@ -11,15 +11,12 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_rng, check_integer, check_real
-from unsample.answers._planner import Outcome, Planner, best_of, from_pilot, power_law
+from unsample.answers._planner import Outcome, Planner, best_of, from_pilot, power_law, usual_k
 from unsample.answers._result import Result, percent
 from unsample.errors import DesignError, MetricError
 from unsample.evidence import RankCounts
 from unsample.law import LARGEST_URN, RankDistribution
 from unsample.metrics import Metric
-
-#: The K whose Recall is guessed for metrics without K.
-_USUAL_K = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,7 +177,7 @@ def plan(
     if budget is not None:
         hint = "each target is scored, and at least one item beside it"
         budget = check_integer("budget", budget, minimum=2 * targets, hint=hint)
-    k = metric.k or min(_USUAL_K, items - 1)
+    k = usual_k(metric, items)
     if isinstance(pilot, RankCounts):
         pilot = pilot.for_metric(metric)
     guess, source = power_law(items, k, recall) if pilot is None else from_pilot(pilot, items, k)

@@ -33,7 +33,8 @@ _SINGLE_RANKS = 24
 #: The steepest power law that is tried.
 _STEEPEST = 4.0
 _BISECTIONS = 60
-#: The guess of Recall@K where nothing is known.
+#: The K whose Recall is guessed for metrics without K, and the guess where nothing is known.
+_USUAL_K = 10
 _DEFAULT_RECALL = 0.1
 #: Users that are simulated. For more of them the bias hardly moves, and the standard deviation
 #: falls with the square root of their number. (`auto` trusts more users more: 1,000 are too few.)
@@ -107,6 +108,11 @@ def _method_of(design: Design) -> str:
 
 
 # -- the guess -------------------------------------------------------------------------------------
+
+
+def usual_k(metric: Metric, items: int) -> int:
+    """Return the K whose Recall is guessed: that of the metric, or a usual one."""
+    return metric.k or min(_USUAL_K, items - 1)
 
 
 def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistribution, str]:
