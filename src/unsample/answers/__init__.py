@@ -22,6 +22,8 @@ from unsample.answers._findings import Finding
 from unsample.answers._looked import Profile
 from unsample.answers._needed import Needed
 from unsample.answers._plan import Plan, plan
+from unsample.answers._power import PowerOutcome
+from unsample.answers._power_plan import PowerPlan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
 from unsample.answers._published import Published, published
 from unsample.answers._result import (
@@ -52,6 +54,8 @@ __all__ = [
     "Finding",
     "Needed",
     "Plan",
+    "PowerOutcome",
+    "PowerPlan",
     "Profile",
     "Published",
     "Result",

@@ -28,7 +28,7 @@ from unsample.metrics import Metric
 
 #: The correlation where nothing is known of it: the median of pairs of recommenders on the bundled
 #: ranks (``python benchmarks/power.py correlations``).
-USUAL_CORRELATION = 0.6
+USUAL_CORRELATION = 0.8
 #: Draws behind a correlation, steps towards it, and the largest one.
 _DRAWS, _STEPS, _MOST_ALIKE = 100_000, 20, 0.995
 #: The steepest tilt of P(R), and steps towards the one that is sought.
@@ -45,6 +45,8 @@ class Pair:
     correlation: float
     #: Where this comes from, in words.
     source: str
+    #: The sample size of the ranks that it comes from, if there is one.
+    sampled: int | None = None
 
     @property
     def items(self) -> int:
@@ -133,7 +135,10 @@ class Pair:
             words += "; how alike they are is a guess"
         names = found[0].name, found[1].name
         used = USUAL_CORRELATION if alike is None else alike
-        return cls(names, (first, second), metric, used, words)
+        sizes = {size for each in found for size in each.sizes}
+        return cls(
+            names, (first, second), metric, used, words, sizes.pop() if len(sizes) == 1 else None
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +161,13 @@ class _Known:
             ranks = as_integer_array("compare", given, hint="ranks among all items start at 1")
             given = Targets(ranks.astype(np.int64), items, items - 1, replacement=False)
         return cls(name, f"{name} from {len(given.ranks):,} ranks", Model.of(name, given))
+
+    @property
+    def sizes(self) -> set[int]:
+        """Return the sizes of the samples; none of full ranks."""
+        if self.model is None or self.model.counts.known.all():
+            return set()
+        return set(np.unique(self.model.counts.sampled).tolist())
 
     def distribution(self, metric: Metric, candidates: str | None) -> RankDistribution:
         """Return P(R): as it was given, or estimated."""
@@ -220,10 +232,12 @@ def _correlation(
 
     None where users of the two models cannot be matched.
     """
-    scores = [each.scores(metric, guess) for each, guess in zip(found, guesses, strict=True)]
-    if scores[0] is None or scores[1] is None:
+    first_scores, second_scores = (
+        each.scores(metric, guess) for each, guess in zip(found, guesses, strict=True)
+    )
+    if first_scores is None or second_scores is None:
         return None
-    (seen, of_bins), (other_seen, of_other_bins) = scores
+    (seen, of_bins), (other_seen, of_other_bins) = first_scores, second_scores
     assert found[0].model is not None
     assert found[1].model is not None
     if not np.array_equal(found[0].model.keys[0], found[1].model.keys[0]):
@@ -267,7 +281,8 @@ def _normals(
 def _bins_at(shape: RankDistribution, places: FloatArray) -> IntArray:
     """Return the bin in which each place of the distribution lies."""
     ends = np.cumsum(shape.mass)
-    return np.minimum(np.searchsorted(ends, ends[-1] * places, side="right"), len(ends) - 1)
+    found = np.searchsorted(ends, ends[-1] * places, side="right")
+    return np.asarray(np.minimum(found, len(ends) - 1))
 
 
 def _ranks_at(shape: RankDistribution, places: FloatArray) -> IntArray:
