@@ -26,6 +26,7 @@ from unsample.answers._power import PowerOutcome
 from unsample.answers._power_plan import PowerPlan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
 from unsample.answers._published import Published, published
+from unsample.answers._remedy import Remedy, remedies, remedy_for
 from unsample.answers._result import (
     DEFAULT_LEVEL,
     DEFAULT_METRICS,
@@ -58,6 +59,7 @@ __all__ = [
     "PowerPlan",
     "Profile",
     "Published",
+    "Remedy",
     "Result",
     "Standing",
     "audit",
@@ -72,4 +74,6 @@ __all__ = [
     "plan",
     "prior_kind",
     "published",
+    "remedies",
+    "remedy_for",
 ]

@@ -23,14 +23,14 @@ from unsample.answers._pilot import expected_at, typical_law
 from unsample.answers._planner import from_pilot, usual_k
 from unsample.errors import InputError
 from unsample.evidence import RankCounts, Targets
-from unsample.law import RankDistribution, bin_weights
+from unsample.law import RankDistribution, RankGrid, bin_weights
 from unsample.metrics import Metric
 
 #: The correlation where nothing is known of it: the median of pairs of recommenders on the bundled
 #: ranks (``python benchmarks/power.py correlations``).
-USUAL_CORRELATION = 0.8
+USUAL_CORRELATION = 0.77
 #: Draws behind a correlation, steps towards it, and the largest one.
-_DRAWS, _STEPS, _MOST_ALIKE = 100_000, 20, 0.995
+_DRAWS, _STEPS, _MOST_ALIKE = 40_000, 12, 0.995
 #: The steepest tilt of P(R), and steps towards the one that is sought.
 _STEEPEST, _BISECTIONS = 8.0, 60
 
@@ -67,6 +67,15 @@ class Pair:
     def winner(self) -> str:
         """Return the better model."""
         return self.names[int(self.values[1] > self.values[0])]
+
+    @cached_property
+    def spread(self) -> float:
+        """Return the standard deviation, over users, of the difference of the two models."""
+        first, second = (
+            self.metric.weights(each, self.items)
+            for each in self.draw(_DRAWS, np.random.default_rng(0))
+        )
+        return float(np.std(first - second))
 
     @cached_property
     def largest_difference(self) -> float:
@@ -127,7 +136,8 @@ class Pair:
             raise InputError(f"compare must hold two models, got {len(found)}")
         k = usual_k(metric, items)
         first, second = (
-            from_pilot(each.distribution(metric, candidates), items, k)[0] for each in found
+            from_pilot(_among(each.distribution(metric, candidates), items), items, k)[0]
+            for each in found
         )
         alike = _correlation(found, (first, second), metric)
         words = f"{found[0].words}, {found[1].words}"
@@ -205,6 +215,16 @@ class _Known:
         numbers = np.arange(1, law.n + 1)
         chances = law.matrix(numbers, numbers, guess.grid, beyond="last")
         return self.model.totals(metric, table[ranks - 1]), table @ chances
+
+
+def _among(shape: RankDistribution, items: int) -> RankDistribution:
+    """Return P(R) in the catalogue, where users have fewer candidates than it has items."""
+    if shape.items > items:
+        raise InputError(
+            f"compare must hold models ranked among items = {items} at most, got one among "
+            f"{shape.items}"
+        )
+    return RankDistribution(RankGrid(shape.grid.low, items), shape.mass)
 
 
 def _two_best(given: Comparison, metric: Metric) -> list[_Known]:

@@ -216,13 +216,13 @@ def plan(
         19 and 6, itemKNN 56 and 570 (``python benchmarks/guided.py``); 1 is a random order. By
         default there is no guide.
     compare
-        What is to be told apart: a difference of the metric, such as ``0.01``, or ``"5%"`` of it; or
+        What is to be told apart: a difference of the metric, as ``0.01``, or ``"5%"`` of it; or
         two models by name, with ranks among all items, `Targets` or `RankCounts` of sampled ranks,
         or a `RankDistribution` for each; or a `Comparison`, of which the two best are taken. How
         alike the models are is found from users that they share, else guessed. With models, leave
         ``pilot`` and ``recall`` out.
     level, power
-        With ``compare``: the level of the verdicts, and how often they are to name the better model.
+        With ``compare``: the level of the verdicts, and how often they shall name the better model.
     candidates
         With ``compare``: ``"unseen"`` or ``"all"``, as in `unsample.compare`; verdicts from
         samples depend on it.

@@ -223,30 +223,48 @@ class Powers:
         self, label: str, design: Design, pair: Pair, users: int, part: int
     ) -> Iterator[tuple[bool, int]]:
         """Yield whether the better model was named, and what that cost, again and again."""
-        place, tried, near = self.labels.index(label), 0, 0
+        tried, near = 0, 0
         for number in range(self.repeats):
-            ranks = pair.draw(users, np.random.default_rng([*self.seed, number]))
-            rng = np.random.default_rng([*self.seed, number, place])
-            # Models that are evaluated together draw users in one order.
-            shuffle = rng.permutation(users)
-            found = [
-                design.simulate(
-                    each,
-                    items=pair.items,
-                    rng=rng,
-                    budget=None if design.exact else part,
-                    metrics=pair.metric,
-                    shuffle=shuffle,
-                    odds=1.0 if self.odds is None else self.odds,
-                )
-                for each in ranks
-            ]
+            found = self._found(label, design, pair, users, part, number)
             named = None if design.certifies else self._named_by_chance(pair, found)
             if named is None and (design.certifies or near or tried < _TRIED_IN_VAIN):
                 verdict = self._verdict(pair, found)
                 named, tried = verdict.winner, tried + 1
                 near += verdict.p_value < _HOPELESS
             yield named == pair.winner, sum(each.scored for each in found)
+
+    def _found(
+        self, label: str, design: Design, pair: Pair, users: int, part: int, number: int
+    ) -> list[Findings]:
+        """Return what the design finds of both models on the users of one evaluation."""
+        ranks = pair.draw(users, np.random.default_rng([*self.seed, number]))
+        rng = np.random.default_rng([*self.seed, number, self.labels.index(label)])
+        # Models that are evaluated together draw users in one order.
+        shuffle = rng.permutation(users)
+        return [
+            design.simulate(
+                each,
+                items=pair.items,
+                rng=rng,
+                budget=None if design.exact else part,
+                metrics=pair.metric,
+                shuffle=shuffle,
+                odds=1.0 if self.odds is None else self.odds,
+            )
+            for each in ranks
+        ]
+
+    def half_width(self, label: str, budget: int) -> float:
+        """Return half the width of the interval of the difference, in a single evaluation."""
+        part = int(min(budget, self._most(label)) / 2.0 / self.of_user)
+        try:
+            design, users = self._fit(label, part)
+        except BudgetError:
+            return math.inf
+        simulated = min(users, _MOST_USERS)
+        found = self._found(label, design, self.pair, simulated, part * simulated // users, 0)
+        verdict = self._verdict(self.pair, found)
+        return (verdict.high - verdict.low) / 2.0 * math.sqrt(simulated / users)
 
     def _verdict(self, pair: Pair, found: list[Findings]) -> Difference:
         """Return what `compare` says of the two models."""

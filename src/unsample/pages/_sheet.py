@@ -22,6 +22,7 @@ from unsample.answers import (
     PowerPlan,
     Published,
     percent,
+    remedy_for,
 )
 from unsample.confidence import UnequalCertainty
 from unsample.errors import InputError
@@ -326,6 +327,9 @@ def _(result: Comparison) -> Sheet:
         notes.append(_scores_asked(result))
     if any(isinstance(held, Published) for held in result.estimates.values()):
         notes.insert(0, "\n".join(map(str, shown.claims)))
+    first = next(filter(None, (remedy_for(result, metric) for metric in result.metrics)), None)
+    if first is not None:
+        notes.append(f"needed: {first}; plan(compare=...) finds the design that does it for least")
     return Sheet(
         title=_comparison_title(shown, len(result.models)),
         verdicts=result.sentences(),
@@ -427,7 +431,7 @@ def _(result: PowerPlan) -> Sheet:
         notes=(
             "\n".join(
                 (
-                    f"power:   how often compare names the better model at {100 * result.level:g} %",
+                    f"power:   how often compare names the better one, at {100 * result.level:g} %",
                     f"detects: the least difference of {result.metric} with a power of {sought}",
                 )
             ),
