@@ -1,7 +1,7 @@
 """Is the power that `plan(compare=...)` predicts the power that evaluations have?
 
-``python benchmarks/power.py [draws]`` plans comparisons of two recommenders on three data sets from
-their full ranks, and evaluates real users, drawn with replacement, as planned, by `compare`.
+``python benchmarks/power.py [draws] [design ...]`` plans comparisons of two recommenders on three
+data sets from their full ranks, and evaluates real users, drawn with replacement, as planned.
 ``python benchmarks/power.py correlations`` prints how alike pairs of recommenders are.
 """
 
@@ -106,7 +106,7 @@ def observed_power(
     return won / draws
 
 
-def main(draws: int) -> None:
+def main(draws: int, designs: list[str]) -> None:
     """Print predicted and observed powers side by side."""
     print("data set      design         scores  predicted  observed", flush=True)
     for dataset, (a, b, odds, each_target) in SETTINGS.items():
@@ -116,9 +116,11 @@ def main(draws: int) -> None:
         plan = Powers(pair, users, 1.0, 0.95, 0.8, odds, "unseen", 99, draws, (3,))
         deviate = pair.difference / pair.spread * users**0.5
         some = min(round(users * (DEVIATE / deviate) ** 2), users)
-        budgets = {"exact": 2 * items * some}
+        budgets = {"exact": 2 * items * some, "certified": 4 * 99 * some}
         budgets |= {label: 2 * size * users for label, size in each_target.items()}
         for label, budget in budgets.items():
+            if designs and label not in designs:
+                continue
             found = plan.trial(label, budget, pair, 0.0)
             part = None if isinstance(found.design, Exact | Certified) else budget // 2
             real = observed_power(held, found.design, found.users, part, odds, draws)
@@ -132,4 +134,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["correlations"]:
         correlations()
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, sys.argv[2:])

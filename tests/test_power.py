@@ -189,7 +189,7 @@ def test_the_least_budget_has_the_power_sought(pair):
     for label in ("certified", "exact"):
         cost = planned.needed(label)
         again = powers(planned.pair, seed=(6,)).trial(label, round(cost), planned.pair, 0.0)
-        assert again.power == pytest.approx(0.8, abs=0.15)
+        assert again.power == pytest.approx(0.8, abs=0.2)
         assert again.cost <= 1.01 * cost
 
 

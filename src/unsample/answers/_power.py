@@ -33,9 +33,9 @@ from unsample.evidence import group_catalogues
 #: Users that are simulated at most; more users have more power.
 _MOST_USERS = 20_000
 #: The standard error of a power that is shown, and of one on the way to a budget or a difference.
-_SHOWN, _ON_THE_WAY = 0.05, 0.1
+_SHOWN, _ON_THE_WAY = 0.05, 0.12
 #: The fewest evaluations behind a power, and by how many standard errors it is clearly another.
-_FEWEST, _CLEARLY = 10, 2.5
+_FEWEST, _CLEARLY = 8, 2.0
 #: How often the budget is halved (on a logarithmic scale) on the search for the least.
 _SEARCHED = 4
 #: Scores for each target that the search starts from, and the fewest users ranked exactly.
