@@ -30,7 +30,7 @@ def pair() -> Pair:
     return Pair.with_difference(guess, NDCG, 0.025, source)
 
 
-def powers(pair: Pair, repeats: int = 200, **changed) -> Powers:
+def powers(pair: Pair, repeats: int = 120, **changed) -> Powers:
     given = {"users": USERS, "of_user": 1.0, "level": LEVEL, "sought": 0.8, "odds": 10.0}
     given |= {"candidates": "unseen", "sampled": 99, "repeats": repeats, "seed": (5,)}
     return Powers(pair, **given | changed)
@@ -137,7 +137,7 @@ def observed(pair, design, draws, *, users=USERS, paired=None):
 
 
 def judged(setting, predicted, seen, draws):
-    error = np.sqrt(0.25 / draws + 0.25 / 200)
+    error = np.sqrt(0.25 / draws + 0.25 / 120)
     keep(
         [
             Finding(
@@ -154,7 +154,7 @@ def judged(setting, predicted, seen, draws):
 
 
 def test_the_predicted_power_of_full_rankings_is_observed_and_that_without_pairing_is_not(pair):
-    draws = 300
+    draws = 120
     predicted = powers(pair).trial("exact", 2 * ITEMS * USERS, pair, 0.0)
     assert 0.4 < predicted.power < 0.97
     judged("exact", predicted.power, observed(pair, Exact(), draws), draws)

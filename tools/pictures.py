@@ -157,7 +157,7 @@ def places_of_models() -> None:
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
-        found = unsample.compare(models, candidates="unseen", metrics="NDCG@10")
+        found = unsample.compare(models, candidates="unseen", metrics="Recall@100")
     plot_places(found).figure.savefig(FOLDER / "places.svg", metadata=METADATA)
 
 
