@@ -44,6 +44,10 @@ CALLS = {
         )
     ],
     "plan": [("plan", "--items", "300", "--users", "400", "--repeats", "3")],
+    "plan-compare": [
+        (*("plan", "--items", "80", "--users", "150", "--repeats", "2"), *given)
+        for given in (("--compare", "60%"), ("--compare", "0.05", "--odds", "9", "-m", "Recall@5"))
+    ],
     "audit": [
         ("audit", "negatives.csv", "--items", "60"),
         ("audit", "negatives.csv", "--items", "60", "--exclude", "train.csv"),

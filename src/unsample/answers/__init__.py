@@ -22,8 +22,11 @@ from unsample.answers._findings import Finding
 from unsample.answers._looked import Profile
 from unsample.answers._needed import Needed
 from unsample.answers._plan import Plan, plan
+from unsample.answers._power import PowerOutcome
+from unsample.answers._power_plan import PowerPlan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
 from unsample.answers._published import Published, published
+from unsample.answers._remedy import Remedy, remedies, remedy_for
 from unsample.answers._result import (
     DEFAULT_LEVEL,
     DEFAULT_METRICS,
@@ -52,8 +55,11 @@ __all__ = [
     "Finding",
     "Needed",
     "Plan",
+    "PowerOutcome",
+    "PowerPlan",
     "Profile",
     "Published",
+    "Remedy",
     "Result",
     "Standing",
     "audit",
@@ -68,4 +74,6 @@ __all__ = [
     "plan",
     "prior_kind",
     "published",
+    "remedies",
+    "remedy_for",
 ]

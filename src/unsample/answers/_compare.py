@@ -39,7 +39,6 @@ from unsample.answers._model import Model
 from unsample.answers._prior import SHIPPED
 from unsample.answers._published import Published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
-from unsample.answers._verdicts import corrected
 from unsample.confidence import Shape
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
@@ -137,7 +136,7 @@ def compare(
     if any(model.labels is None for model in loaded):
         # An index tells nothing where another model has none: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
-    unmatched = "they are not to be" if paired is False else _why_unmatched(loaded)
+    unmatched = "they are not to be" if paired is False else why_unmatched(loaded)
     if unmatched and paired:
         raise InputError(f"paired needs the same users for every model, got {unmatched}")
     estimates: dict[str, Estimates] = {}
@@ -164,17 +163,10 @@ def compare(
         notes.append(
             f"the models' users do not match one by one ({unmatched}): they are compared unpaired"
         )
-    chances = Chances.of(estimates, wanted)
-    duels = Duels(loaded, estimates, not unmatched, level, against, chances)
+    duels = Duels(loaded, estimates, not unmatched, level, against, Chances.of(estimates, wanted))
     differences, standings = [], []
     for metric in wanted:
-        pairs = corrected(
-            duels.differences(metric),
-            correction,
-            level,
-            duels.family,
-            by_chance=chances is not None and metric.name in chances.metrics,
-        )
+        pairs = duels.verdicts(metric, correction)
         differences += pairs
         standings += duels.standings(metric, pairs, as_rng(rng))
     return Comparison(
@@ -187,6 +179,7 @@ def compare(
         correction,
         tuple(dict.fromkeys(notes)),
         against,
+        tuple(loaded),
     )
 
 
@@ -351,7 +344,7 @@ def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
         )
 
 
-def _why_unmatched(models: list[Model]) -> str:
+def why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or nothing where they can."""
     for model in models:
         if model.published is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from unsample._checks import check_choice
 from unsample.answers._claims import Claim, claims_of
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._letters import letter_display
+from unsample.answers._model import Model
 from unsample.answers._needed import Needed, needed_for
 from unsample.answers._result import Estimates, Result, find_metric, frame_of
 from unsample.errors import InputError
@@ -116,6 +117,8 @@ class Comparison(Result):
     warnings: tuple[str, ...] = ()
     #: ``"all"`` pairs, ``"best"`` for the highest estimate with each other model, or a model.
     against: str = ALL
+    #: The targets of each model, by which plans tell how alike two models are.
+    held: tuple[Model, ...] = field(default=(), repr=False)
 
     @property
     def paired(self) -> bool:
@@ -144,7 +147,7 @@ class Comparison(Result):
 
     def difference(self, a: str, b: str, metric: str | Metric) -> Difference:
         """Return the difference of two models on a metric, ``a`` minus ``b``."""
-        name = self._metric_name(metric)
+        name = self.metric_name(metric)
         if (name, a, b) in self._by_pair:
             return self._by_pair[name, a, b]
         if (name, b, a) in self._by_pair:
@@ -175,7 +178,7 @@ class Comparison(Result):
 
     def letters(self, metric: str | Metric) -> dict[str, str]:
         """Return letters for each model, best first: models that share one are not told apart."""
-        name = self._metric_name(metric)
+        name = self.metric_name(metric)
         rows = [row for row in self.standings if row.metric == name]
         ordered = [row.model for row in sorted(rows, key=lambda row: -row.value)]
         return letter_display(ordered, self._verdicts(metric))
@@ -187,7 +190,7 @@ class Comparison(Result):
                 f"places and letters need all pairs, got those against {self.against!r}; compare "
                 "with against='all'"
             )
-        name = self._metric_name(metric)
+        name = self.metric_name(metric)
         told = [each for each in self.differences if each.metric == name and each.winner]
         return [(each.a, each.b) if each.winner == each.a else (each.b, each.a) for each in told]
 
@@ -205,7 +208,7 @@ class Comparison(Result):
 
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if none does."""
-        name = self._metric_name(metric)
+        name = self.metric_name(metric)
         won = Counter(pair.winner for pair in self.differences if pair.metric == name)
         every = len(self.models) - 1
         return next((model for model in won if model and won[model] == every), None)
@@ -242,7 +245,7 @@ class Comparison(Result):
     def _by_pair(self) -> dict[tuple[str, str, str], Difference]:
         return {(pair.metric, pair.a, pair.b): pair for pair in self.differences}
 
-    def _metric_name(self, metric: str | Metric) -> str:
+    def metric_name(self, metric: str | Metric) -> str:
         """Return what the metric was called where it was asked for."""
         found = find_metric(metric, self.metrics)
         if found is None:

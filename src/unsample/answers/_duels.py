@@ -16,6 +16,7 @@ from unsample.answers._comparison import ALL, BEST, Difference, Standing
 from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
 from unsample.answers._result import Estimate, Estimates
+from unsample.answers._verdicts import corrected
 from unsample.confidence import (
     AffineBound,
     DirectMean,
@@ -116,6 +117,12 @@ class Duels:
         """Return the difference of each pair, with p-values not yet corrected."""
         span = self._span(metric)
         return [self._difference(metric, *pair, span) for pair in self._pairs(metric)]
+
+    def verdicts(self, metric: Metric, correction: str) -> list[Difference]:
+        """Return the differences with corrected p-values and the verdicts that follow."""
+        by_chance = self.chances is not None and metric.name in self.chances.metrics
+        found = self.differences(metric)
+        return corrected(found, correction, self.level, self.family, by_chance=by_chance)
 
     def _pairs(self, metric: Metric) -> Iterator[tuple[_Entrant, _Entrant]]:
         everyone = (self._with_sides(metric, model) for model in self.models)

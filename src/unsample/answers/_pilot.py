@@ -50,13 +50,13 @@ def pilot_estimates(
     ranks = np.asarray(found.ranks)
     full = _as_pilot(pilot, found)
     known = full > 0
-    law = _typical_law(found)
+    law = typical_law(found)
     cutoffs = [metric.cutoff(law.items) for metric in wanted]
     counts = group_catalogues(found.counts)
     observed = Observed.prepare(counts, cutoffs=cutoffs, candidates=candidates or "unseen")
     distribution = guess.evaluate(observed, ()).distribution
     assert distribution is not None
-    guesses = _guesses(distribution, law, wanted)[ranks - 1]
+    guesses = expected_at(distribution, law, wanted)[ranks - 1]
     exact = UserValues.of(_known_targets(found, full, known), wanted).totals
     each = [
         PilotError.of_pilot(exact[:, place], guesses[known, place], guesses[~known, place], metric)
@@ -150,7 +150,7 @@ def _as_pilot(pilot: npt.ArrayLike, found: Targets) -> IntArray:
     return full
 
 
-def _typical_law(found: Targets) -> Law:
+def typical_law(found: Targets) -> Law:
     """Return one law for all targets: any guess will do, and this one is good."""
     sampled = np.unique(np.asarray(found.sampled))
     if len(sampled) > 1:
@@ -162,7 +162,7 @@ def _typical_law(found: Targets) -> Law:
     return Law(items if found.replacement else max(items, size + 2), size, found.replacement)
 
 
-def _guesses(distribution: RankDistribution, law: Law, metrics: Sequence[Metric]) -> FloatArray:
+def expected_at(distribution: RankDistribution, law: Law, metrics: Sequence[Metric]) -> FloatArray:
     """Return what is expected of each metric at each sampled rank (ranks x metrics)."""
     ranks, grid = np.arange(1, law.n + 1), distribution.grid
     joint = law.matrix(ranks, ranks, grid, beyond="last") * distribution.mass

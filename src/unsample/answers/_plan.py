@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import metrics as _metrics
-from unsample._checks import Seed, as_rng, check_integer, check_real
-from unsample.answers._planner import Outcome, Planner, best_of, from_pilot, power_law
-from unsample.answers._result import Result, percent
-from unsample.errors import DesignError, MetricError
+from unsample._checks import Seed, as_rng, check_choice, check_integer, check_level, check_real
+from unsample.answers._comparison import Comparison
+from unsample.answers._pair import Pair
+from unsample.answers._planner import Outcome, Planner, best_of, from_pilot, power_law, usual_k
+from unsample.answers._power import Powers
+from unsample.answers._power_plan import PowerPlan, plan_comparison
+from unsample.answers._result import DEFAULT_LEVEL, Result, percent
+from unsample.errors import DesignError, InputError, MetricError
+from unsample.estimators import CANDIDATES
 from unsample.evidence import RankCounts
 from unsample.law import LARGEST_URN, RankDistribution
 from unsample.metrics import Metric
-
-#: The K whose Recall is guessed for metrics without K.
-_USUAL_K = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,6 +115,7 @@ class Plan(Result):
         }
 
 
+@overload
 def plan(
     *,
     items: int,
@@ -124,9 +127,54 @@ def plan(
     pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
     recall: float | None = None,
     odds: float | None = None,
+    compare: None = None,
+    level: float = DEFAULT_LEVEL,
+    power: float = 0.8,
+    candidates: str | None = None,
     repeats: int = 100,
     rng: Seed = 0,
-) -> Plan:
+) -> Plan: ...
+
+
+@overload
+def plan(
+    *,
+    items: int,
+    users: int,
+    targets: int | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
+    budget: int | None = None,
+    precision: float = 0.05,
+    pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
+    recall: float | None = None,
+    odds: float | None = None,
+    compare: float | str | Mapping[str, Any] | Comparison,
+    level: float = DEFAULT_LEVEL,
+    power: float = 0.8,
+    candidates: str | None = None,
+    repeats: int = 100,
+    rng: Seed = 0,
+) -> PowerPlan: ...
+
+
+def plan(
+    *,
+    items: int,
+    users: int,
+    targets: int | None = None,
+    metrics: str | Metric | Iterable[str | Metric] = "NDCG@10",
+    budget: int | None = None,
+    precision: float = 0.05,
+    pilot: RankCounts | RankDistribution | npt.ArrayLike | None = None,
+    recall: float | None = None,
+    odds: float | None = None,
+    compare: float | str | Mapping[str, Any] | Comparison | None = None,
+    level: float = DEFAULT_LEVEL,
+    power: float = 0.8,
+    candidates: str | None = None,
+    repeats: int = 100,
+    rng: Seed = 0,
+) -> Plan | PowerPlan:
     """Compare ways to evaluate before any item is scored: the error of each at the same cost.
 
     The error is that of the metric of these users, which ranking all of them in full would give
@@ -135,6 +183,11 @@ def plan(
     budget allows, drawn at random. Each is simulated as `evaluate` runs it, and estimated by the
     method that it uses by default (fixed samples of more than 1,000 items by ``"mle"``; the plan
     says so).
+
+    With ``compare`` two models are to be told apart, and a `PowerPlan` comes back: for each design
+    its power, the chance that `compare` names the better model, and the least difference that it
+    detects. Both models are evaluated again and again, each time on other users, and compared by
+    the code of `unsample.compare`; verdicts for the better one are counted.
 
     Parameters
     ----------
@@ -146,8 +199,9 @@ def plan(
     metrics
         The metric that matters, such as ``"NDCG@10"``.
     budget
-        How many scores may be asked for in total, as in `evaluate`. Without it, the designs are
-        compared at the cost at which the first of them reaches the precision.
+        How many scores may be asked for in total, as in `evaluate`; with ``compare`` that is of
+        both models. Without it, the designs are compared at the cost at which the first of them
+        reaches the precision, or the power.
     precision
         The error that is sought, relative to the metric.
     pilot
@@ -161,8 +215,20 @@ def plan(
         its order, against one that does not. For EASE on ml-1m and citeulike-a popularity is worth
         19 and 6, itemKNN 56 and 570 (``python benchmarks/guided.py``); 1 is a random order. By
         default there is no guide.
+    compare
+        What is to be told apart: a difference of the metric, as ``0.01``, or ``"5%"`` of it; or
+        two models by name, with ranks among all items, `Targets` or `RankCounts` of sampled ranks,
+        or a `RankDistribution` for each; or a `Comparison`, of which the two best are taken. How
+        alike the models are is found from users that they share, else guessed. With models, leave
+        ``pilot`` and ``recall`` out.
+    level, power
+        With ``compare``: the level of the verdicts, and how often they shall name the better model.
+    candidates
+        With ``compare``: ``"unseen"`` or ``"all"``, as in `unsample.compare`; verdicts from
+        samples depend on it.
     repeats
-        Simulated evaluations behind each error of a sampled design.
+        Simulated evaluations behind each error of a sampled design; with ``compare``, the most
+        behind each power.
     rng
         Seed or Generator of the simulation.
 
@@ -180,13 +246,43 @@ def plan(
     if budget is not None:
         hint = "each target is scored, and at least one item beside it"
         budget = check_integer("budget", budget, minimum=2 * targets, hint=hint)
-    k = metric.k or min(_USUAL_K, items - 1)
-    if isinstance(pilot, RankCounts):
-        pilot = pilot.for_metric(metric)
-    guess, source = power_law(items, k, recall) if pilot is None else from_pilot(pilot, items, k)
-    seed = np.random.SeedSequence(int(as_rng(rng).integers(2**63)))
     if odds is not None:
         odds = check_real("odds", odds, low=0.0, open_low=True, hint="1 is no guide at all")
+    seed = np.random.SeedSequence(int(as_rng(rng).integers(2**63)))
+    known = isinstance(compare, Comparison | Mapping)
+    if known and not (pilot is None and recall is None):
+        raise InputError(
+            "pilot and recall must be left out where compare says what models are like"
+        )
+    k = usual_k(metric, items)
+    if isinstance(pilot, RankCounts):
+        pilot = pilot.for_metric(metric)
+    if not known:
+        guess, source = (
+            power_law(items, k, recall) if pilot is None else from_pilot(pilot, items, k)
+        )
+    if compare is not None:
+        if candidates is None and isinstance(compare, Comparison):
+            candidates = next(iter(compare.estimates.values())).candidates
+        if candidates is not None:
+            check_choice("candidates", candidates, CANDIDATES)
+        if isinstance(compare, Comparison | Mapping):
+            pair = Pair.of(compare, items, metric, candidates)
+        else:
+            pair = Pair.with_difference(guess, metric, compare, source)
+        powers = Powers(
+            pair,
+            users,
+            targets / users,
+            check_level(level),
+            check_real("power", power, low=0.0, high=1.0, open_low=True, open_high=True),
+            odds,
+            candidates,
+            pair.sampled,
+            repeats,
+            tuple(seed.generate_state(2).tolist()),
+        )
+        return plan_comparison(powers, budget)
     planner = Planner(guess, targets, metric, repeats, seed, precision, targets / users, odds)
     budget, outcomes, curves = planner.compare(budget)
     needed = {name: planner.needed(name, curves) for name in planner.names}

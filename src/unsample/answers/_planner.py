@@ -33,7 +33,8 @@ _SINGLE_RANKS = 24
 #: The steepest power law that is tried.
 _STEEPEST = 4.0
 _BISECTIONS = 60
-#: The guess of Recall@K where nothing is known.
+#: The K whose Recall is guessed for metrics without K, and the guess where nothing is known.
+_USUAL_K = 10
 _DEFAULT_RECALL = 0.1
 #: Users that are simulated. For more of them the bias hardly moves, and the standard deviation
 #: falls with the square root of their number. (`auto` trusts more users more: 1,000 are too few.)
@@ -56,7 +57,7 @@ _CLOSE, _CLOSER = 0.85, 0.95
 #: Errors below this share of the one that is sought are as good as none.
 _NEGLIGIBLE = 0.01
 #: A certified evaluation costs what it costs: so many standard deviations are kept in hand.
-_IN_HAND = 3.0
+IN_HAND = 3.0
 
 
 @dataclass(frozen=True)
@@ -88,25 +89,35 @@ class Outcome:
     @property
     def setting(self) -> str:
         """Return the design's parameters in words."""
-        if isinstance(self.design, Fixed):
-            return f"{self.design.sampled:,} items for each target"
-        if isinstance(self.design, Adaptive):
-            return f"{self.design.start:,} items at first, more for targets that none beats"
-        if isinstance(self.design, Guided):
-            return "strong items first, a random part of who is left ranked in full"
-        return f"exact for {self.users:,} users"
+        return setting_of(self.design, self.users)
+
+
+def setting_of(design: Design, users: int) -> str:
+    """Return the parameters of a design in words."""
+    if isinstance(design, Fixed):
+        return f"{design.sampled:,} items for each target"
+    if isinstance(design, Adaptive):
+        return f"{design.start:,} items at first, more for targets that none beats"
+    if isinstance(design, Guided):
+        return "strong items first, a random part of who is left ranked in full"
+    return f"exact for {users:,} users"
 
 
 def best_of(outcomes: Iterable[Outcome]) -> Outcome:
     return min(outcomes, key=lambda outcome: (outcome.rmse, outcome.cost))
 
 
-def _method_of(design: Design) -> str:
+def planned_method(design: Design) -> str:
     large = isinstance(design, Fixed) and (design.sampled or 0) > _LARGEST_AUTO
     return "mle" if large else method_of(design)
 
 
 # -- the guess -------------------------------------------------------------------------------------
+
+
+def usual_k(metric: Metric, items: int) -> int:
+    """Return the K whose Recall is guessed: that of the metric, or a usual one."""
+    return metric.k or min(_USUAL_K, items - 1)
 
 
 def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistribution, str]:
@@ -258,7 +269,7 @@ class Planner:
         curves = [found for cost in each for found in self.within(round(cost * self.targets))]
         full = float(self.items) * self.targets
         curves += [
-            Outcome(design, self.users, full, 0.0, 0.0, _method_of(design))
+            Outcome(design, self.users, full, 0.0, 0.0, planned_method(design))
             for design in (Fixed(self.items - 1, replacement=False), Adaptive(start=self.items - 1))
         ]
         if "guided" in self.names:
@@ -328,7 +339,7 @@ class Planner:
     def _cost_of_exact(self, users: int) -> float:
         """Return a budget that suffices for so many users, but for very bad luck."""
         mean, sd = self._cost_of_user
-        return min(users * mean + _IN_HAND * math.sqrt(users) * sd, float(self.items) * users)
+        return min(users * mean + IN_HAND * math.sqrt(users) * sd, float(self.items) * users)
 
     @cached_property
     def _cost_of_user(self) -> tuple[float, float]:
@@ -374,7 +385,7 @@ class Planner:
             )
             for row in self._ranks
         ]
-        method = None if design.certifies else _method_of(design)
+        method = None if design.certifies else planned_method(design)
         errors = self._estimates(found, method) - self._truth
         mean, sd = float(errors.mean()), float(errors.std(ddof=1))
         # A mean of few repeats is off by chance: only what goes beyond that is a bias. A guided

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
-from unsample.answers import Comparison, Needed
+from unsample.answers import Comparison, Needed, Remedy, remedies
 from unsample.pages import Page, Sheet, page, sheet
 
 
@@ -32,21 +32,28 @@ class Advised:
                 found.append(self.comparison.needed(first.model, second.model, metric))
         return tuple(each for each in found if each is not None)
 
+    @cached_property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Return, for each of these metrics, how many full ranks and scores would do it."""
+        return tuple(remedies(self.comparison, guided=True))
+
     def to_json(self) -> str:
         """Return what ``--json`` prints."""
         needed = [asdict(each) for each in self.needed]
-        return json.dumps(
-            {**self.comparison.to_dict(), "needed": needed}, indent=2, allow_nan=False
-        )
+        scores = [asdict(each) for each in self.remedies]
+        found = {**self.comparison.to_dict(), "needed": needed, "remedies": scores}
+        return json.dumps(found, indent=2, allow_nan=False)
 
 
 @sheet.register
 def _(result: Advised) -> Sheet:
     whole = sheet(result.comparison)
-    lines = [f"needed: {each}" for each in result.needed] or [
+    lines = [f"needed: {each}" for each in (*result.needed, *result.remedies)] or [
         "needed: nothing more for the two best, or too little is known to say"
     ]
-    return replace(whole, notes=(*whole.notes, "\n".join(lines)))
+    # The sentence of every comparison stands in these lines.
+    notes = [each for each in whole.notes if not each.startswith("needed: ")]
+    return replace(whole, notes=(*notes, "\n".join(lines)))
 
 
 @page.register

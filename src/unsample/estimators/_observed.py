@@ -275,11 +275,17 @@ class Condensed:
         parts = [(np.eye(len(grid))[bins] * observed.known_share.mean(), known_shares)]
         left = (1.0 - observed.known_share)[:, None]
         for sampled in [] if all_known else unknown.sample_sizes:
-            low, high = _condensed_ranges(*unknown.ranges(sampled), sampled + 1)
-            pool = unknown.pool(sampled, low, high, grid)
-            shares = pool.shares * left
+            seen = unknown.ranges(sampled)
+            low, high = _condensed_ranges(*seen, sampled + 1)
+            # Samples that stop growing see the first ranks alone: all others are one cell.
+            reached = low <= (seen[1].max() if observed.counts.stop else sampled + 1)
+            pool = unknown.pool(sampled, low[reached], high[reached], grid)
+            matrix, shares = pool.matrix, pool.shares * left
+            if not reached.all():
+                matrix = np.vstack([matrix, np.maximum(1.0 - matrix.sum(axis=0), 0.0)])
+                shares = np.pad(shares, ((0, 0), (0, 1)))
             # P(cell and sample size | bin): what is expected of all cells together sums to one.
-            parts.append((pool.matrix * shares.sum(axis=1).mean(), shares))
+            parts.append((matrix * shares.sum(axis=1).mean(), shares))
         likelihood = np.concatenate([matrix for matrix, _ in parts])
         shares = np.concatenate([shares for _, shares in parts], axis=1)
         return cls(grid, likelihood, shares, len(bins))
@@ -362,8 +368,9 @@ def _expected(
     if design.n > _ALL_RANKS or (low[1:] != high[:-1] + 1).any():
         return design.matrix(low, high, grid, beyond="last")
     # Computing all ranks in one go is many times faster than range by range.
-    ranks = np.arange(1, design.n + 1)
-    return np.add.reduceat(design.matrix(ranks, ranks, grid, beyond="last"), low - 1, axis=0)
+    ranks = np.arange(low[0], high[-1] + 1)
+    matrix = design.matrix(ranks, ranks, grid, beyond="last")
+    return np.add.reduceat(matrix, low - low[0], axis=0)
 
 
 def coarse_grid(items: int, sampled: int) -> RankGrid:

@@ -14,6 +14,7 @@ from unsample.pages._plots import (
     plot_distribution,
     plot_estimates,
     plot_metric_curve,
+    plot_places,
     plot_plan,
     write_plot,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "plot_distribution",
     "plot_estimates",
     "plot_metric_curve",
+    "plot_places",
     "plot_plan",
     "printable",
     "sheet",

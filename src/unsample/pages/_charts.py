@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
+from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan, PowerPlan
 from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_sound, number
 
 _NONE = (math.nan, math.nan)
@@ -305,5 +305,35 @@ def plan_chart(result: Plan) -> LineChart:
         x_label="scores in total",
         views=(view,),
         log_y=True,
+        percent=True,
+    )
+
+
+def power_chart(result: PowerPlan) -> LineChart:
+    """Return the power of each design against its cost."""
+    costs = sorted({row.cost for row in result.curves})
+    powers = {(row.label, row.cost): row.power for row in result.curves}
+
+    def curve(label: str) -> FloatArray:
+        return np.array([powers.get((label, cost), np.nan) for cost in costs])
+
+    labels = dict.fromkeys(row.label for row in result.curves)
+    view = LineView(
+        "designs",
+        "power: how often the better model is named",
+        tuple(costs),
+        tuple(f"{cost:,.0f} scores" for cost in costs),
+        tuple(Series(name, style(place), curve(name)) for place, name in enumerate(labels)),
+        guides=(
+            Guide("y", result.power, f"power sought, {100 * result.power:.4g} %"),
+            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
+        ),
+    )
+    return LineChart(
+        identity="power-against-cost",
+        title="Power against cost",
+        caption="Higher and further left is better; powers are shares of simulated evaluations.",
+        x_label="scores of both models in total",
+        views=(view,),
         percent=True,
     )

@@ -26,10 +26,18 @@ from unsample.answers import (
     Estimates,
     Evaluation,
     Plan,
+    PowerPlan,
     Published,
 )
 from unsample.errors import InputError
-from unsample.pages._charts import Chart, differences_chart, estimates_chart, plan_chart, spec
+from unsample.pages._charts import (
+    Chart,
+    differences_chart,
+    estimates_chart,
+    plan_chart,
+    power_chart,
+    spec,
+)
 from unsample.pages._curves import Curves
 from unsample.pages._sheet import (
     Table,
@@ -70,8 +78,8 @@ class Page:
     #: Names and values of what went in.
     settings: tuple[tuple[str, str], ...]
     #: What the words at the end of the page speak of, and which of them (``words.html``).
-    about: Estimates | Plan | Audit
-    words: Literal["estimates", "comparison", "plan", "audit"] = "estimates"
+    about: Estimates | Plan | PowerPlan | Audit
+    words: Literal["estimates", "comparison", "plan", "power", "audit"] = "estimates"
     level: float = DEFAULT_LEVEL
     warnings: tuple[str, ...] = ()
     headline: tuple[str, ...] = ()
@@ -270,6 +278,32 @@ def _(result: Plan) -> Page:
             ("Users", f"{result.users:,}"),
             ("Metric", result.metric.name),
             ("Error sought", f"{100 * result.precision:.4g} %"),
+            ("Budget", f"{result.budget:,.0f} scores"),
+        ),
+    )
+
+
+@page.register
+def _(result: PowerPlan) -> Page:
+    said = sheet(result)
+    return Page(
+        verb="plan",
+        title=f"How to compare two models by {result.metric} on {result.items:,} items",
+        subtitle="; ".join(said.title),
+        warnings=said.warnings,
+        headline=(result.recommendation,),
+        parts=(
+            Part("designs", "Designs at the same cost", tables=said.tables),
+            Part("costs", "Power against cost", charts=(power_chart(result),)),
+        ),
+        about=result,
+        words="power",
+        settings=(
+            ("Items", f"{result.items:,}"),
+            ("Users", f"{result.users:,}"),
+            ("Metric", result.metric.name),
+            ("Power sought", f"{100 * result.power:.4g} %"),
+            ("Level", f"{100 * result.level:g} %"),
             ("Budget", f"{result.budget:,.0f} scores"),
         ),
     )

@@ -19,8 +19,10 @@ from unsample.answers import (
     Estimates,
     Evaluation,
     Plan,
+    PowerPlan,
     Published,
     percent,
+    remedy_for,
 )
 from unsample.confidence import UnequalCertainty
 from unsample.errors import InputError
@@ -325,6 +327,9 @@ def _(result: Comparison) -> Sheet:
         notes.append(_scores_asked(result))
     if any(isinstance(held, Published) for held in result.estimates.values()):
         notes.insert(0, "\n".join(map(str, shown.claims)))
+    first = next(filter(None, (remedy_for(result, metric) for metric in result.metrics)), None)
+    if first is not None:
+        notes.append(f"needed: {first}; plan(compare=...) finds the design that does it for least")
     return Sheet(
         title=_comparison_title(shown, len(result.models)),
         verdicts=result.sentences(),
@@ -402,8 +407,46 @@ def _(result: Plan) -> Sheet:
     )
 
 
+@sheet.register
+def _(result: PowerPlan) -> Sheet:
+    full, sought = 2.0 * result.items * result.targets, f"{100 * result.power:.0f} %"
+    columns: Columns[Any] = {
+        "design": lambda row: row.label,
+        "scores": lambda row: _whole(row.cost),
+        "of all": lambda row: _percent(row.cost / full),
+        "power": lambda row: Number(f"{100 * row.power:.0f} %", row.power),
+        "detects": lambda row: _or_dash(row.detectable, ".4f"),
+        f"scores for {sought}": lambda row: _or_dash(result.needed[row.label], ",.0f"),
+        "setting": lambda row: row.setting,
+    }
+    first, second = zip(result.models, result.values, strict=True)
+    apart = f"{first[0]} {first[1]:.4f} and {second[0]} {second[1]:.4f}"
+    caption = "Power of designs at the same cost, of both models together"
+    return Sheet(
+        title=(
+            f"{result.users:,} users, {result.items:,} items, {result.metric}: {apart}",
+            f"guess: {result.guess}",
+        ),
+        tables=(Table.of(result.outcomes, columns, caption, "design-table"),),
+        notes=(
+            "\n".join(
+                (
+                    f"power:   how often compare names the better one, at {100 * result.level:g} %",
+                    f"detects: the least difference of {result.metric} with a power of {sought}",
+                )
+            ),
+            result.recommendation,
+        ),
+        warnings=result.warnings,
+    )
+
+
 def _whole(value: float) -> Number:
     return Number(f"{value:,.0f}", value)
+
+
+def _or_dash(value: float | None, form: str) -> Number:
+    return Number(DASH) if value is None else Number(f"{value:{form}}", value)
 
 
 def _percent(share: float, sign: str = "") -> Number:

@@ -1,0 +1,137 @@
+"""Is the power that `plan(compare=...)` predicts the power that evaluations have?
+
+``python benchmarks/power.py [draws] [design ...]`` plans comparisons of two recommenders on three
+data sets from their full ranks, and evaluates real users, drawn with replacement, as planned.
+``python benchmarks/power.py correlations`` prints how alike pairs of recommenders are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import warnings
+from dataclasses import fields
+
+import numpy as np
+
+import unsample
+from unsample import metrics
+from unsample.answers import certified_targets, estimate_counts
+from unsample.answers._pair import Pair
+from unsample.answers._planner import planned_method
+from unsample.answers._power import Powers
+from unsample.designs import Certified, Exact, Findings
+from unsample.errors import UnsampleWarning
+from unsample.lab.datasets import load_ranks
+
+METRIC = metrics.parse("NDCG@10")
+RECOMMENDERS = ("ease", "multivae", "neumf", "itemknn", "als")
+DATASETS = ("ml-1m", "pinterest-20", "citeulike-a", "yelp")
+#: Two models of each data set, how good a guide is, and what a design may spend on each target and
+#: model, so that its power is neither none nor sure.
+SETTINGS = {
+    "ml-1m": ("ease", "itemknn", 19.0, {"fixed": 300, "adaptive": 80, "guided": 50}),
+    "citeulike-a": ("ease", "itemknn", 6.0, {"fixed": 2000, "adaptive": 600, "guided": 500}),
+    "pinterest-20": ("ease", "neumf", 19.0, {"fixed": 300, "adaptive": 80, "guided": 60}),
+}
+#: Designs that are run on a part of the users: so many standard errors is the difference then.
+DEVIATE = 2.5
+
+
+def correlations() -> None:
+    """Print the correlation of each pair of recommenders, and the median of all."""
+    found = []
+    for dataset in DATASETS:
+        held = {name: load_ranks(dataset, name, candidates="unseen") for name in RECOMMENDERS}
+        items = max(int(each.items.max()) for each in held.values())
+        for a, b in itertools.combinations(held, 2):
+            full = {name: held[name].ranks for name in (a, b)}
+            found.append(Pair.of(full, items, METRIC, "unseen").correlation)
+            print(f"{dataset:13s} {a:9s} {b:9s} {found[-1]:.2f}", flush=True)
+    low, middle, high = np.quantile(found, [0.1, 0.5, 0.9])
+    print(f"median {middle:.2f}, 80 % of pairs in {low:.2f} .. {high:.2f}")
+
+
+def evaluated(found: Findings) -> unsample.Evaluation:
+    """Return what `evaluate` would of what a design found."""
+    if found.design.certifies:
+        made = certified_targets(found, (METRIC,), None, 0, 0)
+    else:
+        made = estimate_counts(
+            found.counts,
+            metrics=METRIC,
+            method=planned_method(found.design),
+            candidates="unseen",
+            errors="delta",
+        )
+    users = np.arange(len(found.ranks))
+    return unsample.Evaluation(
+        **{each.name: getattr(made, each.name) for each in fields(made)} | {"counts": found.ranges},
+        design=found.design,
+        users=users,
+        targets=users,
+        ranks=found.lowest,
+        highest=found.ranks,
+        sampled=np.asarray(found.sampled),
+        catalogues=np.asarray(found.items),
+        scored=found.scored,
+        rng=0,
+    )
+
+
+def observed_power(
+    held: tuple, design: object, users: int, part: int, odds: float, draws: int
+) -> float:
+    """Return how often `compare` names the better model of real users drawn anew."""
+    values = [METRIC.weights(each.ranks, 10**6).mean() for each in held]
+    better, won = "ab"[int(values[1] > values[0])], 0
+    for number in range(draws):
+        rng = np.random.default_rng([7, number])
+        chosen, shuffle = rng.integers(len(held[0].ranks), size=users), rng.permutation(users)
+        found = {
+            name: evaluated(
+                design.simulate(
+                    each.ranks[chosen],
+                    items=each.items[chosen],
+                    rng=rng,
+                    budget=part,
+                    metrics=METRIC,
+                    shuffle=shuffle,
+                    odds=odds,
+                )
+            )
+            for name, each in zip("ab", held, strict=True)
+        }
+        won += unsample.compare(found, metrics=METRIC).winner(METRIC) == better
+    return won / draws
+
+
+def main(draws: int, designs: list[str]) -> None:
+    """Print predicted and observed powers side by side."""
+    print("data set      design         scores  predicted  observed", flush=True)
+    for dataset, (a, b, odds, each_target) in SETTINGS.items():
+        held = tuple(load_ranks(dataset, name, candidates="unseen") for name in (a, b))
+        items, users = int(max(each.items.max() for each in held)), len(held[0].ranks)
+        pair = Pair.of({a: held[0].ranks, b: held[1].ranks}, items, METRIC, "unseen")
+        plan = Powers(pair, users, 1.0, 0.95, 0.8, odds, "unseen", 99, draws, (3,))
+        deviate = pair.difference / pair.spread * users**0.5
+        some = min(round(users * (DEVIATE / deviate) ** 2), users)
+        budgets = {"exact": 2 * items * some, "certified": 4 * 99 * some}
+        budgets |= {label: 2 * size * users for label, size in each_target.items()}
+        for label, budget in budgets.items():
+            if designs and label not in designs:
+                continue
+            found = plan.trial(label, budget, pair, 0.0)
+            part = None if isinstance(found.design, Exact | Certified) else budget // 2
+            real = observed_power(held, found.design, found.users, part, odds, draws)
+            print(
+                f"{dataset:13s} {label:9s} {budget:11,d} {found.power:9.2f} {real:9.2f}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", UnsampleWarning)
+    if sys.argv[1:] == ["correlations"]:
+        correlations()
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, sys.argv[2:])

@@ -1,0 +1,138 @@
+"""What to do where two models are not told apart: how many users, ranked how, would do it.
+
+The models are taken to be as they are estimated, and as alike as their users show. Of full ranks
+the difference of two models is a mean over users, so that its error is known in advance.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unsample.answers._comparison import Comparison
+from unsample.answers._pair import Pair
+from unsample.answers._power import Powers
+from unsample.answers._published import Published
+from unsample.designs import Guided
+from unsample.errors import InputError
+from unsample.law import mean_over
+from unsample.metrics import Metric
+
+#: How often the models shall be told apart.
+_POWER = 0.8
+#: How good the guide is that a guided evaluation is taken to have: what popularity was worth on
+#: citeulike-a, where it was worth least (``python benchmarks/guided.py``).
+_ODDS = 6.0
+#: Steps of the search for a budget, and the fewest users that tell anything.
+_HALVED, _FEWEST = 6, 20
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What would tell two models apart about four times out of five, if they are as estimated."""
+
+    a: str
+    b: str
+    metric: str
+    #: Users that must be ranked in full or certified, and users there are.
+    users: int
+    now: int
+    #: Scores of both models by which these users are certified; None without K, or for too few.
+    certified: int | None
+    #: Scores of both models with which a guided evaluation of all users does it, where asked for.
+    guided: int | None = None
+
+    def __str__(self) -> str:
+        pair = f"tell {self.a} and {self.b} apart on {self.metric}, if they are as estimated"
+        if self.users > self.now:
+            return (
+                f"full ranks of all {self.now:,} users would not {pair}: that takes about "
+                f"{self.users:,} users"
+            )
+        text = f"full ranks of about {self.users:,} of the {self.now:,} users would {pair}"
+        if self.certified is not None:
+            text += f": about {self.certified:,} scores of both models with design='certified'"
+        if self.guided is not None:
+            text += (
+                f", {self.guided:,} with design='guided' and a guide as good as popularity, "
+                "for all users"
+            )
+        return text
+
+
+def remedies(comparison: Comparison, *, guided: bool = False) -> list[Remedy]:
+    """Return, for each metric on which the two best models are not told apart, what would do it.
+
+    Nothing where P(R) of a model is not known, or users have several targets.
+    """
+    found = (remedy_for(comparison, metric, guided=guided) for metric in comparison.metrics)
+    return [each for each in found if each is not None]
+
+
+def remedy_for(comparison: Comparison, metric: Metric, *, guided: bool = False) -> Remedy | None:
+    """Return what would tell the two best models apart; None where they are, or nobody knows."""
+    rows = sorted(
+        (row for row in comparison.standings if row.metric == metric.name),
+        key=lambda row: -row.value,
+    )
+    names = rows[0].model, rows[1].model
+    held = [comparison.estimates[name] for name in names]
+    if comparison.difference(*names, metric).winner is not None or any(
+        isinstance(each, Published) or each.counts.several or not each.distributions
+        for each in held
+    ):
+        return None
+    items = held[0].counts.largest_catalogue
+    try:
+        pair = Pair.of(comparison, items, metric, held[0].candidates)
+    except InputError:
+        return None
+    if pair.difference <= 0.0:
+        return None
+    now = min(each.counts.users for each in held)
+    users = max(math.ceil((pair.spread * _deviates(comparison.level) / pair.difference) ** 2), 2)
+    users = max(users, min(_FEWEST, now))
+    certified = None
+    if metric.k is not None and users <= now:
+        certified = math.ceil(users * sum(_certified_cost(pair, each) for each in (0, 1)))
+    remedy = Remedy(*names, metric.name, users, now, certified)
+    if guided and certified is not None:
+        return replace(remedy, guided=_guided(pair, now, comparison.level))
+    return remedy
+
+
+def _verdict_needs(level: float) -> float:
+    """Return how many standard errors a verdict needs."""
+    from scipy.special import ndtri
+
+    return float(ndtri((1.0 + level) / 2.0))
+
+
+def _deviates(level: float) -> float:
+    """Return how many standard errors a difference must have to be told apart so often."""
+    from scipy.special import ndtri
+
+    return _verdict_needs(level) + float(ndtri(_POWER))
+
+
+def _certified_cost(pair: Pair, place: int) -> float:
+    """Return the scores until K items beat a target, met in random order, on average."""
+    shape, k = pair.shapes[place], pair.metric.k or pair.items
+    part = mean_over(lambda ranks: np.minimum(1.0, k / ranks), shape.grid.low, shape.grid.high)
+    return float(pair.items * (shape.mass @ part))
+
+
+def _guided(pair: Pair, users: int, level: float) -> int | None:
+    """Return the least budget of both models with which the error is small enough."""
+    powers = Powers(pair, users, 1.0, level, _POWER, _ODDS, None, None, 1, (0,))
+    # A half-width is so many errors as a verdict needs; a power needs some more.
+    sought = pair.difference * _verdict_needs(level) / _deviates(level)
+    least = 2.0 * (pair.metric.k or 1) * users
+    low, high = min(least, powers.full_cost), powers.full_cost
+    for _ in range(_HALVED):
+        middle = math.sqrt(low * high)
+        enough = powers.half_width(Guided.name, int(middle)) <= sought
+        low, high = (low, middle) if enough else (middle, high)
+    return None if high == powers.full_cost else math.ceil(high)
