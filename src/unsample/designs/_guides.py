@@ -71,7 +71,7 @@ class GuidedOrders:
         offset = first[:, None] + np.arange(count)
         listed = self._listed
         if listed is None:
-            return self._rest(rows, np.zeros(len(rows), dtype=np.int64), first, count)
+            return self._rest(rows, first, count)
         row, size, own = (held[rows] for held in listed)
         in_list = offset < size[:, None]
         found = np.empty(offset.shape, dtype=np.int64)
@@ -83,9 +83,27 @@ class GuidedOrders:
             found = self.guide.lists[row[:, None], place].astype(np.int64)
         if in_list.all():
             return found
-        rest = self._rest(rows, size, np.maximum(first - size, 0), count)
+        rest = self._rest(rows, np.maximum(first - size, 0), count)
         column = np.maximum(np.arange(count) - np.maximum(size - first, 0)[:, None], 0)
         return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
+
+    def rest(self, rows: IntArray) -> tuple[Candidates, IntArray]:
+        """Return some targets without what their users' lists hold, and how much that is.
+
+        Items are named by their places in the order of all items.
+        """
+        some, listed = self._relabelled.take(rows), self._listed
+        if listed is None:
+            return some, np.zeros(len(rows), dtype=np.int64)
+        size = listed[1][rows]
+        if size.any():
+            assert self.guide.lists is not None
+            # Few targets may have lists, and long ones.
+            which = np.flatnonzero(size)
+            lists = self.guide.lists[listed[0][rows[which]]]
+            row, column = np.nonzero(lists != NOBODY)
+            some = _without(some, which[row], self._places(lists[row, column]))
+        return some, size
 
     @property
     def listed_others(self) -> IntArray:
@@ -112,15 +130,9 @@ class GuidedOrders:
             own[here] = np.where(mine.any(axis=1), np.argmax(mine, axis=1), lists.shape[1])
         return row, size, own
 
-    def _rest(self, rows: IntArray, size: IntArray, start: IntArray, count: int) -> IntArray:
+    def _rest(self, rows: IntArray, start: IntArray, count: int) -> IntArray:
         """Return candidates that are on no list, from number ``start`` on."""
-        some = self._relabelled.take(rows)
-        if size.any():
-            assert self._listed is not None
-            assert self.guide.lists is not None
-            lists = self.guide.lists[self._listed[0][rows]].astype(np.int64)
-            lists[size == 0] = NOBODY
-            some = _without(some, self._places(lists))
+        some, size = self.rest(rows)
         # Where a list holds all candidates nothing is left, and what stands for it is not met.
         others = np.maximum(self.candidates.others[rows] - size, 1)
         if self.guide.order is None:
@@ -158,21 +170,18 @@ class GuidedOrders:
         place[self.guide.order] = np.arange(len(place))
         return place
 
-    def _places(self, lists: IntArray) -> IntArray:
-        if self.guide.order is None:
-            return lists
-        return np.where(lists == NOBODY, NOBODY, self._place[lists])
+    def _places(self, items: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
+        return items if self.guide.order is None else self._place[items]
 
 
-def _without(some: Candidates, lists: IntArray) -> Candidates:
-    """Return a few targets without the items of their lists among the candidates."""
+def _without(some: Candidates, row: IntArray, item: npt.NDArray[np.integer[Any]]) -> Candidates:
+    """Return a few targets without some more pairs (row, item) among their candidates."""
     from scipy.sparse import csr_array
 
-    row, column = np.nonzero(lists != NOBODY)
     old_row, old = some.excluded
-    rows, columns = np.concatenate([old_row, row]), np.concatenate([old, lists[row, column]])
-    pairs = (rows, columns)
-    exclude = csr_array((np.ones(len(rows), dtype=bool), pairs), shape=(len(some), some.items))
+    pairs = np.concatenate([old_row, row]), np.concatenate([old, item])
+    data = np.ones(len(pairs[0]), dtype=bool)
+    exclude = csr_array((data, pairs), shape=(len(some), some.items))
     exclude.sum_duplicates()
     return Candidates(np.arange(len(some)), some.targets, some.items, exclude)
 

@@ -27,6 +27,7 @@ from unsample.designs._ranking import count_all
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
 from unsample.designs._shortlists import Shortlists
+from unsample.designs._windows import quickest_advance
 from unsample.errors import CheckpointError, FileError, ScoreError
 from unsample.metrics import Metric
 
@@ -202,6 +203,9 @@ class _Run:
     execution: Execution
     place: Checkpoint | None = None
 
+    def __post_init__(self) -> None:
+        self.advance = quickest_advance(self.scan, self.scorer.factors)
+
     def learn(self, lesson: Lesson) -> None:
         """Let those who teach meet their items; then targets meet items as it was learned."""
         goal = np.maximum(self.state.goal, lesson.goal)
@@ -209,6 +213,7 @@ class _Run:
         self.reach_goal()
         self.state.goal[:] = goal
         self.scan = replace(self.scan, guided=lesson.learned, learner=None)
+        self.advance = quickest_advance(self.scan, self.scorer.factors)
 
     def reach_goal(self) -> None:
         """Compare targets with items up to the goal of the state."""
@@ -229,7 +234,7 @@ class _Run:
         untouched, done = tally.scored == 0, tally.scored == others
         if self.scorer.score_all is None or not ((goal == others) & (untouched | done)).all():
             batch, workers = execution.batch, execution.workers
-            yield from self.scan.advance(tally, goal, batch=batch, workers=workers)
+            yield from self.advance(tally, goal, batch=batch, workers=workers)
             return
         rows = np.flatnonzero(~done)
         candidates = self.scan.candidates.take(rows)

@@ -7,10 +7,10 @@ out as well as multiplying.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,11 @@ from unsample.designs._scorers import FactorScores, ScoreArray
 #: A word holds eight comparisons, and a byte counts to 255: so many words may be added at once.
 WORD, _WORDS_AT_ONCE = 8, 255
 #: Users and items of a tile.
-_ROWS, _COLUMNS = 256, WORD * _WORDS_AT_ONCE
+ROWS, COLUMNS = 256, WORD * _WORDS_AT_ONCE
 #: Targets whose score is not the one of their tile, to the last bit: rank them in another way.
 Again: TypeAlias = "IntArray"
+Job = TypeVar("Job")
+Done = TypeVar("Done")
 Tiled: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray, Again]"
 
 
@@ -45,7 +47,7 @@ def can_tile(factors: FactorScores) -> bool:
 def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled]:
     """Compare targets with all their candidates, chunk after chunk of targets."""
     left, right = factors.folded
-    tiles = -(-candidates.items // _COLUMNS)
+    tiles = -(-candidates.items // COLUMNS)
     # Tiles of one size: a small one would be multiplied in another way, and rounded so.
     edges = np.linspace(0, candidates.items, tiles + 1).astype(np.int64)
 
@@ -53,19 +55,19 @@ def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled
         place, part = job
         return place, *_count(left, right, part, edges)
 
-    yield from _in_turn(count, candidates)
+    jobs = -(-len(candidates) // ROWS)
+    yield from in_turn(count, candidates.parts(ROWS), jobs)
 
 
-def _in_turn(
-    count: Callable[[tuple[slice, Candidates]], Tiled], candidates: Candidates
-) -> Iterator[Tiled]:
-    jobs, workers = candidates.parts(_ROWS), blas_threads()
+def in_turn(work: Callable[[Job], Done], jobs: Iterable[Job], count: int) -> Iterator[Done]:
+    """Yield what comes of ``count`` jobs, in their order; cores take them in turn."""
+    workers = blas_threads()
     with one_thread():
-        if workers == 1 or len(candidates) <= _ROWS:
-            yield from map(count, jobs)
+        if workers == 1 or count <= 1:
+            yield from map(work, jobs)
             return
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(count, jobs)
+            yield from pool.map(work, jobs)
 
 
 def _count(
@@ -77,7 +79,7 @@ def _count(
     own = _own_scores(some, right, row_of, part.targets)
     better, not_worse = (np.zeros(len(part), dtype=np.int64) for _ in range(2))
     odd = np.zeros(len(part), dtype=bool)
-    mask = np.zeros((len(part), _COLUMNS), dtype=bool)
+    mask = np.zeros((len(part), COLUMNS), dtype=bool)
     rows, columns = _by_column(part)
     cuts = np.searchsorted(columns, edges)
     by_target = np.argsort(part.targets, kind="stable")
@@ -104,8 +106,8 @@ def _own_scores(
 ) -> ScoreArray:
     """Return the targets' scores from a matrix product, which rounds as that of a tile does."""
     found = np.empty(len(targets), dtype=np.result_type(some, right))
-    for start in range(0, len(targets), _ROWS):
-        chunk = slice(start, start + _ROWS)
+    for start in range(0, len(targets), ROWS):
+        chunk = slice(start, start + ROWS)
         product = some @ right[targets[chunk]].T
         found[chunk] = product[row_of[chunk], np.arange(product.shape[1])]
     return found
