@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
 from unsample._progress import Progress
+from unsample.designs._item_tiles import count_item_item
 from unsample.designs._scan import Candidates, Excluded, check_ids
 from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
-from unsample.designs._tiles import WORD, can_tile, count_tiles, count_where
+from unsample.designs._tiles import WORD, Tiled, can_tile, count_tiles, count_where
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
 
@@ -130,8 +131,13 @@ def count_all(
 
         yield from count_all_on_device(scorer.factors, candidates, device, precision)
         return
+    tiled: Iterator[Tiled] | None = None
     if scorer.factors is not None and can_tile(scorer.factors):
-        for place, better, equal, own, again in count_tiles(scorer.factors, candidates):
+        tiled = count_tiles(scorer.factors, candidates)
+    elif scorer.item_item is not None:
+        tiled = count_item_item(scorer.item_item, candidates)
+    if tiled is not None:
+        for place, better, equal, own, again in tiled:
             if len(again):
                 part = candidates.take(np.arange(place.start, place.stop)[again])
                 parts = [*_count_rows(scorer, part)]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
+from unsample.designs._item_item import ItemItemScores
 from unsample.errors import InputError, ScoreError
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -22,8 +23,9 @@ ScoreAll: TypeAlias = Callable[[IntArray], npt.ArrayLike]
 Score: TypeAlias = Callable[[IntArray, IntArray], npt.ArrayLike]
 
 _KINDS = (
-    "a callable scores(users, items), a pair (user factors, item factors), a FactorScores, a "
-    "torch.nn.Module, a model of implicit, a recommender with score and score_all, or a Scorer"
+    "a callable scores(users, items), a pair (user factors, item factors), a FactorScores, an "
+    "ItemItemScores, a torch.nn.Module, a model of implicit, a recommender with score and "
+    "score_all, or a Scorer"
 )
 #: Whole numbers up to this size are floats of their own.
 _LARGEST_WHOLE = 2.0**53
@@ -112,6 +114,7 @@ class Scorer:
     score: Score | None = None
     score_all: ScoreAll | None = None
     factors: FactorScores | None = None
+    item_item: ItemItemScores | None = None
 
     def __post_init__(self) -> None:
         if self.score is None and self.score_all is None:
@@ -148,6 +151,11 @@ def as_scorer(scorer: Any, items: int) -> Scorer:
             f"items must be the number of rows of the item factors, "
             f"{len(found.factors.item_factors)}, got {items}"
         )
+    if found.item_item is not None and found.item_item.weights.shape[1] != items:
+        raise InputError(
+            f"items must be the number of columns of the item-item weights, "
+            f"{found.item_item.weights.shape[1]}, got {items}"
+        )
     return found
 
 
@@ -161,8 +169,12 @@ def _recognise(scorer: Any) -> Scorer | None:
         scorer = FactorScores(*map(as_matrix, scorer))
     if isinstance(scorer, FactorScores):
         return Scorer(scorer.score, scorer, scorer)
+    if isinstance(scorer, ItemItemScores):
+        return Scorer(scorer.score, scorer, item_item=scorer)
     if callable(getattr(scorer, "score", None)) and callable(getattr(scorer, "score_all", None)):
-        return Scorer(scorer.score, scorer.score_all)
+        handed = getattr(scorer, "item_item", None)
+        known = handed if isinstance(handed, ItemItemScores) else None
+        return Scorer(scorer.score, scorer.score_all, item_item=known)
     # Whoever has a module has imported torch; importing it here would cost seconds.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(scorer, torch.nn.Module):
