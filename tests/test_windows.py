@@ -25,6 +25,7 @@ from unsample.designs import (
 )
 
 USERS, ITEMS, DIM = 400, 3000, 24
+CERTIFIED = Certified(5)
 
 
 def twins(kind, *, whole=False, seed=0) -> FactorScores:
@@ -66,7 +67,7 @@ def world(*, excluding=True, guide="order", seed=0):
     return candidates, Guide(order) if guide == "order" else Guide()
 
 
-def both(model, candidates, guide, design=Certified(5), **options):
+def both(model, candidates, guide, design=CERTIFIED, **options):
     """Return what products find, and what single pairs find."""
     given = {"metrics": metrics.parse_all("NDCG@5"), "guide": guide, **options}
     return [
@@ -83,10 +84,8 @@ def differences(first, second):
         for n in fields(Tally)
         if not np.array_equal(getattr(tally, n.name), getattr(pairs, n.name))
     ]
-    for name in ("ranks", "lowest", "met", "scored"):
-        if not np.array_equal(getattr(found, name), getattr(other, name)):
-            names.append(name)
-    return names
+    more = ("ranks", "lowest", "met", "scored")
+    return names + [n for n in more if not np.array_equal(getattr(found, n), getattr(other, n))]
 
 
 @pytest.mark.parametrize(

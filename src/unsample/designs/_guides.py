@@ -69,7 +69,7 @@ class GuidedOrders:
     def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
         """Return the items that some targets meet as number ``first, first + 1, ...``."""
         offset = first[:, None] + np.arange(count)
-        listed = self._listed
+        listed = self.listed
         if listed is None:
             return self._rest(rows, first, count)
         row, size, own = (held[rows] for held in listed)
@@ -92,7 +92,7 @@ class GuidedOrders:
 
         Items are named by their places in the order of all items.
         """
-        some, listed = self._relabelled.take(rows), self._listed
+        some, listed = self.relabelled.take(rows), self.listed
         if listed is None:
             return some, np.zeros(len(rows), dtype=np.int64)
         size = listed[1][rows]
@@ -109,10 +109,10 @@ class GuidedOrders:
     def listed_others(self) -> IntArray:
         """Return how many items the list of each target's user holds beside the target."""
         none = np.zeros(len(self.candidates), dtype=np.int64)
-        return none if self._listed is None else self._listed[1]
+        return none if self.listed is None else self.listed[1]
 
     @cached_property
-    def _listed(self) -> tuple[IntArray, IntArray, IntArray] | None:
+    def listed(self) -> tuple[IntArray, IntArray, IntArray] | None:
         """Return the row of each target's list, how many others are on it, and its own place."""
         lists, users = self.guide.lists, self.guide.listed
         if lists is None or users is None or not lists.size:
@@ -147,7 +147,7 @@ class GuidedOrders:
         return self.guide.order.take(found)
 
     @cached_property
-    def _relabelled(self) -> Candidates:
+    def relabelled(self) -> Candidates:
         """Return the candidates with items named by their place in the order of all items.
 
         In the order of these names a target's candidates come as the guide has them.

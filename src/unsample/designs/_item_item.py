@@ -1,4 +1,4 @@
-"""Scores of item-item models, such as EASE and itemKNN: what a user has, times a matrix of items."""
+"""Scores of item-item models, as EASE and itemKNN: what a user has, times a matrix of items."""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ def count_item_item(model: ItemItemScores, candidates: Candidates) -> Iterator[T
     dense = isinstance(model.weights, np.ndarray)
     rows, width = (_ROWS, _COLUMNS) if dense else (_SPARSE_ROWS, _SPARSE_COLUMNS)
     edges = np.append(np.arange(0, candidates.items, width), candidates.items)
-    weights: Any = model.weights if dense else model.weights.tocsc()
+    weights: Any = model.weights
+    if not dense:
+        weights = weights.tocsc()
     for place, part in candidates.parts(_TARGETS):
         blocks = [_Block.of(model, some, edges) for _, some in part.parts(rows)]
 

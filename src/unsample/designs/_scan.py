@@ -290,14 +290,14 @@ class Scan:
         rows = np.arange(len(self.keys))
         return self._orders(rows).tie_place(rows)
 
-    def _compared(self, jobs: Iterator[_Job], tally: Tally, workers: int) -> Iterator[_Compared]:
+    def _compared(self, jobs: Iterator[Job], tally: Tally, workers: int) -> Iterator[Compared]:
         if workers == 1:
             yield from (self._compare(job, tally) for job in jobs)
             return
         with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(lambda job: self._compare(job, tally), jobs)
 
-    def _compare(self, job: _Job, tally: Tally) -> _Compared:
+    def _compare(self, job: Job, tally: Tally) -> Compared:
         rows, length, fresh = job
         some, orders = self.candidates.take(rows), self._orders(rows)
         users, targets = some.users, some.targets
@@ -340,9 +340,9 @@ class Scan:
 
 
 #: Targets that are asked for as many items each; whether their own scores are asked for as well.
-_Job: TypeAlias = "tuple[IntArray, int, bool]"
+Job: TypeAlias = "tuple[IntArray, int, bool]"
 #: Targets, their part of the tally, how many scores were asked for, the items, and which beat.
-_Compared: TypeAlias = "tuple[IntArray, Tally, int, tuple[IntArray, BoolArray]]"
+Compared: TypeAlias = "tuple[IntArray, Tally, int, tuple[IntArray, BoolArray]]"
 
 
 def _lengths(missing: IntArray, pairs: int) -> IntArray:
@@ -354,7 +354,7 @@ def _lengths(missing: IntArray, pairs: int) -> IntArray:
     return np.asarray(found[where])
 
 
-def _batches(rows: IntArray, length: IntArray, fresh: BoolArray, pairs: int) -> Iterator[_Job]:
+def _batches(rows: IntArray, length: IntArray, fresh: BoolArray, pairs: int) -> Iterator[Job]:
     """Cut targets into batches of at most ``pairs`` scores, in which all rows are equally long."""
     kind = 2 * length + fresh
     order = np.argsort(-kind, kind="stable")

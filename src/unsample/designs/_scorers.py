@@ -205,21 +205,29 @@ class _TorchScores:
     def __call__(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
         torch = sys.modules["torch"]
+        who, what = (torch.as_tensor(ids, device=self.place) for ids in (users, items))
+        return np.asarray(self.of(who, what).cpu().numpy())
+
+    @property
+    def place(self) -> Any:
+        """Return the device of the module, None where it has neither parameters nor buffers."""
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
-        device = next((tensor.device for tensor in tensors), None)
-        repeated = np.repeat(users, items.shape[1])
-        ids = [torch.as_tensor(array, device=device) for array in (repeated, items.reshape(-1))]
+        return next((tensor.device for tensor in tensors), None)
+
+    def of(self, users: Any, items: Any) -> Any:
+        """Return scores in the shape of ``items``, row i for ``users[i]``, all of them tensors."""
+        torch = sys.modules["torch"]
+        repeated = users.repeat_interleave(items.shape[1])
         training = [part for part in self.module.modules() if part.training]
         self.module.eval()
         try:
             with torch.inference_mode():
-                scores = self.module(*ids)
+                scores = self.module(repeated, items.reshape(-1)).float()
         finally:
             for part in training:
                 part.training = True
-        values = np.asarray(scores.float().cpu().numpy())
         # One column, as the last layer of many a network gives, is as good as none.
-        return values.reshape(items.shape) if values.size == items.size else values
+        return scores.reshape(items.shape) if scores.numel() == items.numel() else scores
 
 
 def as_scores(

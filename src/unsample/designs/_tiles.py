@@ -110,13 +110,13 @@ class Rivals:
     @classmethod
     def of(cls, part: Candidates, own: ScoreArray, edges: IntArray) -> Self:
         """Find out who stands in which tile."""
-        row, item = part.excluded
-        order = np.argsort(item, kind="stable")
-        row, item = row[order], np.asarray(item[order], dtype=np.int64)
+        row, excluded = part.excluded
+        order = np.argsort(excluded, kind="stable")
+        row, item = row[order], np.asarray(excluded[order], dtype=np.int64)
         by_item = np.argsort(part.targets, kind="stable")
         cuts = np.searchsorted(part.targets[by_item], edges)
-        held = part.targets, by_item, cuts, row, item, np.searchsorted(item, edges)
-        return cls(own, edges, *held)
+        pair_cuts = np.searchsorted(item, edges)
+        return cls(own, edges, part.targets, by_item, cuts, row, item, pair_cuts)
 
     def count(
         self, at: int, scores: ScoreArray, mask: npt.NDArray[np.bool_]

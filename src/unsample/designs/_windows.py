@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import Orders
 from unsample.designs._scan import Scan, Tally
 from unsample.designs._scorers import FactorScores, ScoreArray, refuse_infinite_targets
-from unsample.designs._tiles import COLUMNS, ROWS, can_tile, count_where, in_turn
+from unsample.designs._tiles import COLUMNS, ROWS, count_where, in_turn
 
 #: Fewest items of a tile: windows that are shorter share one.
 _FEWEST_COLUMNS = 128
@@ -48,13 +48,19 @@ class Windows:
     def take(self, first: int, last: int) -> Windows:
         """Return some consecutive rows."""
         here = (self.row >= first) & (self.row < last)
-        columns = (held[first:last] for held in (self.users, self.own, self.start, self.stop))
-        return Windows(*columns, self.row[here] - first, self.place[here])
+        some = slice(first, last)
+        return Windows(
+            self.users[some],
+            self.own[some],
+            self.start[some],
+            self.stop[some],
+            self.row[here] - first,
+            self.place[here],
+        )
 
-    @property
-    def edges(self) -> list[int]:
+    def edges(self, most: int) -> list[int]:
         """Return where tiles begin and end, so that they are not much longer than windows."""
-        width = int(np.clip((self.stop - self.start).mean() / 4, _FEWEST_COLUMNS, COLUMNS))
+        width = min(max(int((self.stop - self.start).mean()) // 4, _FEWEST_COLUMNS), most)
         first, last = int(self.start.min()), int(self.stop.max())
         return [*range(first, last, width), last]
 
@@ -64,20 +70,6 @@ Counted: TypeAlias = "tuple[IntArray, IntArray, IntArray]"
 Count: TypeAlias = Callable[[Windows], Counted]
 #: Compares targets with items up to a goal, and yields how many scores that took.
 Advance: TypeAlias = Callable[..., Iterator[int]]
-
-
-def quickest_advance(scan: Scan, factors: FactorScores | None) -> Advance:
-    """Return `Scan.advance`, or what does the same by products where items have one order."""
-    orders = scan.guided
-    if (
-        factors is None
-        or not isinstance(orders, GuidedOrders)
-        or orders.guide.order is None
-        or scan.listener is not None  # whoever listens wants to hear every score
-        or not can_tile(factors)
-    ):
-        return scan.advance
-    return partial(advance_in_order, scan, by_products(factors, orders.guide.order))
 
 
 def advance_in_order(
@@ -168,9 +160,9 @@ def by_products(factors: FactorScores, order: IntArray) -> Count:
         some, own = left[windows.users], windows.own.astype(kind)
         length = np.linalg.norm(some.astype(np.float64), axis=1)
         mask = np.zeros((len(windows), COLUMNS), dtype=bool)
-        edges = windows.edges
+        edges = windows.edges(COLUMNS)
         cuts = np.searchsorted(windows.place, edges)
-        for at, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        for at, (first, last) in enumerate(pairwise(edges)):
             here = np.flatnonzero((windows.start < last) & (windows.stop > first))
             if not len(here):
                 continue
