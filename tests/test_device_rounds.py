@@ -34,7 +34,7 @@ from unsample.designs._scan import Scan
 from unsample.errors import BudgetError, ScoreError
 
 torch = pytest.importorskip("torch")
-USERS, ITEMS, DIM = 300, 2000, 12
+USERS, ITEMS, DIM = 100, 800, 12
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=needs_cuda)]
 GUIDES = ["order", "lists", "lists and order", "none"]
@@ -50,9 +50,9 @@ def factors(seed=0) -> FactorScores:
 def world(guide="order", *, excluding=True):
     """Return candidates whose targets are good ones, and a guide."""
     rng = np.random.default_rng(1)
-    users = np.sort(rng.integers(USERS, size=250))
-    place = np.floor((ITEMS / 2) ** rng.random(250)).astype(np.int64)
-    items = np.argsort(-factors()(users), axis=1, kind="stable")[np.arange(250), place]
+    users = np.sort(rng.integers(USERS, size=80))
+    place = np.floor((ITEMS / 2) ** rng.random(80)).astype(np.int64)
+    items = np.argsort(-factors()(users), axis=1, kind="stable")[np.arange(80), place]
     users, items = np.unique(np.column_stack([users, items]), axis=0).T
     exclude = None
     if excluding:
@@ -112,11 +112,12 @@ def in_rounds(monkeypatch):
 @pytest.mark.usefixtures("in_rounds")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("guide", GUIDES)
-@pytest.mark.parametrize("kind", ["float32", "bfloat16", "module"])
-@pytest.mark.parametrize("excluding", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "excluding"), [("float32", True), ("bfloat16", False), ("module", True)]
+)
 def test_rounds_on_a_device_find_what_numpy_finds(device, guide, kind, excluding):
     candidates, held = world(guide, excluding=excluding)
-    for design, budget in ((Certified(5), None), (Guided(5), 100_000), (Adaptive(), 30_000)):
+    for design, budget in ((Certified(5), None), (Guided(5), 9_000), (Adaptive(), 8_000)):
         if held is not None and not design.guided:
             continue
         expected = find(Scorer(factors().score), candidates, held, design, budget)
@@ -142,7 +143,7 @@ def test_no_list_of_items_goes_through_the_host(monkeypatch, guide, kind):
         _device_rounds, "_sent", lambda *some: sent.append(np.size(some[0])) or send(*some)
     )
     found, _ = find(scorer, candidates, held, Certified(5))
-    assert found.scored > 20 * len(candidates)
+    assert found.scored > 10 * len(candidates)
     assert sum(asked) <= 2 * len(candidates)
     once = (
         candidates.exclude.nnz
@@ -169,7 +170,7 @@ def test_items_are_those_of_numpy(guide, excluding):
     candidates, held = world(guide, excluding=excluding)
     keys = target_keys(3, candidates.users, candidates.targets)
     orders = GuidedOrders(candidates, keys, held or Guide())
-    rows = np.random.default_rng(0).permutation(len(candidates))[:100]
+    rows = np.random.default_rng(0).permutation(len(candidates))[:40]
     scan = Scan(scorers("cpu")["float32"].score, candidates, keys, False, orders)
     device = _device_rounds.DeviceScan.of(scan)
     listed = orders.listed_others[rows]
@@ -197,7 +198,7 @@ def test_where_single_pairs_take_long_targets_are_ranked_in_full(monkeypatch):
     scorer = scorers("cpu")["float32"]
     exact = find(as_scorer(factors(), ITEMS), candidates, None, Exact())[0]
     ranks = {}
-    for dearer in (0.0, 20.0, 1e9):
+    for dearer in (0.0, 2.0, 1e9):
         monkeypatch.setattr(_rounds, "_DEARER", dict.fromkeys(_rounds._DEARER, dearer))
         found, tally = find(scorer, candidates, held, Certified(5), device="cpu")
         top = exact.ranks <= 5
@@ -205,9 +206,9 @@ def test_where_single_pairs_take_long_targets_are_ranked_in_full(monkeypatch):
         assert (found.lowest[~top] > 5).all()
         ranks[dearer] = found, tally
     assert (ranks[1e9][1].scored == candidates.others).all()
-    assert ranks[0.0][1].scored.sum() < ranks[20.0][1].scored.sum() < ranks[1e9][1].scored.sum()
+    assert ranks[0.0][1].scored.sum() < ranks[2.0][1].scored.sum() < ranks[1e9][1].scored.sum()
     # What was met before counts as asked for.
-    assert ranks[20.0][0].scored > ranks[20.0][1].scored.sum()
+    assert ranks[2.0][0].scored > ranks[2.0][1].scored.sum()
 
 
 def test_a_budget_is_kept_to(monkeypatch):

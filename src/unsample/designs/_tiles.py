@@ -62,9 +62,10 @@ def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled
 
 def in_turn(work: Callable[[Job], Done], jobs: Iterable[Job], count: int) -> Iterator[Done]:
     """Yield what comes of ``count`` jobs, in their order; cores take them in turn."""
-    workers = blas_threads()
+    # To look for the number of threads takes milliseconds, longer than some jobs.
+    workers = blas_threads() if count > 1 else 1
     with one_thread():
-        if workers == 1 or count <= 1:
+        if workers == 1:
             yield from map(work, jobs)
             return
         with ThreadPoolExecutor(workers) as pool:
