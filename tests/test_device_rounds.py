@@ -198,7 +198,7 @@ def test_where_single_pairs_take_long_targets_are_ranked_in_full(monkeypatch):
     scorer = scorers("cpu")["float32"]
     exact = find(as_scorer(factors(), ITEMS), candidates, None, Exact())[0]
     ranks = {}
-    for dearer in (0.0, 2.0, 1e9):
+    for dearer in (0.0, 6.0, 1e9):
         monkeypatch.setattr(_rounds, "_DEARER", dict.fromkeys(_rounds._DEARER, dearer))
         found, tally = find(scorer, candidates, held, Certified(5), device="cpu")
         top = exact.ranks <= 5
@@ -206,9 +206,9 @@ def test_where_single_pairs_take_long_targets_are_ranked_in_full(monkeypatch):
         assert (found.lowest[~top] > 5).all()
         ranks[dearer] = found, tally
     assert (ranks[1e9][1].scored == candidates.others).all()
-    assert ranks[0.0][1].scored.sum() < ranks[2.0][1].scored.sum() < ranks[1e9][1].scored.sum()
+    assert ranks[0.0][1].scored.sum() < ranks[6.0][1].scored.sum() < ranks[1e9][1].scored.sum()
     # What was met before counts as asked for.
-    assert ranks[2.0][0].scored > ranks[2.0][1].scored.sum()
+    assert ranks[6.0][0].scored > ranks[6.0][1].scored.sum()
 
 
 def test_a_budget_is_kept_to(monkeypatch):

@@ -167,3 +167,24 @@ def test_tiles_and_threads_change_nothing(monkeypatch, threads, rows):
     with threadpool_limits(threads, user_api="blas"):
         found = both(model, candidates, held)[0]
     assert not differences(found, expected)
+
+
+@pytest.mark.parametrize("excluding", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_items_that_follow_each_other_are_those_at_their_places(excluding, count):
+    rng = np.random.default_rng(0)
+    exclude = random_array((50, 60), density=0.3, rng=rng).tolil()
+    exclude[7] = 0.0
+    exclude[8, 5:40] = 1.0
+    held = exclude.tocsr() if excluding else None
+    users = np.repeat(np.arange(50), 3)
+    candidates = Candidates.check((users, rng.integers(60, size=150)), 60, held)
+    kept = candidates.take(candidates.others >= count)
+    first = rng.integers(kept.others - count + 1)
+    places = first[:, None] + np.arange(count)
+    found = kept.items_from(first, count)
+    assert np.array_equal(found, kept.items_at(places))
+    for row, (user, target) in enumerate(zip(kept.users, kept.targets, strict=True)):
+        left_out = set() if held is None else set(held[[user]].indices.tolist())
+        others = [item for item in range(60) if item not in left_out | {target}]
+        assert found[row].tolist() == [others[place] for place in places[row]]
