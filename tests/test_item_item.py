@@ -192,3 +192,24 @@ def test_matrices_of_other_kinds_become_those_that_are_needed():
         assert held(np.array([0])).tolist() == [[12.0, 15.0, 18.0]]
     with pytest.raises(InputError, match="number of columns of the item-item weights, 3, got 4"):
         as_scorer(held, 4)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_ranks_on_a_device_are_those_of_numpy(sparse):
+    pytest.importorskip("torch")
+    held = model(sparse=sparse, whole=True)  # which no order of additions rounds
+    exclude = random_array((USERS, ITEMS), density=0.02, rng=2).tocsr()
+    for excluded in (None, exclude):
+        given = {"items": ITEMS, "ties": "pessimistic", "exclude": excluded}
+        expected = exact_ranks(held, some_targets(), **given)
+        found = exact_ranks(held, some_targets(), device="cpu", **given)
+        assert np.array_equal(found.ranks, expected.ranks)
+        assert np.array_equal(found.ties, expected.ties)
+    users, items = some_targets(repeated=False)
+    given = {"items": ITEMS, "design": "exact", "ties": "pessimistic", "resamples": 0}
+    here, there = (evaluate(held, (users, items), device=d, **given) for d in (None, "cpu"))
+    assert np.array_equal(here.ranks, there.ranks)
+    with pytest.raises(InputError, match="precision must be 'float32' unless factors"):
+        exact_ranks(held, some_targets(), items=ITEMS, device="cpu", precision="bfloat16")
+    with pytest.raises(InputError, match="device must be left out"):
+        evaluate(held, (users, items), items=ITEMS, design="certified", device="cpu")

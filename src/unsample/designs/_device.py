@@ -10,6 +10,7 @@ the ranks move, by 0.1 % and 0.7 % of themselves in the mean (``benchmarks/gpu_r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, check_choice, import_extra
+from unsample.designs._item_item import ItemItemScores
 from unsample.designs._ranking import Counted
 from unsample.designs._scan import Candidates
-from unsample.designs._scorers import FactorScores, Scorer
+from unsample.designs._scorers import FactorScores, Scorer, as_scores
 from unsample.errors import InputError, ScoreError
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
@@ -51,6 +53,42 @@ def count_all_on_device(
         found = counts(torch, users, items, targets, part, precision)
         better, not_worse, own = (array.cpu().numpy() for array in found)
         better, not_worse = better.astype(np.int64), not_worse.astype(np.int64)
+        yield at, better, not_worse - better - 1, own
+
+
+def count_item_item_on_device(
+    model: ItemItemScores, candidates: Candidates, device: str, precision: str
+) -> Iterator[Counted]:
+    """Compare targets with all their candidates on a device: sparse rows times dense weights."""
+    torch = import_extra("torch", extra="neural", purpose="Ranking on a device")
+    if precision != "float32":
+        raise InputError(
+            f"precision must be 'float32' unless factors are ranked, got {precision!r}; "
+            "item-item weights are not rounded"
+        )
+    place = _checked_device(torch, device, precision)
+    held: Any = model.weights
+    dense = held if isinstance(held, np.ndarray) else held.toarray()
+    weights = torch.as_tensor(dense, device=place)
+    for at, part in candidates.parts(max(1, _SCORES // candidates.items)):
+        some = model.history[part.users]
+        ids = _as_ids(torch, place, some.indptr, some.indices)
+        values = torch.as_tensor(some.data, device=place)
+        with warnings.catch_warnings():  # torch calls its sparse rows a beta
+            warnings.simplefilter("ignore", UserWarning)
+            rows = torch.sparse_csr_tensor(*ids, values, size=some.shape)
+            with matrix_products(torch, tf32=False):
+                scores = rows @ weights
+        if model.item_bias is not None:
+            scores += torch.as_tensor(model.item_bias, device=place)
+        if model.newcomers is not None:
+            new = torch.as_tensor(np.diff(some.indptr) == 0, device=place)
+            scores[new] = torch.as_tensor(model.newcomers, device=place)
+        if bool(torch.isnan(scores).any()):
+            as_scores(scores.cpu().numpy(), tuple(scores.shape), part.users)
+        targets = torch.as_tensor(part.targets, device=place)
+        found = _compared(torch, scores, targets, part)
+        better, not_worse, own = (array.cpu().numpy() for array in found)
         yield at, better, not_worse - better - 1, own
 
 
@@ -176,10 +214,15 @@ def _chunked_counts(
     # Factors rounded to bfloat16 are whole in tf32: its products are the same, and faster.
     with matrix_products(torch, tf32=precision != "float32"):
         scores = users @ items.T
+    return _compared(torch, scores, targets, part)
+
+
+def _compared(torch: Any, scores: Any, targets: Any, part: Candidates) -> tuple[Any, Any, Any]:
+    """Compare whole rows of scores with those of the targets."""
     own = scores.gather(1, targets[:, None])
     better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
     if len(part.excluded[0]):
-        row, column = _as_ids(torch, users.device, *part.excluded)
+        row, column = _as_ids(torch, scores.device, *part.excluded)
         excluded, rival = scores[row, column], own[row, 0]
         better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
         not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)

@@ -121,15 +121,19 @@ def count_all(
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates, chunk after chunk of targets."""
     if device is not None:
-        if scorer.factors is None:
-            raise InputError(
-                f"device must be left out unless factors are ranked in full, got {device!r}; a "
-                "torch module is asked on the device it is on"
-            )
         # Imported here, for torch takes a while.
-        from unsample.designs._device import count_all_on_device
+        from unsample.designs import _device
 
-        yield from count_all_on_device(scorer.factors, candidates, device, precision)
+        if scorer.factors is not None:
+            yield from _device.count_all_on_device(scorer.factors, candidates, device, precision)
+            return
+        model = scorer.item_item
+        if model is None:
+            raise InputError(
+                "device must be left out unless factors or item-item weights are ranked in full, "
+                f"got {device!r}; a torch module is asked on the device it is on"
+            )
+        yield from _device.count_item_item_on_device(model, candidates, device, precision)
         return
     tiled: Iterator[Tiled] | None = None
     if scorer.factors is not None and can_tile(scorer.factors):

@@ -280,7 +280,7 @@ class Scan:
     listener: Listener | None = None
     learner: Learner | None = None
 
-    @property
+    @cached_property
     def shuffle(self) -> IntArray:
         """Return a random order of the targets, which models with one seed share."""
         return np.argsort(self.keys, kind="stable")
