@@ -138,7 +138,7 @@ class GuidedOrders:
         if self.guide.order is None:
             return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
         last = int(start.max(initial=0)) + count
-        if last < others.min(initial=last):
+        if last <= others.min(initial=last):
             return self.guide.order.take(some.items_from(start, count))
         index = np.minimum(start[:, None] + np.arange(count), (others - 1)[:, None])
         found = np.minimum(some.items_at(index), self.candidates.items - 1)

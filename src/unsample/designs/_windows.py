@@ -24,8 +24,8 @@ from unsample.designs._scan import Scan, Tally
 from unsample.designs._scorers import FactorScores, ScoreArray, refuse_infinite_targets
 from unsample.designs._tiles import COLUMNS, ROWS, count_where, in_turn
 
-#: Fewest items of a tile: windows that are shorter share one.
-_FEWEST_COLUMNS = 128
+#: Fewest items of a tile: windows that are shorter share one. How much longer it may be than usual.
+_FEWEST_COLUMNS, _LONGER = 128, 8
 #: Targets whose windows are found at a time.
 _FOUND_AT_ONCE = 1 << 12
 
@@ -153,23 +153,27 @@ def by_products(factors: FactorScores, order: IntArray) -> Count:
     """Return what counts windows of factors on the processor."""
     left, right = factors.folded
     kind = np.result_type(left, right)
+    lengths = _lengths(right)
 
     def count(windows: Windows) -> Counted:
         better = np.zeros(len(windows), dtype=np.int64)
         ties: list[tuple[IntArray, IntArray]] = [(_NONE, _NONE)]
         some, own = left[windows.users], windows.own.astype(kind)
-        length = np.linalg.norm(some.astype(np.float64), axis=1)
-        mask = np.zeros((len(windows), COLUMNS), dtype=bool)
-        edges = windows.edges(COLUMNS)
+        length = _lengths(some)
+        # Of few rows a tile is long, for it costs something beside its scores.
+        width = COLUMNS * min(max(ROWS // len(windows), 1), _LONGER)
+        mask = np.zeros((len(windows), width), dtype=bool)
+        edges = windows.edges(width)
         cuts = np.searchsorted(windows.place, edges)
         for at, (first, last) in enumerate(pairwise(edges)):
             here = np.flatnonzero((windows.start < last) & (windows.stop > first))
             if not len(here):
                 continue
-            tile = right[order[first:last]]
+            items = order[first:last]
+            tile = right[items]
             scores = some[here] @ tile.T
             _pass_over(scores, windows, here, first, slice(cuts[at], cuts[at + 1]))
-            margin = rounding(kind, tile.shape[1]) * length[here] * _longest(tile)
+            margin = rounding(kind, tile.shape[1]) * length[here] * lengths[items].max()
             low, high = (own[here] + margin * side for side in (-1, 1))
             low, high = low.astype(kind), high.astype(kind)
             certain = count_where(np.greater, scores, high, mask[: len(here)])
@@ -201,8 +205,13 @@ def rounding(kind: np.dtype[np.floating], factors: int) -> float:
     return 2.0 * (factors + 1) * float(np.finfo(kind).eps)
 
 
-def _longest(tile: ScoreArray) -> float:
-    return float(np.sqrt(np.einsum("id,id->i", tile, tile, dtype=np.float64).max()))
+def _lengths(factors: ScoreArray) -> FloatArray:
+    """Return the length of each row, in double precision, some rows at a time."""
+    found = np.empty(len(factors))
+    for start in range(0, len(factors), _FOUND_AT_ONCE):
+        part = factors[start : start + _FOUND_AT_ONCE].astype(np.float64)
+        found[start : start + len(part)] = np.sqrt(np.einsum("id,id->i", part, part))
+    return found
 
 
 def _pass_over(
