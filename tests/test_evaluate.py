@@ -729,8 +729,8 @@ def test_device_is_for_factors(world):
     for design in ("adaptive", "exact"):
         with pytest.raises(InputError, match="device must be left out"):
             world.run(design, device="cpu", scorer=world.scores)
-    with pytest.raises(InputError, match="precision must be 'float32' unless all items"):
-        world.run("guided", device="cpu", precision="bfloat16")
+    with pytest.raises(InputError, match="precision must be 'float32' or 'bfloat16' unless all"):
+        world.run("guided", device="cpu", precision="tf32")
     assert np.array_equal(world.run("exact", device="cpu").ranks, world.find("exact").ranks)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
-from unsample.designs import FactorScores, Score, ScoreAll
+from unsample.designs import FactorScores, ItemItemScores, Score, ScoreAll
 from unsample.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Task:
         The library's own name of each user and item.
     """
 
-    scorer: ModelScores | FactorScores
+    scorer: ModelScores | FactorScores | ItemItemScores
     targets: tuple[IntArray, IntArray]
     items: int
     exclude: scipy.sparse.csr_array | None
@@ -135,7 +135,7 @@ class Task:
     @classmethod
     def of_pairs(
         cls,
-        scorer: ModelScores | FactorScores,
+        scorer: ModelScores | FactorScores | ItemItemScores,
         held_out: Pairs,
         seen: Pairs | None,
         ids: Pairs,

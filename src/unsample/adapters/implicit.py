@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from unsample._checks import IntArray
-from unsample.adapters._tasks import ModelScores, Task, check_object
-from unsample.designs import FactorScores
+from unsample.adapters._tasks import Task, check_object
+from unsample.designs import FactorScores, ItemItemScores
 from unsample.errors import InputError
 
 __all__ = ["task"]
@@ -37,17 +35,13 @@ def task(model: Any, train: Any, test: Any) -> Task:
     return Task.of_pairs(_scores(model, seen), held_out.nonzero(), seen.nonzero(), ids)
 
 
-def _scores(model: Any, train: Any) -> ModelScores | FactorScores:
+def _scores(model: Any, train: Any) -> ItemItemScores | FactorScores:
     users, items = train.shape
     similarity = getattr(model, "similarity", None)
     if similarity is not None:
         _check_size("a column", "items", similarity.shape[0], items)
-
-        def sums(asked: IntArray, /) -> npt.NDArray[Any]:
-            """Add up each item's similarities to what the users have, by weight."""
-            return np.asarray((train[asked] @ similarity).toarray(), dtype=np.float64)
-
-        return ModelScores(sums, items)
+        # Each item's similarities to what the users have, by weight, added up.
+        return ItemItemScores(train, similarity.astype(np.float64))
     factors: list[Any] = [getattr(model, name, None) for name in ("user_factors", "item_factors")]
     if any(matrix is None for matrix in factors):
         raise InputError(

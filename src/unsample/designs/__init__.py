@@ -14,6 +14,7 @@ from unsample.designs._device import on_device
 from unsample.designs._findings import Findings
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
+from unsample.designs._item_item import ItemItemScores
 from unsample.designs._orders import LARGEST_ORDER
 from unsample.designs._pilot import Pilot
 from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
@@ -40,6 +41,7 @@ __all__ = [
     "FullRanks",
     "Guide",
     "Guided",
+    "ItemItemScores",
     "Pilot",
     "SampledRanks",
     "Score",

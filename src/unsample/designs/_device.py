@@ -10,6 +10,7 @@ the ranks move, by 0.1 % and 0.7 % of themselves in the mean (``benchmarks/gpu_r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, check_choice, import_extra
+from unsample.designs._item_item import ItemItemScores
 from unsample.designs._ranking import Counted
 from unsample.designs._scan import Candidates
-from unsample.designs._scorers import FactorScores, Scorer
+from unsample.designs._scorers import FactorScores, Scorer, as_scores
 from unsample.errors import InputError, ScoreError
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
@@ -54,6 +56,42 @@ def count_all_on_device(
         yield at, better, not_worse - better - 1, own
 
 
+def count_item_item_on_device(
+    model: ItemItemScores, candidates: Candidates, device: str, precision: str
+) -> Iterator[Counted]:
+    """Compare targets with all their candidates on a device: sparse rows times dense weights."""
+    torch = import_extra("torch", extra="neural", purpose="Ranking on a device")
+    if precision != "float32":
+        raise InputError(
+            f"precision must be 'float32' unless factors are ranked, got {precision!r}; "
+            "item-item weights are not rounded"
+        )
+    place = _checked_device(torch, device, precision)
+    held: Any = model.weights
+    dense = held if isinstance(held, np.ndarray) else held.toarray()
+    weights = torch.as_tensor(dense, device=place)
+    for at, part in candidates.parts(max(1, _SCORES // candidates.items)):
+        some = model.history[part.users]
+        ids = _as_ids(torch, place, some.indptr, some.indices)
+        values = torch.as_tensor(some.data, device=place)
+        with warnings.catch_warnings():  # torch calls its sparse rows a beta
+            warnings.simplefilter("ignore", UserWarning)
+            rows = torch.sparse_csr_tensor(*ids, values, size=some.shape)
+            with matrix_products(torch, tf32=False):
+                scores = rows @ weights
+        if model.item_bias is not None:
+            scores += torch.as_tensor(model.item_bias, device=place)
+        if model.newcomers is not None:
+            new = torch.as_tensor(np.diff(some.indptr) == 0, device=place)
+            scores[new] = torch.as_tensor(model.newcomers, device=place)
+        if bool(torch.isnan(scores).any()):
+            as_scores(scores.cpu().numpy(), tuple(scores.shape), part.users)
+        targets = torch.as_tensor(part.targets, device=place)
+        found = _compared(torch, scores, targets, part)
+        better, not_worse, own = (array.cpu().numpy() for array in found)
+        yield at, better, not_worse - better - 1, own
+
+
 def on_device(scorer: Scorer, device: str | None, precision: str, *, whole: bool) -> Scorer:
     """Return a scorer of chosen items that keeps its factors on a device.
 
@@ -61,26 +99,31 @@ def on_device(scorer: Scorer, device: str | None, precision: str, *, whole: bool
     """
     if device is None:
         return scorer
-    if scorer.factors is None:
+    factors = scorer.factors
+    if factors is None and not (whole and scorer.item_item is not None):
         raise InputError(
             f"device must be left out unless factors are scored, got {device!r}; a torch module "
             "is asked on the device it is on"
         )
-    if whole:
+    if whole or factors is None:
         return scorer
-    if precision != "float32":
+    check_choice("precision", precision, PRECISIONS)
+    if precision == "tf32":
         raise InputError(
-            f"precision must be 'float32' unless all items are ranked, got {precision!r}; use "
-            "design='exact'"
+            f"precision must be 'float32' or 'bfloat16' unless all items are ranked, got "
+            f"{precision!r}; use design='exact'"
         )
     torch = import_extra("torch", extra="neural", purpose="Scoring on a device")
     place = _checked_device(torch, device, precision)
-    tensors = (torch.as_tensor(np.asarray(held), device=place) for held in scorer.factors.folded)
-    return Scorer(_DeviceScores(torch, place, *tensors))
+    left, right = (torch.as_tensor(np.asarray(held), device=place) for held in factors.folded)
+    if precision == "bfloat16":
+        left, right = (each.bfloat16().float() for each in (left, right))
+    fused = _is_fused(place, left.shape[1])
+    return Scorer(DeviceScores(torch, place, left, right, factors, fused, precision != "float32"))
 
 
 @dataclass(frozen=True, eq=False)
-class _DeviceScores:
+class DeviceScores:
     """Scores of chosen items, the same to the last bit whatever is asked with them.
 
     Products are added up factor by factor, in double precision: how a device adds up a row may
@@ -91,18 +134,23 @@ class _DeviceScores:
     place: Any
     left: Any
     right: Any
+    #: The factors as they are here; whether full rankings are fused; whether they were rounded.
+    factors: FactorScores
+    fused: bool
+    rounded: bool
 
     def __call__(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
-        who, what = (
-            self.torch.as_tensor(np.asarray(ids, dtype=np.int64), device=self.place)
-            for ids in (users, items)
-        )
-        left, right = self.left[who].double(), self.right[what]
+        found = self.of(*_as_ids(self.torch, self.place, np.asarray(users), np.asarray(items)))
+        return np.asarray(found.cpu().numpy())
+
+    def of(self, users: Any, items: Any) -> Any:
+        """Return scores in the shape of ``items``, row i for ``users[i]``, all of them tensors."""
+        left, right = self.left[users].double(), self.right[items]
         scores = self.torch.zeros(tuple(items.shape), dtype=left.dtype, device=self.place)
         for number in range(left.shape[1]):
             scores += left[:, number, None] * right[:, :, number].double()
-        return np.asarray(scores.to(self.left.dtype).cpu().numpy())
+        return scores.to(self.left.dtype)
 
 
 def _checked_device(torch: Any, device: str, precision: str) -> Any:
@@ -164,12 +212,17 @@ def _chunked_counts(
     torch: Any, users: Any, items: Any, targets: Any, part: Candidates, precision: str
 ) -> tuple[Any, Any, Any]:
     # Factors rounded to bfloat16 are whole in tf32: its products are the same, and faster.
-    with _matrix_products(torch, tf32=precision != "float32"):
+    with matrix_products(torch, tf32=precision != "float32"):
         scores = users @ items.T
+    return _compared(torch, scores, targets, part)
+
+
+def _compared(torch: Any, scores: Any, targets: Any, part: Candidates) -> tuple[Any, Any, Any]:
+    """Compare whole rows of scores with those of the targets."""
     own = scores.gather(1, targets[:, None])
     better, not_worse = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
     if len(part.excluded[0]):
-        row, column = _as_ids(torch, users.device, *part.excluded)
+        row, column = _as_ids(torch, scores.device, *part.excluded)
         excluded, rival = scores[row, column], own[row, 0]
         better.index_add_(0, row, (excluded > rival).long(), alpha=-1)
         not_worse.index_add_(0, row, (excluded >= rival).long(), alpha=-1)
@@ -181,7 +234,7 @@ def _as_ids(torch: Any, place: Any, *arrays: npt.NDArray[Any]) -> list[Any]:
 
 
 @contextmanager
-def _matrix_products(torch: Any, *, tf32: bool) -> Iterator[None]:
+def matrix_products(torch: Any, *, tf32: bool) -> Iterator[None]:
     """Let CUDA multiply float32 matrices in tf32 or not, and leave the setting as it was."""
     settings = torch.backends.cuda.matmul
     before = settings.allow_tf32

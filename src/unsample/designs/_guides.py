@@ -69,9 +69,9 @@ class GuidedOrders:
     def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
         """Return the items that some targets meet as number ``first, first + 1, ...``."""
         offset = first[:, None] + np.arange(count)
-        listed = self._listed
+        listed = self.listed
         if listed is None:
-            return self._rest(rows, np.zeros(len(rows), dtype=np.int64), first, count)
+            return self._rest(rows, first, count)
         row, size, own = (held[rows] for held in listed)
         in_list = offset < size[:, None]
         found = np.empty(offset.shape, dtype=np.int64)
@@ -83,18 +83,36 @@ class GuidedOrders:
             found = self.guide.lists[row[:, None], place].astype(np.int64)
         if in_list.all():
             return found
-        rest = self._rest(rows, size, np.maximum(first - size, 0), count)
+        rest = self._rest(rows, np.maximum(first - size, 0), count)
         column = np.maximum(np.arange(count) - np.maximum(size - first, 0)[:, None], 0)
         return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
+
+    def rest(self, rows: IntArray) -> tuple[Candidates, IntArray]:
+        """Return some targets without what their users' lists hold, and how much that is.
+
+        Items are named by their places in the order of all items.
+        """
+        some, listed = self.relabelled.take(rows), self.listed
+        if listed is None:
+            return some, np.zeros(len(rows), dtype=np.int64)
+        size = listed[1][rows]
+        if size.any():
+            assert self.guide.lists is not None
+            # Few targets may have lists, and long ones.
+            which = np.flatnonzero(size)
+            lists = self.guide.lists[listed[0][rows[which]]]
+            row, column = np.nonzero(lists != NOBODY)
+            some = _without(some, which[row], self._places(lists[row, column]))
+        return some, size
 
     @property
     def listed_others(self) -> IntArray:
         """Return how many items the list of each target's user holds beside the target."""
         none = np.zeros(len(self.candidates), dtype=np.int64)
-        return none if self._listed is None else self._listed[1]
+        return none if self.listed is None else self.listed[1]
 
     @cached_property
-    def _listed(self) -> tuple[IntArray, IntArray, IntArray] | None:
+    def listed(self) -> tuple[IntArray, IntArray, IntArray] | None:
         """Return the row of each target's list, how many others are on it, and its own place."""
         lists, users = self.guide.lists, self.guide.listed
         if lists is None or users is None or not lists.size:
@@ -112,30 +130,22 @@ class GuidedOrders:
             own[here] = np.where(mine.any(axis=1), np.argmax(mine, axis=1), lists.shape[1])
         return row, size, own
 
-    def _rest(self, rows: IntArray, size: IntArray, start: IntArray, count: int) -> IntArray:
+    def _rest(self, rows: IntArray, start: IntArray, count: int) -> IntArray:
         """Return candidates that are on no list, from number ``start`` on."""
-        some = self._relabelled.take(rows)
-        if size.any():
-            assert self._listed is not None
-            assert self.guide.lists is not None
-            lists = self.guide.lists[self._listed[0][rows]].astype(np.int64)
-            lists[size == 0] = NOBODY
-            some = _without(some, self._places(lists))
+        some, size = self.rest(rows)
         # Where a list holds all candidates nothing is left, and what stands for it is not met.
         others = np.maximum(self.candidates.others[rows] - size, 1)
         if self.guide.order is None:
             return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
-        index = start[:, None] + np.arange(count)
         last = int(start.max(initial=0)) + count
-        if last > others.min(initial=last):
-            index = np.minimum(index, (others - 1)[:, None])
-        found = some.items_at(index)
-        if last >= others.min(initial=last):
-            found = np.minimum(found, self.candidates.items - 1)
+        if last <= others.min(initial=last):
+            return self.guide.order.take(some.items_from(start, count))
+        index = np.minimum(start[:, None] + np.arange(count), (others - 1)[:, None])
+        found = np.minimum(some.items_at(index), self.candidates.items - 1)
         return self.guide.order.take(found)
 
     @cached_property
-    def _relabelled(self) -> Candidates:
+    def relabelled(self) -> Candidates:
         """Return the candidates with items named by their place in the order of all items.
 
         In the order of these names a target's candidates come as the guide has them.
@@ -158,21 +168,18 @@ class GuidedOrders:
         place[self.guide.order] = np.arange(len(place))
         return place
 
-    def _places(self, lists: IntArray) -> IntArray:
-        if self.guide.order is None:
-            return lists
-        return np.where(lists == NOBODY, NOBODY, self._place[lists])
+    def _places(self, items: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
+        return items if self.guide.order is None else self._place[items]
 
 
-def _without(some: Candidates, lists: IntArray) -> Candidates:
-    """Return a few targets without the items of their lists among the candidates."""
+def _without(some: Candidates, row: IntArray, item: npt.NDArray[np.integer[Any]]) -> Candidates:
+    """Return a few targets without some more pairs (row, item) among their candidates."""
     from scipy.sparse import csr_array
 
-    row, column = np.nonzero(lists != NOBODY)
     old_row, old = some.excluded
-    rows, columns = np.concatenate([old_row, row]), np.concatenate([old, lists[row, column]])
-    pairs = (rows, columns)
-    exclude = csr_array((np.ones(len(rows), dtype=bool), pairs), shape=(len(some), some.items))
+    pairs = np.concatenate([old_row, row]), np.concatenate([old, item])
+    data = np.ones(len(pairs[0]), dtype=bool)
+    exclude = csr_array((data, pairs), shape=(len(some), some.items))
     exclude.sum_duplicates()
     return Candidates(np.arange(len(some)), some.targets, some.items, exclude)
 

@@ -26,12 +26,12 @@ LongWords: TypeAlias = npt.NDArray[np.uint64]
 
 #: A digit is scaled from 16 random bits, so it has at most 2**16 values.
 LARGEST_ORDER = 1 << 32
-_ROUNDS = 6
+ROUNDS = 6
 _HALF, _FIFTEEN = np.uint32(16), np.uint32(15)
 #: Orders of at most this many items are sorted instead.
-_SHORT = 256
+SHORT = 256
 # Multipliers and shifts with little bias in any bit (searched for by C. Wellons, "lowbias32").
-_FIRST, _SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
+FIRST, SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
 # SplitMix64 (Steele, Lea, Flood 2014), which makes independent keys from counters.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -57,7 +57,7 @@ class Orders:
         A row that ends before is filled up with its last places again.
         """
         offsets = np.minimum(first[:, None] + np.arange(count), self.size[:, None] - 1)
-        short = self.size <= _SHORT
+        short = self.size <= SHORT
         if not short.any():
             return _permuted(self.size, self.keys, offsets)
         places: IntArray = np.empty_like(offsets)
@@ -89,12 +89,7 @@ class Orders:
 
 def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     """Return where the Feistel network of each row sends its positions (rows x columns)."""
-    # How many values the two digits have.
-    high = np.ceil(np.sqrt(size)).astype(np.int64)
-    low = -(-size // np.maximum(high, 1))
-    left, right = high.astype(np.uint32)[:, None], low.astype(np.uint32)[:, None]
-    counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
-    round_keys = _mixed(keys[:, None] + counters).view(np.uint32)
+    left, right, round_keys = network(size, keys)
     places = _walk(positions, left, right, round_keys)
     row, column = np.nonzero(places >= size[:, None])
     while len(row):
@@ -106,19 +101,28 @@ def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     return places
 
 
+def network(size: IntArray, keys: LongWords) -> tuple[Words, Words, Words]:
+    """Return how many values the two digits of each row have, and the words of all steps."""
+    high = np.ceil(np.sqrt(size)).astype(np.int64)
+    low = -(-size // np.maximum(high, 1))
+    counters = np.arange(1, ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
+    words = _mixed(keys[:, None] + counters).view(np.uint32)
+    return high.astype(np.uint32)[:, None], low.astype(np.uint32)[:, None], words
+
+
 def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArray:
     # Exact: quotients of whole numbers below 2**32 are apart by more than a rounding.
     high = np.floor(positions / right).astype(np.uint32)
     low = positions.astype(np.uint32) - high * right
     room, spare = np.empty_like(low), np.empty_like(low)
-    for step in range(0, _ROUNDS, 2):
+    for step in range(0, ROUNDS, 2):
         _shift(high, low, keys[:, step, None], left, room, spare)
         _shift(low, high, keys[:, step + 1, None], right, room, spare)
     return high.astype(np.int64) * right + low
 
 
 def _sorted_order(size: IntArray, keys: LongWords, offsets: IntArray) -> IntArray:
-    """Return places in the order of keyed random numbers, for orders of at most ``_SHORT``."""
+    """Return places in the order of keyed random numbers, for orders of at most ``SHORT``."""
     columns = np.arange(int(size.max()))
     number = _mixed(keys[:, None] ^ _spread(columns, 3))
     number[columns >= size[:, None]] = np.iinfo(np.uint64).max
@@ -143,10 +147,10 @@ def _scramble(word: Words, room: Words) -> None:
     """Mix the bits of each word, above all into its upper half; ``room`` is for passing values."""
     np.right_shift(word, _HALF, out=room)
     word ^= room
-    word *= _FIRST
+    word *= FIRST
     np.right_shift(word, _FIFTEEN, out=room)
     word ^= room
-    word *= _SECOND
+    word *= SECOND
 
 
 def _mixed(word: LongWords) -> LongWords:

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
 from unsample._progress import Progress
+from unsample.designs._item_tiles import count_item_item
 from unsample.designs._scan import Candidates, Excluded, check_ids
 from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
-from unsample.designs._tiles import WORD, can_tile, count_tiles, count_where
+from unsample.designs._tiles import WORD, Tiled, can_tile, count_tiles, count_where
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
 
@@ -120,18 +121,27 @@ def count_all(
 ) -> Iterator[Counted]:
     """Compare targets with all their candidates, chunk after chunk of targets."""
     if device is not None:
-        if scorer.factors is None:
-            raise InputError(
-                f"device must be left out unless factors are ranked in full, got {device!r}; a "
-                "torch module is asked on the device it is on"
-            )
         # Imported here, for torch takes a while.
-        from unsample.designs._device import count_all_on_device
+        from unsample.designs import _device
 
-        yield from count_all_on_device(scorer.factors, candidates, device, precision)
+        if scorer.factors is not None:
+            yield from _device.count_all_on_device(scorer.factors, candidates, device, precision)
+            return
+        model = scorer.item_item
+        if model is None:
+            raise InputError(
+                "device must be left out unless factors or item-item weights are ranked in full, "
+                f"got {device!r}; a torch module is asked on the device it is on"
+            )
+        yield from _device.count_item_item_on_device(model, candidates, device, precision)
         return
+    tiled: Iterator[Tiled] | None = None
     if scorer.factors is not None and can_tile(scorer.factors):
-        for place, better, equal, own, again in count_tiles(scorer.factors, candidates):
+        tiled = count_tiles(scorer.factors, candidates)
+    elif scorer.item_item is not None:
+        tiled = count_item_item(scorer.item_item, candidates)
+    if tiled is not None:
+        for place, better, equal, own, again in tiled:
             if len(again):
                 part = candidates.take(np.arange(place.start, place.stop)[again])
                 parts = [*_count_rows(scorer, part)]

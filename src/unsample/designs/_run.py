@@ -18,12 +18,14 @@ from unsample._archives import read_arrays
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._files import check_writable, write_atomically
 from unsample._progress import Progress
+from unsample.designs._certified import Certified, towards_the_kth
 from unsample.designs._designs import Design
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._learned import Lesson
 from unsample.designs._orders import target_keys
 from unsample.designs._ranking import count_all
+from unsample.designs._rounds import quickest_advance, times_dearer, whole_rows
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
 from unsample.designs._shortlists import Shortlists
@@ -101,11 +103,17 @@ def run(
             lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
         orders = GuidedOrders(candidates, keys, guide) if lesson is None else lesson.orders
     scan = Scan(
-        scorer.chosen, candidates, keys, fitted.with_replacement, orders, shortlists, lesson
+        scorer.score or scorer.chosen,
+        candidates,
+        keys,
+        fitted.with_replacement,
+        orders,
+        shortlists,
+        lesson,
     )
     probe = Probe.ask(scan, checked)
     state = State.empty(len(others))
-    work = _Run(scan, scorer, probe, state, execution or Execution())
+    work = _Run(scan, scorer, probe, state, execution or Execution(), fitted, allowed)
     if work.execution.checkpoint is not None:
         known = {} if orders is None else orders.guide.arrays
         if shortlists is not None:
@@ -134,7 +142,7 @@ def run(
                 shortlists.open = not state.notes.turn.any()
             if not (step.goal > tally.scored).any():
                 break
-            state.goal[:] = step.goal
+            state.goal[:] = work.or_in_full(now, step.goal)
     finally:  # also when something goes wrong on the way
         if work.place is not None:
             work.place.save(state, now=True)
@@ -200,7 +208,12 @@ class _Run:
     probe: Probe
     state: State
     execution: Execution
+    design: Design
+    allowed: int | None
     place: Checkpoint | None = None
+
+    def __post_init__(self) -> None:
+        self.advance = quickest_advance(self.scan, self.scorer)
 
     def learn(self, lesson: Lesson) -> None:
         """Let those who teach meet their items; then targets meet items as it was learned."""
@@ -209,6 +222,7 @@ class _Run:
         self.reach_goal()
         self.state.goal[:] = goal
         self.scan = replace(self.scan, guided=lesson.learned, learner=None)
+        self.advance = quickest_advance(self.scan, self.scorer)
 
     def reach_goal(self) -> None:
         """Compare targets with items up to the goal of the state."""
@@ -223,17 +237,43 @@ class _Run:
                 note = f"{int(state.tally.scored.sum()):,} scored"
                 self.execution.progress(done, len(state.goal), note)
 
+    @property
+    def certifying(self) -> int | None:
+        """Return the K up to which ranks must be known, where it may go beyond at will."""
+        free = isinstance(self.design, Certified) and self.allowed is None
+        return getattr(self.design, "k", None) if free else None
+
+    def or_in_full(self, now: Situation, goal: IntArray) -> IntArray:
+        """Return the goal, or all candidates where certifying would take longer than that."""
+        dearer = times_dearer(self.scan, self.scorer)
+        if self.certifying is None or dearer is None:
+            return goal
+        still, tally = goal > now.scored, self.state.tally
+        _, end = towards_the_kth(now, self.certifying)
+        missing = np.minimum(end, now.others) - now.scored
+        if dearer * float(missing[still].sum()) <= float(now.others[still].sum()):
+            return goal
+        # They are ranked anew, all at once: what they met so far must not count twice.
+        for counts in (tally.scored, tally.better, tally.equal, tally.lost_ties, tally.infinite):
+            counts[still] = 0
+        return np.where(still, now.others, goal)
+
     def _compare(self, tally: Tally, goal: IntArray) -> Iterator[int]:
         """Compare targets with items, with all of them at once where that is quicker."""
         execution, others = self.execution, self.scan.candidates.others
-        untouched, done = tally.scored == 0, tally.scored == others
-        if self.scorer.score_all is None or not ((goal == others) & (untouched | done)).all():
-            batch, workers = execution.batch, execution.workers
-            yield from self.scan.advance(tally, goal, batch=batch, workers=workers)
+        rows = np.flatnonzero(tally.scored < goal)
+        if not len(rows):
             return
-        rows = np.flatnonzero(~done)
+        # Factors on a device are ranked in full only where full ranks are as good as others.
+        whole = self.scorer if self.certifying is None else whole_rows(self.scorer)
+        untouched = ((goal == others) & (tally.scored == 0))[rows].all()
+        done = (tally.scored == goal) & (whole is not self.scorer)
+        if whole.score_all is None or not untouched or not (done | (goal == others)).all():
+            batch, workers = execution.batch, execution.workers
+            yield from self.advance(tally, goal, batch=batch, workers=workers)
+            return
         candidates = self.scan.candidates.take(rows)
-        parts = count_all(self.scorer, candidates, execution.device, execution.precision)
+        parts = count_all(whole, candidates, execution.device, execution.precision)
         for place, better, equal, own in parts:
             refuse_infinite_targets(own, candidates.users[place], candidates.targets[place])
             at = rows[place]

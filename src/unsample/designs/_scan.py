@@ -120,9 +120,12 @@ class Candidates:
         """Return the pairs (row, item) to leave out; a target is always a candidate."""
         if self.exclude is None:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        block = self.exclude[self.users]
-        row = np.repeat(np.arange(len(self)), np.diff(block.indptr))
-        column = np.asarray(block.indices)
+        # Rows of the matrix, without its data: a slice of it takes several times as long.
+        start = self.exclude.indptr[self.users].astype(np.int64)
+        size = self.exclude.indptr[self.users + 1] - start
+        row = np.repeat(np.arange(len(self)), size)
+        place = np.arange(len(row)) + np.repeat(start - np.cumsum(size) + size, size)
+        column = np.asarray(self.exclude.indices[place])
         other = column != self.targets[row]
         return (row, column) if other.all() else (row[other], column[other])
 
@@ -188,6 +191,27 @@ class Candidates:
         keys = column - (np.arange(len(row)) - first[row]) + ranges[row]
         found = np.searchsorted(keys, index + ranges[:, None], side="right")
         return np.asarray(index + (found - first[:, None]))
+
+    def items_from(self, first: IntArray, count: int) -> IntArray:
+        """Return the items at places ``first, first + 1, ...``, as `items_at` has them.
+
+        From place to place the item is the next one, but where some are passed over.
+        """
+        if self.exclude is None:
+            return self.items_at(first[:, None] + np.arange(count))
+        row, column = self.excluded
+        own, begin = self.targets[row], np.searchsorted(row, np.arange(len(self)))
+        before = np.bincount(row[column < own], minlength=len(self))
+        # After so many other candidates comes each item that is passed over.
+        after = column - (np.arange(len(row)) - begin[row]) - (column > own)
+        after = np.concatenate([after, self.targets - before])
+        row = np.concatenate([row, np.arange(len(self))])
+        place = after - first[row]
+        steps = np.ones((len(self), count), dtype=np.int64)
+        steps[:, 0] = first + np.bincount(row[place <= 0], minlength=len(self))
+        inside = (place > 0) & (place < count)
+        np.add.at(steps, (row[inside], place[inside]), 1)
+        return np.cumsum(steps, axis=1, out=steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +280,7 @@ class Scan:
     listener: Listener | None = None
     learner: Learner | None = None
 
-    @property
+    @cached_property
     def shuffle(self) -> IntArray:
         """Return a random order of the targets, which models with one seed share."""
         return np.argsort(self.keys, kind="stable")
@@ -290,14 +314,14 @@ class Scan:
         rows = np.arange(len(self.keys))
         return self._orders(rows).tie_place(rows)
 
-    def _compared(self, jobs: Iterator[_Job], tally: Tally, workers: int) -> Iterator[_Compared]:
+    def _compared(self, jobs: Iterator[Job], tally: Tally, workers: int) -> Iterator[Compared]:
         if workers == 1:
             yield from (self._compare(job, tally) for job in jobs)
             return
         with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(lambda job: self._compare(job, tally), jobs)
 
-    def _compare(self, job: _Job, tally: Tally) -> _Compared:
+    def _compare(self, job: Job, tally: Tally) -> Compared:
         rows, length, fresh = job
         some, orders = self.candidates.take(rows), self._orders(rows)
         users, targets = some.users, some.targets
@@ -315,7 +339,9 @@ class Scan:
             own = scores[:, 0].astype(np.float64)
             refuse_infinite_targets(own, users, targets)
             scores = scores[:, 1:]
-        tied = scores == own[:, None]
+        rival = own.astype(scores.dtype)  # numbers of one kind are compared in half the time
+        rival = rival if np.array_equal(rival, own) else own
+        tied = scores == rival[:, None]
         # A look whether there is any is quicker than a list of none.
         row, column = np.nonzero(tied) if tied.any() else _NOWHERE
         lost = orders.tie_is_lost(row, items[row, column])
@@ -324,7 +350,7 @@ class Scan:
             total = scores.sum()
         if not np.isfinite(total):  # a sum is quicker than a look at each score
             infinite = np.count_nonzero(np.isinf(scores), axis=1)
-        better = scores > own[:, None]
+        better = scores > rival[:, None]
         part = Tally(
             np.full(len(rows), length),
             np.count_nonzero(better, axis=1),
@@ -340,9 +366,9 @@ class Scan:
 
 
 #: Targets that are asked for as many items each; whether their own scores are asked for as well.
-_Job: TypeAlias = "tuple[IntArray, int, bool]"
+Job: TypeAlias = "tuple[IntArray, int, bool]"
 #: Targets, their part of the tally, how many scores were asked for, the items, and which beat.
-_Compared: TypeAlias = "tuple[IntArray, Tally, int, tuple[IntArray, BoolArray]]"
+Compared: TypeAlias = "tuple[IntArray, Tally, int, tuple[IntArray, BoolArray]]"
 
 
 def _lengths(missing: IntArray, pairs: int) -> IntArray:
@@ -354,7 +380,7 @@ def _lengths(missing: IntArray, pairs: int) -> IntArray:
     return np.asarray(found[where])
 
 
-def _batches(rows: IntArray, length: IntArray, fresh: BoolArray, pairs: int) -> Iterator[_Job]:
+def _batches(rows: IntArray, length: IntArray, fresh: BoolArray, pairs: int) -> Iterator[Job]:
     """Cut targets into batches of at most ``pairs`` scores, in which all rows are equally long."""
     kind = 2 * length + fresh
     order = np.argsort(-kind, kind="stable")

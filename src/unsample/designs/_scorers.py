@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray
+from unsample.designs._item_item import ItemItemScores
 from unsample.errors import InputError, ScoreError
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
@@ -22,8 +23,9 @@ ScoreAll: TypeAlias = Callable[[IntArray], npt.ArrayLike]
 Score: TypeAlias = Callable[[IntArray, IntArray], npt.ArrayLike]
 
 _KINDS = (
-    "a callable scores(users, items), a pair (user factors, item factors), a FactorScores, a "
-    "torch.nn.Module, a model of implicit, a recommender with score and score_all, or a Scorer"
+    "a callable scores(users, items), a pair (user factors, item factors), a FactorScores, an "
+    "ItemItemScores, a torch.nn.Module, a model of implicit, a recommender with score and "
+    "score_all, or a Scorer"
 )
 #: Whole numbers up to this size are floats of their own.
 _LARGEST_WHOLE = 2.0**53
@@ -112,6 +114,7 @@ class Scorer:
     score: Score | None = None
     score_all: ScoreAll | None = None
     factors: FactorScores | None = None
+    item_item: ItemItemScores | None = None
 
     def __post_init__(self) -> None:
         if self.score is None and self.score_all is None:
@@ -148,6 +151,11 @@ def as_scorer(scorer: Any, items: int) -> Scorer:
             f"items must be the number of rows of the item factors, "
             f"{len(found.factors.item_factors)}, got {items}"
         )
+    if found.item_item is not None and found.item_item.weights.shape[1] != items:
+        raise InputError(
+            f"items must be the number of columns of the item-item weights, "
+            f"{found.item_item.weights.shape[1]}, got {items}"
+        )
     return found
 
 
@@ -161,8 +169,12 @@ def _recognise(scorer: Any) -> Scorer | None:
         scorer = FactorScores(*map(as_matrix, scorer))
     if isinstance(scorer, FactorScores):
         return Scorer(scorer.score, scorer, scorer)
+    if isinstance(scorer, ItemItemScores):
+        return Scorer(scorer.score, scorer, item_item=scorer)
     if callable(getattr(scorer, "score", None)) and callable(getattr(scorer, "score_all", None)):
-        return Scorer(scorer.score, scorer.score_all)
+        handed = getattr(scorer, "item_item", None)
+        known = handed if isinstance(handed, ItemItemScores) else None
+        return Scorer(scorer.score, scorer.score_all, item_item=known)
     # Whoever has a module has imported torch; importing it here would cost seconds.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(scorer, torch.nn.Module):
@@ -193,21 +205,29 @@ class _TorchScores:
     def __call__(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
         torch = sys.modules["torch"]
+        who, what = (torch.as_tensor(ids, device=self.place) for ids in (users, items))
+        return np.asarray(self.of(who, what).cpu().numpy())
+
+    @property
+    def place(self) -> Any:
+        """Return the device of the module, None where it has neither parameters nor buffers."""
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
-        device = next((tensor.device for tensor in tensors), None)
-        repeated = np.repeat(users, items.shape[1])
-        ids = [torch.as_tensor(array, device=device) for array in (repeated, items.reshape(-1))]
+        return next((tensor.device for tensor in tensors), None)
+
+    def of(self, users: Any, items: Any) -> Any:
+        """Return scores in the shape of ``items``, row i for ``users[i]``, all of them tensors."""
+        torch = sys.modules["torch"]
+        repeated = users.repeat_interleave(items.shape[1])
         training = [part for part in self.module.modules() if part.training]
         self.module.eval()
         try:
             with torch.inference_mode():
-                scores = self.module(*ids)
+                scores = self.module(repeated, items.reshape(-1)).float()
         finally:
             for part in training:
                 part.training = True
-        values = np.asarray(scores.float().cpu().numpy())
         # One column, as the last layer of many a network gives, is as good as none.
-        return values.reshape(items.shape) if values.size == items.size else values
+        return scores.reshape(items.shape) if scores.numel() == items.numel() else scores
 
 
 def as_scores(

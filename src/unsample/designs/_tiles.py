@@ -7,10 +7,11 @@ out as well as multiplying.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +24,11 @@ from unsample.designs._scorers import FactorScores, ScoreArray
 #: A word holds eight comparisons, and a byte counts to 255: so many words may be added at once.
 WORD, _WORDS_AT_ONCE = 8, 255
 #: Users and items of a tile.
-_ROWS, _COLUMNS = 256, WORD * _WORDS_AT_ONCE
+ROWS, COLUMNS = 256, WORD * _WORDS_AT_ONCE
 #: Targets whose score is not the one of their tile, to the last bit: rank them in another way.
 Again: TypeAlias = "IntArray"
+Job = TypeVar("Job")
+Done = TypeVar("Done")
 Tiled: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray, Again]"
 
 
@@ -45,7 +48,7 @@ def can_tile(factors: FactorScores) -> bool:
 def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled]:
     """Compare targets with all their candidates, chunk after chunk of targets."""
     left, right = factors.folded
-    tiles = -(-candidates.items // _COLUMNS)
+    tiles = -(-candidates.items // COLUMNS)
     # Tiles of one size: a small one would be multiplied in another way, and rounded so.
     edges = np.linspace(0, candidates.items, tiles + 1).astype(np.int64)
 
@@ -53,19 +56,20 @@ def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled
         place, part = job
         return place, *_count(left, right, part, edges)
 
-    yield from _in_turn(count, candidates)
+    jobs = -(-len(candidates) // ROWS)
+    yield from in_turn(count, candidates.parts(ROWS), jobs)
 
 
-def _in_turn(
-    count: Callable[[tuple[slice, Candidates]], Tiled], candidates: Candidates
-) -> Iterator[Tiled]:
-    jobs, workers = candidates.parts(_ROWS), blas_threads()
+def in_turn(work: Callable[[Job], Done], jobs: Iterable[Job], count: int) -> Iterator[Done]:
+    """Yield what comes of ``count`` jobs, in their order; cores take them in turn."""
+    # To look for the number of threads takes milliseconds, longer than some jobs.
+    workers = blas_threads() if count > 1 else 1
     with one_thread():
-        if workers == 1 or len(candidates) <= _ROWS:
-            yield from map(count, jobs)
+        if workers == 1:
+            yield from map(work, jobs)
             return
         with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(count, jobs)
+            yield from pool.map(work, jobs)
 
 
 def _count(
@@ -73,30 +77,67 @@ def _count(
 ) -> tuple[IntArray, IntArray, ScoreArray, Again]:
     users, row_of = np.unique(part.users, return_inverse=True)
     some = left[users]
-    repeated = len(users) < len(part)
-    own = _own_scores(some, right, row_of, part.targets)
+    rivals = Rivals.of(part, _own_scores(some, right, row_of, part.targets), edges)
     better, not_worse = (np.zeros(len(part), dtype=np.int64) for _ in range(2))
     odd = np.zeros(len(part), dtype=bool)
-    mask = np.zeros((len(part), _COLUMNS), dtype=bool)
-    rows, columns = _by_column(part)
-    cuts = np.searchsorted(columns, edges)
-    by_target = np.argsort(part.targets, kind="stable")
-    own_cuts = np.searchsorted(part.targets[by_target], edges)
+    mask = np.zeros((len(part), COLUMNS), dtype=bool)
     for at, (first, last) in enumerate(pairwise(edges.tolist())):
         scores = some @ right[first:last].T
-        if repeated:
+        if len(users) < len(part):
             scores = scores[row_of]
-        better += count_where(np.greater, scores, own, mask)
-        not_worse += count_where(np.greater_equal, scores, own, mask)
-        here = by_target[own_cuts[at] : own_cuts[at + 1]]
-        odd[here] = scores[here, part.targets[here] - first] != own[here]
-        row = rows[cuts[at] : cuts[at + 1]]
-        if len(row):
-            left_out, rival = scores[row, columns[cuts[at] : cuts[at + 1]] - first], own[row]
-            better -= np.bincount(row[left_out > rival], minlength=len(part))
-            not_worse -= np.bincount(row[left_out >= rival], minlength=len(part))
+        above, level, moved = rivals.count(at, scores, mask)
+        better += above
+        not_worse += level
+        odd[moved] = True
     # The target ties with itself.
-    return better, not_worse - better - 1, own, np.flatnonzero(odd)
+    return better, not_worse - better - 1, rivals.own, np.flatnonzero(odd)
+
+
+@dataclass(frozen=True, eq=False)
+class Rivals:
+    """Some targets' own scores, and where in which tile stand they and what is left out."""
+
+    own: ScoreArray
+    edges: IntArray
+    targets: IntArray
+    #: Targets in the order of their items, and where those of each tile begin.
+    by_item: IntArray
+    cuts: IntArray
+    #: The same of pairs (row, item) to leave out.
+    row: IntArray
+    item: IntArray
+    pair_cuts: IntArray
+
+    @classmethod
+    def of(cls, part: Candidates, own: ScoreArray, edges: IntArray) -> Self:
+        """Find out who stands in which tile."""
+        row, excluded = part.excluded
+        order = np.argsort(excluded, kind="stable")
+        row, item = row[order], np.asarray(excluded[order], dtype=np.int64)
+        by_item = np.argsort(part.targets, kind="stable")
+        cuts = np.searchsorted(part.targets[by_item], edges)
+        pair_cuts = np.searchsorted(item, edges)
+        return cls(own, edges, part.targets, by_item, cuts, row, item, pair_cuts)
+
+    def count(
+        self, at: int, scores: ScoreArray, mask: npt.NDArray[np.bool_]
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Return how many candidates of a tile beat each target, and how many do not fall behind.
+
+        The third are targets in it whose score is not the one that they were compared by.
+        """
+        own, first = self.own, int(self.edges[at])
+        better = count_where(np.greater, scores, own, mask)
+        not_worse = count_where(np.greater_equal, scores, own, mask)
+        here = self.by_item[self.cuts[at] : self.cuts[at + 1]]
+        moved = here[scores[here, self.targets[here] - first] != own[here]]
+        pairs = slice(self.pair_cuts[at], self.pair_cuts[at + 1])
+        row = self.row[pairs]
+        if len(row):
+            left_out, rival = scores[row, self.item[pairs] - first], own[row]
+            better -= np.bincount(row[left_out > rival], minlength=len(own))
+            not_worse -= np.bincount(row[left_out >= rival], minlength=len(own))
+        return better, not_worse, moved
 
 
 def _own_scores(
@@ -104,18 +145,11 @@ def _own_scores(
 ) -> ScoreArray:
     """Return the targets' scores from a matrix product, which rounds as that of a tile does."""
     found = np.empty(len(targets), dtype=np.result_type(some, right))
-    for start in range(0, len(targets), _ROWS):
-        chunk = slice(start, start + _ROWS)
+    for start in range(0, len(targets), ROWS):
+        chunk = slice(start, start + ROWS)
         product = some @ right[targets[chunk]].T
         found[chunk] = product[row_of[chunk], np.arange(product.shape[1])]
     return found
-
-
-def _by_column(part: Candidates) -> tuple[IntArray, IntArray]:
-    """Return the pairs to leave out, in the order of the items."""
-    row, column = part.excluded
-    order = np.argsort(column, kind="stable")
-    return row[order], np.asarray(column[order], dtype=np.int64)
 
 
 def count_where(

@@ -201,7 +201,7 @@ def history_weights(matrix: scipy.sparse.csr_array) -> dict[str, npt.NDArray[Any
     return {"history_start": matrix.indptr, "history_item": matrix.indices}
 
 
-def scored_history(users: IntArray, fitted: Fitted) -> scipy.sparse.csr_array:
+def scored_history(users: IntArray | slice, fitted: Fitted) -> scipy.sparse.csr_array:
     """Return the rows of these users' items, as ones."""
     from scipy.sparse import csr_array
 

@@ -8,6 +8,7 @@ Gram matrix is filled block by block and inverted in its own memory by Cholesky.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, check_choice, check_integer, check_real, import_extra
+from unsample.designs import ItemItemScores
 from unsample.errors import SolverError
 from unsample.lab.recommenders._base import (
     Fitted,
@@ -50,7 +52,33 @@ class Popularity(Recommender):
 
 
 @dataclass(frozen=True)
-class ItemKNN(Recommender):
+class _ItemItem(Recommender):
+    """A recommender whose scores are what a user has, times a matrix of items x items."""
+
+    @abstractmethod
+    def _item_item(self, fitted: Fitted) -> npt.NDArray[Any] | scipy.sparse.csr_array:
+        """Return the matrix."""
+
+    @property
+    def item_item(self) -> ItemItemScores:
+        """Return the same scores in a form that is ranked tile by tile."""
+        fitted = self.fitted
+        return ItemItemScores(
+            scored_history(slice(None), fitted),
+            self._item_item(fitted),
+            # Sums of nothing: the lowest number swallows them.
+            np.where(fitted.popularity == 0, self._unseen_score, 0.0),
+            fitted.popularity,
+        )
+
+    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+        found: Any = scored_history(users, fitted) @ self._item_item(fitted)
+        scores = found if isinstance(found, np.ndarray) else found.toarray()
+        return np.asarray(scores, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class ItemKNN(_ItemItem):
     """Each item keeps its nearest neighbours; a user's score sums similarities to own items.
 
     Parameters
@@ -103,16 +131,12 @@ class ItemKNN(Recommender):
         kinds = {"cosine": library.CosineRecommender, "tfidf": library.TFIDFRecommender}
         return kinds[self.weighting](K=self.neighbours)
 
-    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+    def _item_item(self, fitted: Fitted) -> scipy.sparse.csr_array:
         from scipy.sparse import csr_array
 
-        weights = fitted.weights
-        similarity = csr_array(
-            (weights["similarity"], weights["similarity_item"], weights["similarity_start"]),
-            shape=(fitted.items, fitted.items),
-        )
-        scores = (scored_history(users, fitted) @ similarity).toarray()
-        return np.asarray(scores, dtype=np.float32)
+        names = ("similarity", "similarity_item", "similarity_start")
+        held = tuple(fitted.weights[name] for name in names)
+        return csr_array(held, shape=(fitted.items, fitted.items))
 
 
 @dataclass(frozen=True)
@@ -189,7 +213,7 @@ class ALS(Recommender):
 
 
 @dataclass(frozen=True)
-class EASE(Recommender):
+class EASE(_ItemItem):
     """Every item is predicted from the user's other items by ridge regression.
 
     Memory is one items x items matrix of ``precision`` (half a second and 55 MB for 3,706 items
@@ -228,8 +252,8 @@ class EASE(Recommender):
         lower = torch.linalg.cholesky(torch.from_numpy(matrix).to(self.device))
         return np.ascontiguousarray(torch.cholesky_inverse(lower).cpu().numpy())
 
-    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
-        return np.asarray(scored_history(users, fitted) @ fitted.weights["item_item"])
+    def _item_item(self, fitted: Fitted) -> npt.NDArray[Any]:
+        return fitted.weights["item_item"]
 
 
 def _gram(matrix: scipy.sparse.csr_array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

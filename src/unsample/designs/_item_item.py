@@ -1,0 +1,111 @@
+"""Scores of item-item models, as EASE and itemKNN: what a user has, times a matrix of items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import IntArray
+from unsample.errors import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+#: Users whose whole rows are made at a time where only some items are asked for.
+_ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class ItemItemScores:
+    """Scores that are sums of weights between a user's items and all items.
+
+    Calling it gives the scores of all items; `score` those of chosen ones. Exact ranks of such a
+    model are found tile by tile.
+
+    Parameters
+    ----------
+    history
+        Sparse matrix of users x items: what each user has, by weight.
+    weights
+        The item-item matrix, a row for each column of ``history``: an array, or a sparse matrix.
+    item_bias
+        Added to the score of each item.
+    newcomers
+        The scores of all items for users who have nothing; by default the sum of nothing.
+
+    >>> from scipy.sparse import csr_array
+    >>> weights = np.array([[0.0, 0.5, 0.25], [0.5, 0.0, 1.0], [0.25, 1.0, 0.0]])
+    >>> model = ItemItemScores(csr_array([[1, 1, 0], [0, 0, 0]]), weights)
+    >>> model(np.array([0, 1]))
+    array([[0.5 , 0.5 , 1.25],
+           [0.  , 0.  , 0.  ]])
+    """
+
+    history: scipy.sparse.csr_array
+    weights: npt.NDArray[Any] | scipy.sparse.csr_array
+    item_bias: npt.NDArray[Any] | None = None
+    newcomers: npt.NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        from scipy.sparse import csr_array, issparse
+
+        if not issparse(self.history):
+            raise InputError(
+                "history must be a scipy sparse matrix of users x items, got "
+                f"{type(self.history).__name__}"
+            )
+        weights: Any = csr_array(self.weights) if issparse(self.weights) else self.weights
+        weights = weights if issparse(weights) else np.asarray(weights)
+        if weights.dtype not in (np.float32, np.float64):
+            weights = weights.astype(np.float64)
+        if weights.ndim != 2 or self.history.shape[1] != weights.shape[0]:
+            raise InputError(
+                f"weights must be a matrix with a row for each of the {self.history.shape[1]} "
+                f"columns of history, got shape {weights.shape}"
+            )
+        history = csr_array(self.history, dtype=weights.dtype)
+        if not history.has_canonical_format:
+            history = history.copy()
+            history.sum_duplicates()
+        object.__setattr__(self, "history", history)
+        object.__setattr__(self, "weights", weights)
+        for name in ("item_bias", "newcomers"):
+            if getattr(self, name) is not None:
+                held = np.asarray(getattr(self, name), dtype=weights.dtype)
+                if held.shape != (weights.shape[1],) or np.isnan(held).any():
+                    raise InputError(
+                        f"{name} must be {weights.shape[1]} numbers, one an item and none of them "
+                        f"NaN, got an array of shape {held.shape}"
+                    )
+                object.__setattr__(self, name, held)
+
+    def __call__(self, users: IntArray, /) -> npt.NDArray[Any]:
+        """Return the scores of all items for these users."""
+        some = self.history[users]
+        found: Any = some @ self.weights
+        scores = np.asarray(found if isinstance(found, np.ndarray) else found.toarray())
+        return self.finished(scores, np.diff(some.indptr) == 0, slice(None))
+
+    def finished(
+        self, sums: npt.NDArray[Any], new: npt.NDArray[np.bool_], items: slice
+    ) -> npt.NDArray[Any]:
+        """Return sums of weights as scores of some items; ``new`` are users who have nothing."""
+        if self.item_bias is not None and (bias := self.item_bias[items]).any():
+            sums += bias
+        if self.newcomers is not None and new.any():
+            sums[new] = self.newcomers[items]
+        return sums
+
+    def score(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
+        """Return scores in the shape of ``items``, row i for ``users[i]``; whole rows are made."""
+        asked = np.asarray(items)
+        table = asked.reshape(len(users), -1)
+        scores = np.empty(table.shape, dtype=self.weights.dtype)
+        for start in range(0, len(users), _ROWS):
+            part = slice(start, start + _ROWS)
+            distinct, place = np.unique(users[part], return_inverse=True)
+            scores[part] = self(distinct)[place[:, None], table[part]]
+        return scores.reshape(asked.shape)

@@ -1,0 +1,230 @@
+"""Rounds of factor models whose targets meet items in one order: products instead of gathers.
+
+Where a guide orders all items, the items that a target meets in a round stand in one window of
+that order, but for a few that are passed over. Windows of many targets overlap, so their scores
+come from matrix products, tile by tile. A product rounds in another way than the scores of single
+pairs do. So it only decides what no rounding can change: pairs whose score is as close to their
+target's as rounding may bring it are scored again, one by one. Counts are those of single pairs,
+to the last tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from unsample._checks import FloatArray, IntArray
+from unsample.designs._guides import GuidedOrders
+from unsample.designs._orders import Orders
+from unsample.designs._scan import Scan, Tally
+from unsample.designs._scorers import FactorScores, ScoreArray, refuse_infinite_targets
+from unsample.designs._tiles import COLUMNS, ROWS, count_where, in_turn
+
+#: Fewest items of a tile: windows that are shorter share one. How much longer it may be than usual.
+_FEWEST_COLUMNS, _LONGER = 128, 8
+#: Targets whose windows are found at a time.
+_FOUND_AT_ONCE = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Targets, and where in the order of all items those stand that they meet next."""
+
+    users: IntArray
+    own: FloatArray
+    start: IntArray
+    stop: IntArray
+    #: Pairs (row, place) that are passed over, in the order of places.
+    row: IntArray
+    place: IntArray
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def take(self, first: int, last: int) -> Windows:
+        """Return some consecutive rows."""
+        here = (self.row >= first) & (self.row < last)
+        some = slice(first, last)
+        return Windows(
+            self.users[some],
+            self.own[some],
+            self.start[some],
+            self.stop[some],
+            self.row[here] - first,
+            self.place[here],
+        )
+
+    def edges(self, most: int) -> list[int]:
+        """Return where tiles begin and end, so that they are not much longer than windows."""
+        width = min(max(int((self.stop - self.start).mean()) // 4, _FEWEST_COLUMNS), most)
+        first, last = int(self.start.min()), int(self.stop.max())
+        return [*range(first, last, width), last]
+
+
+#: How many items beat each target, and the pairs (row, place) that tie.
+Counted: TypeAlias = "tuple[IntArray, IntArray, IntArray]"
+Count: TypeAlias = Callable[[Windows], Counted]
+#: Compares targets with items up to a goal, and yields how many scores that took.
+Advance: TypeAlias = Callable[..., Iterator[int]]
+
+
+def advance_in_order(
+    scan: Scan,
+    count: Count,
+    tally: Tally,
+    goal: IntArray,
+    *,
+    batch: int,
+    workers: int = 1,
+    rows: int = ROWS,
+) -> Iterator[int]:
+    """Compare every target with items until it met ``goal`` of them, as `Scan.advance` does.
+
+    What stands on lists of users is scored one by one; ``count`` compares windows of the order of
+    all items, at most so many ``rows`` at a time.
+    """
+    orders = scan.guided
+    assert isinstance(orders, GuidedOrders)
+    listed = np.minimum(goal, orders.listed_others)
+    yield from scan.advance(tally, listed, batch=batch, workers=workers)
+    left = np.flatnonzero(tally.scored < goal)
+    # Neighbours begin at about the same place, and end there.
+    left = left[np.lexsort([goal[left], tally.scored[left]])]
+    for begin in range(0, len(left), _FOUND_AT_ONCE):
+        some = left[begin : begin + _FOUND_AT_ONCE]
+        fresh = np.isnan(tally.own[some])
+        own = tally.own[some]
+        if fresh.any():
+            own[fresh] = scan.own_scores(some[fresh])
+            users, targets = scan.candidates.users[some], scan.candidates.targets[some]
+            refuse_infinite_targets(own, users, targets)
+        windows = _windows(orders, some, own, tally.scored[some], goal[some])
+        cuts = range(0, len(some), rows)
+        parts = (windows.take(cut, min(cut + rows, len(some))) for cut in cuts)
+        for cut, counted in zip(cuts, in_turn(count, parts, len(cuts)), strict=True):
+            here = some[cut : cut + rows]
+            size = goal[here] - tally.scored[here]
+            tally.add(here, _part(scan, orders, here, size, own[cut : cut + rows], counted))
+            yield int(size.sum()) + int(np.count_nonzero(fresh[cut : cut + rows]))
+
+
+def _windows(
+    orders: GuidedOrders, rows: IntArray, own: FloatArray, first: IntArray, last: IntArray
+) -> Windows:
+    some, listed = orders.rest(rows)
+    ends = some.items_at(np.stack([first - listed, last - listed - 1], axis=1))
+    row, place = some.excluded
+    row = np.concatenate([row, np.arange(len(rows))])
+    place = np.concatenate([place, some.targets])
+    inside = (place >= ends[row, 0]) & (place <= ends[row, 1])
+    row, place = row[inside], place[inside]
+    order = np.argsort(place, kind="stable")
+    users = orders.candidates.users[rows]
+    return Windows(users, own, ends[:, 0], ends[:, 1] + 1, row[order], place[order])
+
+
+def _part(
+    scan: Scan,
+    orders: GuidedOrders,
+    rows: IntArray,
+    size: IntArray,
+    own: FloatArray,
+    counted: Counted,
+) -> Tally:
+    better, row, place = counted
+    assert orders.guide.order is not None
+    keyed = Orders(scan.candidates.others[rows], scan.keys[rows])
+    lost = keyed.tie_is_lost(row, orders.guide.order[place])
+    return Tally(
+        size,
+        better,
+        np.bincount(row, minlength=len(rows)),
+        np.bincount(row[lost], minlength=len(rows)),
+        np.zeros(len(rows), dtype=np.int64),
+        own,
+    )
+
+
+def by_products(factors: FactorScores, order: IntArray) -> Count:
+    """Return what counts windows of factors on the processor."""
+    left, right = factors.folded
+    kind = np.result_type(left, right)
+    lengths = _lengths(right)
+
+    def count(windows: Windows) -> Counted:
+        better = np.zeros(len(windows), dtype=np.int64)
+        ties: list[tuple[IntArray, IntArray]] = [(_NONE, _NONE)]
+        some, own = left[windows.users], windows.own.astype(kind)
+        length = _lengths(some)
+        # Of few rows a tile is long, for it costs something beside its scores.
+        width = COLUMNS * min(max(ROWS // len(windows), 1), _LONGER)
+        mask = np.zeros((len(windows), width), dtype=bool)
+        edges = windows.edges(width)
+        cuts = np.searchsorted(windows.place, edges)
+        for at, (first, last) in enumerate(pairwise(edges)):
+            here = np.flatnonzero((windows.start < last) & (windows.stop > first))
+            if not len(here):
+                continue
+            items = order[first:last]
+            tile = right[items]
+            scores = some[here] @ tile.T
+            _pass_over(scores, windows, here, first, slice(cuts[at], cuts[at + 1]))
+            margin = rounding(kind, tile.shape[1]) * length[here] * lengths[items].max()
+            low, high = (own[here] + margin * side for side in (-1, 1))
+            low, high = low.astype(kind), high.astype(kind)
+            certain = count_where(np.greater, scores, high, mask[: len(here)])
+            possible = count_where(np.greater_equal, scores, low, mask[: len(here)])
+            better[here] += certain
+            near = np.flatnonzero(possible > certain)
+            if len(near):
+                close = (scores[near] >= low[near, None]) & (scores[near] <= high[near, None])
+                row, column = np.nonzero(close)
+                row, place = here[near[row]], first + column
+                exact = factors.score(windows.users[row], order[place][:, None])[:, 0]
+                better += np.bincount(row[exact > own[row]], minlength=len(windows))
+                ties.append((row[exact == own[row]], place[exact == own[row]]))
+        row, place = (np.concatenate(column) for column in zip(*ties, strict=True))
+        return better, row, place
+
+    return count
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def rounding(kind: np.dtype[np.floating], factors: int) -> float:
+    """Return how far two sums of so many products may be apart, relative to the factors' lengths.
+
+    Each is off by at most half of eps for each product, in whatever order they are added; twice
+    that allows for the rounding of the limits themselves.
+    """
+    return 2.0 * (factors + 1) * float(np.finfo(kind).eps)
+
+
+def _lengths(factors: ScoreArray) -> FloatArray:
+    """Return the length of each row, in double precision, some rows at a time."""
+    found = np.empty(len(factors))
+    for start in range(0, len(factors), _FOUND_AT_ONCE):
+        part = factors[start : start + _FOUND_AT_ONCE].astype(np.float64)
+        found[start : start + len(part)] = np.sqrt(np.einsum("id,id->i", part, part))
+    return found
+
+
+def _pass_over(
+    scores: ScoreArray, windows: Windows, here: IntArray, first: int, cut: slice
+) -> None:
+    """Set scores outside the windows, and those of items passed over, below all others."""
+    width = scores.shape[1]
+    start, stop = windows.start[here] - first, windows.stop[here] - first
+    cropped = np.flatnonzero((start > 0) | (stop < width))
+    if len(cropped):
+        column = np.arange(width)
+        outside = (column < start[cropped, None]) | (column >= stop[cropped, None])
+        scores[cropped] = np.where(outside, -np.inf, scores[cropped])
+    row, place = windows.row[cut], windows.place[cut]
+    if len(row):
+        scores[np.searchsorted(here, row), place - first] = -np.inf

@@ -1,0 +1,260 @@
+"""Rounds on a device find what rounds of numpy find, and no list of items comes back."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy.sparse import random_array
+
+from unsample import metrics
+from unsample.designs import (
+    Adaptive,
+    Candidates,
+    Certified,
+    Exact,
+    Execution,
+    FactorScores,
+    Guide,
+    Guided,
+    Scorer,
+    Tally,
+    _device,
+    _device_rounds,
+    _rounds,
+    as_guide,
+    as_scorer,
+    on_device,
+    run,
+)
+from unsample.designs._guides import GuidedOrders
+from unsample.designs._orders import Orders, target_keys
+from unsample.designs._scan import Scan
+from unsample.errors import BudgetError, ScoreError
+
+torch = pytest.importorskip("torch")
+USERS, ITEMS, DIM = 100, 800, 12
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
+DEVICES = ["cpu", pytest.param("cuda", marks=needs_cuda)]
+GUIDES = ["order", "lists", "lists and order", "none"]
+
+
+def factors(seed=0) -> FactorScores:
+    """Return small whole numbers, which nothing rounds and which tie often."""
+    rng = np.random.default_rng(seed)
+    left, right = (rng.integers(-3, 4, size=(n, DIM)) for n in (USERS, ITEMS))
+    return FactorScores(left.astype(np.float32), right.astype(np.float32))
+
+
+def world(guide="order", *, excluding=True):
+    """Return candidates whose targets are good ones, and a guide."""
+    rng = np.random.default_rng(1)
+    users = np.sort(rng.integers(USERS, size=80))
+    place = np.floor((ITEMS / 2) ** rng.random(80)).astype(np.int64)
+    items = np.argsort(-factors()(users), axis=1, kind="stable")[np.arange(80), place]
+    users, items = np.unique(np.column_stack([users, items]), axis=0).T
+    exclude = None
+    if excluding:
+        exclude = random_array((USERS, ITEMS), density=0.02, rng=rng).tolil()
+        exclude[users, items] = 0.0
+        exclude = exclude.tocsr()
+    candidates = Candidates.check((users, items), ITEMS, exclude)
+    lists = {user: rng.integers(ITEMS, size=rng.integers(40)) for user in range(0, USERS, 2)}
+    held = as_guide(lists, candidates)
+    order = rng.permutation(ITEMS) if "order" in guide else None
+    if "lists" in guide:
+        return candidates, Guide(order, held.lists, held.listed)
+    return candidates, Guide(order) if order is not None else None
+
+
+class Module(torch.nn.Module):
+    """The factors as a module, which gives its scores as a column."""
+
+    def __init__(self, model: FactorScores) -> None:
+        super().__init__()
+        self.left, self.right = (
+            torch.nn.Parameter(torch.as_tensor(held), requires_grad=False) for held in model.folded
+        )
+
+    def forward(self, users, items):
+        return (self.left[users] * self.right[items]).sum(dim=1, keepdim=True)
+
+
+def scorers(device):
+    """Return the factors in all forms that are scored on a device."""
+    here = as_scorer(factors(), ITEMS)
+    return {
+        "float32": on_device(here, device, "float32", whole=False),
+        "bfloat16": on_device(here, device, "bfloat16", whole=False),
+        "module": as_scorer(Module(factors()).to(device), ITEMS),
+    }
+
+
+def find(scorer, candidates, guide, design, budget=None, device=None):
+    given = {"metrics": metrics.parse_all("NDCG@5"), "guide": guide, "budget": budget}
+    return run(design, scorer, candidates, execution=Execution(device=device), **given)
+
+
+def same(first, second):
+    for each in fields(Tally):
+        assert np.array_equal(getattr(first[1], each.name), getattr(second[1], each.name)), each
+    for name in ("ranks", "lowest", "met", "scored"):
+        assert np.array_equal(getattr(first[0], name), getattr(second[0], name)), name
+
+
+@pytest.fixture
+def in_rounds(monkeypatch):
+    """Never rank in full instead."""
+    monkeypatch.setattr(_rounds, "_DEARER", dict.fromkeys(_rounds._DEARER, 0.0))
+
+
+@pytest.mark.usefixtures("in_rounds")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize(
+    ("kind", "excluding"), [("float32", True), ("bfloat16", False), ("module", True)]
+)
+def test_rounds_on_a_device_find_what_numpy_finds(device, guide, kind, excluding):
+    candidates, held = world(guide, excluding=excluding)
+    for design, budget in ((Certified(5), None), (Guided(5), 9_000), (Adaptive(), 8_000)):
+        if held is not None and not design.guided:
+            continue
+        expected = find(Scorer(factors().score), candidates, held, design, budget)
+        same(find(scorers(device)[kind], candidates, held, design, budget), expected)
+        assert expected[1].equal.any()
+
+
+@pytest.mark.usefixtures("in_rounds")
+@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("kind", ["float32", "module"])
+def test_no_list_of_items_goes_through_the_host(monkeypatch, guide, kind):
+    """Arrays are asked for own scores alone, and nothing longer than the targets is sent."""
+    candidates, held = world(guide)
+    asked, sent = [], []
+    scorer = scorers("cpu")[kind]
+    call, send = type(scorer.score).__call__, _device_rounds._sent
+    monkeypatch.setattr(
+        type(scorer.score),
+        "__call__",
+        lambda self, *ids: asked.append(ids[1].size) or call(self, *ids),
+    )
+    monkeypatch.setattr(
+        _device_rounds, "_sent", lambda *some: sent.append(np.size(some[0])) or send(*some)
+    )
+    found, _ = find(scorer, candidates, held, Certified(5))
+    assert found.scored > 10 * len(candidates)
+    assert sum(asked) <= 2 * len(candidates)
+    once = (
+        candidates.exclude.nnz
+        + ITEMS
+        + (0 if held is None or held.lists is None else held.lists.size)
+    )
+    assert max(sent) <= once
+
+
+@pytest.mark.parametrize("size", [257, 1000, 65_536, 1_000_003])
+def test_orders_are_those_of_numpy(size):
+    keys = target_keys(3, np.arange(50), np.arange(50))
+    sizes = np.full(50, size) - np.arange(50) % 7 * (size > 300)
+    first = np.arange(50) * 3
+    expected = Orders(sizes, keys).positions(first, 40)
+    index = torch.as_tensor(first[:, None] + np.arange(40))
+    found = _device_rounds._permuted(sizes, keys, index, torch.as_tensor)
+    assert np.array_equal(found.numpy(), expected)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("excluding", [False, True])
+def test_items_are_those_of_numpy(guide, excluding):
+    candidates, held = world(guide, excluding=excluding)
+    keys = target_keys(3, candidates.users, candidates.targets)
+    orders = GuidedOrders(candidates, keys, held or Guide())
+    rows = np.random.default_rng(0).permutation(len(candidates))[:40]
+    scan = Scan(scorers("cpu")["float32"].score, candidates, keys, False, orders)
+    device = _device_rounds.DeviceScan.of(scan)
+    listed = orders.listed_others[rows]
+    first = np.random.default_rng(1).integers(listed, ITEMS // 2)
+    assert np.array_equal(device._items(rows, first, 50).numpy(), orders.items(rows, first, 50))
+    rows = rows[listed > 3]
+    zero = np.zeros(len(rows), dtype=np.int64)
+    if len(rows):
+        assert np.array_equal(device._items(rows, zero, 3).numpy(), orders.items(rows, zero, 3))
+
+
+def test_real_numbers_differ_by_rounding_alone():
+    rng = np.random.default_rng(0)
+    model = FactorScores(*(rng.normal(size=(n, DIM)).astype(np.float32) for n in (USERS, ITEMS)))
+    candidates, held = world("order")
+    there = on_device(as_scorer(model, ITEMS), "cpu", "float32", whole=False)
+    found, expected = (
+        find(each, candidates, held, Certified(5))[0].ranks for each in (there, Scorer(model.score))
+    )
+    assert np.mean(found != expected) < 0.02
+
+
+def test_where_single_pairs_take_long_targets_are_ranked_in_full(monkeypatch):
+    candidates, held = world("order")
+    scorer = scorers("cpu")["float32"]
+    exact = find(as_scorer(factors(), ITEMS), candidates, None, Exact())[0]
+    ranks = {}
+    for dearer in (0.0, 6.0, 1e9):
+        monkeypatch.setattr(_rounds, "_DEARER", dict.fromkeys(_rounds._DEARER, dearer))
+        found, tally = find(scorer, candidates, held, Certified(5), device="cpu")
+        top = exact.ranks <= 5
+        assert np.array_equal(found.ranks[top], exact.ranks[top])
+        assert (found.lowest[~top] > 5).all()
+        ranks[dearer] = found, tally
+    assert (ranks[1e9][1].scored == candidates.others).all()
+    assert ranks[0.0][1].scored.sum() < ranks[6.0][1].scored.sum() < ranks[1e9][1].scored.sum()
+    # What was met before counts as asked for.
+    assert ranks[6.0][0].scored > ranks[6.0][1].scored.sum()
+
+
+def test_a_budget_is_kept_to(monkeypatch):
+    candidates, held = world("order")
+    monkeypatch.setattr(_rounds, "_DEARER", dict.fromkeys(_rounds._DEARER, 1e9))
+    scorer = scorers("cpu")["float32"]
+    needed = find(Scorer(factors().score), candidates, held, Certified(5))[0].scored
+    found, _ = find(scorer, candidates, held, Certified(5), budget=needed, device="cpu")
+    assert found.scored <= needed
+    with pytest.raises(BudgetError):
+        find(scorer, candidates, held, Certified(5), budget=needed // 2, device="cpu")
+    guided, _ = find(scorer, candidates, held, Guided(5), budget=needed // 2, device="cpu")
+    assert guided.scored <= needed // 2
+
+
+@pytest.mark.parametrize("wrong", ["nan", "shape"])
+def test_modules_that_give_no_scores_are_refused(wrong):
+    class Bad(Module):
+        def forward(self, users, items):
+            scores = super().forward(users, items)
+            return scores * torch.nan if wrong == "nan" else scores.repeat(1, 2)
+
+    candidates, held = world("order")
+    with pytest.raises(ScoreError, match="NaN" if wrong == "nan" else "shape"):
+        find(as_scorer(Bad(factors()), ITEMS), candidates, held, Certified(5))
+
+
+def test_infinite_scores_are_counted():
+    class Masked(Module):
+        def forward(self, users, items):
+            return torch.where((items % 7 == 0)[:, None], -torch.inf, super().forward(users, items))
+
+    candidates, held = world("order")
+    candidates = candidates.take(candidates.targets % 7 != 0)
+    module = as_scorer(Masked(factors()), ITEMS)
+    here = Scorer(
+        lambda users, items: np.where(items % 7 == 0, -np.inf, factors().score(users, items))
+    )
+    found, expected = (find(each, candidates, held, Certified(5)) for each in (module, here))
+    same(found, expected)
+    assert found[1].infinite.any()
+
+
+def test_short_orders_stay_on_the_host():
+    candidates = Candidates.check(([0, 1], [3, 4]), 100)
+    keys = target_keys(0, candidates.users, candidates.targets)
+    scan = Scan(scorers("cpu")["float32"].score, candidates, keys, False)
+    assert not _device_rounds.can_scan(scan)
+    assert isinstance(scan.score, _device.DeviceScores)
