@@ -25,7 +25,7 @@ GRAPHS = ("fb15k-237", "wn18rr", "codex-m")
 #: Metrics, and the K that stands for all ranks: beyond it, a target adds 1/(K + 1) at most.
 LAST = 10
 ASKED = (f"MRR@{LAST}", "Hits@10", "Hits@1")
-WIDTH, EPOCHS, BATCH, DRAWN = 128, 12, 1024, 2048
+WIDTH, EPOCHS, BATCH, DRAWN = 128, 8, 1024, 512
 
 
 @dataclass(frozen=True, eq=False)
