@@ -82,7 +82,9 @@ class Findings(Targets):
 
     @property
     def unknown(self) -> BoolArray:
-        """Return which targets may or may not be in the top K."""
+        """Return which targets may or may not be in the top K, or anywhere without a K."""
+        if getattr(self.design, "beyond", False):
+            return np.asarray(self.lowest < self.ranks)
         last = getattr(self.design, "k", None) or 0
         return np.asarray((self.lowest < self.ranks) & (self.lowest <= last))
 
