@@ -46,9 +46,7 @@ def measure(name: str, model: str, ranks: np.ndarray, items: np.ndarray, sampled
     truth = unsample.exact(ranks, items=items, metrics=list(METRICS), resamples=0)
     found: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for seed in range(runs):
-        seen = draw_sampled_ranks(
-            ranks, items=items, sampled=sampled, rng=seed, replacement=False
-        )
+        seen = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=seed, replacement=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = unsample.estimate(

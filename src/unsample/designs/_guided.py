@@ -6,11 +6,12 @@ users that still have an open target, some are drawn and ranked in full. Everyth
 is fixed, and after it nothing is estimated but a mean over users drawn at random. So no shape of
 P(R) is needed, and a bad guide makes intervals wider, never wrong.
 
-* **Strata** are groups of users whose open targets were beaten about as often. Their values differ
-  little, so that few of each tell the mean.
+* **Strata** are groups of users whose open targets were beaten about as often, and whose own scores
+  are alike: of two targets that nothing beat so far, the one with the lower score is likelier to be
+  beaten later. Their values differ little, so that few of each tell the mean.
 * **Who is drawn when** is settled before the first of them is ranked: strata take turns in
   proportion to their size times the spread of their values (Neyman 1934), guessed from how values
-  moved while the last items were met.
+  of such targets moved while the last items were met.
 * **The budget** ends the draw, and is spent to the last score. The user at which it runs out is
   likely to be a costly one, that is, one at the top. The mean over those before it is unbiased,
   whatever the costs are: that the budget sufficed for them says nothing about who of them came
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar, Self
 
 import numpy as np
@@ -45,14 +47,20 @@ _PRIOR = 5.0
 #: How deep to look where metrics have no K: what is beaten more often counts little, and waits.
 _DEEP = 10
 #: The spread of values beyond K as a part of their range.
-_WITHIN_RANGE = 0.25
+_WITHIN_RANGE = 0.15
+#: Targets beaten as often, of whom about so many with neighbouring scores are taken to be alike, in
+#: so many groups at most.
+_ALIKE, _MOST_GROUPS = 50, 16
+#: How many of those drawn are taken to lose all, whoever they are. Intervals assume one; fewer
+#: leave more draws for those who are likely to lose.
+_ASSUMED = 0.5
 #: Full rankings for each stratum on average, those that every stratum has first, and most strata.
 _FOR_STRATUM, _FIRST_OF_STRATUM, _MOST_STRATA = 10, 5, 20
 
 
 @dataclass(frozen=True)
 class Guided(Design):
-    """Unbiased metrics within a budget: beaten targets leave, some of the others are ranked in full.
+    """Unbiased metrics within a budget: beaten targets leave, some of the others are certified.
 
     Items come in the order of a guide, and a target leaves at the K-th that beats it. Of the users
     with targets left, a random part is ranked in full, as far as the budget goes. Where it goes so
@@ -74,8 +82,8 @@ class Guided(Design):
     k: int | None = None
     #: Whether metrics look beyond K, and what they give a target that was beaten 0, 1, .. K times;
     #: `for_metrics` finds both.
-    beyond: bool = field(default=False, repr=False)
-    gains: tuple[float, ...] = field(default=(), repr=False)
+    beyond: bool = field(default=False, repr=False, compare=False)
+    gains: tuple[float, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_optional("k", self.k)
@@ -219,37 +227,46 @@ class Look:
         now, notes = self.now, self.now.notes
         stages = np.log(max(now.others.max() / self.reached, _GROWTH)) / np.log(_GROWTH)
         usual = _USUALLY_LEFT * (1.0 - 1.0 / (stages + 1.0))
-        beaten = np.minimum(now.beaten[self.unknown], self.k)
-        spreads = _spread(notes.before, now.beaten, self.gains)[beaten]
+        beaten = np.minimum(now.beaten, self.k)
+        spreads = np.where(self.unknown, self.spreads, 0.0)
         beyond, last = (float(spreads[part].sum()) for part in (beaten == self.k, beaten < self.k))
         whole = last + beyond
-        square = float(whole / self.gains[beaten].sum()) ** 2
+        square = float(whole / self.gains[beaten[self.unknown]].sum()) ** 2
         part = float(usual)
         if self.reached > self.k:
-            was_open = notes.before < self.k
-            earlier = _spread(notes.earlier, notes.before, self.gains)
-            spread = earlier[notes.before[was_open]].sum()
+            moved = Moved.between(notes.earlier, notes.before, now.own, self.gains)
+            spread = float(moved.spreads(notes.before, now.own)[notes.before < self.k].sum())
             part = float(last / spread * np.sqrt(usual)) if spread > 0 else 1.0
         if not beyond:
             return square, part
         # Those beyond K meet nothing in a stage.
         return square, ((np.sqrt(part) * last + beyond) / whole) ** 2
 
+    @property
+    def spreads(self) -> FloatArray:
+        """Return how much the value of each target may vary."""
+        now = self.now
+        moved = Moved.between(now.notes.before, now.beaten, now.own, self.gains)
+        return moved.spreads(now.beaten, now.own)
+
     def draw(self) -> Notes:
         """Put users with open targets into strata, and settle when the turn of each comes."""
         now, users = self.now, len(self.now.user_order)
         beaten = np.minimum(now.beaten, self.k)
         missing = np.where(self.unknown, now.others - now.scored, 0)
-        gain = _of_users(now, np.where(self.unknown, self.gains[beaten], 0.0))
         reserved = _of_users(now, missing)
         waiting = np.flatnonzero(reserved)
-        affordable = self.left // max(int(reserved.max(initial=1)), 1)
-        squares = _spread(now.notes.before, now.beaten, self.gains) ** 2
-        # Of those drawn, one is always taken to lose all.
-        squares += self.gains**2 / max(affordable, 1)
-        spread = np.sqrt(_of_users(now, np.where(self.unknown, squares[beaten], 0.0)))
+        affordable = int(self.left // max(int(reserved.max(initial=1)), 1))
+        seen, stake = (
+            _of_users(now, np.where(self.unknown, squares, 0.0))
+            for squares in (self.spreads**2, self.gains[beaten] ** 2)
+        )
+        # Somebody may lose all where nobody seems to lose anything.
+        spread = np.sqrt(seen + _ASSUMED * stake / max(affordable, 1))
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
-        stratum[waiting] = 1 + _groups(-gain[waiting], int(affordable) // _FOR_STRATUM)
+        stratum[waiting] = 1 + _groups(
+            (-stake[waiting], -seen[waiting]), spread[waiting], affordable // _FOR_STRATUM
+        )
         in_order = now.user_order[stratum[now.user_order] > 0]
         turn[in_order] = _turns(stratum[in_order], spread[in_order])
         return replace(
@@ -283,33 +300,74 @@ def _gains(metrics: Sequence[Metric], k: int) -> tuple[float, ...]:
     return tuple(found.tolist())
 
 
-def _spread(before: IntArray, after: IntArray, gains: FloatArray) -> FloatArray:
-    """Return how much values vary of targets that were beaten b times, for b = 0..K.
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """How the values of targets moved between two stages: by how often they were beaten before.
 
-    It is read off from how they moved between two stages. What is to come moves them less, but
-    likely in the same proportion. Targets beaten K times moved no further: of their values only the
-    range is known.
+    What is to come moves them less, but likely in the same proportion. A target that scores high is
+    less likely to be beaten later than one that was beaten as often and scores low; so those beaten
+    as often are told apart by their own scores. These need not be comparable from user to user:
+    where they are not, they tell nothing, and do no harm.
     """
-    k = len(gains) - 1
-    was_open = before < k
-    start, end = before[was_open], np.minimum(after[was_open], k)
-    loss = gains[start] - gains[end]
-    count = np.bincount(start, minlength=k)
-    mean = np.bincount(start, loss, minlength=k) / np.maximum(count, 1)
-    squares = np.bincount(start, (loss - mean[start]) ** 2, minlength=k)
-    of_all = float((loss**2).sum() / max((gains[start] ** 2).sum(), 1e-300))
-    variance = (squares + _PRIOR * of_all * gains[:k] ** 2) / (count + _PRIOR)
-    return np.append(np.sqrt(variance), _WITHIN_RANGE * gains[k])
+
+    gains: FloatArray
+    #: For targets beaten 0..K - 1 times: own scores, sorted, and the variance in groups of them.
+    own: list[FloatArray]
+    variances: list[FloatArray]
+
+    @classmethod
+    def between(
+        cls, before: IntArray, after: IntArray, own: FloatArray, gains: FloatArray
+    ) -> Moved:
+        """Look at the moves of all that were open before."""
+        k = len(gains) - 1
+        open_then = np.flatnonzero(before < k)
+        open_then = open_then[np.lexsort([own[open_then], before[open_then]])]
+        start, end = before[open_then], np.minimum(after[open_then], k)
+        loss = gains[start] - gains[end]
+        of_all = float((loss**2).sum() / max((gains[start] ** 2).sum(), 1e-300))
+        ends = np.searchsorted(start, np.arange(k + 1))
+        scores, variances = [], []
+        for beaten, (first, last) in enumerate(pairwise(ends.tolist())):
+            size = int(last - first)
+            mine = own[open_then[first:last]]
+            groups = min(max(size // _ALIKE, 1), _MOST_GROUPS) if size and mine[0] < mine[-1] else 1
+            group = np.arange(size) * groups // max(size, 1)
+            lost, count = loss[first:last], np.bincount(group, minlength=1)
+            mean = np.bincount(group, lost, minlength=1) / np.maximum(count, 1)
+            squares = np.bincount(group, (lost - mean[group]) ** 2, minlength=1)
+            likely = _PRIOR * of_all * gains[beaten] ** 2
+            scores.append(mine)
+            variances.append((squares + likely) / (count + _PRIOR))
+        return cls(gains, scores, variances)
+
+    def spreads(self, beaten: IntArray, own: FloatArray) -> FloatArray:
+        """Return how much values vary of targets that were beaten so often and have these scores.
+
+        Targets beaten K times moved no further: of their values only the range is known.
+        """
+        found = np.full(len(beaten), _WITHIN_RANGE * self.gains[-1])
+        for times, (scores, variances) in enumerate(zip(self.own, self.variances, strict=True)):
+            here = np.flatnonzero(beaten == times)
+            place = np.searchsorted(scores, own[here]) * len(variances) / max(len(scores), 1)
+            middles = np.arange(len(variances)) + 0.5
+            found[here] = np.sqrt(np.interp(place, middles, variances))
+        return found
 
 
-def _groups(keys: FloatArray, most: int) -> IntArray:
-    """Return groups of neighbouring keys, about equally large; equal keys stay together."""
-    different, place, count = np.unique(keys.round(9), return_inverse=True, return_counts=True)
-    number = min(max(most, 1), _MOST_STRATA, max(len(different), 1))
-    middle = (np.cumsum(count) - count / 2) / max(len(keys), 1)
-    return np.unique((middle * number).astype(np.int64), return_inverse=True)[1].reshape(-1)[
-        place.reshape(-1)
-    ]
+def _groups(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntArray:
+    """Return groups of neighbours in the order of the keys, the first of which counts first.
+
+    The spreads in all groups sum to about as much, so that as many are drawn from each. Equal ones
+    stay together.
+    """
+    rounded = np.stack([key.round(9) for key in keys])
+    _, first, place = np.unique(rounded, axis=1, return_index=True, return_inverse=True)
+    total = np.bincount(place.reshape(-1), spread)
+    number = min(max(most, 1), _MOST_STRATA, max(len(first), 1))
+    middle = (np.cumsum(total) - total / 2.0) / total.sum()
+    group = np.minimum((middle * number).astype(np.int64), number - 1)
+    return np.unique(group, return_inverse=True)[1].reshape(-1)[place.reshape(-1)]
 
 
 def _turns(stratum: IntArray, spread: FloatArray) -> IntArray:
