@@ -228,7 +228,7 @@ class Look:
         stages = np.log(max(now.others.max() / self.reached, _GROWTH)) / np.log(_GROWTH)
         usual = _USUALLY_LEFT * (1.0 - 1.0 / (stages + 1.0))
         beaten = np.minimum(now.beaten, self.k)
-        spreads = np.where(self.unknown, self.spreads, 0.0)
+        spreads = np.where(self.unknown, self.moved.spreads(now.beaten, now.own), 0.0)
         beyond, last = (float(spreads[part].sum()) for part in (beaten == self.k, beaten < self.k))
         whole = last + beyond
         square = float(whole / self.gains[beaten[self.unknown]].sum()) ** 2
@@ -243,11 +243,10 @@ class Look:
         return square, ((np.sqrt(part) * last + beyond) / whole) ** 2
 
     @property
-    def spreads(self) -> FloatArray:
-        """Return how much the value of each target may vary."""
+    def moved(self) -> Moved:
+        """Return how values moved in the last stage."""
         now = self.now
-        moved = Moved.between(now.notes.before, now.beaten, now.own, self.gains)
-        return moved.spreads(now.beaten, now.own)
+        return Moved.between(now.notes.before, now.beaten, now.own, self.gains)
 
     def draw(self) -> Notes:
         """Put users with open targets into strata, and settle when the turn of each comes."""
@@ -257,15 +256,17 @@ class Look:
         reserved = _of_users(now, missing)
         waiting = np.flatnonzero(reserved)
         affordable = int(self.left // max(int(reserved.max(initial=1)), 1))
-        seen, stake = (
-            _of_users(now, np.where(self.unknown, squares, 0.0))
-            for squares in (self.spreads**2, self.gains[beaten] ** 2)
+        moved, known = self.moved, (now.beaten, now.own)
+        squares, stakes = moved.spreads(*known) ** 2, self.gains[beaten] ** 2
+        seen, stake, loss = (
+            _of_users(now, np.where(self.unknown, each, 0.0))
+            for each in (squares, stakes, moved.losses(*known))
         )
         # Somebody may lose all where nobody seems to lose anything.
         spread = np.sqrt(seen + _ASSUMED * stake / max(affordable, 1))
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
         stratum[waiting] = 1 + _groups(
-            (-stake[waiting], -seen[waiting]), spread[waiting], affordable // _FOR_STRATUM
+            (-stake[waiting], -loss[waiting]), spread[waiting], affordable // _FOR_STRATUM
         )
         in_order = now.user_order[stratum[now.user_order] > 0]
         turn[in_order] = _turns(stratum[in_order], spread[in_order])
@@ -311,8 +312,10 @@ class Moved:
     """
 
     gains: FloatArray
-    #: For targets beaten 0..K - 1 times: own scores, sorted, and the variance in groups of them.
+    #: For targets beaten 0..K - 1 times: own scores, sorted, and the mean and the variance of what
+    #: groups of them lost.
     own: list[FloatArray]
+    means: list[FloatArray]
     variances: list[FloatArray]
 
     @classmethod
@@ -327,7 +330,7 @@ class Moved:
         loss = gains[start] - gains[end]
         of_all = float((loss**2).sum() / max((gains[start] ** 2).sum(), 1e-300))
         ends = np.searchsorted(start, np.arange(k + 1))
-        scores, variances = [], []
+        scores, means, variances = [], [], []
         for beaten, (first, last) in enumerate(pairwise(ends.tolist())):
             size = int(last - first)
             mine = own[open_then[first:last]]
@@ -338,20 +341,30 @@ class Moved:
             squares = np.bincount(group, (lost - mean[group]) ** 2, minlength=1)
             likely = _PRIOR * of_all * gains[beaten] ** 2
             scores.append(mine)
+            means.append(mean)
             variances.append((squares + likely) / (count + _PRIOR))
-        return cls(gains, scores, variances)
+        return cls(gains, scores, means, variances)
 
     def spreads(self, beaten: IntArray, own: FloatArray) -> FloatArray:
         """Return how much values vary of targets that were beaten so often and have these scores.
 
         Targets beaten K times moved no further: of their values only the range is known.
         """
-        found = np.full(len(beaten), _WITHIN_RANGE * self.gains[-1])
-        for times, (scores, variances) in enumerate(zip(self.own, self.variances, strict=True)):
+        beyond = (_WITHIN_RANGE * self.gains[-1]) ** 2
+        return np.sqrt(self._between_groups(self.variances, beaten, own, beyond))
+
+    def losses(self, beaten: IntArray, own: FloatArray) -> FloatArray:
+        """Return what such targets lost on average."""
+        return self._between_groups(self.means, beaten, own, 0.0)
+
+    def _between_groups(
+        self, values: list[FloatArray], beaten: IntArray, own: FloatArray, beyond: float
+    ) -> FloatArray:
+        found = np.full(len(beaten), beyond)
+        for times, (scores, of_groups) in enumerate(zip(self.own, values, strict=True)):
             here = np.flatnonzero(beaten == times)
-            place = np.searchsorted(scores, own[here]) * len(variances) / max(len(scores), 1)
-            middles = np.arange(len(variances)) + 0.5
-            found[here] = np.sqrt(np.interp(place, middles, variances))
+            place = np.searchsorted(scores, own[here]) * len(of_groups) / max(len(scores), 1)
+            found[here] = np.interp(place, np.arange(len(of_groups)) + 0.5, of_groups)
         return found
 
 
