@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.libraries import PyKEEN
 from unsample.adapters import graphs, pykeen
 from unsample.errors import DesignError, InputError
 
@@ -113,3 +114,24 @@ def test_an_evaluator_of_ogb_keeps_no_ranks(graph):
     kind = type("OGBEvaluator", (SimpleNamespace,), {})
     with pytest.raises(InputError, match="got an OGBEvaluator, which hands scores to OGB"):
         pykeen.targets(kind(**vars(kept) | {"ranks": {}}))
+
+
+def test_ranks_of_pykeen_by_relation_are_among_the_entities_of_the_relation():
+    pytest.importorskip("pykeen")
+    library = PyKEEN()
+    given, pools = library.by_relation()
+    found = pykeen.targets(given, known=library.train, among={"head": pools, "tail": pools})
+    true = {
+        tuple(row) for part in (library.train, library.test) for row in part.mapped_triples.tolist()
+    }
+    wanted = []
+    for column in (0, 2):
+        for row in library.test.mapped_triples.tolist():
+            free = [
+                e for e in np.flatnonzero(pools[row[1]]).tolist()
+                if (*row[:column], e, *row[column + 1 :]) not in true
+            ]  # fmt: skip
+            wanted.append(len(free) + 1)
+    assert np.array_equal(found.items, wanted)
+    best = np.concatenate([np.concatenate(given.ranks[s, "optimistic"]) for s in ("head", "tail")])
+    assert np.array_equal(found.ranks, best)  # no ties
