@@ -13,7 +13,7 @@ from unsample.metrics import Metric, parse_all
 
 pytestmark = pytest.mark.validity
 
-METRICS, ALL_RANKS = parse_all(["Recall@10", "NDCG@10"]), parse_all(["MRR", "MR"])
+METRICS, ALL_RANKS = parse_all(["Recall@10", "NDCG@10"]), parse_all(["MRR", "MR", "Recall@10"])
 NEVER = np.iinfo(np.int64).max
 ITEMS = 1000
 OFTEN = 400

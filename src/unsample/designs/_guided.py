@@ -265,9 +265,13 @@ class Look:
         # Somebody may lose all where nobody seems to lose anything.
         spread = np.sqrt(seen + _ASSUMED * stake / max(affordable, 1))
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
-        stratum[waiting] = 1 + _groups(
-            (-stake[waiting], -loss[waiting]), spread[waiting], affordable // _FOR_STRATUM
-        )
+        # Metrics differ in what those beyond K can lose: nobody else stands for them.
+        beyond = _of_users(now, self.open) == 0.0
+        for part in (waiting[~beyond[waiting]], waiting[beyond[waiting]]):
+            share = float(spread[part].sum() / max(spread[waiting].sum(), 1e-300))
+            keys = -stake[part], -loss[part]
+            groups = _groups(keys, spread[part], round(share * affordable / _FOR_STRATUM))
+            stratum[part] = 1 + groups + stratum.max()
         in_order = now.user_order[stratum[now.user_order] > 0]
         turn[in_order] = _turns(stratum[in_order], spread[in_order])
         return replace(
@@ -375,10 +379,10 @@ def _groups(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntA
     stay together.
     """
     rounded = np.stack([key.round(9) for key in keys])
-    _, first, place = np.unique(rounded, axis=1, return_index=True, return_inverse=True)
+    place = np.unique(rounded, axis=1, return_inverse=True)[1]
     total = np.bincount(place.reshape(-1), spread)
-    number = min(max(most, 1), _MOST_STRATA, max(len(first), 1))
-    middle = (np.cumsum(total) - total / 2.0) / total.sum()
+    number = min(max(most, 1), _MOST_STRATA, max(len(total), 1))
+    middle = (np.cumsum(total) - total / 2.0) / max(total.sum(), 1e-300)
     group = np.minimum((middle * number).astype(np.int64), number - 1)
     return np.unique(group, return_inverse=True)[1].reshape(-1)[place.reshape(-1)]
 
