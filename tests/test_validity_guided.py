@@ -42,7 +42,9 @@ class World:
         """Return the world in words."""
         hidden = f", {self.hidden:g} hidden" if self.hidden else ""
         own = "" if self.noise is None else f", own scores with noise {self.noise:g}"
-        return f"{self.users} users, odds {self.odds:g}, {self.cost} items a target{hidden}{own}"
+        deep = ", all ranks" if self.all_ranks else ""
+        cost = f"{self.cost} items a target"
+        return f"{self.users} users, odds {self.odds:g}, {cost}{hidden}{own}{deep}"
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
