@@ -434,6 +434,33 @@ class PyKEEN:
             clear_on_finalize=clear,
         )
 
+    def by_relation(self) -> tuple[Any, np.ndarray]:
+        """Return an evaluator whose negatives come from 60 entities of each relation, and these."""
+        import torch
+        from pykeen.evaluation import SampledRankBasedEvaluator
+
+        rng = np.random.default_rng(0)
+        pools = np.zeros((3, 150), dtype=bool)
+        for relation in range(3):
+            pools[relation, 45 * relation : 45 * relation + 60] = True
+        true = {
+            tuple(row) for part in (self.train, self.test) for row in part.mapped_triples.tolist()
+        }
+        drawn: dict[int, list[np.ndarray]] = {0: [], 2: []}
+        for row in self.test.mapped_triples.tolist():
+            for column, lists in drawn.items():
+                others = [
+                    [*row[:column], e, *row[column + 1 :]] for e in np.flatnonzero(pools[row[1]])
+                ]
+                free = [each[column] for each in others if tuple(each) not in true]
+                lists.append(rng.choice(free, 20, replace=False))
+        heads, tails = (torch.as_tensor(np.array(lists)) for lists in drawn.values())
+        evaluator = SampledRankBasedEvaluator(
+            self.test, head_negatives=heads, tail_negatives=tails, clear_on_finalize=False
+        )
+        self.run(evaluator, self.fit("DistMult"))
+        return evaluator, pools
+
     def run(self, evaluator: Any, model: Any, rows: int | None = None) -> Any:
         return evaluator.evaluate(
             model,
@@ -495,12 +522,20 @@ class PyKEEN:
         return Ranked(rank, best - 1, worst - best, items, 20)
 
     def refusals(self) -> Refusals:
+        from pykeen.evaluation import OGBEvaluator
+
         model, rank = self.fit("DistMult"), pykeen.targets
         cleared, partly, crowded = self.sampled(clear=True), self.sampled(), self.sampled(149)
         for evaluator, rows in ((cleared, None), (partly, 50), (crowded, None)):
             self.run(evaluator, model, rows)
         flat, factory = np.zeros((4, 2), dtype=int), "must be a triples factory or an integer array"
+        narrow, pools = self.by_relation()
         return {
+            "they were drawn by relation": (partial(rank, known=self.train), narrow),
+            "got a negative outside": (
+                partial(rank, known=self.train, among={"head": pools, "tail": ~pools}), narrow
+            ),
+            "got an OGBEvaluator": (rank, OGBEvaluator(evaluation_factory=self.test)),
             "must be a SampledRankBasedEvaluator, got RankBased": (rank, self.full()),
             "got none; make it with clear_on_finalize=False": (rank, cleared),
             "side must be one of head, tail, both": (partial(rank, side="relation"), partly),

@@ -9,11 +9,11 @@ from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, si
 from unsample.answers import certified_targets
 from unsample.confidence import _drawn
 from unsample.designs import Guided
-from unsample.metrics import parse_all
+from unsample.metrics import Metric, parse_all
 
 pytestmark = pytest.mark.validity
 
-METRICS = parse_all(["Recall@10", "NDCG@10"])
+METRICS, ALL_RANKS = parse_all(["Recall@10", "NDCG@10"]), parse_all(["MRR", "MR", "Recall@10"])
 NEVER = np.iinfo(np.int64).max
 ITEMS = 1000
 OFTEN = 400
@@ -30,6 +30,10 @@ class World:
     cost: int = 100
     #: Of targets just beyond the top, this share meets all items that beat them last.
     hidden: float = 0.0
+    #: How well own scores tell ranks: they are logarithms of ranks with this much noise.
+    noise: float | None = None
+    #: Whether metrics look at all ranks.
+    all_ranks: bool = False
     #: A planted error: users are drawn in the order of their ranks.
     ordered: bool = False
 
@@ -37,7 +41,15 @@ class World:
     def setting(self) -> str:
         """Return the world in words."""
         hidden = f", {self.hidden:g} hidden" if self.hidden else ""
-        return f"{self.users} users, odds {self.odds:g}, {self.cost} items a target{hidden}"
+        own = "" if self.noise is None else f", own scores with noise {self.noise:g}"
+        deep = ", all ranks" if self.all_ranks else ""
+        cost = f"{self.cost} items a target"
+        return f"{self.users} users, odds {self.odds:g}, {cost}{hidden}{own}{deep}"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return what is estimated."""
+        return ALL_RANKS if self.all_ranks else METRICS
 
     def ranks(self, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
         """Return the full ranks of some users."""
@@ -60,9 +72,9 @@ class World:
         rng = np.random.default_rng(7)
         ranks = self.ranks(rng)
         places = self.places(ranks, rng)
-        truth = [float(metric.weights(ranks, ITEMS).mean()) for metric in METRICS]
+        truth = [float(metric.weights(ranks, ITEMS).mean()) for metric in self.metrics]
         limit = self.ranks(rng, 2_000_000)
-        like_these = [float(metric.weights(limit, ITEMS).mean()) for metric in METRICS]
+        like_these = [float(metric.weights(limit, ITEMS).mean()) for metric in self.metrics]
         same, other = [], []
         for _ in range(size):
             same.append(self._estimates(ranks, places, rng, population=False))
@@ -70,7 +82,7 @@ class World:
             others = self.places(fresh, rng)
             other.append(self._estimates(fresh, others, rng, population=True))
         found = []
-        for place, metric in enumerate(METRICS):
+        for place, metric in enumerate(self.metrics):
             where = f"{self.setting}, {metric}"
             value, low, high = np.array(same)[:, place].T
             promise = "guided estimates are unbiased and intervals cover, whatever the guide"
@@ -82,17 +94,21 @@ class World:
         return found
 
     def _estimates(self, ranks, places, rng, *, population) -> list[tuple[float, float, float]]:
+        own = None
+        if self.noise is not None:
+            own = rng.normal(-np.log(ranks), self.noise)
         found = Guided().simulate(
             ranks,
+            own=own,
             items=ITEMS,
             budget=(self.cost + 1) * len(ranks),
             rng=rng,
-            metrics=METRICS,
+            metrics=self.metrics,
             odds=self.odds,
             places=places,
             shuffle=np.argsort(ranks, kind="stable") if self.ordered else None,
         )
-        result = certified_targets(found, METRICS, None, 0, 0)
+        result = certified_targets(found, self.metrics, None, 0, 0)
         return [(entry.value, *entry.interval(population=population)) for entry in result.entries]
 
 
@@ -105,6 +121,10 @@ WORLDS = [
     World(users=2000, cost=60),
     World(hidden=0.03),
     World(hidden=0.3, cost=160),
+    World(noise=1.0),
+    World(noise=1.0, hidden=0.03),
+    World(all_ranks=True, noise=1.0),
+    World(all_ranks=True, odds=1.0, cost=160),
 ]
 
 

@@ -109,13 +109,13 @@ def problem() -> None:
 
 
 def quiet_estimate(
-    drawn: np.ndarray, items: np.ndarray, sampled: int, candidates: str | None
+    drawn: np.ndarray, items: np.ndarray, sampled: int, candidates: str | None, **more: object
 ) -> unsample.Estimates:
     """Return an estimate whose warnings are kept in it alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
         return unsample.estimate(
-            drawn, items=items, sampled=sampled, candidates=candidates, resamples=0
+            drawn, items=items, sampled=sampled, candidates=candidates, resamples=0, **more
         )
 
 
@@ -243,6 +243,31 @@ def while_it_learns(epochs: tuple[int, ...] = (1, 2, 4, 8, 16, 32), size: int = 
     figure.savefig(FOLDER / "validation.svg", metadata=METADATA)
 
 
+def negatives_of_graphs(sampled: int = 99) -> None:
+    """Draw what uniform negatives tell of models of graphs, beside the truth."""
+    metrics = ["MRR", "Hits@1", "Hits@10"]
+    held = list(load_bank().select(kind="graph", partial=False))
+    names = [f"{each.dataset.removeprefix('kg-')}, {each.model}" for each in held]
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    for height, each in enumerate(held):
+        ranks, items = each.ranks(), each.items
+        seen = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=0)
+        result = quiet_estimate(seen, items, sampled, "unseen", metrics=metrics, kind="graph")
+        truth = unsample.exact(ranks, items=items, metrics=metrics, resamples=0)
+        for ax, metric in zip(axes, metrics, strict=True):
+            found = result[metric]
+            for kind, color in (("guaranteed", GREY), ("calibrated", TEAL)):
+                ends = found.interval(kind=kind)
+                ax.plot(ends, [height] * 2, color=color, lw=4, label=None if height else kind)
+            label = None if height else "truth"
+            ax.plot(truth[metric].value, height, "o", color=ORANGE, label=label)
+    for ax, metric in zip(axes, metrics, strict=True):
+        ax.set(yticks=range(len(names)), yticklabels=names, xlim=(0, 0.7), title=metric)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(loc="lower right", frameon=False, fontsize=8)
+    figure.savefig(FOLDER / "graphs.svg", metadata=METADATA)
+
+
 def density(held: RankSet, items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ranks and P(R) of a rank set, as if its catalogue had so many items.
 
@@ -284,6 +309,7 @@ def main() -> None:
     what_was_learned()
     gallery()
     while_it_learns()
+    negatives_of_graphs()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from unsample.errors import InputError
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["Questions", "questions"]
+__all__ = ["Questions", "domains", "questions"]
 
 #: Answers that a guide has for a question, at most; others come in the order of popularity.
 _LISTED = 512
@@ -219,6 +219,27 @@ def questions(
         same, row = np.unique(kind * size + known_end, return_inverse=True)
         lists = nearest(learned, same % size, same // size, size, longest)[row.reshape(-1)]
     return Questions(asked.triples, asked.wanted, exclude, lists)
+
+
+def domains(train: Any, *, entities: int) -> dict[str, scipy.sparse.csr_array]:
+    """Return which entities training has seen as heads and as tails of each relation.
+
+    These are domain and range of the relations, among which some draw their negatives: for each
+    side a matrix of relations x entities, true where the entity was seen.
+
+    >>> domains([[0, 0, 1], [2, 1, 1]], entities=3)["head"].toarray().tolist()
+    [[True, False, False], [False, False, True]]
+    """
+    from scipy.sparse import csr_array
+
+    size = check_integer("entities", entities, minimum=2)
+    triples = _checked("train", train, size)
+    shape = (1 + int(triples[:, 1].max(initial=0)), size)
+    found = {}
+    for side, column in SIDES.items():
+        pairs = np.unique(triples[:, [1, column]], axis=0).T
+        found[side] = csr_array((np.ones(pairs.shape[1], dtype=bool), tuple(pairs)), shape=shape)
+    return found
 
 
 def _frequent(triples: IntArray, relations: int, size: int, longest: int) -> npt.NDArray[np.int32]:

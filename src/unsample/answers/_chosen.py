@@ -22,16 +22,21 @@ def default_design(
     method: Any,
     shared: Mapping[str, int],
 ) -> str | Design:
-    """Return an exact way without a budget; a guided one where a budget suffices, or adaptive."""
+    """Return an exact way without a budget; guided where it suffices for metrics of the top."""
     if method is None and budget is None:
         return AUTO
-    if method is not None or any(metric.k is None for metric in metrics):
+    if method is not None or not all(map(is_of_the_top, metrics)):
         return Adaptive()
     try:
         Guided().fit(metrics, candidates.others, budget, **shared)
     except BudgetError:
         return Adaptive()
     return Guided()
+
+
+def is_of_the_top(metric: Metric) -> bool:
+    """Return whether a metric weighs the top: not the mean rank and AUC, unless AUC has a K."""
+    return metric.k is not None or (metric.family.bounded and not metric.family.uses_items)
 
 
 def of_exact_ways(metrics: tuple[Metric, ...], budget: int | None, device: str | None) -> Design:

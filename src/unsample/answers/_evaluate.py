@@ -168,8 +168,9 @@ def evaluate(
         one with parameters, such as ``Adaptive(start=64, cap=6400)`` or
         ``unsample.plan(...).best.design``. ``"auto"`` is exact in whichever way takes least time,
         ``"exact"`` or ``"certified"`` with or without the guide: each is tried on a few users. By
-        default ``"auto"`` without a budget; with one ``"guided"`` where it suffices and every
-        metric has a K, else ``"adaptive"``, which is also the default where a method is given.
+        default ``"auto"`` without a budget; with one ``"guided"`` where it suffices and
+        metrics weigh the top (all but MR and AUC do), else ``"adaptive"``, which is also the
+        default where a method is given.
     budget
         All scores that may be asked of the scorer, those of the targets included: a hard limit.
         A guided, adaptive or fixed design takes what it allows; an exact or certified one, which

@@ -42,10 +42,10 @@ def guided_targets(
         for some in (ranks, best, last)
     )
     drawn = drawn_users(found, user, values.weights)
+    # Of the mean rank, the best rank gives the least.
+    low, high = np.sort([least.totals, most.totals], axis=0)
     found_each = [
-        DrawnError.of_drawn(
-            drawn, least.totals[:, place], most.totals[:, place], values.totals[:, place], metric
-        )
+        DrawnError.of_drawn(drawn, low[:, place], high[:, place], values.totals[:, place], metric)
         for place, metric in enumerate(metrics)
     ]
     variation = {NAME: Variation(np.empty((0, len(metrics))), tuple(e for _, e in found_each))}

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from unsample import estimators as _estimators
 from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
+from unsample.answers._chosen import is_of_the_top
 from unsample.answers._estimate import DEFAULT_METHOD
 from unsample.answers._evaluate import certified_targets, method_of
 from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed, Guided
@@ -231,7 +232,7 @@ class Planner:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the designs."""
-        guided = self.odds is not None and self.metric.k is not None
+        guided = self.odds is not None and is_of_the_top(self.metric)
         return ("fixed", "adaptive", *(["guided"] if guided else []), self.exact.name)
 
     @cached_property

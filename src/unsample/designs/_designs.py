@@ -22,6 +22,7 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import (
     BoolArray,
+    FloatArray,
     IntArray,
     Seed,
     as_rng,
@@ -124,6 +125,7 @@ class Design(ABC):
         shuffle: IntArray | None = None,
         odds: float = 1.0,
         places: IntArray | None = None,
+        own: FloatArray | None = None,
     ) -> Findings:
         """Return what this design would find of targets whose full ranks are known.
 
@@ -150,6 +152,8 @@ class Design(ABC):
         places
             Instead of ``odds``, where the first K items that beat each target come under a guide:
             a row for each target, numbers from 1, and the largest integer where there are fewer.
+        own
+            The scores of the targets themselves, by which a guided design groups them.
 
         >>> found = Adaptive().simulate([1, 500, 20], items=1000)
         >>> found.ranks[0], found.scored < 3 * 1000
@@ -167,8 +171,9 @@ class Design(ABC):
         met = _Met.draw(design, better, others, rng, odds, places)
         scored, beaten = (np.zeros(len(better), dtype=np.int64) for _ in range(2))
         notes, users = Notes.empty(len(better)), np.arange(len(better))
+        own = np.zeros(len(better)) if own is None else np.asarray(own, dtype=np.float64)
         while True:
-            now = Situation(scored, beaten, others, shuffle, allowed, users, shuffle, notes)
+            now = Situation(scored, beaten, others, shuffle, allowed, users, shuffle, notes, own)
             plan = design.step(now)
             notes, rows = plan.notes, np.flatnonzero(plan.goal > scored)
             if not len(rows):

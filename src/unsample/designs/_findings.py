@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unsample._checks import BoolArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.errors import DesignError
 from unsample.evidence import RankCounts, Targets
 
@@ -43,6 +43,7 @@ class Situation:
     ``scored`` items they met, ``beaten`` by how many, of ``others`` candidates beside themselves.
     ``shuffle`` is a random order of the targets, and ``allowed`` how many items may be scored in
     all (None: any number). ``users`` are numbers from 0, and ``user_order`` a random order of them.
+    ``own`` are the scores of the targets themselves, all alike where they are not known.
     """
 
     scored: IntArray
@@ -53,6 +54,7 @@ class Situation:
     users: IntArray
     user_order: IntArray
     notes: Notes
+    own: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,9 @@ class Findings(Targets):
 
     @property
     def unknown(self) -> BoolArray:
-        """Return which targets may or may not be in the top K."""
+        """Return which targets may or may not be in the top K, or anywhere without a K."""
+        if getattr(self.design, "beyond", False):
+            return np.asarray(self.lowest < self.ranks)
         last = getattr(self.design, "k", None) or 0
         return np.asarray((self.lowest < self.ranks) & (self.lowest <= last))
 

@@ -6,11 +6,12 @@ users that still have an open target, some are drawn and ranked in full. Everyth
 is fixed, and after it nothing is estimated but a mean over users drawn at random. So no shape of
 P(R) is needed, and a bad guide makes intervals wider, never wrong.
 
-* **Strata** are groups of users whose open targets were beaten about as often. Their values differ
-  little, so that few of each tell the mean.
+* **Strata** are groups of users whose open targets were beaten about as often, and whose own scores
+  are alike: of two targets that nothing beat so far, the one with the lower score is likelier to be
+  beaten later. Their values differ little, so that few of each tell the mean.
 * **Who is drawn when** is settled before the first of them is ranked: strata take turns in
   proportion to their size times the spread of their values (Neyman 1934), guessed from how values
-  moved while the last items were met.
+  of such targets moved while the last items were met.
 * **The budget** ends the draw, and is spent to the last score. The user at which it runs out is
   likely to be a costly one, that is, one at the top. The mean over those before it is unbiased,
   whatever the costs are: that the budget sufficed for them says nothing about who of them came
@@ -21,11 +22,13 @@ P(R) is needed, and a bad guide makes intervals wider, never wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar, Self
 
 import numpy as np
 
+from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.designs._certified import largest_k, towards_the_kth
 from unsample.designs._designs import Design, check_optional
@@ -41,17 +44,30 @@ _ENOUGH = 20
 _USUALLY_LEFT = 0.5
 #: Targets beaten equally often count as so many more with the spread of all others.
 _PRIOR = 5.0
+#: How deep to look where metrics have no K: what is beaten more often counts little, and waits.
+_DEEP = 10
+#: The spread of values beyond K as a part of their range.
+_WITHIN_RANGE = 0.15
+#: Targets beaten as often, of whom about so many with neighbouring scores are taken to be alike, in
+#: so many groups at most.
+_ALIKE, _MOST_GROUPS = 50, 16
+#: How many of those drawn are taken to lose all, whoever they are. Intervals assume one; fewer
+#: leave more draws for those who are likely to lose.
+_ASSUMED = 0.5
 #: Full rankings for each stratum on average, those that every stratum has first, and most strata.
 _FOR_STRATUM, _FIRST_OF_STRATUM, _MOST_STRATA = 10, 5, 20
 
 
 @dataclass(frozen=True)
 class Guided(Design):
-    """Unbiased metrics@K within a budget: beaten targets leave, some of the others are certified.
+    """Unbiased metrics within a budget: beaten targets leave, some of the others are certified.
 
     Items come in the order of a guide, and a target leaves at the K-th that beats it. Of the users
     with targets left, a random part is ranked in full, as far as the budget goes. Where it goes so
     far that nobody is left, metrics are exact. ``k`` is by default the largest K of the metrics.
+
+    Metrics without a K, such as MRR, look at all ranks. Then a target that K items beat, by default
+    10, waits instead of leaving: little is left to lose, so few of those who wait are drawn.
 
     >>> ranks = np.random.default_rng(0).integers(1, 2001, size=1000)
     >>> found = Guided().simulate(ranks, items=2000, budget=100_000, odds=20.0)
@@ -64,13 +80,23 @@ class Guided(Design):
     guided: ClassVar[bool] = True
     instead: ClassVar[str] = "raise it, or use design='adaptive'"
     k: int | None = None
+    #: Whether metrics look beyond K, and what they give a target that was beaten 0, 1, .. K times;
+    #: `for_metrics` finds both.
+    beyond: bool = field(default=False, repr=False, compare=False)
+    gains: tuple[float, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_optional("k", self.k)
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        """Find K; refuse metrics that look beyond it."""
-        return replace(self, k=largest_k(self.k, metrics, relevant, name="guided"))
+        """Find K, and what ranks up to it are worth."""
+        limited = [metric for metric in metrics if not _looks_at_all_ranks(metric)]
+        beyond = len(limited) < len(metrics)
+        k = max(self.k or _DEEP, 1) if beyond else None
+        if limited:
+            k = max(largest_k(self.k, limited, relevant, name="guided"), k or 1)
+        assert k is not None
+        return replace(self, k=k, beyond=beyond, gains=_gains(metrics, k))
 
     def least(self, others: IntArray) -> int:
         """Return the first stage of every target, and two of them ranked in full."""
@@ -85,12 +111,14 @@ class Guided(Design):
     def step(self, now: Situation) -> Step:
         """Go on with the stage, begin the next one, or rank users in full whose turn it is."""
         assert self.k is not None
-        goal, _ = towards_the_kth(now, self.k)
+        last = int(now.others.max()) + 1 if self.beyond else self.k
+        to_end, _ = towards_the_kth(now, last)
         if now.allowed is None:
-            return Step(goal, now.notes)
-        look = Look(now, self.k, now.allowed)
+            return Step(to_end, now.notes)
         if now.notes.turn.any():
-            return next_in_turn(now, goal, self.k)
+            return next_in_turn(now, to_end, last)
+        look = Look(now, self, now.allowed)
+        goal, _ = towards_the_kth(now, self.k)
         stage = _stage(self.k, look.reached)
         if (look.open & (now.scored < np.minimum(stage, now.others))).any():
             return Step(np.minimum(goal, stage), now.notes)
@@ -98,7 +126,7 @@ class Guided(Design):
         if look.is_worth(after):
             notes = replace(now.notes, before=now.beaten.copy(), earlier=now.notes.before)
             return Step(np.minimum(goal, after), notes)
-        return next_in_turn(replace(now, notes=look.draw()), goal, self.k)
+        return next_in_turn(replace(now, notes=look.draw()), to_end, last)
 
 
 def _stage(k: int, reached: int) -> int:
@@ -115,18 +143,25 @@ def next_in_turn(now: Situation, goal: IntArray, k: int) -> Step:
     As many as certainly fit into the budget go on together, then one after the other.
     """
     assert now.allowed is not None
-    look, notes = Look(now, k, now.allowed), now.notes
-    if not (look.open & (notes.turn > 0)).any():
+    notes, left = now.notes, now.allowed - int(now.scored.sum())
+    going = (now.beaten < k) & (now.scored < now.others) & (notes.turn > 0)
+    if not going.any():
         waiting = np.where(notes.turn < 0, notes.reserved, 0)
-        together = look.left // max(int(look.of_users(waiting).max()), 1)
-        if waiting.sum() <= look.left:
+        together = left // max(int(_of_users(now, waiting).max()), 1)
+        if waiting.sum() <= left:
             together = len(notes.turn)
         last = max(int(notes.turn.max(initial=0)), 0) + together
         last = max(last, int(np.abs(notes.turn[waiting > 0]).min(initial=len(notes.turn))))
         notes = replace(notes, turn=np.where(-notes.turn <= last, np.abs(notes.turn), notes.turn))
     step = np.where(notes.turn > 0, goal - now.scored, 0)
-    spent = np.minimum(np.cumsum(step), look.left)
+    spent = np.minimum(np.cumsum(step), left)
     return Step(now.scored + np.diff(spent, prepend=0), notes)
+
+
+def _of_users(now: Situation, values: FloatArray | IntArray) -> FloatArray:
+    """Return the sum of the values of each user's targets."""
+    found = np.bincount(now.users, values, minlength=len(now.user_order))
+    return found.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +169,29 @@ class Look:
     """What can be told of open targets, and of users who have some."""
 
     now: Situation
-    k: int
+    design: Guided
     allowed: int
+
+    @property
+    def k(self) -> int:
+        """Return how many beaters end the stages of a target."""
+        assert self.design.k is not None
+        return self.design.k
+
+    @property
+    def gains(self) -> FloatArray:
+        """Return what a target beaten b times may still be worth, for b = 0..K."""
+        return np.array(self.design.gains)
 
     @property
     def open(self) -> BoolArray:
         """Return which targets may or may not be in the top K."""
         return (self.now.beaten < self.k) & (self.now.scored < self.now.others)
+
+    @property
+    def unknown(self) -> BoolArray:
+        """Return which targets may have more than one value: the open ones, and those beyond K."""
+        return (self.now.scored < self.now.others) if self.design.beyond else self.open
 
     @property
     def left(self) -> int:
@@ -152,11 +203,6 @@ class Look:
         """Return how many items every open target has met at least."""
         return int(self.now.scored[self.open].min(initial=int(self.now.scored.max())))
 
-    def of_users(self, values: FloatArray | IntArray) -> FloatArray:
-        """Return the sum of the values of each user's targets."""
-        found = np.bincount(self.now.users, values, minlength=len(self.now.user_order))
-        return found.astype(np.float64)
-
     def is_worth(self, end: int) -> bool:
         """Return whether to spend on a further stage rather than on full rankings now.
 
@@ -165,12 +211,12 @@ class Look:
         A stage lowers the first sum, about as the last one did, and leaves less for n.
         """
         now, left = self.now, self.left
-        missing = np.where(self.open, now.others - now.scored, 0)
+        missing = np.where(self.unknown, now.others - now.scored, 0)
         if missing.sum() <= left:
             return False
         cost = int(np.where(self.open, np.minimum(end, now.others) - now.scored, 0).sum())
-        each = float(self.of_users(missing).max())
-        if cost >= left - min(_ENOUGH * each, left / 2):
+        each = float(_of_users(now, missing).max())
+        if not cost or cost >= left - min(_ENOUGH * each, left / 2):
             return False
         spread, part = self._spread_and_part()
         many, fewer = left / each, (left - cost) / each
@@ -181,30 +227,51 @@ class Look:
         now, notes = self.now, self.now.notes
         stages = np.log(max(now.others.max() / self.reached, _GROWTH)) / np.log(_GROWTH)
         usual = _USUALLY_LEFT * (1.0 - 1.0 / (stages + 1.0))
-        beaten = now.beaten[self.open]
-        last = _spread(notes.before, now.beaten, self.k)[beaten].sum()
-        square = float(last / _gains(self.k)[beaten].sum()) ** 2
-        if self.reached <= self.k:
-            return square, float(usual)
-        was_open = notes.before < self.k
-        spread = _spread(notes.earlier, notes.before, self.k)[notes.before[was_open]].sum()
-        return square, float(last / spread * np.sqrt(usual)) if spread > 0 else 1.0
+        beaten = np.minimum(now.beaten, self.k)
+        spreads = np.where(self.unknown, self.moved.spreads(now.beaten, now.own), 0.0)
+        beyond, last = (float(spreads[part].sum()) for part in (beaten == self.k, beaten < self.k))
+        whole = last + beyond
+        square = float(whole / self.gains[beaten[self.unknown]].sum()) ** 2
+        part = float(usual)
+        if self.reached > self.k:
+            moved = Moved.between(notes.earlier, notes.before, now.own, self.gains)
+            spread = float(moved.spreads(notes.before, now.own)[notes.before < self.k].sum())
+            part = float(last / spread * np.sqrt(usual)) if spread > 0 else 1.0
+        if not beyond:
+            return square, part
+        # Those beyond K meet nothing in a stage.
+        return square, ((np.sqrt(part) * last + beyond) / whole) ** 2
+
+    @property
+    def moved(self) -> Moved:
+        """Return how values moved in the last stage."""
+        now = self.now
+        return Moved.between(now.notes.before, now.beaten, now.own, self.gains)
 
     def draw(self) -> Notes:
         """Put users with open targets into strata, and settle when the turn of each comes."""
         now, users = self.now, len(self.now.user_order)
         beaten = np.minimum(now.beaten, self.k)
-        missing = np.where(self.open, now.others - now.scored, 0)
-        gain = self.of_users(np.where(self.open, _gains(self.k)[beaten], 0.0))
-        reserved = self.of_users(missing)
+        missing = np.where(self.unknown, now.others - now.scored, 0)
+        reserved = _of_users(now, missing)
         waiting = np.flatnonzero(reserved)
-        affordable = self.left // max(int(reserved.max(initial=1)), 1)
-        squares = _spread(now.notes.before, now.beaten, self.k) ** 2
-        # Of those drawn, one is always taken to lose all.
-        squares = np.append(squares, 0.0) + _gains(self.k) ** 2 / max(affordable, 1)
-        spread = np.sqrt(self.of_users(np.where(self.open, squares[beaten], 0.0)))
+        affordable = int(self.left // max(int(reserved.max(initial=1)), 1))
+        moved, known = self.moved, (now.beaten, now.own)
+        squares, stakes = moved.spreads(*known) ** 2, self.gains[beaten] ** 2
+        seen, stake, loss = (
+            _of_users(now, np.where(self.unknown, each, 0.0))
+            for each in (squares, stakes, moved.losses(*known))
+        )
+        # Somebody may lose all where nobody seems to lose anything.
+        spread = np.sqrt(seen + _ASSUMED * stake / max(affordable, 1))
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
-        stratum[waiting] = 1 + _groups(-gain[waiting], int(affordable) // _FOR_STRATUM)
+        # Metrics differ in what those beyond K can lose: nobody else stands for them.
+        beyond = _of_users(now, self.open) == 0.0
+        for part in (waiting[~beyond[waiting]], waiting[beyond[waiting]]):
+            share = float(spread[part].sum() / max(spread[waiting].sum(), 1e-300))
+            keys = -stake[part], -loss[part]
+            groups = _groups(keys, spread[part], round(share * affordable / _FOR_STRATUM))
+            stratum[part] = 1 + groups + stratum.max()
         in_order = now.user_order[stratum[now.user_order] > 0]
         turn[in_order] = _turns(stratum[in_order], spread[in_order])
         return replace(
@@ -216,40 +283,108 @@ class Look:
         )
 
 
-def _gains(k: int) -> FloatArray:
-    """Return what a target beaten b times may still be worth, for b = 0..K: nothing from K on.
+def _looks_at_all_ranks(metric: Metric) -> bool:
+    """Return whether a metric has no K; R-precision has one, the number of relevant items."""
+    return metric.k is None and metric.family is not _metrics.RPrec
 
-    It is the mean of what Recall and NDCG give it. Only who is drawn depends on it.
+
+def _gains(metrics: Sequence[Metric], k: int) -> tuple[float, ...]:
+    """Return what a target beaten b times may still be worth, for b = 0..K and more.
+
+    It is the mean over the metrics, each as a part of what rank 1 gives. Only who is drawn depends
+    on it. What is no weight of a rank, or grows with it, counts the same at all ranks.
     """
-    discount = 1.0 / np.log2(np.arange(k) + 2.0)
-    return np.append((1.0 + discount) / 2.0, 0.0)
+    found = np.zeros(k + 1)
+    ranks = np.arange(1, k + 2)
+    for metric in metrics:
+        family = metric.family
+        last = k + 1 if _looks_at_all_ranks(metric) else metric.k or k
+        flat = family.uses_items or not family.bounded or family is _metrics.RPrec
+        weights = np.ones(k + 1) if flat else metric.weights(ranks, k + 1)
+        found += np.where(ranks <= last, weights / weights[0], 0.0) / len(metrics)
+    return tuple(found.tolist())
 
 
-def _spread(before: IntArray, after: IntArray, k: int) -> FloatArray:
-    """Return how much values vary of targets that were beaten b times, for b = 0..K - 1.
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """How the values of targets moved between two stages: by how often they were beaten before.
 
-    It is read off from how they moved between two stages. What is to come moves them less, but
-    likely in the same proportion.
+    What is to come moves them less, but likely in the same proportion. A target that scores high is
+    less likely to be beaten later than one that was beaten as often and scores low; so those beaten
+    as often are told apart by their own scores. These need not be comparable from user to user:
+    where they are not, they tell nothing, and do no harm.
     """
-    gains, was_open = _gains(k), before < k
-    start, end = before[was_open], np.minimum(after[was_open], k)
-    loss = gains[start] - gains[end]
-    count = np.bincount(start, minlength=k)
-    mean = np.bincount(start, loss, minlength=k) / np.maximum(count, 1)
-    squares = np.bincount(start, (loss - mean[start]) ** 2, minlength=k)
-    of_all = float((loss**2).sum() / max((gains[start] ** 2).sum(), 1e-300))
-    variance = (squares + _PRIOR * of_all * gains[:k] ** 2) / (count + _PRIOR)
-    return np.asarray(np.sqrt(variance))
+
+    gains: FloatArray
+    #: For targets beaten 0..K - 1 times: own scores, sorted, and the mean and the variance of what
+    #: groups of them lost.
+    own: list[FloatArray]
+    means: list[FloatArray]
+    variances: list[FloatArray]
+
+    @classmethod
+    def between(
+        cls, before: IntArray, after: IntArray, own: FloatArray, gains: FloatArray
+    ) -> Moved:
+        """Look at the moves of all that were open before."""
+        k = len(gains) - 1
+        open_then = np.flatnonzero(before < k)
+        open_then = open_then[np.lexsort([own[open_then], before[open_then]])]
+        start, end = before[open_then], np.minimum(after[open_then], k)
+        loss = gains[start] - gains[end]
+        of_all = float((loss**2).sum() / max((gains[start] ** 2).sum(), 1e-300))
+        ends = np.searchsorted(start, np.arange(k + 1))
+        scores, means, variances = [], [], []
+        for beaten, (first, last) in enumerate(pairwise(ends.tolist())):
+            size = int(last - first)
+            mine = own[open_then[first:last]]
+            groups = min(max(size // _ALIKE, 1), _MOST_GROUPS) if size and mine[0] < mine[-1] else 1
+            group = np.arange(size) * groups // max(size, 1)
+            lost, count = loss[first:last], np.bincount(group, minlength=1)
+            mean = np.bincount(group, lost, minlength=1) / np.maximum(count, 1)
+            squares = np.bincount(group, (lost - mean[group]) ** 2, minlength=1)
+            likely = _PRIOR * of_all * gains[beaten] ** 2
+            scores.append(mine)
+            means.append(mean)
+            variances.append((squares + likely) / (count + _PRIOR))
+        return cls(gains, scores, means, variances)
+
+    def spreads(self, beaten: IntArray, own: FloatArray) -> FloatArray:
+        """Return how much values vary of targets that were beaten so often and have these scores.
+
+        Targets beaten K times moved no further: of their values only the range is known.
+        """
+        beyond = (_WITHIN_RANGE * self.gains[-1]) ** 2
+        return np.sqrt(self._between_groups(self.variances, beaten, own, beyond))
+
+    def losses(self, beaten: IntArray, own: FloatArray) -> FloatArray:
+        """Return what such targets lost on average."""
+        return self._between_groups(self.means, beaten, own, 0.0)
+
+    def _between_groups(
+        self, values: list[FloatArray], beaten: IntArray, own: FloatArray, beyond: float
+    ) -> FloatArray:
+        found = np.full(len(beaten), beyond)
+        for times, (scores, of_groups) in enumerate(zip(self.own, values, strict=True)):
+            here = np.flatnonzero(beaten == times)
+            place = np.searchsorted(scores, own[here]) * len(of_groups) / max(len(scores), 1)
+            found[here] = np.interp(place, np.arange(len(of_groups)) + 0.5, of_groups)
+        return found
 
 
-def _groups(keys: FloatArray, most: int) -> IntArray:
-    """Return groups of neighbouring keys, about equally large; equal keys stay together."""
-    different, place, count = np.unique(keys.round(9), return_inverse=True, return_counts=True)
-    number = min(max(most, 1), _MOST_STRATA, max(len(different), 1))
-    middle = (np.cumsum(count) - count / 2) / max(len(keys), 1)
-    return np.unique((middle * number).astype(np.int64), return_inverse=True)[1].reshape(-1)[
-        place.reshape(-1)
-    ]
+def _groups(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntArray:
+    """Return groups of neighbours in the order of the keys, the first of which counts first.
+
+    The spreads in all groups sum to about as much, so that as many are drawn from each. Equal ones
+    stay together.
+    """
+    rounded = np.stack([key.round(9) for key in keys])
+    place = np.unique(rounded, axis=1, return_inverse=True)[1]
+    total = np.bincount(place.reshape(-1), spread)
+    number = min(max(most, 1), _MOST_STRATA, max(len(total), 1))
+    middle = (np.cumsum(total) - total / 2.0) / max(total.sum(), 1e-300)
+    group = np.minimum((middle * number).astype(np.int64), number - 1)
+    return np.unique(group, return_inverse=True)[1].reshape(-1)[place.reshape(-1)]
 
 
 def _turns(stratum: IntArray, spread: FloatArray) -> IntArray:

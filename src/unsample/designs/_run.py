@@ -134,8 +134,9 @@ def run(
             work.reach_goal()
             beaten = tally.beaten(for_sure)
             now = Situation(
-                tally.scored, beaten, others, scan.shuffle, allowed, users, user_order, state.notes
-            )
+                tally.scored, beaten, others, scan.shuffle, allowed, users, user_order,
+                state.notes, tally.own,
+            )  # fmt: skip
             step = fitted.step(now)
             state.notes = step.notes
             if shortlists is not None:
