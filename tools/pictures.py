@@ -154,9 +154,7 @@ def places_of_models() -> None:
     models = {}
     for name, shown in RECOMMENDERS.items():
         truth = load_ranks("ml-1m", name)
-        models[shown] = unsample.designs.Fixed(499).simulate(
-            truth.ranks, items=truth.items, rng=1
-        )
+        models[shown] = unsample.designs.Fixed(499).simulate(truth.ranks, items=truth.items, rng=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
         found = unsample.compare(models, candidates="unseen", metrics="Recall@100")
