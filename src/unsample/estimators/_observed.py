@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_choice
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import DesignCells, RankCounts, size_ranges
 from unsample.law import Law, RankGrid, RankPoints, bin_weights
@@ -363,7 +363,8 @@ def _expected(
         return design.matrix(low, high, grid, beyond="last")
     # Computing all ranks in one go is many times faster than range by range.
     ranks = np.arange(1, design.n + 1)
-    return np.add.reduceat(design.matrix(ranks, ranks, grid, beyond="last"), low - 1, axis=0)
+    matrix = design.matrix(ranks, ranks, grid, beyond="last")
+    return np.asarray(np.add.reduceat(matrix, as_index(low - 1), axis=0))
 
 
 def coarse_grid(items: int, sampled: int) -> RankGrid:
