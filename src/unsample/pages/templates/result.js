@@ -565,7 +565,7 @@
   window.drawCharts = drawCharts; // for a page that gets its charts later
   if (window.parent !== window) {
     // Whoever shows this page in a frame learns how high the frame should be, and nothing else.
-    const tell = () => window.parent.postMessage({ height: document.documentElement.scrollHeight }, "*");
+    const tell = () => window.parent.postMessage({ height: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
     new ResizeObserver(tell).observe(document.body);
   }
 })();
