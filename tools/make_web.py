@@ -1,8 +1,8 @@
 """Build the web page with the three calculators: ``make web``, into ``out/web``.
 
-The page runs the package itself with Pyodide, which comes from a public CDN; with ``PYODIDE=folder``
-from a copy of it, for use without a network. Either way every file is known by its hash, which
-stands in ``web/pyodide.json``.
+The page runs the package itself with Pyodide, which comes from a public CDN, or with
+``PYODIDE=folder`` from a copy of it, for use without a network. Either way every file is known by
+its hash, which stands in ``web/pyodide.json``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import unsample
-from unsample.pages._html import _hash, templates  # noqa: PLC2701 - the policy of its pages
+from unsample.pages._html import _hash, templates
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "web"
@@ -106,7 +106,8 @@ def _copied(file: dict[str, Any], folder: Path, out: Path, version: str) -> dict
 
 def _wheel(out: Path) -> Path:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*command, "--no-deps", "--wheel-dir", str(out), str(ROOT)], check=True)
+    command += ["--no-deps", "--wheel-dir", str(out), str(ROOT)]
+    subprocess.run(command, check=True)  # noqa: S603
     (wheel,) = out.glob("unsample-*.whl")
     return wheel
 

@@ -19,16 +19,52 @@ from get_pyodide import folder, is_complete, pinned
 
 ROOT = Path(__file__).resolve().parent.parent
 #: The rooms up to `answers`, file by file, and the tables and pages that the calculators use.
-CORE = (
-    "metrics law evidence estimators contract observed solvers curves confidence intervals "
-    "calibrated auto prior golden published planning estimation comparison pools unequal users "
-    "user_metrics guided evaluate together ranking needed audit calculators"
-).split()
+CORE = [
+    "metrics",
+    "law",
+    "evidence",
+    "estimators",
+    "contract",
+    "observed",
+    "solvers",
+    "curves",
+    "confidence",
+    "intervals",
+    "calibrated",
+    "auto",
+    "prior",
+    "golden",
+    "published",
+    "planning",
+    "estimation",
+    "comparison",
+    "pools",
+    "unequal",
+    "users",
+    "user_metrics",
+    "guided",
+    "evaluate",
+    "together",
+    "ranking",
+    "needed",
+    "audit",
+    "calculators",
+]
 #: Pure Python that the tests need beside hypothesis.
-HELPERS = (
-    "attrs iniconfig ir-measures jinja2 markupsafe mpmath narwhals packaging pluggy pygments pytest "
-    "sortedcontainers"
-).split()
+HELPERS = [
+    "attrs",
+    "iniconfig",
+    "ir-measures",
+    "jinja2",
+    "markupsafe",
+    "mpmath",
+    "narwhals",
+    "packaging",
+    "pluggy",
+    "pygments",
+    "pytest",
+    "sortedcontainers",
+]
 
 
 def _assemble(place: Path) -> None:
@@ -36,7 +72,7 @@ def _assemble(place: Path) -> None:
     wheels = [folder() / name for name in pinned() if name.endswith(".whl")]
     for wheel in (*wheels, *folder().glob("hypothesis-*.whl")):
         with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(place)  # noqa: S202 - known by its hash
+            archive.extractall(place)
     for name in HELPERS:
         found = distribution(name)
         for file in found.files or ():
@@ -57,7 +93,7 @@ def main() -> None:
         environment = {**os.environ, "PYODIDE": str(folder()), "LIBRARIES": temporary}
         for name in given.names:
             script, test = ROOT / "tests" / "pyodide" / "run.mjs", f"tests/test_{name}.py"
-            ended = subprocess.run(
+            ended = subprocess.run(  # noqa: S603
                 ["node", str(script), str(ROOT), test],  # noqa: S607
                 check=False,
                 env=environment,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-#: Compiled, and no part of Pyodide's own copy.
-_ABSENT = ("duckdb", "pandas", "polars", "pyarrow", "torch")
+#: Tests import these at the top, and few of them use them.
+_ABSENT = ("pandas", "polars", "pytrec_eval")
 #: The command needs typer, whose libraries are compiled.
 _COMMAND = "run"
 
@@ -51,7 +51,11 @@ np.repeat = _taking_wide_indices(np.repeat, 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs the command."""
+    """Skip what needs the command, or threads."""
     for item in items:
-        if _COMMAND in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.skip(reason="needs the command, which is not in the browser"))
+        wants = {
+            "the command": _COMMAND in getattr(item, "fixturenames", ()),
+            "threads": "threads" in item.name,
+        }
+        for what in (name for name, wanted in wants.items() if wanted):
+            item.add_marker(pytest.mark.skip(reason=f"needs {what}, not there in the browser"))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray, IntArray, as_index
 from unsample.designs._orders import LongWords, Orders
 from unsample.designs._scan import Candidates
 from unsample.designs._scorers import FactorScores, Scorer, as_matrix
@@ -205,7 +205,7 @@ def _popularity(candidates: Candidates) -> IntArray | None:
     exclude = candidates.exclude
     if exclude is None or not exclude.nnz or candidates.items > LARGEST_POPULARITY:
         return None
-    return strongest_first(np.bincount(exclude.indices, minlength=candidates.items))
+    return strongest_first(np.bincount(as_index(exclude.indices), minlength=candidates.items))
 
 
 def strongest_first(scores: npt.NDArray[Any]) -> IntArray:

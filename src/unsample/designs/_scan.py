@@ -22,6 +22,7 @@ from unsample._checks import (
     FloatArray,
     IntArray,
     Seed,
+    as_index,
     as_integer_array,
     as_rng,
     check_integer,
@@ -120,7 +121,7 @@ class Candidates:
         if self.exclude is None:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         block = self.exclude[self.users]
-        row = np.repeat(np.arange(len(self)), np.diff(block.indptr))
+        row = np.repeat(np.arange(len(self)), as_index(np.diff(block.indptr)))
         column = np.asarray(block.indices)
         other = column != self.targets[row]
         return (row, column) if other.all() else (row[other], column[other])
@@ -129,14 +130,15 @@ class Candidates:
     def others(self) -> IntArray:
         """Return how many candidates each target has beside itself."""
         excluded = [
-            np.bincount(part.excluded[0], minlength=len(part)) for _, part in self.parts(_ROWS)
+            np.bincount(as_index(part.excluded[0]), minlength=len(part))
+            for _, part in self.parts(_ROWS)
         ]
         return np.asarray(self.items - 1 - np.concatenate(excluded))
 
     @property
     def relevant(self) -> int:
         """Return the most targets of one user that compete with each other."""
-        return 1 if self.filtered else int(np.bincount(self.users).max())
+        return 1 if self.filtered else int(np.bincount(as_index(self.users)).max())
 
     def refuse_repeated(self) -> None:
         """Refuse a user who has one item as a target twice."""
@@ -318,6 +320,7 @@ class Scan:
         # A look whether there is any is quicker than a list of none.
         row, column = np.nonzero(tied) if tied.any() else _NOWHERE
         lost = orders.tie_is_lost(row, items[row, column])
+        row = as_index(row)
         infinite = np.zeros(len(rows), dtype=np.int64)
         with np.errstate(invalid="ignore", over="ignore"):
             total = scores.sum()

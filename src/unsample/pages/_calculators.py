@@ -120,9 +120,7 @@ class Fields:
             return None
         found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(%?)", text, re.ASCII)
         value = float(found[1]) / (100.0 if found[2] else 1.0) if found else text
-        return check_real(
-            name, value, low=0.0, high=1.0, open_low=True, open_high=True, hint=hint
-        )
+        return check_real(name, value, low=0.0, high=1.0, open_low=True, open_high=True, hint=hint)
 
     def real(self, name: str, hint: str) -> float | None:
         """Return a positive number, None where there is none."""
@@ -167,7 +165,7 @@ _SAMPLED = "how many items each target was ranked against, such as 99"
 
 
 def _published(fields: Fields) -> Shown:
-    """Answer: what does this number mean?"""
+    """Answer what a printed number means."""
     numbers, percent = fields.numbers()
     given: dict[str, Any] = {
         "sampled": fields.whole("sampled", _SAMPLED),
@@ -254,7 +252,7 @@ def _limits(entry: Estimate, result: Estimates) -> tuple[tuple[str, str, str], .
 
 
 def _plan(fields: Fields) -> Shown:
-    """Answer: how should I evaluate?"""
+    """Answer how to evaluate."""
     asked = fields.metrics()
     given: dict[str, Any] = {
         "items": fields.whole("items", _ITEMS, minimum=2),
@@ -272,7 +270,7 @@ def _plan(fields: Fields) -> Shown:
 
 
 def _ranks(fields: Fields) -> Shown:
-    """Answer: what do these ranks say, and which model is better?"""
+    """Answer what ranks say, and which model is better."""
     if not fields.files:
         raise FileError("files must be at least one table of ranks: drop it, or choose it")
     given: dict[str, Any] = {
@@ -298,7 +296,7 @@ def _ranks(fields: Fields) -> Shown:
     if by is not None:
         (file,) = fields.files
         models = read_targets(file, by=by, **given)
-        named = (file, "--by", by)
+        named: tuple[str, ...] = (file, "--by", by)
     else:
         places = {PurePath(file).stem: file for file in fields.files}
         if len(places) < len(fields.files):
