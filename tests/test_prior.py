@@ -92,7 +92,8 @@ def test_the_signs_of_eigenvectors_change_nothing(small, monkeypatch):
     observed = seen(ranks_like(300, 800, 0.7), 300, 19)
     prepared = Prepared.of(observed, METRICS, observed.targets)
     usual = prepared.moments(small)
-    assert small.root @ small.root.T == pytest.approx(small.between + small.within, abs=1e-12)
+    covariance = small.between + small.within
+    assert small.root @ small.root.T == pytest.approx(covariance, rel=1e-9, abs=1e-9)
     plain, signs = np.linalg.eigh, np.where(np.arange(SIZE) % 3 == 0, -1.0, 1.0)
 
     def turned(matrix):

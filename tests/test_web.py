@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "posix_spawn"), reason="the pipe needs a POSIX system"),
 ]
 #: Seconds: Python is loaded on machines that do other things as well.
-PATIENCE = 300
+PATIENCE = 600
 WIDE, PHONE = (1280, 900), (390, 844)
 PAPER = {
     "numbers": "HR@10 = 0.710, HR@1 = 0.226",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         wants = {
             "the command": _COMMAND in getattr(item, "fixturenames", ()),
-            "threads": "threads" in item.name,
+            "threads": "threads=" in inspect.getsource(getattr(item, "function", _Absent)),
         }
         for what in (name for name, wanted in wants.items() if wanted):
             item.add_marker(pytest.mark.skip(reason=f"needs {what}, not there in the browser"))

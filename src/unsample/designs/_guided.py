@@ -26,7 +26,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample.designs._certified import largest_k, towards_the_kth
 from unsample.designs._designs import Design, check_optional
 from unsample.designs._findings import Notes, Situation, Step
@@ -232,7 +232,7 @@ def _spread(before: IntArray, after: IntArray, k: int) -> FloatArray:
     likely in the same proportion.
     """
     gains, was_open = _gains(k), before < k
-    start, end = before[was_open], np.minimum(after[was_open], k)
+    start, end = as_index(before[was_open]), np.minimum(after[was_open], k)
     loss = gains[start] - gains[end]
     count = np.bincount(start, minlength=k)
     mean = np.bincount(start, loss, minlength=k) / np.maximum(count, 1)

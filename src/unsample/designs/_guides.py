@@ -330,7 +330,7 @@ def guide_of_lists(
             f"guide must hold items in 0..{candidates.items - 1}, got {int(lists[row, column])} "
             f"for user {int(users[row])} ({int(unknown.sum())} such items); -1 fills up short rows"
         )
-    pair = np.arange(len(users))[:, None] * candidates.items + lists
+    pair = np.arange(len(users), dtype=np.int64)[:, None] * candidates.items + lists
     dropped = lists == NOBODY
     first = np.unique(pair, return_index=True)[1]
     repeated = np.ones(pair.size, dtype=bool)

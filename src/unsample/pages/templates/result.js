@@ -566,6 +566,7 @@
   if (window.parent !== window) {
     // Whoever shows this page in a frame learns how high the frame should be, and nothing else.
     const tell = () => window.parent.postMessage({ height: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
+    tell(); // observers sleep in frames that are out of sight
     new ResizeObserver(tell).observe(document.body);
   }
 })();
