@@ -72,6 +72,7 @@
     const fields = Object.fromEntries(inputs(name).map((one) => [one.name, one.value]));
     state.next = { name, fields, files: name === "ranks" ? state.files : [] };
     history.replaceState(null, "", linkOf(name));
+    forgive();
     askNext();
   }
   async function askNext() {
