@@ -66,7 +66,7 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
     # A smooth P(R) gives the same histogram of condensed cells, rank by rank or bin by bin.
     dense = reference.beta_mass(600, 0.5, 2.0)
     expected = condensed.likelihood @ np.add.reduceat(dense, as_index(condensed.grid.low - 1))
-    exact = np.add.reduceat(dense @ reference.matrix(design), starts - 1)
+    exact = np.add.reduceat(dense @ reference.matrix(design), as_index(starts - 1))
     assert np.allclose(expected, exact, rtol=3e-3)
 
 

@@ -282,8 +282,11 @@ def test_every_text_can_be_read(tab, calculator, scheme):
     assert [one for one in measured if one[0] < 4.5] == []
 
 
-def test_pages_fit_any_width(tab):
-    go(tab, "published", PAPER)
+@pytest.mark.parametrize("calculator", ["published", "plan", "ranks"])
+def test_pages_fit_any_width(tab, calculator):
+    tab.run(f"location.hash = '#calculator={calculator}'")
+    tab.wait(f"!document.getElementById('{calculator}').hidden", PATIENCE)
+    tab.wait("document.querySelector('.verdict-line')", PATIENCE)
     for width in (320, *(size[0] for size in (PHONE, WIDE)), 1600):
         tab.resize(width, 900)
         tab.run("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")

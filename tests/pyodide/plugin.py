@@ -26,7 +26,7 @@ class _Absent(ModuleType):
         self.__spec__ = ModuleSpec(name, None)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name != "__version__":
             raise AttributeError(name)
         pytest.skip(f"needs {self.__name__}, which is not in the browser")
 
@@ -52,11 +52,13 @@ np.repeat = _taking_wide_indices(np.repeat, 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs the command, or threads."""
+    """Skip what needs the command, processes or threads."""
     for item in items:
+        source = inspect.getsource(getattr(item, "function", _Absent))
         wants = {
             "the command": _COMMAND in getattr(item, "fixturenames", ()),
-            "threads": "threads=" in inspect.getsource(getattr(item, "function", _Absent)),
+            "processes": "subprocess." in source,
+            "threads": "threads=" in source,
         }
         for what in (name for name, wanted in wants.items() if wanted):
             item.add_marker(pytest.mark.skip(reason=f"needs {what}, not there in the browser"))

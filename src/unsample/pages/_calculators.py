@@ -286,8 +286,6 @@ def _ranks(fields: Fields) -> Shown:
         result = estimate(counts, metrics=asked or DEFAULT_METRICS, candidates=candidates)
         entry = result.entries[0]
         sentences = tuple(_estimated(each) for each in result.entries)
-        if not is_sound(entry):
-            sentences = (*sentences, _doubt(entry))
         chart = estimates_chart({"": result})
         command = ("estimate", file, *about)
         return Shown(result, sentences, chart, command, _limits(entry, result))
@@ -311,7 +309,8 @@ def _ranks(fields: Fields) -> Shown:
 def _estimated(entry: Estimate) -> str:
     low, high = entry.interval()
     sure = "" if math.isnan(low) else f", with a 95 % interval from {number(low)} to {number(high)}"
-    return f"{entry.metric} on the full catalogue is about {number(entry.value)}{sure}."
+    doubt = "" if is_sound(entry) else f" ({health(entry).lower()})"
+    return f"{entry.metric} on the full catalogue is about {number(entry.value)}{sure}{doubt}."
 
 
 def _options(given: Mapping[str, Any]) -> tuple[str, ...]:
