@@ -11,7 +11,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n au
 	--no-loadscope-reorder -q
 
 .PHONY: help demo docs report refresh-docs test test-all realdata validity coverage accuracy pictures check
-.PHONY: format bench libraries ranks floors clean mutants fuzz faults load versions audit
+.PHONY: format bench libraries ranks floors clean mutants fuzz faults load versions audit web web-test
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
@@ -21,6 +21,8 @@ help:
 	@echo "make bench     speed and memory, as ratios to reference implementations"
 	@echo "make docs      the documentation site, into out/docs; make refresh-docs redoes its output"
 	@echo "make report    the technical report, into out/report.pdf"
+	@echo "make web       the page with the calculators, into out/web; PYODIDE=folder: without a CDN"
+	@echo "make web-test  that page in a browser, and the core's tests inside Pyodide: half an hour"
 	@echo "make libraries adapters with each real library"
 	@echo "make mutants, fuzz, faults, load, versions, audit   try to break it: docs/reliability.md"
 	@echo "make pictures  the pictures of the documentation, made anew"
@@ -46,7 +48,7 @@ test: $(DEV)
 	$(PYTEST)
 
 test-all: $(DEV)
-	$(PYTEST) -m "not validity and not realdata"
+	$(PYTEST) -m "not validity and not realdata and not web"
 
 # The two below need the public data sets: set UNSAMPLE_DATA, or fetch them with the command.
 realdata: $(DEV)
@@ -111,6 +113,16 @@ report: docs
 	$(CHROMIUM) --headless --no-sandbox --disable-gpu --no-pdf-header-footer \
 		--print-to-pdf=out/report.pdf "file://$(CURDIR)/out/docs/report/report.html"
 	@echo "open out/report.pdf"
+
+# Python itself comes from a public CDN, or from a folder (PYODIDE=...) that becomes a part of the site.
+web: $(DEV)
+	$(BIN)/python tools/make_web.py --out out/web $(if $(PYODIDE),--pyodide $(PYODIDE))
+
+# 106 MB are fetched once, and kept in ~/.cache/unsample-tests; Node.js and Chromium must be there.
+web-test: $(DEV)
+	$(BIN)/python tools/get_pyodide.py
+	$(BIN)/python -m pytest -q -m web tests/test_web.py
+	$(BIN)/python tools/try_pyodide.py
 
 # Run the commands and the code of the pages and of the tutorial, and write down what they print.
 refresh-docs: $(DEV)

@@ -132,10 +132,27 @@ class Tab:
         """Call a method of the protocol on this page."""
         return self._browser.send(method, session=self._session, **parameters)
 
-    def open(self, path: Path) -> None:
-        """Load a file and wait until it is there."""
-        self.call("Page.navigate", url=path.as_uri())
+    def open(self, path: Path | str) -> None:
+        """Load a file or an address and wait until it is there."""
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         self._browser.wait_for("Page.loadEventFired")
+
+    def wait(self, script: str, seconds: float) -> None:
+        """Wait until an expression is true."""
+        deadline = time.monotonic() + seconds
+        while not self.run(f"Boolean({script})"):
+            if time.monotonic() > deadline:
+                raise BrowserError(f"not true within {seconds:g} s: {script}")
+            time.sleep(0.1)
+
+    def choose_files(self, selector: str, *paths: Path) -> None:
+        """Choose files in a field for them."""
+        node = self.call("Runtime.evaluate", expression=f"document.querySelector({selector!r})")
+        self.call(
+            "DOM.setFileInputFiles",
+            files=[str(path) for path in paths],
+            objectId=node["result"]["objectId"],
+        )
 
     def resize(self, width: int, height: int) -> None:
         """Make the window this large."""

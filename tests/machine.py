@@ -18,6 +18,7 @@ PROGRAMS = {
         "apt-get install chromium",
     ),
     "Java": (("java",), "apt-get install default-jre-headless"),
+    "Node": (("node", "nodejs"), "apt-get install nodejs"),
 }
 _REASON = re.compile(r"needs (\w+), which is not installed; (apt-get install .*)")
 

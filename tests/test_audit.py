@@ -13,6 +13,7 @@ from tests.draws import DEFECTS, Sampler, audits
 from unsample.confidence import DrawnLists, holm
 from unsample.errors import InputError, UnsampleWarning
 from unsample.evidence import ListCounts, Negatives, overlaps
+from unsample.evidence._negatives import _target_keys
 
 
 def _table(lists, targets=None):
@@ -23,6 +24,17 @@ def _table(lists, targets=None):
 
 
 # -- counting ------------------------------------------------------------------------------------
+
+
+def test_pairs_of_lists_and_items_need_64_bits():
+    """Numpy's own whole numbers have 32 in a browser, where `make web-test` runs this."""
+    items = 2**31 - 1
+    drawn = [np.array([0, items - 5]), np.array([3]), np.array([items - 4])]
+    negatives = Negatives.of_lists(drawn, items=items, targets=np.array([1, 2, 3]))
+    whole = slice(0, 3)
+    expected = [0, items - 5, items + 3, 3 * items - 4]
+    assert negatives.keys(whole).tolist() == expected
+    assert _target_keys(negatives, whole).tolist() == [1, items + 2, 2 * items + 3]
 
 
 def test_lists_are_counted_as_loops_count_them(monkeypatch):

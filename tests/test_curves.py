@@ -9,6 +9,7 @@ from scipy import special
 
 from tests import reference
 from unsample import estimators
+from unsample._checks import as_index
 from unsample.errors import MethodError
 from unsample.estimators import CANDIDATES, Observed, curves
 from unsample.estimators._observed import Condensed, _condensed_ranges
@@ -64,8 +65,8 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
     assert condensed.shares.sum() == pytest.approx(1.0)
     # A smooth P(R) gives the same histogram of condensed cells, rank by rank or bin by bin.
     dense = reference.beta_mass(600, 0.5, 2.0)
-    expected = condensed.likelihood @ np.add.reduceat(dense, condensed.grid.low - 1)
-    exact = np.add.reduceat(dense @ reference.matrix(design), starts - 1)
+    expected = condensed.likelihood @ np.add.reduceat(dense, as_index(condensed.grid.low - 1))
+    exact = np.add.reduceat(dense @ reference.matrix(design), as_index(starts - 1))
     assert np.allclose(expected, exact, rtol=3e-3)
 
 

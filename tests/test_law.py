@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import reference
+from unsample._checks import as_index
 from unsample.errors import DesignError, InputError, RankError
 from unsample.law import (
     Law,
@@ -105,7 +106,7 @@ def test_bins_are_averaged_over_bounds_that_many_samples_meet(sampled):
     ranks = np.arange(1, 301)
     r = np.arange(1, design.n + 1)
     dense = design.pmf(r[:, None], ranks)
-    expected = np.add.reduceat(dense, grid.low - 1, axis=1) / grid.width
+    expected = np.add.reduceat(dense, as_index(grid.low - 1), axis=1) / grid.width
     narrow = (grid.width <= 50) & ((sampled > 150) | (grid.high > 300 - 60))
     assert np.abs(design.matrix(r, r, grid) - expected)[:, narrow].max() < 1e-9
 
@@ -171,7 +172,7 @@ def test_ranks_out_of_reach_are_left_out_of_ranges(replacement):
     high = np.append(low[1:] - 1, design.n)
     ranks = np.array([1.0, 2.0, 30.0, 1000.0, 29_999.0, 59_000.0, 60_000.0])
     singles = design.pmf(np.arange(1, design.n + 1)[:, None], ranks)
-    expected = np.add.reduceat(singles, low - 1, axis=0)
+    expected = np.add.reduceat(singles, as_index(low - 1), axis=0)
     got = design.range_pmf(low, high, ranks)
     assert np.allclose(got, expected, rtol=1e-10, atol=1e-70)
     assert (got == 0).mean() > 0.5
@@ -184,7 +185,7 @@ def test_ranges_add_up_in_blocks_of_any_size(block, monkeypatch):
     ranks = np.array([1.0, 17.0, 250.5, 500.0])
     monkeypatch.setattr("unsample.law._law._BLOCK", block)
     singles = design.pmf(np.arange(1, 42)[:, None], ranks)
-    expected = np.add.reduceat(singles, low - 1, axis=0)
+    expected = np.add.reduceat(singles, as_index(low - 1), axis=0)
     assert np.allclose(design.range_pmf(low, high, ranks), expected, rtol=1e-12)
 
 
@@ -199,7 +200,7 @@ def test_bins_average_the_law_over_their_ranks(replacement):
     dense = reference.matrix(design)
     r = np.arange(1, design.n + 1)
     got = design.matrix(r, r, grid)
-    expected = np.add.reduceat(dense, grid.low - 1, axis=0) / grid.width[:, None]
+    expected = np.add.reduceat(dense, as_index(grid.low - 1), axis=0) / grid.width[:, None]
     assert np.abs(got.T - expected).max() < 1e-7
 
 
@@ -489,7 +490,7 @@ def test_catalogues_smaller_than_the_grid_end_where_they_end():
     weights = bin_weights(parse("AUC"), grid, items=60)
     ranks = np.arange(1, 101)
     dense = np.where(ranks <= 60, (60 - ranks) / 59, 0.0)
-    expected = np.add.reduceat(dense, grid.low - 1) / grid.width
+    expected = np.add.reduceat(dense, as_index(grid.low - 1)) / grid.width
     assert np.allclose(weights, expected, atol=1e-12)
 
 

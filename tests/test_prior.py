@@ -87,6 +87,25 @@ def test_the_posterior_is_that_of_importance_sampling(small):
     assert wrong[2] < 0.85 * deviation[2]
 
 
+def test_the_signs_of_eigenvectors_change_nothing(small, monkeypatch):
+    """They are those that a machine's library happens to give."""
+    observed = seen(ranks_like(300, 800, 0.7), 300, 19)
+    prepared = Prepared.of(observed, METRICS, observed.targets)
+    usual = prepared.moments(small)
+    covariance = small.between + small.within
+    assert small.root @ small.root.T == pytest.approx(covariance, rel=1e-9, abs=1e-9)
+    plain, signs = np.linalg.eigh, np.where(np.arange(SIZE) % 3 == 0, -1.0, 1.0)
+
+    def turned(matrix):
+        values, vectors = plain(matrix)
+        return values, vectors * signs
+
+    monkeypatch.setattr(np.linalg, "eigh", turned)
+    fresh = replace(small)  # roots may be kept
+    assert prepared.moments(fresh).mean == pytest.approx(usual.mean, rel=1e-9)
+    assert prepared.moments(fresh).variance == pytest.approx(usual.variance, rel=1e-9)
+
+
 def test_known_ranks_leave_nothing_open():
     ranks = ranks_like(300, 500, 0.9)
     counts = RankCounts.from_ranks(ranks, items=300, sampled=299, replacement=False)

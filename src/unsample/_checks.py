@@ -30,6 +30,7 @@ __all__ = [
     "FloatArray",
     "IntArray",
     "Seed",
+    "as_index",
     "as_integer_array",
     "as_rng",
     "as_text_array",
@@ -50,6 +51,14 @@ Seed: TypeAlias = "int | np.random.Generator | np.random.SeedSequence | None"
 #: An array of texts may waste so many times what they hold, if it is large at all.
 _LARGEST_WASTE = 100
 _FEW_LETTERS = 1 << 25
+
+
+def as_index(values: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.intp]:
+    """Return whole numbers as indices of numpy's own width, which has 32 bits in a browser.
+
+    ``np.bincount``, ``np.repeat`` and ``np.add.reduceat`` take no wider ones there.
+    """
+    return values.astype(np.intp, copy=False)
 
 
 def as_rng(rng: Seed) -> np.random.Generator:

@@ -266,7 +266,7 @@ class Look:
         spread = np.sqrt(seen + _ASSUMED * stake / max(affordable, 1))
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
         # Metrics differ in what those beyond K can lose: nobody else stands for them.
-        beyond = _of_users(now, self.open) == 0.0
+        beyond = _of_users(now, self.open.astype(np.int64)) == 0
         for part in (waiting[~beyond[waiting]], waiting[beyond[waiting]]):
             share = float(spread[part].sum() / max(spread[waiting].sum(), 1e-300))
             keys = -stake[part], -loss[part]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray, IntArray, as_index
 from unsample.designs._orders import LongWords, Orders
 from unsample.designs._scan import Candidates
 from unsample.designs._scorers import FactorScores, Scorer, as_matrix
@@ -212,7 +212,7 @@ def _popularity(candidates: Candidates) -> IntArray | None:
     exclude = candidates.exclude
     if exclude is None or not exclude.nnz or candidates.items > LARGEST_POPULARITY:
         return None
-    return strongest_first(np.bincount(exclude.indices, minlength=candidates.items))
+    return strongest_first(np.bincount(as_index(exclude.indices), minlength=candidates.items))
 
 
 def strongest_first(scores: npt.NDArray[Any]) -> IntArray:
@@ -337,7 +337,7 @@ def guide_of_lists(
             f"guide must hold items in 0..{candidates.items - 1}, got {int(lists[row, column])} "
             f"for user {int(users[row])} ({int(unknown.sum())} such items); -1 fills up short rows"
         )
-    pair = np.arange(len(users))[:, None] * candidates.items + lists
+    pair = np.arange(len(users), dtype=np.int64)[:, None] * candidates.items + lists
     dropped = lists == NOBODY
     first = np.unique(pair, return_index=True)[1]
     repeated = np.ones(pair.size, dtype=bool)

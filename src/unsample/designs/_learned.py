@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, IntArray
+from unsample._checks import BoolArray, IntArray, as_index
 from unsample.designs._guides import LARGEST_POPULARITY, Guide, GuidedOrders, strongest_first
 from unsample.designs._orders import LongWords, Orders, target_keys
 from unsample.designs._scan import Candidates
@@ -105,8 +105,9 @@ class Lesson:
 
     def add(self, items: IntArray, better: BoolArray) -> None:
         """Count items that were met, and those of them that beat a target."""
-        self.met += np.bincount(items.reshape(-1), minlength=len(self.met))
-        self.better += np.bincount(items[better], minlength=len(self.met))
+        met = as_index(items)
+        self.met += np.bincount(met.reshape(-1), minlength=len(self.met))
+        self.better += np.bincount(met[better], minlength=len(self.met))
 
     def _orders(self, order: IntArray | None) -> GuidedOrders:
         return GuidedOrders(self.candidates, self.keys, Guide(order, self.lists, self.teachers))

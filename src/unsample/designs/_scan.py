@@ -22,6 +22,7 @@ from unsample._checks import (
     FloatArray,
     IntArray,
     Seed,
+    as_index,
     as_integer_array,
     as_rng,
     at_position,
@@ -123,8 +124,8 @@ class Candidates:
         # Rows of the matrix, without its data: a slice of it takes several times as long.
         start = self.exclude.indptr[self.users].astype(np.int64)
         size = self.exclude.indptr[self.users + 1] - start
-        row = np.repeat(np.arange(len(self)), size)
-        place = np.arange(len(row)) + np.repeat(start - np.cumsum(size) + size, size)
+        row = np.repeat(np.arange(len(self)), as_index(size))
+        place = np.arange(len(row)) + np.repeat(start - np.cumsum(size) + size, as_index(size))
         column = np.asarray(self.exclude.indices[place])
         other = column != self.targets[row]
         return (row, column) if other.all() else (row[other], column[other])
@@ -133,14 +134,15 @@ class Candidates:
     def others(self) -> IntArray:
         """Return how many candidates each target has beside itself."""
         excluded = [
-            np.bincount(part.excluded[0], minlength=len(part)) for _, part in self.parts(_ROWS)
+            np.bincount(as_index(part.excluded[0]), minlength=len(part))
+            for _, part in self.parts(_ROWS)
         ]
         return np.asarray(self.items - 1 - np.concatenate(excluded))
 
     @property
     def relevant(self) -> int:
         """Return the most targets of one user that compete with each other."""
-        return 1 if self.filtered else int(np.bincount(self.users).max())
+        return 1 if self.filtered else int(np.bincount(as_index(self.users)).max())
 
     def refuse_repeated(self) -> None:
         """Refuse a user who has one item as a target twice."""
@@ -345,6 +347,7 @@ class Scan:
         # A look whether there is any is quicker than a list of none.
         row, column = np.nonzero(tied) if tied.any() else _NOWHERE
         lost = orders.tie_is_lost(row, items[row, column])
+        row = as_index(row)
         infinite = np.zeros(len(rows), dtype=np.int64)
         with np.errstate(invalid="ignore", over="ignore"):
             total = scores.sum()

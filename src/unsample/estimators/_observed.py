@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_choice
 from unsample.errors import DesignError, InputError, RankError
 from unsample.evidence import DesignCells, RankCounts, size_ranges
 from unsample.law import Law, RankGrid, RankPoints, bin_weights
@@ -370,7 +370,7 @@ def _expected(
     # Computing all ranks in one go is many times faster than range by range.
     ranks = np.arange(low[0], high[-1] + 1)
     matrix = design.matrix(ranks, ranks, grid, beyond="last")
-    return np.add.reduceat(matrix, low - low[0], axis=0)
+    return np.asarray(np.add.reduceat(matrix, as_index(low - low[0]), axis=0))
 
 
 def coarse_grid(items: int, sampled: int) -> RankGrid:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array, at_position
+from unsample._checks import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_index,
+    as_integer_array,
+    at_position,
+)
 from unsample.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,7 +86,7 @@ class Negatives:
         lists = place[code.reshape(-1)]
         drawn = np.ones(len(lists), dtype=bool) if is_target is None else ~is_target
         order = np.flatnonzero(drawn)[np.argsort(lists[drawn], kind="stable")]
-        sizes = np.bincount(lists[drawn], minlength=len(names))
+        sizes = np.bincount(as_index(lists[drawn]), minlength=len(names))
         starts = np.concatenate([[0], np.cumsum(sizes)])
         own, targets = None, None
         if is_target is not None:
@@ -109,7 +116,7 @@ class Negatives:
     def keys(self, part: slice) -> IntArray:
         """Return the draws of a block as list times items + item, in their order."""
         ids = self.ids[self.starts[part.start] : self.starts[part.stop]]
-        rows = np.repeat(np.arange(part.stop - part.start), self.sizes[part])
+        rows = np.repeat(_whole(part.stop - part.start), as_index(self.sizes[part]))
         return np.asarray(rows * self.items + ids)
 
     def count(self, kept: BoolArray | None = None) -> IntArray:
@@ -308,11 +315,16 @@ def _same(marks: npt.NDArray[np.uint64], sizes: IntArray) -> IntArray:
     return found
 
 
+def _whole(number: int) -> IntArray:
+    """Return 0, 1, 2, ... with 64 bits on any machine: times the items they pass 32."""
+    return np.arange(number, dtype=np.int64)
+
+
 def _seen_keys(negatives: Negatives, part: slice) -> IntArray:
     if negatives.exclude is None:
         return np.empty(0, dtype=np.int64)
     block = negatives.exclude[negatives.users[part]]
-    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    rows = np.repeat(_whole(block.shape[0]), as_index(np.diff(block.indptr)))
     return np.asarray(rows * negatives.items + block.indices)
 
 
@@ -321,7 +333,8 @@ def _target_keys(negatives: Negatives, part: slice) -> IntArray:
     if lists is None or items is None:
         return np.empty(0, dtype=np.int64)
     first, last = np.searchsorted(lists, [part.start, part.stop])
-    return np.sort((lists[first:last] - part.start) * negatives.items + items[first:last])
+    own = (lists[first:last] - part.start).astype(np.int64)
+    return np.sort(own * negatives.items + items[first:last])
 
 
 def _met(keys: IntArray, known: IntArray, items: int, lists: int) -> IntArray:
@@ -329,7 +342,7 @@ def _met(keys: IntArray, known: IntArray, items: int, lists: int) -> IntArray:
     if not len(known):
         return np.zeros(lists, dtype=np.int64)
     place = np.searchsorted(known, keys).clip(max=len(known) - 1)
-    return np.bincount(keys[known[place] == keys] // items, minlength=lists)
+    return np.bincount(as_index(keys[known[place] == keys] // items), minlength=lists)
 
 
 def _equal_draws(keys: IntArray, items: int, lists: int) -> tuple[IntArray, IntArray]:

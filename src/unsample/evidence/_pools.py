@@ -32,6 +32,7 @@ import numpy.typing as npt
 from unsample._checks import (
     FloatArray,
     IntArray,
+    as_index,
     as_integer_array,
     check_choice,
     check_integer,
@@ -467,7 +468,7 @@ def _more_cautious(plain: DrawnPart, smooth: DrawnPart) -> DrawnPart:
 
 def _sums(place: npt.NDArray[Any], values: FloatArray, size: int = 0) -> FloatArray:
     """Return the sum of the values at each place."""
-    return np.asarray(np.bincount(place, values, minlength=size), dtype=np.float64)
+    return np.bincount(as_index(place), values, minlength=size).astype(np.float64)
 
 
 def _merge_equal(cells: PoolCounts, names: tuple[str, ...], keys: int) -> None:

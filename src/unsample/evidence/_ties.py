@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
+from unsample._checks import FloatArray, IntArray, Seed, as_index, as_rng, check_choice
 from unsample.errors import RankError
 from unsample.evidence._columns import (
     SUMS,
@@ -170,7 +170,7 @@ class Comparisons:
                 f"would be drawn at random, got {places.sum():,.0f}"
             )
         few = np.flatnonzero(self.count <= self.tied)
-        row = np.repeat(few, self.count[few])
+        row = np.repeat(few, as_index(self.count[few]))
         drawn = [(row, rng.integers(0, self.tied[row] + 1), np.ones(len(row), dtype=np.int64))]
         many = self.count > self.tied
         for ties in np.unique(self.tied[many]):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray, check_integer
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_integer
 from unsample.errors import DesignError, InputError
 from unsample.evidence._negatives import Negatives, check_probabilities
 
@@ -287,9 +287,8 @@ def _first_of_equal(negatives: Negatives) -> BoolArray:
 
 def _without(negatives: Negatives, kept: BoolArray) -> Negatives:
     """Return lists of which some draws are left out."""
-    sizes = np.add.reduceat(
-        np.append(kept, False).astype(np.int64), np.minimum(negatives.starts[:-1], len(kept))
-    )
+    starts = as_index(np.minimum(negatives.starts[:-1], len(kept)))
+    sizes = np.add.reduceat(np.append(kept, False).astype(np.int64), starts)
     sizes = np.where(negatives.sizes > 0, sizes, 0)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     return Negatives(

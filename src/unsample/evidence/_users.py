@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_integer_array
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index, as_integer_array
 from unsample.errors import FileError, InputError, RankError
 from unsample.evidence._columns import as_column, as_floats, in_parts, refuse_where
 from unsample.metrics import places_of
@@ -53,16 +53,17 @@ class Whose:
         Summed, these are the squares of what users weigh in all: what the effective number of
         targets is made of when those of one user are taken to be fully dependent.
         """
-        of_user = np.bincount(self.user, self.weight)
+        of_user = np.bincount(as_index(self.user), self.weight)
         products = self.weight * of_user[self.user]
-        return np.asarray(np.bincount(self.cell, products, minlength=cells), dtype=np.float64)
+        return np.bincount(as_index(self.cell), products, minlength=cells).astype(np.float64)
 
     def variance(self, scores: FloatArray) -> float:
         """Return the variance of the mean over users of the sum of their targets' scores.
 
         ``scores`` are those of the cells. It is that of users drawn anew.
         """
-        totals = np.bincount(self.user, self.weight * scores[self.cell], minlength=len(self.users))
+        products = self.weight * scores[self.cell]
+        totals = np.bincount(as_index(self.user), products, minlength=len(self.users))
         deviations = deviations_of_mean(totals.astype(np.float64), self.users)
         count = len(self.users)
         return float(deviations @ deviations) * count / max(count - 1, 1)
@@ -82,7 +83,7 @@ class Whose:
         weight = drawn @ np.bincount(group, self.users, minlength=count)
         # Where all that was drawn weighs nothing, the data stand for it.
         rows = (totals.T @ drawn.T).T
-        rows[weight <= 0] = np.bincount(self.cell, self.weight, minlength=cells)
+        rows[weight <= 0] = np.bincount(as_index(self.cell), self.weight, minlength=cells)
         return np.asarray(rows * (self.users.sum() / np.where(weight > 0, weight, 1.0))[:, None])
 
     @classmethod
@@ -134,8 +135,9 @@ class Whose:
     @classmethod
     def alone(cls, cell: IntArray, count: IntArray, weight: FloatArray) -> Whose:
         """Return targets that have each a user of their own: ``count`` of them in each cell."""
-        cells = np.repeat(cell, count)
-        each = np.repeat(weight / np.maximum(count, 1), count)
+        times = as_index(count)
+        cells = np.repeat(cell, times)
+        each = np.repeat(weight / np.maximum(count, 1), times)
         return cls(np.arange(len(cells)), cells, each, each)
 
 

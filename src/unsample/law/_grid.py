@@ -24,6 +24,7 @@ from unsample._checks import (
     BoolArray,
     FloatArray,
     IntArray,
+    as_index,
     check_integer,
     check_real,
 )
@@ -246,7 +247,7 @@ def mean_over(
 def _plain_mean(
     function: Callable[[FloatArray], FloatArray], low: IntArray, high: IntArray
 ) -> FloatArray:
-    count = high - low + 1
+    count = as_index(high - low + 1)
     starts = np.cumsum(count) - count
     ranks = np.arange(count.sum()) - np.repeat(starts - low, count)
     sums = np.add.reduceat(function(ranks.astype(np.float64)), starts, axis=-1)

@@ -127,9 +127,13 @@ class Learned:
 
     @cached_property
     def root(self) -> FloatArray:
-        """Return a matrix whose product with its transpose is the covariance of one model."""
+        """Return a matrix whose product with its transpose is the covariance of one model.
+
+        It is the symmetric one, which is unique: the signs of eigenvectors differ from machine to
+        machine, and with them the points at which metrics are looked at.
+        """
         values, vectors = np.linalg.eigh(self.between + self.within)
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
 
 
 def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[str, Learned]:

@@ -552,10 +552,21 @@
     box.hidden = false;
   }
 
+  function drawCharts(root) {
+    for (const figure of root.querySelectorAll("figure.interactive")) {
+      const spec = JSON.parse(figure.querySelector("script").textContent);
+      (spec.kind === "lines" ? lineChart : intervalChart)(figure, spec);
+    }
+  }
+
   themes(document.querySelector(".theme"));
   document.querySelectorAll("table.sortable").forEach(sortable);
-  for (const figure of document.querySelectorAll("figure.interactive")) {
-    const spec = JSON.parse(figure.querySelector("script").textContent);
-    (spec.kind === "lines" ? lineChart : intervalChart)(figure, spec);
+  drawCharts(document);
+  window.drawCharts = drawCharts; // for a page that gets its charts later
+  if (window.parent !== window) {
+    // Whoever shows this page in a frame learns how high the frame should be, and nothing else.
+    const tell = () => window.parent.postMessage({ height: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
+    tell(); // observers sleep in frames that are out of sight
+    new ResizeObserver(tell).observe(document.body);
   }
 })();

@@ -1,0 +1,389 @@
+"""The calculators of the web page: what was typed comes in as text, an answer goes out as text.
+
+The page asks and draws. Whatever is computed, put into words or refused is decided here, so that
+it is the same as that of the command.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any, TypeAlias
+
+from unsample import metrics as _metrics
+from unsample._checks import LARGEST_CATALOGUE, check_choice, check_integer, check_real
+from unsample.answers import (
+    DEFAULT_METRICS,
+    Comparison,
+    Estimate,
+    Estimates,
+    Plan,
+    Published,
+    compare,
+    estimate,
+    plan,
+    published,
+)
+from unsample.errors import (
+    ContradictionError,
+    FileError,
+    InputError,
+    MetricError,
+    MissingExtraError,
+    RankError,
+    UnsampleError,
+    UnsampleWarning,
+)
+from unsample.estimators import CANDIDATES
+from unsample.pages._charts import (
+    Chart,
+    IntervalRow,
+    IntervalView,
+    differences_chart,
+    estimates_chart,
+    plan_chart,
+    spec,
+)
+from unsample.pages._html import as_html
+from unsample.pages._sheet import health, is_sound, number
+from unsample.tables import read_counts, read_targets
+
+Answer: TypeAlias = Published | Plan | Estimates | Comparison
+#: What people put between thousands.
+_THOUSANDS = re.compile(r"[,_'\s\u00a0\u2009\u202f]")
+_NUMBER = re.compile(r"\s*(?P<name>[^=:\s]+)\s*[=:\s]\s*(?P<value>[^=:\s%]+)\s*(?P<percent>%?)\s*")
+#: A printed number is called too high only beyond this.
+_HIGHER = 1.2
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An answer in words and in one picture, and the command that gives the same."""
+
+    result: Answer
+    sentences: tuple[str, ...]
+    chart: Chart
+    command: tuple[str, ...]
+    #: How sure it is, from the least assumed to the most: a name, what it assumes, low and high.
+    limits: tuple[tuple[str, str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the page draws."""
+        return {
+            "sentences": self.sentences,
+            "limits": self.limits,
+            "chart": spec(self.chart),
+            "command": shlex.join(self.command),
+            "warnings": self.result.warnings,
+        }
+
+
+class Fields:
+    """What was typed, by field; a field that is wrong says so under its own name."""
+
+    def __init__(self, typed: Mapping[str, str], files: Iterable[str] = ()) -> None:
+        self._typed = {name: text.strip() for name, text in typed.items()}
+        self.files = tuple(files)
+
+    def text(self, name: str) -> str | None:
+        """Return a text, None where there is none."""
+        return self._typed.get(name) or None
+
+    def needed(self, name: str, hint: str) -> str:
+        """Return a text that must be there."""
+        found = self.text(name)
+        if found is None:
+            raise InputError(f"{name} must be given: {hint}")
+        return found
+
+    def whole(self, name: str, hint: str, *, minimum: int = 1) -> int:
+        """Return a whole number, which may have marks between its thousands."""
+        text = _THOUSANDS.sub("", self.needed(name, hint))
+        # What is no number is refused in the words of the check.
+        value = int(text) if re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII) else self._typed[name]
+        return check_integer(name, value, minimum=minimum, maximum=LARGEST_CATALOGUE, hint=hint)
+
+    def maybe_whole(self, name: str, hint: str) -> int | None:
+        """Return a whole number, None where there is none."""
+        return None if self.text(name) is None else self.whole(name, hint)
+
+    def share(self, name: str, hint: str) -> float | None:
+        """Return a share such as 0.05 or 5 %, None where there is none."""
+        text = self.text(name)
+        if text is None:
+            return None
+        found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(%?)", text, re.ASCII)
+        value = float(found[1]) / (100.0 if found[2] else 1.0) if found else text
+        return check_real(name, value, low=0.0, high=1.0, open_low=True, open_high=True, hint=hint)
+
+    def real(self, name: str, hint: str) -> float | None:
+        """Return a positive number, None where there is none."""
+        text = self.text(name)
+        if text is None:
+            return None
+        value = float(text) if re.fullmatch(r"[0-9]*\.?[0-9]+", text, re.ASCII) else text
+        return check_real(name, value, low=0.0, open_low=True, hint=hint)
+
+    def metrics(self) -> tuple[str, ...]:
+        """Return names of metrics, separated by commas or spaces outside of brackets."""
+        found = re.findall(r"[^\s,;(]+(?:\([^)]*\)[^\s,;]*)?", self.text("metrics") or "")
+        return tuple(metric.name for metric in _metrics.parse_all(found)) if found else ()
+
+    def candidates(self) -> str | None:
+        """Return what is stated about the candidates."""
+        stated = self.text("candidates")
+        return None if stated is None else check_choice("candidates", stated, CANDIDATES)
+
+    def numbers(self) -> tuple[dict[str, str], bool]:
+        """Return what a paper prints, such as ``HR@10 = 0.71, NDCG@10 = 0.41``, and if in %."""
+        numbers: dict[str, str] = {}
+        percents = set()
+        typed = self.needed("numbers", "what the paper prints, such as HR@10 = 0.71")
+        for part in filter(str.strip, re.split(r"[,;\n](?![^(]*\))", typed)):
+            found = _NUMBER.fullmatch(part)
+            if found is None:
+                raise InputError(
+                    f"numbers must be such as HR@10 = 0.71, NDCG@10 = 0.41, got {part.strip()!r}"
+                )
+            if found["name"] in numbers:
+                raise InputError(f"numbers must give each metric once, got {found['name']} twice")
+            numbers[found["name"]] = found["value"]
+            percents.add(bool(found["percent"]))
+        if len(percents) > 1:
+            raise InputError("numbers must all have a % sign or none, got some with and some not")
+        return numbers, percents == {True}
+
+
+_ITEMS = "how many items a full ranking would have, such as 3706"
+_SAMPLED = "how many items each target was ranked against, such as 99"
+
+
+def _published(fields: Fields) -> Shown:
+    """Answer what a printed number means."""
+    numbers, percent = fields.numbers()
+    given: dict[str, Any] = {
+        "sampled": fields.whole("sampled", _SAMPLED),
+        "items": fields.whole("items", _ITEMS, minimum=2),
+        "users": fields.whole("users", "how many users the numbers are means over, such as 6040"),
+    }
+    candidates, asked = fields.candidates(), fields.metrics()
+    wanted = asked or tuple(_metrics.parse(name).name for name in numbers)
+    result = published(numbers, metrics=wanted, candidates=candidates, percent=percent, **given)
+    chart = estimates_chart({"": result})
+    (view,) = chart.views
+    rows = [replace(row, label=f"{row.label}, all items") for row in view.rows]
+    for printed in reversed(result.numbers):
+        # Beside what it stands for, if that was asked for.
+        names = [entry.metric.name for entry in result.entries]
+        at = names.index(printed.name) if printed.name in names else 0
+        rows.insert(at, _printed_row(printed.name, printed.value, (printed.low, printed.high)))
+    chart = replace(
+        chart,
+        title="As printed, and on the full catalogue",
+        x_label="metric",
+        views=(IntervalView("all", tuple(rows)),),
+        sure="as printed, or resolved",
+    )
+    entry = result.entries[0]
+    values = {held.name: held.value for held in result.numbers}
+    command = ["published", *_options(given), *_stated(candidates)]
+    command += [f"{name}={value}" for name, value in numbers.items()] + ["--percent"] * percent
+    return Shown(
+        result,
+        _meant(entry, result, values.get(entry.metric.name)),
+        chart,
+        (*command, *_named("-m", wanted)),
+        _limits(entry, result),
+    )
+
+
+def _printed_row(name: str, value: float, limits: tuple[float, float]) -> IntervalRow:
+    note = "as printed; the line is what rounding hides"
+    return IntervalRow(f"{name}, as printed", value, limits, note=note)
+
+
+def _meant(entry: Estimate, result: Published, printed: float | None) -> tuple[str, ...]:
+    """Return what a printed number stands for, in a sentence or three."""
+    law, name = result.paper.law, entry.metric.name
+    low, high = entry.interval()
+    whole = f"on all {law.items:,} items {name} is about {number(entry.value)}"
+    text = f"{whole[:1].upper()}{whole[1:]}"
+    if printed is not None:
+        shown = next(str(each) for each in result.numbers if each.name == name)
+        text = f"{shown} was measured against {law.sampled:,} sampled items; {whole}"
+    sentences = [f"{text}, with a 95 % interval from {number(low)} to {number(high)}."]
+    if printed is not None and entry.value > 0.0 and printed > _HIGHER * high:
+        times = f"{printed / high:.2g}"
+        sentences.append(f"Read as a full-catalogue number, it is at least {times} times too high.")
+    if not is_sound(entry):
+        sentences.append(_doubt(entry))
+    return tuple(sentences)
+
+
+def _doubt(entry: Estimate) -> str:
+    low, high = entry.bounds()
+    rests = "what other data sets look like" if entry.calibrated else "what its method assumes"
+    return (
+        f"{entry.metric} is {health(entry).lower()}: the data alone allow anything from "
+        f"{number(low)} to {number(high)}, and the estimate rests on {rests}."
+    )
+
+
+def _limits(entry: Estimate, result: Estimates) -> tuple[tuple[str, str, str], ...]:
+    """Return how sure a value is, told apart by what is assumed."""
+    if entry.certainty is None:
+        return ()
+
+    def row(name: str, means: str, ends: tuple[float, float]) -> tuple[str, str, str]:
+        return name, means, f"{number(ends[0])} to {number(ends[1])}"
+
+    found = [row("bounds", "whatever P(R) is", entry.bounds())]
+    found.append(row("guaranteed", f"assuming {result.assumes}", entry.interval(kind="guaranteed")))
+    if entry.calibrated is not None:
+        like = "holds for 95 % of data sets like those that the prior was learned from"
+        found.append(row("95 % interval", like, entry.interval()))
+    return tuple(found[::-1])
+
+
+def _plan(fields: Fields) -> Shown:
+    """Answer how to evaluate."""
+    asked = fields.metrics()
+    given: dict[str, Any] = {
+        "items": fields.whole("items", _ITEMS, minimum=2),
+        "users": fields.whole("users", "how many users there are to evaluate, such as 6040"),
+        "budget": fields.maybe_whole("budget", "how many scores may be asked for in total"),
+        "precision": fields.share("precision", "the error sought, such as 5 %"),
+        "recall": fields.share("recall", "a guess of Recall@K on the full catalogue"),
+        "odds": fields.real("odds", "how good a guide there is; 1 is none at all"),
+        "repeats": fields.maybe_whole("repeats", "simulated evaluations behind each error"),
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    result = plan(metrics=asked or "NDCG@10", **given)
+    command = ("plan", *_options(given), *_named("-m", asked))
+    return Shown(result, (result.recommendation,), plan_chart(result), command)
+
+
+def _ranks(fields: Fields) -> Shown:
+    """Answer what ranks say, and which model is better."""
+    if not fields.files:
+        raise FileError("files must be at least one table of ranks: drop it, or choose it")
+    given: dict[str, Any] = {
+        "items": fields.maybe_whole("items", _ITEMS),
+        "sampled": fields.maybe_whole("sampled", _SAMPLED),
+    }
+    by, candidates = fields.text("by"), fields.candidates()
+    asked = fields.metrics()
+    about = (*_options(given), *_stated(candidates), *_named("-m", asked))
+    if by is None and len(fields.files) == 1:
+        (file,) = fields.files
+        counts = read_counts(file, **given)[""]
+        result = estimate(counts, metrics=asked or DEFAULT_METRICS, candidates=candidates)
+        entry = result.entries[0]
+        sentences = tuple(_estimated(each) for each in result.entries)
+        chart = estimates_chart({"": result})
+        command = ("estimate", file, *about)
+        return Shown(result, sentences, chart, command, _limits(entry, result))
+    if by is not None and len(fields.files) > 1:
+        raise InputError(f"by must be left out with {len(fields.files)} files, a model in each")
+    if by is not None:
+        (file,) = fields.files
+        models = read_targets(file, by=by, **given)
+        named: tuple[str, ...] = (file, "--by", by)
+    else:
+        places = {PurePath(file).stem: file for file in fields.files}
+        if len(places) < len(fields.files):
+            raise InputError("files must have different names: they name the models")
+        models = {name: read_targets(file, **given)[""] for name, file in places.items()}
+        named = tuple(f"{name}={file}" for name, file in places.items())
+    comparison = compare(models, metrics=asked or DEFAULT_METRICS, candidates=candidates)
+    command = ("compare", *named, *about)
+    return Shown(comparison, comparison.sentences(), differences_chart(comparison), command)
+
+
+def _estimated(entry: Estimate) -> str:
+    low, high = entry.interval()
+    sure = "" if math.isnan(low) else f", with a 95 % interval from {number(low)} to {number(high)}"
+    doubt = "" if is_sound(entry) else f" ({health(entry).lower()})"
+    return f"{entry.metric} on the full catalogue is about {number(entry.value)}{sure}{doubt}."
+
+
+def _options(given: Mapping[str, Any]) -> tuple[str, ...]:
+    known = {name: value for name, value in given.items() if value is not None}
+    return tuple(word for name, value in known.items() for word in (f"--{name}", str(value)))
+
+
+def _named(option: str, values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word for value in values for word in (option, value))
+
+
+def _stated(candidates: str | None) -> tuple[str, ...]:
+    return () if candidates is None else ("--candidates", candidates)
+
+
+#: Each calculator, and its fields in the order of the page.
+CALCULATORS: Mapping[str, tuple[Callable[[Fields], Shown], tuple[str, ...]]] = {
+    "published": (
+        _published,
+        ("numbers", "sampled", "items", "users", "candidates", "metrics"),
+    ),
+    "plan": (
+        _plan,
+        ("items", "users", "metrics", "precision", "budget", "recall", "odds", "repeats"),
+    ),
+    "ranks": (_ranks, ("files", "items", "sampled", "metrics", "candidates", "by")),
+}
+
+
+class Calculator:
+    """Answers one question after the other; texts in and texts out, as a page sends them."""
+
+    def __init__(self) -> None:
+        self._shown: Shown | None = None
+
+    def answer(self, text: str) -> str:
+        """Return the answer to a question, or what is wrong with which field, as JSON.
+
+        A question is ``{"calculator": name, "fields": {name: text}, "files": [path]}``.
+        """
+        question = json.loads(text)
+        calculate, fields = CALCULATORS[question["calculator"]]
+        typed = {name: str(value) for name, value in question["fields"].items()}
+        self._shown = None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnsampleWarning)  # the answer holds them
+                self._shown = calculate(Fields(typed, question.get("files", ())))
+                return json.dumps({"answer": self._shown.to_dict()}, allow_nan=False)
+        except UnsampleError as problem:
+            field = _field(problem, fields, typed)
+            return json.dumps({"error": {"message": str(problem), "field": field}})
+
+    def report(self) -> str:
+        """Return the page that the command makes of the last answer."""
+        assert self._shown is not None
+        return as_html(self._shown.result)
+
+    def numbers(self) -> str:
+        """Return the JSON that the command prints of the last answer."""
+        assert self._shown is not None
+        return self._shown.result.to_json()
+
+
+def _field(problem: UnsampleError, fields: tuple[str, ...], typed: Mapping[str, str]) -> str:
+    """Return the field that a message is about: messages begin with the argument."""
+    first = re.split(r"\W", str(problem), maxsplit=1)[0]
+    if first in fields:
+        return first
+    if isinstance(problem, ContradictionError):
+        return "numbers"
+    if isinstance(problem, FileError | RankError | MissingExtraError) and "files" in fields:
+        return "files"
+    if isinstance(problem, MetricError) and typed.get("metrics"):
+        return "metrics"
+    return fields[0]
