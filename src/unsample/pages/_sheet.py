@@ -22,7 +22,7 @@ from unsample.answers import (
     Published,
     percent,
 )
-from unsample.confidence import UnequalCertainty
+from unsample.confidence import CutCertainty, UnequalCertainty
 from unsample.errors import InputError
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -219,6 +219,11 @@ def heading(result: Estimates) -> str:
         return f"{what}, {shared} of {sampled} of {items} items"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
+    if isinstance(result.certainty, CutCertainty):
+        cut = result.certainty.weighed.found
+        what = f"{len(cut):,} relevant documents of {cut.size:,} queries"
+        kept = cut.documents - int(cut.rest.max())
+        return f"{what}, {kept:,} documents kept and {cut.drawn:,} of {items} others drawn"
     if isinstance(result.certainty, UnequalCertainty):
         return f"{what}, {sampled} of {items} items each, drawn with unequal chances"
     how = "with" if counts.replacement else "without"
