@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,22 @@ from unsample import metrics as _metrics
 from unsample.answers._exact import exact_targets
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.answers._unequal import NAME, unresolved_notes
-from unsample.confidence import CutCertainty, Shape, shape_for
+from unsample.confidence import CutCertainty, CutLaw, Shape, shape_for
 from unsample.errors import InputError, UnsampleWarning
-from unsample.estimators import CLOSED_FORM, AverageCurve, Certificate, Condensed, Observed
-from unsample.evidence import CutTargets, Targets, Weighed, group_catalogues
+from unsample.estimators import CLOSED_FORM, AverageCurve, Certificate, Condensed, coarse_grid
+from unsample.evidence import CutTargets, Targets, Weighed
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
 DEFAULT_METHOD = "auto"
 #: What is asked for by default: what retrieval reports.
 RETRIEVAL_METRICS = ("NDCG@10", "MRR@10", "Recall@100")
+#: What intervals assume where nothing is said: no query has seen documents, and many relevant ones
+#: are found in the first places.
+_SHAPE = "steep"
+#: Curves are fitted on bins that suit samples up to this size: more hits than are kept of a target
+#: would be needed to see finer ones.
+_SHARPEST = 1000
 
 
 def cut_estimates(
@@ -35,12 +42,12 @@ def cut_estimates(
     if found.complete:
         return _known(found, wanted)
     variation = {NAME: Variation(np.empty((0, len(wanted))))}
-    # No document is left out because a query has seen it, unless somebody says so.
-    stated = shape_for(shape, candidates or "unseen")
+    stated = shape_for(_SHAPE if shape is None and candidates is None else shape, candidates)
+    law, condensed = CutLaw.of(found, wanted), _condensed(found)
     entries = []
     for place, (metric, each) in enumerate(zip(wanted, weighed, strict=True)):
-        certainty = CutCertainty.of_metric(each, metric, stated)
-        value, certificate = _fitted(each, metric)
+        certainty = CutCertainty.of_metric(each, law, stated)
+        value, certificate = _fitted(each, metric, condensed)
         entries.append(
             Estimate(
                 metric, NAME, value, certainty.resolves(metric), certificate, certainty, True, False,
@@ -84,20 +91,29 @@ def _known(found: CutTargets, metrics: tuple[Metric, ...]) -> Estimates:
     return exact_targets(known, metrics, found.relevance, 400, 0)
 
 
-def _fitted(weighed: Weighed, metric: Metric) -> tuple[float, Certificate]:
+def _fitted(weighed: Weighed, metric: Metric, condensed: Condensed) -> tuple[float, Certificate]:
     """Return the value of a metric, by a smooth curve for each group."""
-    value, worst = 0.0, CLOSED_FORM
+    found, value, worst = weighed.found, 0.0, CLOSED_FORM
+    items = condensed.grid.items
     for group, share in zip(weighed.groups, weighed.shares, strict=True):
-        counts = weighed.counts(group)
-        items, parts = counts.largest_catalogue, weighed.part[group.rows]
-        ahead = np.average(weighed.found.ahead[group.rows], weights=parts)
-        behind = metric.behind(round(float(ahead)))
-        observed = Observed.prepare(group_catalogues(counts))
-        average = AverageCurve.of(Condensed.of(observed), counts.effective)
-        grid = RankGrid.build(items, cutoffs=[min(behind.k or items, items)])
+        parts, hits = weighed.part[group.rows], found.hits[group.rows]
+        ahead = round(float(np.average(found.ahead[group.rows], weights=parts)))
+        behind = metric.behind(ahead)
+        histogram = np.bincount(hits, parts / parts.sum(), minlength=found.depth + 1)
+        average = AverageCurve.of(
+            replace(condensed, shares=histogram[None, :]), weighed.counts(group).effective
+        )
+        grid = RankGrid.build(items, cutoffs=[behind.cutoff(items)])
         (mass,) = average.mass(grid)
         solution = average.solution(mass[None, :])
         worst = max(worst, solution.certificate(0), key=lambda each: (not each.usable, each.gap))
         value += float(share) * float(mass @ bin_weights(behind, grid, items))
-    best = metric.weights(weighed.found.ranks, weighed.found.documents)
-    return min(value, float(best @ weighed.part) / weighed.found.size), worst
+    best = metric.weights(found.ranks, found.documents)
+    return min(value, float(best @ weighed.part) / found.size), worst
+
+
+def _condensed(found: CutTargets) -> Condensed:
+    """Return what curves are fitted to, without the shares of a group's targets."""
+    rest = round(float(found.rest.mean()))
+    grid = coarse_grid(rest + 1, min(found.drawn, _SHARPEST))
+    return Condensed(grid, found.expected(rest, grid), np.empty((0, found.depth + 1)), 0)

@@ -15,19 +15,58 @@ from functools import cached_property
 
 import numpy as np
 
-from unsample._checks import FloatArray, check_level
+from unsample._checks import FloatArray, IntArray, check_level
 from unsample.confidence._certainty import RESOLVED, Certainty
-from unsample.confidence._limits import MeanLimits, Spread, hoeffding
+from unsample.confidence._limits import (
+    MeanLimits,
+    OverBins,
+    Spread,
+    evidence_grid,
+    group_ends,
+    hoeffding,
+)
 from unsample.confidence._program import SHAPES, InfeasibleError, Lowest, Program, Shape
 from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
 from unsample.confidence._unequal import StratumBehind
-from unsample.evidence import Weighed
+from unsample.evidence import CutTargets, Weighed
+from unsample.law import RankGrid, RankPoints
 from unsample.metrics import Metric
 
 #: The level at which a shape is tested, as for own items.
 _TESTED = 0.95
 #: Of the error of a proved limit, the part of how many targets each group has.
 _OF_SHARES = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class CutLaw:
+    """What is expected of the hits of targets at each rank, in groups; the same for all metrics."""
+
+    grid: RankGrid
+    ends: IntArray
+    expected: OverBins
+
+    @classmethod
+    def of(cls, found: CutTargets, metrics: Iterable[Metric]) -> CutLaw:
+        """Prepare the law for metrics at their K, less what may be ahead."""
+        counts, items = found.counts(), int(found.rest.max()) + 1
+        single = max(metric.cutoff(items) for metric in metrics)
+        grid = evidence_grid(counts, list(range(1, min(single, items) + 1)))
+        cutoffs = {metric.cutoff(items) for metric in metrics}
+        wanted = [1 + ((k - 1) * found.drawn) // (items - 1) for k in cutoffs]
+        ends = group_ends(np.arange(1, found.depth + 1), wanted)
+
+        def groups(rest: int, places: RankGrid | RankPoints) -> FloatArray:
+            below = found.expected(rest, places).cumsum(axis=0)[ends - 1]
+            return np.diff(below, axis=0, prepend=0.0, append=1.0)
+
+        rest = found.rest
+        expected = OverBins(
+            groups(round(float(rest.mean())), grid),
+            groups(int(rest.max()), grid.firsts),
+            groups(int(rest.min()), grid.lasts),
+        )
+        return cls(grid, ends, expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +81,25 @@ class CutCertainty(Certainty):
     _programs: dict[tuple[object, ...], Program] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of_metric(cls, weighed: Weighed, metric: Metric, shape: Shape) -> CutCertainty:
+    def of_metric(cls, weighed: Weighed, law: CutLaw, shape: Shape) -> CutCertainty:
         """Prepare the evidence of targets that are weighed as they count in a metric."""
+        found = weighed.found
+        sizes = int(found.rest.min()) + 1, int(found.rest.max()) + 1
         strata = []
         for group, share in zip(weighed.groups, weighed.shares, strict=True):
-            behind = max((metric.k or 0) - group.span[0], 1)
             counts = weighed.counts(group)
-            stratum = StratumBehind.drawn_alike(counts, group.span, [behind], float(share))
-            strata.append(stratum)
-        return cls(weighed.found.counts(), tuple(strata), shape, weighed=weighed)
+            shares = np.bincount(
+                np.searchsorted(law.ends, found.hits[group.rows] + 1),
+                weighed.part[group.rows],
+                minlength=len(law.ends) + 1,
+            )
+            limits = MeanLimits.of_shares(
+                found.drawn, law.ends, shares / shares.sum(), law.expected, counts.effective
+            )
+            strata.append(
+                StratumBehind(counts, law.grid, (limits,), float(share), sizes, span=group.span)
+            )
+        return cls(found.counts(), tuple(strata), shape, weighed=weighed)
 
     def at(self, counts: object, cutoffs: Iterable[int]) -> Certainty:
         """Return this one: it is that of one metric."""
@@ -146,18 +195,24 @@ class CutCertainty(Certainty):
         return float(self.weighed.totals(scores).mean()), scores, found
 
     def _variance_of_these(self, metric: Metric, side: int, solved: list[Lowest]) -> float:
-        """Return the variance of the bound less the metric of these queries.
+        """Return the variance of the bound less the metric of these queries, at the bound.
 
-        Targets of one query are taken to depend on each other fully.
+        Given the ranks, hits vary by the draw; that targets of a query share what was drawn is in
+        the part of the documents. What scores miss of the metric at a rank is taken to be the same
+        for all targets of a query.
         """
-        found, total = self.weighed.found, np.zeros(self.weighed.found.size)
+        found, variance = self.weighed.found, 0.0
+        missed = np.zeros(found.size)
         for stratum, group, lowest in zip(self.strata, self.weighed.groups, solved, strict=True):
-            part, weights = stratum.evidence[0], self._behind(stratum, side).weights(metric)
-            apart = -side * lowest.scores[0][:, None] - weights.mean[None, :]
-            one = Spread.of(apart, part.expected.mean * lowest.mass, 1.0).variance
-            each = self.weighed.part[group.rows] * math.sqrt(one)
-            total += np.bincount(found.queries[group.rows], each, minlength=len(total))
-        return float(total @ total) / len(total) ** 2
+            expected, score = stratum.evidence[0].expected.mean, -side * lowest.scores[0]
+            mean = score @ expected
+            within = float((score**2 @ expected - mean**2) @ lowest.mass)
+            apart = mean - self._behind(stratum, side).weights(metric).mean
+            off = math.sqrt(Spread.of(apart, lowest.mass, 1.0).variance)
+            parts = self.weighed.part[group.rows]
+            variance += float(parts @ parts) * max(within, 0.0)
+            missed += np.bincount(found.queries[group.rows], parts * off, minlength=found.size)
+        return (variance + float(missed @ missed)) / found.size**2
 
     def _estimating(self, place: int, shape: Shape, level: float) -> Program:
         """Return the program of a group whose multipliers give the scores of the ends."""

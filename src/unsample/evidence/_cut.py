@@ -24,10 +24,11 @@ from unsample.errors import MetricError
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._drawn import DrawnPart, more_cautious, part_of_items, smoothed
 from unsample.evidence._users import deviations_of_mean
+from unsample.law import Law, RankGrid, RankPoints
 from unsample.metrics import Metric
 
 #: Fewer targets than this, or than this share of all, are a group together with the next ones.
-_SMALL_GROUP, _GROUPS = 50, 12
+_SMALL_GROUP, _GROUPS = 50, 8
 #: What tells targets apart, one number for each.
 _COLUMNS = ("queries", "places", "relevance", "ranks", "ahead", "hits", "rest")
 
@@ -171,6 +172,16 @@ class CutTargets:
             replacement=False,
         )
 
+    def expected(self, rest: int, places: RankGrid | RankPoints) -> FloatArray:
+        """Return the chance of 0, 1, .. hits at each rank among the rest; the last is the others'.
+
+        Rank by rank, for the last one, which is long, is what the others leave.
+        """
+        ranks = np.arange(1, self.depth + 1)
+        law = Law(rest + 1, self.drawn, replacement=False)
+        each = law.matrix(ranks, ranks, places, beyond="last")
+        return np.concatenate([each, np.maximum(1.0 - each.sum(axis=0), 0.0)[None, :]])
+
     def for_metric(self, metric: Metric) -> Weighed:
         """Return the targets as they count in a metric, those that are surely beyond K apart."""
         if metric.k is None or metric.family.jointly is not None or metric.family.uses_items:
@@ -195,7 +206,7 @@ class CutTargets:
             if len(rows):
                 groups.append(CutGroup.of(rows, self.ahead))
             start = number + 1
-        return Weighed(self, parts, _with_few_last(groups, self))
+        return Weighed(self, parts, tuple(groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,11 +300,3 @@ class Weighed:
 #: Where a target stands among its ties: as the first or as the last.
 _SIDE = {"optimistic": -1.0, "pessimistic": 1.0}
 
-
-def _with_few_last(groups: list[CutGroup], found: CutTargets) -> tuple[CutGroup, ...]:
-    """Return the groups; a last one that is small joins the one before it."""
-    if len(groups) < 2 or len(groups[-1].rows) >= _SMALL_GROUP:
-        return tuple(groups)
-    *others, before, last = groups
-    rows = np.sort(np.concatenate([before.rows, last.rows]))
-    return (*others, CutGroup.of(rows, found.ahead))
