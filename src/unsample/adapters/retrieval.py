@@ -154,7 +154,7 @@ def embedded(
     return CutTargets.merge(cut.ranked(part) for part in parts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RetrievalTask(Task):
     """Queries, documents and relevant pairs, as `unsample.evaluate` takes them.
 

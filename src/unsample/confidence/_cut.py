@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.confidence._certainty import RESOLVED, Certainty
+from unsample.confidence._certainty import RESOLVED, AffineBound, Certainty
 from unsample.confidence._limits import (
     MeanLimits,
     OverBins,
@@ -67,6 +67,20 @@ class CutLaw:
             groups(int(rest.min()), grid.lasts),
         )
         return cls(grid, ends, expected)
+
+
+@dataclass(frozen=True, eq=False)
+class _Limits(PooledLimits):
+    """Limits from which scores are found: those of own documents where errors are not known.
+
+    Any scores are valid; whether the error of the bound is known is asked of all groups together.
+    """
+
+    def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
+        known = (self.low * (1.0 - self.low) > 0) & (self.variances > 0) & (self.freedom > 0)
+        pooled, plain = super().region(alpha), MeanLimits.region(self, alpha)
+        low, high = (np.where(known, *ends) for ends in zip(pooled, plain, strict=True))
+        return low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,11 +186,21 @@ class CutCertainty(Certainty):
         if self.few:
             return None
         expected, scores, solved = self._side(metric, side, level)
-        queries = self.weighed.variance(scores)
+        bound = AffineBound(
+            side,
+            self.counts,
+            self.strata,
+            tuple(solved),
+            tuple(self._behind(each, side).weights(metric).mean for each in self.strata),
+        )
+        if not bound.normal:
+            return None
+        # Rare events that decide may be missing from what was seen.
+        queries = max(self.weighed.variance(scores), bound.variance_at_bound)
         if not population:
             queries = min(queries, self._variance_of_these(metric, side, solved))
         error = PooledError(queries, self.weighed.items_part(scores))
-        if not error.trusted and error.drawn.variance > 0.0:
+        if not error.trusted and any(np.ptp(each) > 0.0 for each in scores):
             return None
         return expected + side * error.reach(level, side)
 
@@ -184,10 +208,10 @@ class CutCertainty(Certainty):
         self, metric: Metric, side: int, level: float
     ) -> tuple[float, list[FloatArray], list[Lowest]]:
         """Return the lower (-1) or upper (+1) bound, as the mean of scores that it is."""
-        shape = self.shape_in_use() or SHAPES["none"]
         hits = np.arange(self.weighed.found.depth + 1)
         scores, found = [], []
         for place, stratum in enumerate(self.strata):
+            shape = self._reaching(place, metric)
             solved = self._solved(place, self._estimating(place, shape, level), metric, side)
             part = stratum.evidence[0]
             scores.append(-side * (solved.offset + solved.scores[0][part.locate(hits + 1)]))
@@ -214,6 +238,11 @@ class CutCertainty(Certainty):
             missed += np.bincount(found.queries[group.rows], parts * off, minlength=found.size)
         return (variance + float(missed @ missed)) / found.size**2
 
+    def _reaching(self, place: int, metric: Metric) -> Shape:
+        """Return the shape in use, for a group: further down where K is and the data agree."""
+        shape = self.shape_in_use() or SHAPES["none"]
+        return self.strata[place].reaching(shape, metric, 1.0 - _TESTED)
+
     def _estimating(self, place: int, shape: Shape, level: float) -> Program:
         """Return the program of a group whose multipliers give the scores of the ends."""
         key = (place, shape, max(level, _TESTED))
@@ -225,7 +254,7 @@ class CutCertainty(Certainty):
                 seen = [(ranks <= end).astype(np.float64)]
                 errors.append(PooledError(alone.variance(seen, ratio=True), alone.items_part(seen)))
             self._programs[key] = self._program(
-                place, PooledLimits.of(part, errors), shape, key[-1]
+                place, _Limits.of(part, errors), shape, key[-1]
             )
         return self._programs[key]
 
