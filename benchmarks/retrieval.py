@@ -11,6 +11,11 @@ abruptly. ``cuts`` keeps all relevant documents and draws some of the others, an
 estimates; ``pools`` keeps the best 100 of each query by the first 16 dimensions, too, and draws 1 %
 of the others; ``guided`` evaluates by all dimensions on a budget, guided by the first 16; ``plan`` says
 which part of the corpus an error of 2 % needs, and ``cuts`` measures it.
+
+``--world names`` is real: names of countries, languages and currencies in 300 languages, from the
+package babel. A query is an English name; relevant are the German, Dutch and Scandinavian names
+(grade 2) and the Romance ones (grade 1) of the same thing. Texts are compared by their letters,
+three at a time.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+import zlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -64,6 +70,54 @@ def make(world: str, documents: int, queries: int) -> retrieval.RetrievalTask:
         best = best[np.argsort(-likeness[best])]
         qrels[query] = {int(each): 3 - 3 * place // size for place, each in enumerate(best)}
     return retrieval.task(seen, searched, qrels)
+
+
+#: Languages in which a name is relevant, by grade.
+GRADES = {2: ("de", "nl", "sv", "da", "nb", "is"), 1: ("fr", "es", "it", "pt", "ro", "ca", "gl")}
+
+
+def letters(texts: list[str], width: int = 512) -> np.ndarray:
+    """Return how often each three letters occur, in so many places, rare ones weighed up."""
+    found = np.zeros((len(texts), width), dtype=np.float32)
+    for row, text in enumerate(texts):
+        padded = f"  {text.casefold()} "
+        for start in range(len(padded) - 2):
+            found[row, zlib.crc32(padded[start : start + 3].encode()) % width] += 1.0
+    return unit(np.sqrt(found) * np.log(len(texts) / (1.0 + (found > 0).sum(axis=0))))
+
+
+def names(queries: int) -> retrieval.RetrievalTask:
+    """Return English names, and names in other languages that should be found by them."""
+    import babel
+    from babel.localedata import locale_identifiers
+
+    known: dict[tuple[str, str], dict[str, str]] = {}
+    for language in sorted(each for each in locale_identifiers() if "_" not in each):
+        locale = babel.Locale.parse(language)
+        for kind in ("territories", "languages", "currencies"):
+            for code, name in getattr(locale, kind).items():
+                known.setdefault((kind, code), {})[language] = name
+    things = [thing for thing, named in sorted(known.items()) if "en" in named]
+    grade_of = {language: grade for grade, listed in GRADES.items() for language in listed}
+    asked = np.random.default_rng(0).permutation(len(things))
+    qrels: dict[int, dict[int, int]] = {}
+    texts, documents = [], []
+    for place in asked:
+        named = known.pop(things[place])
+        grades: dict[str, int] = {}
+        for language, grade in grade_of.items():
+            if named.get(language, named["en"]) != named["en"]:
+                grades[named[language]] = max(grade, grades.get(named[language], 0))
+        if grades and len(texts) < queries:
+            first = len(documents)
+            qrels[len(texts)] = {first + n: grade for n, grade in enumerate(grades.values())}
+            texts.append(named["en"])
+            documents += grades
+        else:
+            # Names of what is asked for in other languages are no documents: nobody judged them.
+            documents += sorted(set(named.values()))
+    vectors = letters([*texts, *documents])
+    return retrieval.task(vectors[: len(texts)], vectors[len(texts) :], qrels)
 
 
 def truth_of(task: retrieval.RetrievalTask) -> dict[str, float]:
@@ -187,11 +241,14 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--world", choices=list(NOISE), default="mixed")
+    parser.add_argument("--world", choices=[*NOISE, "names"], default="mixed")
     parser.add_argument("--shares", type=float, nargs="*", default=SHARES)
     options = parser.parse_args()
     warnings.simplefilter("ignore", unsample.errors.UnsampleWarning)
-    task = make(options.world, options.documents, options.queries)
+    if options.world == "names":
+        task = names(options.queries)
+    else:
+        task = make(options.world, options.documents, options.queries)
     truth = truth_of(task)
     print(f"{options.world}: {task}, {truth}", flush=True)
     ways = {
