@@ -8,9 +8,9 @@ are relevant, with grades. The search sees other vectors, which are off by noise
 ``mixed`` documents differ in how far they are off, so that some relevant ones are found far below;
 in ``even`` all are off alike, so that nearly all are found in the first hundreds and P(R) ends
 abruptly. ``cuts`` keeps all relevant documents and draws some of the others, anew each time, and
-estimates; ``pools`` keeps the best 100 of each query by the first 16 dimensions, too, and draws 1 %
-of the others; ``guided`` evaluates by all dimensions on a budget, guided by the first 16; ``plan`` says
-which part of the corpus an error of 2 % needs, and ``cuts`` measures it.
+estimates; ``pools`` keeps the best 100 of each query by the first 16 dimensions, too, and draws
+1 % of the others; ``guided`` evaluates by all dimensions on a budget, guided by the first 16;
+``plan`` says which part of the corpus an error of 2 % needs, and ``cuts`` measures it.
 
 ``--world names`` is real: names of countries, languages and currencies in 300 languages, from the
 package babel. A query is an English name; relevant are the German, Dutch and Scandinavian names
@@ -151,7 +151,7 @@ def cuts(
     others = np.setdiff1d(np.arange(task.items), certain)
     yield f"{len(certain):,} documents kept for certain"
     yield (
-        "drawn  metric      truth   cut corpus  error   half-width, holds  of these queries  seconds"
+        "drawn  metric      truth   cut corpus  error   half-width, holds  these queries  seconds"
     )
     for share in shares:
         rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in NAMES}
@@ -192,9 +192,7 @@ def strongest(task: retrieval.RetrievalTask, size: int = 100) -> np.ndarray:
     return np.unique(np.concatenate(found))
 
 
-def guided(
-    task: retrieval.RetrievalTask, truth: dict[str, float], draws: int
-) -> Iterator[str]:
+def guided(task: retrieval.RetrievalTask, truth: dict[str, float], draws: int) -> Iterator[str]:
     """Yield what evaluations find that ask for few scores, those of the first dimensions apart."""
     given = {"items": task.items, "relevance": task.relevance, "resamples": 0}
     guide = task.first(FIRST)

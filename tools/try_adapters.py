@@ -30,6 +30,7 @@ PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
 TESTS = (
     "tests/test_adapters.py",
     "tests/test_ogb.py",
+    "tests/test_retrieval.py",
     "tests/test_torchmetrics.py",
     "tests/test_user_metrics.py",
 )

@@ -105,10 +105,12 @@ class Coded:
         kept: Iterable[Any],
         pools: Mapping[Any, Iterable[Any]],
     ) -> Coded:
-        """Number the names of lists."""
+        """Take lists, with numbers for the names in them."""
         listed.refuse_unscored()
         if corpus is None and pools:
-            raise InputError("corpus must be given with pools: the documents that all queries share")
+            raise InputError(
+                "corpus must be given with pools: the documents that all queries share"
+            )
         lists = [as_ids("pools", names) for names in pools.values()]
         (query, asked, owner), queries = codes_of(
             "query",
@@ -138,7 +140,7 @@ class Coded:
     def of_corpus(
         cls, names: tuple[npt.NDArray[Any], npt.NDArray[Any]], judged: Lists, kept: Iterable[Any]
     ) -> Coded:
-        """Number the names of rows of vectors, in the order of the rows."""
+        """Take rows of vectors, with numbers for their names in the order of the rows."""
         (query, asked), queries = codes_of(
             "query", ("query_ids", names[0]), ("qrels", judged.query)
         )

@@ -201,8 +201,8 @@ def task(
     wanted = coded.grade >= lowest
     pairs = coded.asked[wanted], coded.wanted[wanted]
     places = []
-    for what, known, asked, ids in zip(
-        ("query", "document"), (coded.query, coded.corpus), pairs, names, strict=True
+    for what, known, asked in zip(
+        ("query", "document"), (coded.query, coded.corpus), pairs, strict=True
     ):
         row = np.full(max(int(known.max()), int(asked.max(initial=0))) + 1, -1)
         row[known] = np.arange(len(known))
@@ -241,8 +241,9 @@ def _vectors(queries: Any, vectors: Any, similarity: str) -> tuple[FloatArray, F
         )
     kind = np.result_type(*found)
     if similarity == "cosine":
-        lengths = (np.linalg.norm(each, axis=1, keepdims=True) for each in found)
-        found = [each / np.maximum(length, 1e-30) for each, length in zip(found, lengths)]
+        found = [
+            each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-30) for each in found
+        ]
     return found[0].astype(kind), found[1].astype(kind)
 
 

@@ -19,7 +19,6 @@ from unsample.evidence import CutTargets, Targets, Weighed
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
-DEFAULT_METHOD = "auto"
 #: What is asked for by default: what retrieval reports.
 RETRIEVAL_METRICS = ("NDCG@10", "MRR@10", "Recall@100")
 #: What intervals assume where nothing is said: no query has seen documents, and many relevant ones
@@ -50,8 +49,8 @@ def cut_estimates(
         value, certificate = _fitted(each, metric, condensed)
         entries.append(
             Estimate(
-                metric, NAME, value, certainty.resolves(metric), certificate, certainty, True, False,
-                variation, place,
+                metric, NAME, value, certainty.resolves(metric), certificate, certainty,
+                True, False, variation, place,
             )
         )  # fmt: skip
     notes: tuple[UnsampleWarning, ...] = unresolved_notes(
@@ -72,11 +71,9 @@ def cut_estimates(
     )
 
 
-def refuse_with_cut(given: Mapping[str, Any], method: Any) -> None:
+def refuse_with_cut(given: Mapping[str, Any]) -> None:
     """Refuse arguments that targets of a cut corpus know already, or that mean nothing there."""
     named = [name for name, value in given.items() if value is not None]
-    if method != DEFAULT_METHOD:
-        named.append("method")
     if named:
         raise InputError(
             f"{' and '.join(named)} must be left out with CutTargets, which know how their corpus "
@@ -101,7 +98,8 @@ def _fitted(weighed: Weighed, metric: Metric, condensed: Condensed) -> tuple[flo
         behind = metric.behind(ahead)
         histogram = np.bincount(hits, parts / parts.sum(), minlength=found.depth + 1)
         average = AverageCurve.of(
-            replace(condensed, shares=histogram[None, :]), weighed.counts(group).effective
+            replace(condensed, shares=histogram[None, :].astype(np.float64)),
+            weighed.counts(group).effective,
         )
         grid = RankGrid.build(items, cutoffs=[behind.cutoff(items)])
         (mass,) = average.mass(grid)

@@ -15,7 +15,7 @@ from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import Seed, check_choice, check_integer
 from unsample.answers._adjusted import adjusted, bases
-from unsample.answers._cut import DEFAULT_METHOD, RETRIEVAL_METRICS, cut_estimates, refuse_with_cut
+from unsample.answers._cut import RETRIEVAL_METRICS, cut_estimates, refuse_with_cut
 from unsample.answers._given import as_counts, as_targets, possible_metrics
 from unsample.answers._pilot import pilot_estimates
 from unsample.answers._prior import SHIPPED, as_prior, is_learned, prior_kind, with_prior
@@ -51,6 +51,8 @@ from unsample.evidence import (
 )
 from unsample.law import check_sampler
 from unsample.metrics import Metric
+
+DEFAULT_METHOD = "auto"
 
 #: The part of the way to the bounds from which on it is said that intervals were widened.
 _FAR = 0.2
@@ -169,9 +171,10 @@ def estimate(
     """
     check_sampler(sampler)
     if isinstance(ranks, CutTargets):
-        given = {"items": items, "sampled": sampled, "weights": weights, "users": users}
-        given |= {"pools": pools, "pilot": pilot, "probabilities": probabilities, "strata": strata}
-        refuse_with_cut({**given, "exclude": exclude}, method)
+        other = None if method == DEFAULT_METHOD else method
+        extra: dict[str, Any] = {"items": items, "sampled": sampled, "users": users, "pools": pools}
+        extra |= {"probabilities": probabilities, "strata": strata, "exclude": exclude}
+        refuse_with_cut({**extra, "weights": weights, "pilot": pilot, "method": other})
         asked = RETRIEVAL_METRICS if metrics is DEFAULT_METRICS else metrics
         result = cut_estimates(ranks, asked, candidates, shape)
         for note in result.notes:

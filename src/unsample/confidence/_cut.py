@@ -140,7 +140,7 @@ class CutCertainty(Certainty):
             stratum.doubt_of(self._estimating(place, shape, _TESTED))
             for place, stratum in enumerate(self.strata)
         ]
-        return float(shares @ doubts / shares.sum()) if len(doubts) else 0.0
+        return float(shares @ doubts / shares.sum()) if doubts else 0.0
 
     @cached_property
     def few(self) -> bool:
@@ -212,7 +212,7 @@ class CutCertainty(Certainty):
         scores, found = [], []
         for place, stratum in enumerate(self.strata):
             shape = self._reaching(place, metric)
-            solved = self._solved(place, self._estimating(place, shape, level), metric, side)
+            solved = self._least_of(place, self._estimating(place, shape, level), metric, side)
             part = stratum.evidence[0]
             scores.append(-side * (solved.offset + solved.scores[0][part.locate(hits + 1)]))
             found.append(solved)
@@ -253,9 +253,7 @@ class CutCertainty(Certainty):
             for end in part.ends:
                 seen = [(ranks <= end).astype(np.float64)]
                 errors.append(PooledError(alone.variance(seen, ratio=True), alone.items_part(seen)))
-            self._programs[key] = self._program(
-                place, _Limits.of(part, errors), shape, key[-1]
-            )
+            self._programs[key] = self._program(place, _Limits.of(part, errors), shape, key[-1])
         return self._programs[key]
 
     # -- ends that are proved --
@@ -296,7 +294,7 @@ class CutCertainty(Certainty):
         for every in dict.fromkeys((at_once, True)):
             program = self._proving(place, shape, level, every)
             try:
-                return self._solved(place, program, metric, side, proved=True).value
+                return self._least_of(place, program, metric, side, proved=True).value
             except InfeasibleError:
                 continue
         return self._behind(self.strata[place], side).lowest(metric, side, None, 1.0).value
@@ -305,7 +303,7 @@ class CutCertainty(Certainty):
         part = replace(self.strata[place], evidence=(limits,), _programs={})
         return part.program(shape, 1.0 - level)
 
-    def _solved(
+    def _least_of(
         self, place: int, program: Program, metric: Metric, side: int, *, proved: bool = False
     ) -> Lowest:
         """Return the least value of a group's metric, or minus the greatest."""

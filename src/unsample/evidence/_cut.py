@@ -94,6 +94,7 @@ class CutTargets:
         first = np.searchsorted(query, query[chosen])
         before, start = np.searchsorted(met, chosen), np.searchsorted(met, first)
         hits = before - start
+        above = np.cumsum(target) - target
         known = hits <= depth
         beaten = np.repeat(np.flatnonzero(known), hits[known])
         within = np.arange(len(beaten)) - np.repeat(
@@ -101,7 +102,7 @@ class CutTargets:
         )
         return cls(
             query[chosen],
-            np.cumsum(target)[chosen] - np.cumsum(target)[first] + target[first],
+            above[chosen] - above[first] + 1,
             grade[order][chosen],
             chosen - first + 1,
             chosen - first - hits,
@@ -299,4 +300,3 @@ class Weighed:
 
 #: Where a target stands among its ties: as the first or as the last.
 _SIDE = {"optimistic": -1.0, "pessimistic": 1.0}
-

@@ -222,8 +222,8 @@ def heading(result: Estimates) -> str:
     if isinstance(result.certainty, CutCertainty):
         cut = result.certainty.weighed.found
         what = f"{len(cut):,} relevant documents of {cut.size:,} queries"
-        kept = cut.documents - int(cut.rest.max())
-        return f"{what}, {kept:,} documents kept and {cut.drawn:,} of {items} others drawn"
+        kept, rest = cut.documents - int(cut.rest.max()), int(cut.rest.max())
+        return f"{what}, {kept:,} documents kept and {cut.drawn:,} of {rest:,} others drawn"
     if isinstance(result.certainty, UnequalCertainty):
         return f"{what}, {sampled} of {items} items each, drawn with unequal chances"
     how = "with" if counts.replacement else "without"
