@@ -34,7 +34,12 @@ CUTOFFS = (1, 3, 10)
 
 def need_library(name: str) -> None:
     """Skip without the library, and say how these tests are run with every one of them."""
-    module = {"trec": "ir_measures", "spark": "pyspark", "graphs": "numpy"}.get(name, name)
+    module = {
+        "trec": "ir_measures",
+        "spark": "pyspark",
+        "graphs": "numpy",
+        "retrieval": "numpy",
+    }.get(name, name)
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"needs {module}; `make libraries` runs this with each real library")
 

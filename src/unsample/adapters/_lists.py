@@ -102,7 +102,7 @@ class Lists:
         if not len(self.query):
             raise InputError(f"{self.name} must hold at least one row, got none")
         for field in ("query", "item"):
-            named = _as_names(f"each {field} of {self.name}", getattr(self, field))
+            named = as_names(f"each {field} of {self.name}", getattr(self, field))
             object.__setattr__(self, field, named)
 
     @classmethod
@@ -142,9 +142,10 @@ class Lists:
         ``items`` and ``sampled`` are as in `unsample.adapters.trec.targets`. What is ``graded``
         has how relevant it is for a score.
         """
-        names = self.name, relevant.name
-        query, asked, _ = _codes("query", self.query, relevant.query, names)
-        item, wanted, distinct = _codes("item", self.item, relevant.item, names)
+        mine, theirs = self.name, relevant.name
+        (query, asked), _ = codes_of("query", (mine, self.query), (theirs, relevant.query))
+        (item, wanted), names = codes_of("item", (mine, self.item), (theirs, relevant.item))
+        distinct = len(names)
         pairs, first = np.unique(asked * distinct + wanted, return_index=True)
         targets = relevant.take(first)
         own = self._places(query * distinct + item, pairs, targets)
@@ -170,8 +171,8 @@ class Lists:
         )
         return replace(found, relevance=targets.score) if graded else found
 
-    def _places(self, listed: IntArray, wanted: IntArray, targets: Lists) -> IntArray:
-        """Return the row of each target; refuse lists that lack a target or repeat an item."""
+    def once(self, listed: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the pairs of query and item, as numbers, and their rows; refuse repeated ones."""
         pairs, first, count = np.unique(listed, return_index=True, return_counts=True)
         if count.max() > 1:
             row = first[np.argmax(count > 1)]
@@ -179,6 +180,11 @@ class Lists:
                 f"{self.name} must hold each item of a query once, got item {self.item[row]!s} of "
                 f"query {self.query[row]!s} again"
             )
+        return pairs, first
+
+    def _places(self, listed: IntArray, wanted: IntArray, targets: Lists) -> IntArray:
+        """Return the row of each target; refuse lists that lack a target or repeat an item."""
+        pairs, first = self.once(listed)
         place = np.searchsorted(pairs, wanted).clip(max=len(pairs) - 1)
         missing = pairs[place] != wanted
         if missing.any():
@@ -191,8 +197,8 @@ class Lists:
             )
         return np.asarray(first[place])
 
-    def _compare(self, query: IntArray, own: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Compare the targets with the other items of their queries."""
+    def refuse_unscored(self) -> None:
+        """Refuse rows without a score."""
         unscored = np.isnan(self.score)
         if unscored.any():
             row = int(np.argmax(unscored))
@@ -201,6 +207,10 @@ class Lists:
                 f"{len(unscored)}, the first for item {self.item[row]!s} of query "
                 f"{self.query[row]!s}"
             )
+
+    def _compare(self, query: IntArray, own: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Compare the targets with the other items of their queries."""
+        self.refuse_unscored()
         others = np.ones(len(query), dtype=bool)
         others[own] = False
         return compare_lists(query, self.score, own, others)
@@ -210,9 +220,9 @@ def numbered(pairs: Pairs, ids: Pairs, *, here: str, there: str) -> tuple[IntArr
     """Return users and items by their places among the ids, which are distinct; refuse others."""
     found = []
     for what, given, known in zip(("user", "item"), pairs, ids, strict=True):
-        asked, listed = (_as_names(f"each {what}", names) for names in (given, known))
-        wanted, codes, distinct = _codes(what, asked, listed, (here, there))
-        place = np.full(distinct, -1)
+        asked, listed = (as_names(f"each {what}", names) for names in (given, known))
+        (wanted, codes), distinct = codes_of(what, (here, asked), (there, listed))
+        place = np.full(len(distinct), -1)
         place[codes] = np.arange(len(codes))
         found.append(place[wanted])
         strange = found[-1] < 0
@@ -225,18 +235,22 @@ def numbered(pairs: Pairs, ids: Pairs, *, here: str, there: str) -> tuple[IntArr
     return found[0], found[1]
 
 
-def _codes(
-    what: str, here: npt.NDArray[Any], there: npt.NDArray[Any], names: tuple[str, str]
-) -> tuple[IntArray, IntArray, int]:
-    """Return the names of both as numbers, and how many different ones there are."""
-    # Text here and numbers there: nothing would match, and nobody would know why.
-    if (here.dtype.kind in "US") != (there.dtype.kind in "US"):
-        raise InputError(
-            f"{names[0]} and {names[1]} must name each {what} alike, got {here[0]!r} and "
-            f"{there[0]!r}; make both text, or both whole numbers"
-        )
-    distinct, codes = np.unique(np.concatenate([here, there]), return_inverse=True)
-    return codes[: len(here)], codes[len(here) :], len(distinct)
+def codes_of(
+    what: str, *named: tuple[str, npt.NDArray[Any]]
+) -> tuple[list[IntArray], npt.NDArray[Any]]:
+    """Return the names of several columns as numbers, and the names that there are."""
+    (first, here), *others = [(name, array) for name, array in named if len(array)]
+    for name, there in others:
+        # Text here and numbers there: nothing would match, and nobody would know why.
+        if (here.dtype.kind in "US") != (there.dtype.kind in "US"):
+            raise InputError(
+                f"{first} and {name} must name each {what} alike, got {here[0]!r} and "
+                f"{there[0]!r}; make both text, or both whole numbers"
+            )
+    arrays = [here, *(there for _, there in others)]
+    distinct, codes = np.unique(np.concatenate(arrays), return_inverse=True)
+    ends = np.cumsum([len(array) for _, array in named])
+    return np.split(codes.reshape(-1), ends[:-1]), distinct
 
 
 def _targets_of(users: npt.NDArray[Any]) -> IntArray:
@@ -257,7 +271,7 @@ def _catalogue(items: int | Mapping[Any, int], queries: npt.NDArray[Any]) -> Int
         ) from None
 
 
-def _as_names(what: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_names(what: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return names as an array of text or of integers, from arrays of objects too."""
     if values.dtype.kind in "USiu":
         return values

@@ -36,6 +36,7 @@ INSTALL = MappingProxyType(
         "ranx": ("ranx==0.3.21",),
         "recbole": ("recbole==1.2.1", "numpy<2", "pandas<3", "setuptools<81"),
         "rectools": ("rectools==0.19.0", "numpy<2"),
+        "retrieval": ("unsample",),
         "spark": ("unsample[spark]",),
         "torchmetrics": ("unsample[torchmetrics]",),
         "trec": ("ir-measures==0.4.3",),
@@ -64,6 +65,14 @@ def check_object(
     if not all(hasattr(value, attribute) for attribute in attributes):
         advice = f"; {hint}" if hint else ""
         raise InputError(f"{name} must be {kind}, got {type(value).__name__}{advice}")
+
+
+def as_array(values: Any) -> npt.NDArray[Any]:
+    """Return an array of numpy, from a tensor of torch on any device too."""
+    for step in ("detach", "cpu", "numpy"):
+        if hasattr(values, step):
+            values = getattr(values, step)()
+    return np.asarray(values)
 
 
 def unscored_last(values: npt.ArrayLike) -> npt.NDArray[np.floating[Any]]:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_integer
+from unsample.adapters._tasks import as_array
 from unsample.errors import DesignError, InputError, ScoreError
 from unsample.evidence import Targets, check_ties, rank_with_ties, shared_targets
 
@@ -142,8 +143,8 @@ def table(
     if others.ndim != 2:
         raise InputError("y_pred_neg must hold a row for each true edge here, got one for all")
     shapes = {"positives": own.shape, "negatives": others.shape}
-    given = {"positives": _array(positives), "negatives": _array(negatives)}
-    given |= {name: _array(values) for name, values in columns.items()}
+    given = {"positives": as_array(positives), "negatives": as_array(negatives)}
+    given |= {name: as_array(values) for name, values in columns.items()}
     for name, values in given.items():
         wanted = shapes.get(name, others.shape)
         if values.shape != wanted:
@@ -192,7 +193,7 @@ def _compared(own: FloatArray, others: FloatArray) -> tuple[IntArray, IntArray]:
 
 def _scores(y_pred_pos: Any, y_pred_neg: Any) -> tuple[FloatArray, FloatArray]:
     """Return scores as arrays, a score for each true edge and those of its negatives."""
-    own, others = _array(y_pred_pos), _array(y_pred_neg)
+    own, others = as_array(y_pred_pos), as_array(y_pred_neg)
     if own.ndim != 1 or not len(own):
         raise InputError(f"y_pred_pos must be a score for each edge, got shape {own.shape}")
     if (
@@ -210,11 +211,3 @@ def _scores(y_pred_pos: Any, y_pred_neg: Any) -> tuple[FloatArray, FloatArray]:
     # In one type: a comparison must not depend on how scores were rounded.
     kind = np.result_type(own, others)
     return own.astype(kind), others.astype(kind)
-
-
-def _array(values: Any) -> npt.NDArray[Any]:
-    """Return an array of numpy, from a tensor of torch on any device too."""
-    for step in ("detach", "cpu", "numpy"):
-        if hasattr(values, step):
-            values = getattr(values, step)()
-    return np.asarray(values)

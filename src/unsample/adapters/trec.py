@@ -69,13 +69,13 @@ def targets(
     """
     counting = Counting(ties, rng, filtered)
     lowest = check_real("relevance", relevance, low=0.0)
-    listed, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
+    listed, judged = read_rows("run", run, "score"), read_rows("qrels", qrels, "relevance")
     relevant = judged.take(judged.score >= lowest)
     graded = np.unique(relevant.score).size > 1
     return listed.rank(relevant, items=items, sampled=sampled, counting=counting, graded=graded)
 
 
-def _read(name: str, given: Any, value: str) -> Lists:
+def read_rows(name: str, given: Any, value: str) -> Lists:
     """Read rows (query, document, value) from any of the forms."""
     if isinstance(given, str | os.PathLike):
         given = _read_file(name, Path(given), is_run=value == "score")

@@ -15,6 +15,7 @@ from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import Seed, check_choice, check_integer
 from unsample.answers._adjusted import adjusted, bases
+from unsample.answers._cut import RETRIEVAL_METRICS, cut_estimates, refuse_with_cut
 from unsample.answers._given import as_counts, as_targets, possible_metrics
 from unsample.answers._pilot import pilot_estimates
 from unsample.answers._prior import SHIPPED, as_prior, is_learned, prior_kind, with_prior
@@ -41,7 +42,13 @@ from unsample.errors import (
 )
 from unsample.estimators import Estimator, Fit, Observed
 from unsample.estimators.prior import Prior
-from unsample.evidence import RankCounts, Targets, group_catalogues, shared_pools
+from unsample.evidence import (
+    CutTargets,
+    RankCounts,
+    Targets,
+    group_catalogues,
+    shared_pools,
+)
 from unsample.law import check_sampler
 from unsample.metrics import Metric
 
@@ -54,7 +61,7 @@ _Kind = TypeVar("_Kind", bound=Estimates)
 
 
 def estimate(
-    ranks: npt.ArrayLike | RankCounts | Targets,
+    ranks: npt.ArrayLike | RankCounts | Targets | CutTargets,
     *,
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
@@ -86,8 +93,9 @@ def estimate(
     ranks
         The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best (a
         half rank is a tie, and is placed on either side at random);
-        or `RankCounts` or `Targets`, which already know ``items`` and ``sampled``; or a data frame
-        of any engine, as in `unsample.tables.read_counts`.
+        or `RankCounts` or `Targets`, which already know ``items`` and ``sampled``; or `CutTargets`
+        of a corpus that was cut down, from `unsample.adapters.retrieval`; or a data frame of any
+        engine, as in `unsample.tables.read_counts`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (where seen items are left out of the candidates, it differs by user).
@@ -162,6 +170,16 @@ def estimate(
     (0.5, True)
     """
     check_sampler(sampler)
+    if isinstance(ranks, CutTargets):
+        other = None if method == DEFAULT_METHOD else method
+        extra: dict[str, Any] = {"items": items, "sampled": sampled, "users": users, "pools": pools}
+        extra |= {"probabilities": probabilities, "strata": strata, "exclude": exclude}
+        refuse_with_cut({**extra, "weights": weights, "pilot": pilot, "method": other})
+        asked = RETRIEVAL_METRICS if metrics is DEFAULT_METRICS else metrics
+        result = cut_estimates(ranks, asked, candidates, shape)
+        for note in result.notes:
+            warnings.warn(note, stacklevel=2)
+        return result
     if probabilities is not None or strata is not None:
         result = unequal_estimates(
             ranks,

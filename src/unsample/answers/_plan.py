@@ -63,6 +63,15 @@ class Plan(Result):
         return best_of(self.outcomes)
 
     @property
+    def shares(self) -> dict[str, float]:
+        """Return the share of a full ranking that each design needs to reach the precision.
+
+        That of ``"fixed"`` is the part of a corpus to keep where it is cut down by chance.
+        """
+        full = float(self.items) * self.targets
+        return {name: cost / full for name, cost in self.needed.items()}
+
+    @property
     def recommendation(self) -> str:
         """Return what to do, in a sentence or two."""
         best = self.best

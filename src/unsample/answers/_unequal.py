@@ -57,6 +57,7 @@ NAME = "weighted"
 _SMALL_GROUP = 50
 #: Chances are refused if draws are so unlikely under them, and off by so much of the chance.
 _SURE, _OFF = 1e-6, 0.1
+_REMEDY = "draw more items, or more of those that are likely to be at the top"
 _HARD = (
     "items outside the lists were never drawn, so that nothing is known of them: there are only "
     "bounds, from the items that were seen to beat a target; draw some items at random as well"
@@ -222,7 +223,7 @@ def unequal_estimates(
         tuple(entries),
         counts,
         {NAME: distribution},
-        notes=(*_notes(entries), *_unreached(seen)),
+        notes=(*unresolved_notes(entries, _REMEDY), *_unreached(seen)),
         candidates=candidates,
         explanations={NAME: _explained(draws)},
     )
@@ -302,15 +303,15 @@ def _only_bounds(
     return Estimates(entries, counts, {}, notes=(UnresolvedWarning(_HARD),), candidates=candidates)
 
 
-def _notes(entries: Sequence[Estimate]) -> tuple[UnsampleWarning, ...]:
+def unresolved_notes(entries: Sequence[Estimate], remedy: str) -> tuple[UnsampleWarning, ...]:
+    """Return a warning that names the metrics that are not resolved, if there are any."""
     unresolved = [entry.metric.name for entry in entries if not entry.resolved]
     if not unresolved:
         return ()
     names = f"{', '.join(unresolved)} {'is' if len(unresolved) == 1 else 'are'}"
     return (
         UnresolvedWarning(
-            f"{names} not resolved: the data leave open more than a quarter of the value; draw "
-            "more items, or more of those that are likely to be at the top"
+            f"{names} not resolved: the data leave open more than a quarter of the value; {remedy}"
         ),
     )
 

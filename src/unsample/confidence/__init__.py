@@ -2,6 +2,7 @@
 
 from unsample.confidence._calibrated import Calibrated
 from unsample.confidence._certainty import AffineBound, Certainty, Resolution
+from unsample.confidence._cut import CutCertainty, CutLaw
 from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._drawn import FEW_DRAWN, Drawn, DrawnError
 from unsample.confidence._errors import (
@@ -35,6 +36,8 @@ __all__ = [
     "Calibrated",
     "Certainty",
     "CountTest",
+    "CutCertainty",
+    "CutLaw",
     "DirectMean",
     "Drawn",
     "DrawnError",

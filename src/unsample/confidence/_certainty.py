@@ -95,6 +95,11 @@ class AffineBound:
         events = (each.events for each in (seen, at_bound) if each.variance > 0.0)
         return min(events, default=math.inf) >= _FEW_EVENTS
 
+    @property
+    def variance_at_bound(self) -> float:
+        """Return the variance of the mean where the bound is attained, targets independent."""
+        return self._spreads()[1].variance
+
     def _spreads(self) -> tuple[Spread, Spread, float | None]:
         """Return how the mean varies as observed, and where the bound is attained.
 

@@ -41,7 +41,7 @@ from unsample.confidence._limits import (
     clopper_pearson,
     hoeffding,
 )
-from unsample.evidence._pools import DrawnPart
+from unsample.evidence import DrawnPart
 
 #: With fewer effective items a variance is not known, nor is the mean near to normal: what can be
 #: proved stands.

@@ -15,7 +15,13 @@ from unsample.estimators._base import (
     MetricEstimator,
     fit_by_sizes,
 )
-from unsample.estimators._observed import CANDIDATES, Condensed, Observed, mean_weights
+from unsample.estimators._observed import (
+    CANDIDATES,
+    Condensed,
+    Observed,
+    coarse_grid,
+    mean_weights,
+)
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators._solvers._mixture import em
@@ -54,6 +60,7 @@ __all__ = [
     "Smooth",
     "Status",
     "UnbiasedRank",
+    "coarse_grid",
     "em",
     "fit_by_sizes",
     "mean_weights",

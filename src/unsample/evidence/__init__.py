@@ -14,6 +14,8 @@ from unsample.evidence._catalogues import group_catalogues, group_with_shares, s
 from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._columns import in_parts
 from unsample.evidence._counts import RankCounts
+from unsample.evidence._cut import CutTargets, Weighed
+from unsample.evidence._drawn import DrawnPart, freedom_of, part_of_pools
 from unsample.evidence._negatives import (
     ListCounts,
     Negatives,
@@ -23,11 +25,8 @@ from unsample.evidence._negatives import (
 )
 from unsample.evidence._pools import (
     NEGATIVES,
-    DrawnPart,
     PoolCounts,
-    freedom_of,
     numbered,
-    part_of_pools,
     shared_pools,
 )
 from unsample.evidence._scored import beats_of, compare_lists, shared_targets
@@ -55,6 +54,7 @@ __all__ = [
     "NEGATIVES",
     "TIE_RULES",
     "Comparisons",
+    "CutTargets",
     "DesignCells",
     "DrawnPart",
     "ListCounts",
@@ -65,6 +65,7 @@ __all__ = [
     "SeenItems",
     "Targets",
     "TieRule",
+    "Weighed",
     "Whose",
     "beats_of",
     "check_item_numbers",

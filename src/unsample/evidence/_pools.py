@@ -39,6 +39,13 @@ from unsample._checks import (
 )
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._columns import as_floats, as_weights, refuse_where
+from unsample.evidence._drawn import (
+    DrawnPart,
+    more_cautious,
+    part_of_items,
+    part_of_pools,
+    smoothed,
+)
 from unsample.metrics import Metric
 
 _FORMAT = "unsample.PoolCounts/1"
@@ -49,28 +56,6 @@ _TARGETS = (*_TARGET_KEYS, "weight", "weight_squared")
 _BEATS = (*_BEAT_KEYS, "beat_weight")
 _COLUMNS = (*_TARGETS, *_BEATS)
 _REALS = frozenset({"weight", "weight_squared", "beat_weight"})
-
-
-@dataclass(frozen=True)
-class DrawnPart:
-    """The part of the variance of a mean of scores that comes with what was drawn: items, or pools.
-
-    It is a sum of squares of one number for each that was drawn.
-    """
-
-    variance: float
-    #: The sum of their third powers: on which side the mean errs further.
-    third: float
-    #: How many of them, all alike, would tell as much about the variance: few where few make up
-    #: most of it, and then it is not well known, and the mean is far from normal.
-    effective: float
-    #: How many were drawn.
-    drawn: int
-
-    @property
-    def freedom(self) -> float:
-        """Return the degrees of freedom of the estimated variance."""
-        return freedom_of(self.effective, self.drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +273,7 @@ class PoolCounts:
             each = self.weight_squared * rise**2 * beaten * (self.sampled - beaten) / self.sampled
             twice = (1.0 - 1.0 / self.sampled) * float(each.sum()) / self.total**2
             found.append(self._part(*self._effects(score), twice, left))
-        return _more_cautious(*found)
+        return more_cautious(*found)
 
     def difference_part(
         self,
@@ -319,7 +304,7 @@ class PoolCounts:
             if (np.unique(joined[0], return_counts=True)[1] > self.sampled).any():
                 raise InputError("models must number the items of a pool alike to be compared")
             found.append(self._part(joined, both, 0.0, left))
-        return _more_cautious(*found)
+        return more_cautious(*found)
 
     def _versions(self, scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         score = as_floats("scores", scores)
@@ -342,17 +327,9 @@ class PoolCounts:
 
         ``twice`` is what of it is in the variance between targets, too.
         """
-        pools, n = self.pools, self.sampled
+        pools = self.pools
         place = np.searchsorted(pools, keys[0])
-        mean = _sums(place, effects, len(pools)) / n
-        centred = effects - mean[place]
-        others = n - np.bincount(place, minlength=len(pools))
-        squares, third, fourths = (
-            float((centred**power).sum() + others @ (-mean) ** power) for power in (2, 3, 4)
-        )
-        effective = squares**2 / fourths if fourths > 0 else 0.0
-        variance = left * max((1.0 - 1.0 / n) * squares - twice, 0.0)
-        return DrawnPart(variance, left**1.5 * third, effective, n * len(pools))
+        return part_of_items(place, effects, len(pools), self.sampled, twice=twice, left=left)
 
     def _items(self) -> tuple[IntArray, IntArray]:
         """Return (pool, item) of the items that beat any target, and where their rows start."""
@@ -419,51 +396,6 @@ def numbered(names: npt.ArrayLike) -> IntArray:
     digests = [hashlib.sha256(name.encode()).digest()[:8] for name in distinct.tolist()]
     codes = np.array([int.from_bytes(each, "big") >> 1 for each in digests], dtype=np.int64)
     return np.asarray(codes[place.reshape(-1)])
-
-
-def freedom_of(effective: float, drawn: int) -> float:
-    """Return the degrees of freedom of a sum of squares of drawn numbers (Satterthwaite 1946).
-
-    It varies, relative to its mean, by their fourth moments: ``effective`` is the square of the sum
-    of squares over the sum of fourth powers.
-    """
-    kurtosis = 1.0 / max(effective, 1.0) - 1.0 / drawn
-    return 2.0 / max(kurtosis, 2.0 / max(drawn - 1, 1))
-
-
-def smoothed(scores: FloatArray) -> FloatArray:
-    """Return scores whose steps are spread evenly over the ranks around them.
-
-    A score with few steps looks at few order statistics where one order of the items holds for all
-    targets, and the jackknife of a single order statistic varies as much as it estimates. Those
-    near it vary nearly as it does, and all together they say by how much. A step after rank e is
-    spread over the e/2 ranks on either side, or one.
-    """
-    steps = np.diff(scores)
-    spread = np.zeros_like(steps)
-    for place in np.flatnonzero(steps).tolist():
-        reach = max(1, (place + 1) // 2)
-        around = slice(max(place - reach, 0), place + reach + 1)
-        spread[around] += steps[place] / len(spread[around])
-    return np.concatenate([scores[:1], scores[0] + np.cumsum(spread)])
-
-
-def part_of_pools(means: FloatArray, shares: FloatArray) -> DrawnPart:
-    """Return the variance of the mean over pools, each with its mean and share of the weight."""
-    pools = len(means)
-    if pools < 2:
-        return DrawnPart(0.0, 0.0, 0.0, pools)
-    apart = shares * (means - means @ shares) * np.sqrt(pools / (pools - 1.0))
-    squares, fourths = float((apart**2).sum()), float((apart**4).sum())
-    effective = squares**2 / fourths if fourths > 0 else 0.0
-    return DrawnPart(squares, float((apart**3).sum()), effective, pools)
-
-
-def _more_cautious(plain: DrawnPart, smooth: DrawnPart) -> DrawnPart:
-    """Return the larger variance and third power of the two; the smooth score counts the items."""
-    third = max(plain.third, smooth.third, key=abs)
-    variance = max(plain.variance, smooth.variance)
-    return DrawnPart(variance, third, smooth.effective, smooth.drawn)
 
 
 def _sums(place: npt.NDArray[Any], values: FloatArray, size: int = 0) -> FloatArray:

@@ -210,11 +210,21 @@ class Metric:
             k = math.inf if self.k is None else float(self.k)
             gains = self.family.jointly(rank, place, relevant, sizes, k) / relevant
         else:
-            gains = self.shares(relevant, place) * self._weights_by_size(rank, sizes)
-            if relevance is not None and self.family.gain is not None:
-                gain = self.family.gain(np.asarray(relevance, dtype=np.float64))
-                gains = gain * self._weights_by_size(rank, sizes) / self._ideal(users, gain)[users]
+            gains = self.parts(users, place, relevance) * self._weights_by_size(rank, sizes)
         return np.asarray(np.bincount(users, gains))
+
+    def parts(
+        self, users: IntArray, place: IntArray, relevance: npt.ArrayLike | None = None
+    ) -> FloatArray:
+        """Return what part of its user's metric each target has, beside w(R), by its grade too.
+
+        ``users`` and ``relevance`` are as in `of_users`, and ``place`` is that of a target among
+        its user's.
+        """
+        if relevance is None or self.family.gain is None:
+            return self.shares(np.bincount(users)[users], place)
+        gain = self.family.gain(np.asarray(relevance, dtype=np.float64))
+        return np.asarray(gain / self._ideal(users, gain)[users])
 
     def _weights_by_size(self, ranks: FloatArray, sizes: IntArray) -> FloatArray:
         """Return w(R) where catalogues differ."""

@@ -1,0 +1,302 @@
+"""`CutTargets`: relevant documents ranked in a corpus that was cut down by chance.
+
+Some documents were kept for certain: all relevant ones, and perhaps lists of hard ones. Of the
+rest, some were drawn uniformly. So of each target two numbers are known: how many kept documents
+beat it (``ahead``), which is certain, and how many drawn ones do (``hits``). Its rank in the full
+corpus is 1 + ahead + X, where ``hits`` of X better documents of the rest were drawn: that is the
+law of a sampled rank, for the rank 1 + X among the rest alone.
+
+All queries share what was drawn, so that it is kept which drawn document beats which target.
+Beyond some number of hits a target is far below every K, and no more is kept of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unsample._checks import BoolArray, FloatArray, IntArray
+from unsample.errors import MetricError
+from unsample.evidence._counts import RankCounts
+from unsample.evidence._drawn import DrawnPart, more_cautious, part_of_items, smoothed
+from unsample.evidence._users import deviations_of_mean
+from unsample.law import Law, RankGrid, RankPoints
+from unsample.metrics import Metric
+
+#: Fewer targets than this, or than this share of all, are a group together with the next ones.
+_SMALL_GROUP, _GROUPS = 50, 8
+#: What tells targets apart, one number for each.
+_COLUMNS = ("queries", "places", "relevance", "ranks", "ahead", "hits", "rest")
+
+
+@dataclass(frozen=True, eq=False)
+class CutTargets:
+    """Relevant documents of queries, of a corpus of which a part was drawn; see the module.
+
+    `unsample.adapters.retrieval` makes them, and `unsample.estimate` takes them.
+    """
+
+    #: The query of each target, from 0; its place among that query's targets; and its grade.
+    queries: IntArray
+    places: IntArray
+    relevance: FloatArray
+    #: Its rank in the cut corpus: the best that it may have in the full one.
+    ranks: IntArray
+    #: How many documents that were kept for certain beat it, and how many drawn ones;
+    #: ``depth`` stands for as many and more.
+    ahead: IntArray
+    hits: IntArray
+    #: From how many documents its query's were drawn.
+    rest: IntArray
+    #: How many were drawn, the same for all queries.
+    drawn: int
+    #: How many documents the full corpus has.
+    documents: int
+    depth: int
+    #: The greatest K that can be asked for.
+    deepest: int
+    #: Which target each of these drawn documents beats: all of targets with at most ``depth``.
+    beaten: IntArray
+    document: IntArray
+
+    @classmethod
+    def of_lists(
+        cls,
+        query: IntArray,
+        score: FloatArray,
+        document: IntArray,
+        *,
+        grade: FloatArray,
+        by_chance: BoolArray,
+        rest: IntArray,
+        drawn: int,
+        documents: int,
+        depth: int,
+        deepest: int,
+        ties: str,
+        rng: np.random.Generator,
+    ) -> CutTargets:
+        """Take the scores of a query's documents, row by row; targets are those with a ``grade``.
+
+        ``by_chance`` says which documents were drawn, ``rest`` from how many for each query. Rows
+        that are missing because they rank below a list have the score -inf.
+        """
+        target = grade > 0
+        # Placed at random among its ties, or before or behind them.
+        among = rng.random(len(query)) if ties == "random" else target * _SIDE[ties]
+        order = np.lexsort([among, -score, query])
+        query, target, by_chance = query[order], target[order], by_chance[order]
+        chosen, met = np.flatnonzero(target), np.flatnonzero(by_chance)
+        first = np.searchsorted(query, query[chosen])
+        before, start = np.searchsorted(met, chosen), np.searchsorted(met, first)
+        hits = before - start
+        above = np.cumsum(target) - target
+        known = hits <= depth
+        beaten = np.repeat(np.flatnonzero(known), hits[known])
+        within = np.arange(len(beaten)) - np.repeat(
+            np.cumsum(hits[known]) - hits[known], hits[known]
+        )
+        return cls(
+            query[chosen],
+            above[chosen] - above[first] + 1,
+            grade[order][chosen],
+            chosen - first + 1,
+            chosen - first - hits,
+            np.minimum(hits, depth),
+            rest[query[chosen]],
+            drawn,
+            documents,
+            depth,
+            deepest,
+            beaten,
+            document[order][met[start[beaten] + within]],
+        )
+
+    @classmethod
+    def merge(cls, parts: Iterable[CutTargets]) -> CutTargets:
+        """Put together the targets of other queries of the same corpus, numbered already."""
+        found = list(parts)
+        starts = np.cumsum([0, *(len(part) for part in found[:-1])])
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in found])
+            for name in (*_COLUMNS, "document")
+        }
+        moved = [part.beaten + start for part, start in zip(found, starts, strict=True)]
+        return replace(found[0], **columns, beaten=np.concatenate(moved))
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __repr__(self) -> str:
+        return (
+            f"CutTargets({len(self)} targets of {self.size} queries, {self.drawn} of "
+            f"{self.documents} documents drawn)"
+        )
+
+    @cached_property
+    def size(self) -> int:
+        """Return the number of queries."""
+        return int(self.queries.max()) + 1
+
+    @cached_property
+    def beaters(self) -> IntArray:
+        """Return how many drawn documents that beat each target are named."""
+        return np.bincount(self.beaten, minlength=len(self))
+
+    @property
+    def complete(self) -> bool:
+        """Return whether every document was drawn, so that ranks are known."""
+        return bool((self.rest == self.drawn).all())
+
+    @property
+    def left(self) -> float:
+        """Return the share of the rest that was not drawn."""
+        return 1.0 - self.drawn / float(self.rest.mean())
+
+    def counts(self, rows: IntArray | None = None, weights: FloatArray | None = None) -> RankCounts:
+        """Count ranks among what was drawn, of all targets or of some."""
+        chosen = np.arange(len(self)) if rows is None else rows
+        hits = self.hits[chosen]
+        return RankCounts.from_ranks(
+            np.where(hits < self.depth, hits, self.drawn) + 1,
+            lowest=hits + 1,
+            items=self.rest[chosen] + 1,
+            sampled=self.drawn,
+            weights=weights,
+            users=self.queries[chosen],
+            # Kept documents are apart: among those drawn no other target competes.
+            filtered=True,
+            replacement=False,
+        )
+
+    def expected(self, rest: int, places: RankGrid | RankPoints) -> FloatArray:
+        """Return the chance of 0, 1, .. hits at each rank among the rest; the last is the others'.
+
+        Rank by rank, for the last one, which is long, is what the others leave.
+        """
+        ranks = np.arange(1, self.depth + 1)
+        law = Law(rest + 1, self.drawn, replacement=False)
+        each = law.matrix(ranks, ranks, places, beyond="last")
+        return np.concatenate([each, np.maximum(1.0 - each.sum(axis=0), 0.0)[None, :]])
+
+    def for_metric(self, metric: Metric) -> Weighed:
+        """Return the targets as they count in a metric, those that are surely beyond K apart."""
+        if metric.k is None or metric.family.jointly is not None or metric.family.uses_items:
+            raise MetricError(
+                f"metrics of a corpus that was cut down must have a K and be sums over documents, "
+                f"got {metric}; write {metric.label}@10, or ask for NDCG@K, MRR@K or Recall@K"
+            )
+        if metric.k > self.deepest:
+            raise MetricError(
+                f"K of {metric} must be at most deepest = {self.deepest}, up to which lists were "
+                "read; say deepest= where they are read"
+            )
+        parts = metric.parts(self.queries, self.places, self.relevance)
+        groups, start = [], 0
+        counting = np.flatnonzero((parts > 0) & (self.ahead < metric.k))
+        least = max(_SMALL_GROUP, len(counting) / _GROUPS)
+        ahead = self.ahead[counting]
+        for number in range(metric.k):
+            rows = counting[(ahead >= start) & (ahead <= number)]
+            if len(rows) < least and (ahead > number).any():
+                continue
+            if len(rows):
+                groups.append(CutGroup.of(rows, self.ahead))
+            start = number + 1
+        return Weighed(self, parts, tuple(groups))
+
+
+@dataclass(frozen=True, eq=False)
+class CutGroup:
+    """Targets that about as many kept documents are known to beat."""
+
+    rows: IntArray
+    #: The fewest and the most that one of them has.
+    span: tuple[int, int]
+
+    @classmethod
+    def of(cls, rows: IntArray, ahead: IntArray) -> CutGroup:
+        """Take some of the targets, of which it is known how many are ahead."""
+        return cls(rows, (int(ahead[rows].min()), int(ahead[rows].max())))
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Targets as they count in a metric: the mean over queries of the sum of their parts' scores.
+
+    Scores are those of groups, one number for each number of hits. Targets that are in no group
+    add nothing.
+    """
+
+    found: CutTargets
+    #: What part of its query's metric each target has, beside w(R).
+    part: FloatArray
+    groups: tuple[CutGroup, ...]
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Return what the targets of each group weigh, for each query."""
+        weights = [self.part[group.rows].sum() for group in self.groups]
+        return np.asarray(weights, dtype=np.float64) / self.found.size
+
+    def counts(self, group: CutGroup) -> RankCounts:
+        """Return the ranks of a group among what was drawn, weighed."""
+        return self.found.counts(group.rows, self.part[group.rows])
+
+    def only(self, number: int) -> Weighed:
+        """Return one group alone, with weights that make its total a mean over its targets."""
+        group = self.groups[number]
+        return replace(self, part=self.part / self.shares[number], groups=(group,))
+
+    def totals(self, scores: list[FloatArray]) -> FloatArray:
+        """Return the sum of each query's scores, weighed."""
+        found = np.zeros(self.found.size)
+        for group, score in zip(self.groups, scores, strict=True):
+            rows = group.rows
+            each = self.part[rows] * score[self.found.hits[rows]]
+            found += np.bincount(self.found.queries[rows], each, minlength=len(found))
+        return found
+
+    def variance(self, scores: list[FloatArray], *, ratio: bool = False) -> float:
+        """Return the variance of the mean over queries drawn anew.
+
+        As a ``ratio`` it is that of a mean over targets, whose number varies by query.
+        """
+        ones = [np.ones_like(score) for score in scores]
+        weights = self.totals(ones) if ratio else np.ones(self.found.size)
+        deviations = deviations_of_mean(self.totals(scores), weights)
+        count = len(deviations)
+        return float(deviations @ deviations) * count / max(count - 1, 1)
+
+    def items_part(self, scores: list[FloatArray]) -> DrawnPart:
+        """Return the part of the variance of the mean that comes with the documents drawn."""
+        return more_cautious(
+            self._items_part(scores), self._items_part([smoothed(score) for score in scores])
+        )
+
+    def _items_part(self, scores: list[FloatArray]) -> DrawnPart:
+        found = self.found
+        # What one hit more or less does to a target's score.
+        change = np.zeros(len(found))
+        for group, score in zip(self.groups, scores, strict=True):
+            steps = np.diff(score, prepend=score[0])
+            change[group.rows] = self.part[group.rows] * steps[found.hits[group.rows]]
+        # Of targets far below no more is known than that they are, whoever is left out.
+        change[found.beaters != found.hits] = 0.0
+        change /= found.size
+        documents, place = np.unique(found.document, return_inverse=True)
+        effects = np.bincount(
+            place.reshape(-1), change[found.beaten], minlength=len(documents)
+        ).astype(np.float64)
+        apart = change**2 * found.hits * (found.drawn - found.hits) / found.drawn
+        twice = (1.0 - 1.0 / found.drawn) * float(apart.sum())
+        pool = np.zeros(len(effects), dtype=np.int64)
+        return part_of_items(pool, effects, 1, found.drawn, twice=twice, left=found.left)
+
+
+#: Where a target stands among its ties: as the first or as the last.
+_SIDE = {"optimistic": -1.0, "pessimistic": 1.0}
