@@ -125,7 +125,7 @@ def _parse(command, words: list[str]) -> None:
     context = command.make_context("unsample", list(words), resilient_parsing=True)
     inner = getattr(command, "commands", None)
     if inner is None:
-        known = {name for option in command.params for name in option.opts}
+        known = {n for option in command.params for n in (*option.opts, *option.secondary_opts)}
         given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert given <= known | {"--help", "-h"}, f"unknown options: {given - known}"
         assert not context.args, f"too many arguments: {context.args}"

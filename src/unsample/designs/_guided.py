@@ -158,7 +158,7 @@ def next_in_turn(now: Situation, goal: IntArray, k: int) -> Step:
     return Step(now.scored + np.diff(spent, prepend=0), notes)
 
 
-def _of_users(now: Situation, values: FloatArray | IntArray) -> FloatArray:
+def _of_users(now: Situation, values: FloatArray | IntArray | BoolArray) -> FloatArray:
     """Return the sum of the values of each user's targets."""
     found = np.bincount(now.users, values, minlength=len(now.user_order))
     return found.astype(np.float64)
