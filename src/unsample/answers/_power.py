@@ -18,11 +18,12 @@ from unsample.answers._chances import Chances
 from unsample.answers._compare import why_unmatched
 from unsample.answers._comparison import ALL, Difference
 from unsample.answers._duels import Duels
-from unsample.answers._estimate import Question, estimate_counts
+from unsample.answers._estimate import estimate_counts
 from unsample.answers._evaluate import certified_targets
 from unsample.answers._model import Model
 from unsample.answers._pair import Pair
 from unsample.answers._planner import IN_HAND, planned_method, setting_of
+from unsample.answers._question import Question
 from unsample.answers._result import Estimates
 from unsample.answers._verdicts import corrected
 from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed, Guided

@@ -29,12 +29,10 @@ from typing import Any
 import numpy as np
 
 from unsample._checks import FloatArray, check_integer
-from unsample.answers._estimate import (
-    DEFAULT_METHOD,
-    Question,
-)
+from unsample.answers._estimate import DEFAULT_METHOD
 from unsample.answers._printed import Paper, Printed, read_numbers
 from unsample.answers._prior import SHIPPED
+from unsample.answers._question import Question
 from unsample.answers._result import DEFAULT_METRICS, Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
 from unsample.errors import ContradictionError, DesignError, UnsampleWarning

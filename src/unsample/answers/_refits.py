@@ -18,7 +18,7 @@ from unsample.estimators import Estimator, Fit, Observed
 from unsample.metrics import Metric
 
 if TYPE_CHECKING:
-    from unsample.answers._estimate import Question
+    from unsample.answers._question import Question
 
 
 def fitted(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> Fit:
