@@ -2,7 +2,8 @@
 
 ``python benchmarks/power.py [draws] [design ...]`` plans comparisons of two recommenders on three
 data sets from their full ranks, and evaluates real users, drawn with replacement, as planned.
-``python benchmarks/power.py correlations`` prints how alike pairs of recommenders are.
+``python benchmarks/power.py correlations`` prints how alike pairs of recommenders are, and
+``python benchmarks/power.py rankings`` the power of full rankings alone, from very many draws.
 """
 
 from __future__ import annotations
@@ -106,6 +107,31 @@ def observed_power(
     return won / draws
 
 
+def rankings(draws: int = 3000) -> None:
+    """Print the power of full rankings of some users: of models drawn as planned, and real ones."""
+    rng = np.random.default_rng(0)
+    for dataset, (a, b, _, _) in SETTINGS.items():
+        held = [load_ranks(dataset, name, candidates="unseen") for name in (a, b)]
+        items, users = int(max(each.items.max() for each in held)), len(held[0].ranks)
+        pair = Pair.of({a: held[0].ranks, b: held[1].ranks}, items, METRIC, "unseen")
+        some = round((DEVIATE * pair.spread / pair.difference) ** 2)
+        real = METRIC.weights(held[0].ranks, items) - METRIC.weights(held[1].ranks, items)
+        won = np.zeros(2)
+        for _ in range(draws):
+            drawn = [METRIC.weights(each, items) for each in pair.draw(some, rng)]
+            for place, apart in enumerate(
+                (drawn[0] - drawn[1], real[rng.integers(users, size=some)])
+            ):
+                # What `compare` does with known ranks, without its other work.
+                deviate = apart.mean() / (apart.std(ddof=1) / some**0.5)
+                won[place] += np.sign(real.mean()) * deviate > 1.96
+        planned, observed = won / draws
+        print(
+            f"{dataset:13s} {some:6,d} users  planned {planned:.3f}  real {observed:.3f}",
+            flush=True,
+        )
+
+
 def main(draws: int, designs: list[str]) -> None:
     """Print predicted and observed powers side by side."""
     print("data set      design         scores  predicted  observed", flush=True)
@@ -133,5 +159,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore", UnsampleWarning)
     if sys.argv[1:] == ["correlations"]:
         correlations()
+    elif sys.argv[1:] == ["rankings"]:
+        rankings()
     else:
         main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, sys.argv[2:])

@@ -297,7 +297,7 @@ def test_the_command_takes_differences_and_files(run, tmp_path, monkeypatch):
 def undecided(pair, users=3000):
     ranks = pair.draw(users, np.random.default_rng(8))
     found = {
-        name: Fixed(99).simulate(each, items=ITEMS, rng=at)
+        name: Fixed(20).simulate(each, items=ITEMS, rng=at)
         for at, (name, each) in enumerate(zip(pair.names, ranks, strict=True))
     }
     with warnings.catch_warnings():

@@ -145,7 +145,7 @@ def cost_of_designs() -> None:
 def power_of_designs() -> None:
     """Draw how often each design tells two models apart, against its cost."""
     found = unsample.plan(
-        items=500, users=1000, compare="25%", odds=19, candidates="unseen", repeats=60
+        items=200, users=400, compare="70%", odds=19, candidates="unseen", repeats=40
     )
     plot_plan(found).figure.savefig(FOLDER / "power.svg", metadata=METADATA)
 

@@ -45,6 +45,8 @@ _CHEAPEST, _FEWEST_USERS = 8, 20
 _VERDICT = 2.0
 #: How near the deviate of a power must be to the one that is sought to stop looking.
 _NEAR = 0.4
+#: Differences that are looked at, on the way to the one that is detected.
+_DIFFERENCES = 3
 #: Users that "more users" may add: so many times those there are.
 _MANY_TIMES = 20
 #: Users behind the mean cost of certifying one.
@@ -149,13 +151,13 @@ class Powers:
 
     def needed(self, label: str) -> float | None:
         """Return the cost at which the power is as sought; None where no budget suffices."""
-        most = self.full_cost * (_MANY_TIMES if label == MORE_USERS else 1.0)
-        if label == MORE_USERS:
-            most = min(most, self._cost_of_sample(_MANY_TIMES * self.users))
-            top = self.trial(label, math.ceil(most), self.pair, _ON_THE_WAY)
-            assert top is not None
-        else:
-            top = self.at_most
+        most = self._most(label)
+        # Exact and guided designs end in full rankings; others are tried with all there is.
+        certain = label in {Exact.name, Certified.name, Guided.name}
+        top = (
+            self.at_most if certain else self.trial(label, math.ceil(most), self.pair, _ON_THE_WAY)
+        )
+        assert top is not None
         if top.power < self.sought:
             return None
         low, high = math.log(self._least(label)), math.log(most)
@@ -389,22 +391,23 @@ class Powers:
     def _detectable(self, found: PowerOutcome, budget: int) -> float | None:
         """Return the difference that would be told apart as often as is sought.
 
-        The deviate of the power is taken to be linear in the difference. That is exact where the
-        last guess was right, and guesses are tried.
+        The deviate of the power is taken to be linear in the difference, and guesses are tried.
         """
         sought = _VERDICT + _normal_deviate(self.sought)
         difference, power = self.pair.difference, found
-        for _ in range(2):
-            difference *= sought / max(_VERDICT + _deviate(power), 0.25)
+        slope = weight = 0.0
+        for _ in range(_DIFFERENCES):
+            slope += power.evaluations * difference * max(_VERDICT + _deviate(power), 0.25)
+            weight += power.evaluations * difference**2
+            difference = sought * weight / slope
             if difference >= self.pair.largest_difference:
                 return None
+            if abs(_deviate(power) - _normal_deviate(self.sought)) < _NEAR:
+                break
             tried = self.trial(found.label, budget, self.pair.apart(difference), _ON_THE_WAY)
             assert tried is not None
             power = tried
-            if abs(_deviate(power) - _normal_deviate(self.sought)) < _NEAR:
-                break
-        difference *= sought / max(_VERDICT + _deviate(power), 0.25)
-        return difference if difference < self.pair.largest_difference else None
+        return difference
 
 
 def _error_of(wins: float, count: int) -> float:
