@@ -216,8 +216,11 @@ def test_numbers_are_read_as_papers_print_them():
         {"HR@10": "71.0", "HR@1": "22.6"},
         True,
     )
-    with pytest.raises(InputError, match="such as"):
-        Fields({"numbers": "HR@10 = 0.7 0.8"}).numbers()
+    bracketed = {"numbers": "NDCG(gain=exp)@10 = 0.4, AP(norm=min)@5=0.1"}
+    assert Fields(bracketed).numbers()[0] == {"NDCG(gain=exp)@10": "0.4", "AP(norm=min)@5": "0.1"}
+    for wrong in ("HR@10 = 0.7 0.8", "= 0.7", "HR@10 =", "HR@10", "%"):
+        with pytest.raises(InputError, match="such as"):
+            Fields({"numbers": wrong}).numbers()
 
 
 def test_shares_may_be_percentages():

@@ -58,6 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         wants = {
             "the command": _COMMAND in getattr(item, "fixturenames", ()),
             "processes": "subprocess." in source,
+            "pytrec_eval": "ir_measures." in source,
             "threads": "threads=" in source,
         }
         for what in (name for name, wanted in wants.items() if wanted):

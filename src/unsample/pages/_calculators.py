@@ -57,7 +57,7 @@ from unsample.tables import read_counts, read_targets
 Answer: TypeAlias = Published | Plan | Estimates | Comparison
 #: What people put between thousands.
 _THOUSANDS = re.compile(r"[,_'\s\u00a0\u2009\u202f]")
-_NUMBER = re.compile(r"\s*(?P<name>[^=:\s]+)\s*[=:\s]\s*(?P<value>[^=:\s%]+)\s*(?P<percent>%?)\s*")
+_DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
 #: A printed number is called too high only beyond this.
 _HIGHER = 1.2
 
@@ -118,8 +118,9 @@ class Fields:
         text = self.text(name)
         if text is None:
             return None
-        found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(%?)", text, re.ASCII)
-        value = float(found[1]) / (100.0 if found[2] else 1.0) if found else text
+        digits = text.removesuffix("%").rstrip()
+        unit = 1.0 if digits == text else 100.0
+        value = float(digits) / unit if _DECIMAL.fullmatch(digits) else text
         return check_real(name, value, low=0.0, high=1.0, open_low=True, open_high=True, hint=hint)
 
     def real(self, name: str, hint: str) -> float | None:
@@ -127,12 +128,12 @@ class Fields:
         text = self.text(name)
         if text is None:
             return None
-        value = float(text) if re.fullmatch(r"[0-9]*\.?[0-9]+", text, re.ASCII) else text
+        value = float(text) if _DECIMAL.fullmatch(text) else text
         return check_real(name, value, low=0.0, open_low=True, hint=hint)
 
     def metrics(self) -> tuple[str, ...]:
         """Return names of metrics, separated by commas or spaces outside of brackets."""
-        found = re.findall(r"[^\s,;(]+(?:\([^)]*\)[^\s,;]*)?", self.text("metrics") or "")
+        found = _parts(self.text("metrics") or "", ",; \t\n")
         return tuple(metric.name for metric in _metrics.parse_all(found)) if found else ()
 
     def candidates(self) -> str | None:
@@ -145,19 +146,34 @@ class Fields:
         numbers: dict[str, str] = {}
         percents = set()
         typed = self.needed("numbers", "what the paper prints, such as HR@10 = 0.71")
-        for part in filter(str.strip, re.split(r"[,;\n](?![^(]*\))", typed)):
-            found = _NUMBER.fullmatch(part)
-            if found is None:
+        for part in _parts(typed, ",;\n"):
+            plain = part.removesuffix("%").rstrip()
+            # The value is the last word: a name may hold a sign of equality, as NDCG(gain=exp)@10.
+            value = re.split(r"[=:\s]", plain)[-1]
+            name = plain.removesuffix(value).rstrip("=: \t")
+            if not name or not value or len(name.split()) > 1:
                 raise InputError(
-                    f"numbers must be such as HR@10 = 0.71, NDCG@10 = 0.41, got {part.strip()!r}"
+                    f"numbers must be such as HR@10 = 0.71, NDCG@10 = 0.41, got {part!r}"
                 )
-            if found["name"] in numbers:
-                raise InputError(f"numbers must give each metric once, got {found['name']} twice")
-            numbers[found["name"]] = found["value"]
-            percents.add(bool(found["percent"]))
+            if name in numbers:
+                raise InputError(f"numbers must give each metric once, got {name} twice")
+            numbers[name] = value
+            percents.add(plain != part)
         if len(percents) > 1:
             raise InputError("numbers must all have a % sign or none, got some with and some not")
         return numbers, percents == {True}
+
+
+def _parts(text: str, marks: str) -> list[str]:
+    """Return what stands between any of the marks, which mean nothing inside brackets."""
+    parts, inside = [""], 0
+    for letter in text:
+        inside += (letter == "(") - (letter == ")")
+        if letter in marks and inside <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
 
 
 _ITEMS = "how many items a full ranking would have, such as 3706"
