@@ -94,7 +94,7 @@ class CutTargets:
         first = np.searchsorted(query, query[chosen])
         before, start = np.searchsorted(met, chosen), np.searchsorted(met, first)
         hits = before - start
-        above = np.cumsum(target) - target
+        above: IntArray = np.cumsum(target) - target.astype(np.int64)
         known = hits <= depth
         beaten = np.repeat(np.flatnonzero(known), hits[known])
         within = np.arange(len(beaten)) - np.repeat(
