@@ -1,6 +1,6 @@
 """Filtered link prediction from 2 % of the scores: errors and widths of intervals on real graphs.
 
-python benchmarks/graphs.py FOLDER [graph ...] [--share 0.02] [--runs 20] [--guides neighbours ...]
+python benchmarks/graphs.py FOLDER [graph ...] [--share 0.02] [--runs 60] [--guides neighbours ...]
     [--evaluate]
 
 FOLDER holds NAME.npz of each graph (fb15k-237, wn18rr, codex-m; with or without kg- before the
@@ -41,6 +41,8 @@ ASKED = (["MRR"], ["MRR@10"], ["MRR", "Hits@1", "Hits@3", "Hits@10"])
 #: Beaters of a target whose places are kept: no design looks deeper here.
 _KEPT_PLACES = 10
 _ROWS = 256
+#: Settings were chosen on draws of other seeds.
+_FIRST_SEED = 1000
 _NEVER = np.iinfo(np.int64).max
 WIDTH, EPOCHS, BATCH, DRAWN = 128, 8, 1024, 512
 
@@ -172,7 +174,7 @@ def simulated(found: Beaters, metrics: Sequence[str], budget: int, runs: int) ->
     """Return values and ends of intervals, of runs x metrics."""
     wanted = parse_all(metrics)
     rows = []
-    for seed in range(runs):
+    for seed in range(_FIRST_SEED, _FIRST_SEED + runs):
         seen = Guided().simulate(
             found.ranks, items=found.items, budget=budget, rng=seed, metrics=wanted,
             places=found.places, own=found.own,
@@ -246,7 +248,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("graphs", nargs="*", default=GRAPHS)
     parser.add_argument("--share", type=float, default=0.02)
-    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--guides", nargs="+", default=["relation", "neighbours"])
     parser.add_argument("--evaluate", action="store_true")
     options = parser.parse_args()
