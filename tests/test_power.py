@@ -206,7 +206,8 @@ def test_a_plan_names_the_design_that_needs_least(made):
     assert set(made.needed) == {"fixed", "more users", "adaptive", "guided", "certified", "exact"}
     assert made.least == min(there.values())
     assert made.budget == pytest.approx(made.least, abs=1)
-    assert there[made.best.label] <= 1.1 * made.least
+    assert made.best.power >= 0.8 - made.best.error
+    assert made.best.label != "more users"
     assert made.best.design.name in made.recommendation
     assert made.to_dict()["models"] == dict(zip(made.models, made.values, strict=True))
     assert made.best.cost <= made.budget

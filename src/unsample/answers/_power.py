@@ -150,7 +150,7 @@ class Powers:
         return found and replace(found, detectable=self._detectable(found, budget))
 
     def needed(self, label: str) -> float | None:
-        """Return the cost at which the power is as sought; None where no budget suffices."""
+        """Return the budget with which the power is as sought; None where none suffices."""
         most = self._most(label)
         # Exact and guided designs end in full rankings; others are tried with all there is.
         certain = label in {Exact.name, Certified.name, Guided.name}
@@ -170,12 +170,11 @@ class Powers:
             else:
                 high, above = middle, found
         if below is None:
-            return min(above.cost, math.exp(high))
-        # Between the two the deviate of the power is taken to grow with the logarithm of the cost.
+            return math.exp(high)
+        # Between the two the deviate of the power is taken to grow with the log of the budget.
         start, end = _deviate(below), _deviate(above)
         share = (_normal_deviate(self.sought) - start) / max(end - start, 1e-9)
-        cost = np.log([below.cost, max(above.cost, below.cost)])
-        return float(np.exp(cost[0] + min(max(share, 0.0), 1.0) * (cost[1] - cost[0])))
+        return math.exp(low + min(max(share, 0.0), 1.0) * (high - low))
 
     def users_needed(self) -> int:
         """Return about how many users must be ranked in full, were there so many."""

@@ -63,11 +63,9 @@ class PowerPlan(Result):
         Designs that take more users than there are do not count.
         """
         there = [each for each in self.outcomes if each.label != MORE_USERS]
-        enough = {name: cost for name, cost in self.needed.items() if cost is not None}
-        able = [each for each in there if each.label in enough]
-        able = [each for each in able if enough[each.label] <= _CLOSE * self.budget]
+        able = [each for each in there if each.power >= self.power - each.error]
         if able:
-            return min(able, key=lambda each: enough[each.label])
+            return min(able, key=lambda each: (self.needed[each.label] or math.inf, each.cost))
         return max(there, key=lambda each: (each.power, -each.cost))
 
     @property
@@ -137,10 +135,6 @@ class PowerPlan(Result):
             "share_of_full": outcome.cost / (2.0 * self.items * self.targets),
             "cost_for_power": self.needed[outcome.label],
         }
-
-
-#: A design whose need was found to be above the budget by no more than this may do.
-_CLOSE = 1.1
 
 
 def plan_comparison(powers: Powers, budget: int | None) -> PowerPlan:
