@@ -33,22 +33,21 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Clock:
-    """Seconds on the clock and of all processes that draw pages."""
+    """Seconds on the clock, and of the processor in processes that draw pages."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
-        self.start = self.now()
+        self.start, self.used = time.monotonic(), self._used()
 
-    def now(self) -> tuple[float, float]:
+    def _used(self) -> dict[int, float]:
         found = self.browser.send("SystemInfo.getProcessInfo")["processInfo"]
-        used = sum(each["cpuTime"] for each in found if each["type"] == "renderer")
-        return time.monotonic(), used
+        return {each["id"]: each["cpuTime"] for each in found if each["type"] == "renderer"}
 
     def show(self, what: str) -> None:
-        now = self.now()
-        wall, used = (after - before for after, before in zip(now, self.start, strict=True))
+        wall, now = time.monotonic() - self.start, self._used()
+        used = sum(seconds - self.used.get(each, 0.0) for each, seconds in now.items())
         print(f"{what:44} {wall:7.1f} s on the clock {used:7.1f} s of the processor", flush=True)
-        self.start = self.now()
+        self.start, self.used = time.monotonic(), self._used()
 
 
 def main() -> None:

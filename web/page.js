@@ -116,7 +116,7 @@
     state.report = null;
     if (REPORTS_AT_ONCE.has(name)) at("show-report").click();
   }
-  function drawn({ sentences, limits, chart, command, warnings }) {
+  function drawn({ sentences, about, limits, chart, command, warnings }) {
     const [first, ...others] = sentences;
     const parts = [make("p", { class: "verdict-line" }, first), ...others.map((text) => make("p", {}, text))];
     const figure = make("figure", { class: "interactive", id: chart.identity },
@@ -126,7 +126,7 @@
       make("figcaption", { id: `${chart.identity}-caption` }, chart.caption));
     parts.push(figure);
     if (limits.length) {
-      parts.push(make("dl", { class: "limits" }, ...limits.flatMap(([name, means, range]) => [
+      parts.push(make("h3", {}, `How sure is ${about}?`), make("dl", { class: "limits" }, ...limits.flatMap(([name, means, range]) => [
         make("dt", {}, name), make("dd", {}, make("strong", {}, range), ` ${means}`),
       ])));
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 #: Tests import these at the top, and few of them use them.
 _ABSENT = ("pandas", "polars", "pytrec_eval")
@@ -30,6 +31,10 @@ class _Absent(ModuleType):
             raise AttributeError(name)
         pytest.skip(f"needs {self.__name__}, which is not in the browser")
 
+
+# Everything takes longer here, and nothing is timed.
+settings.register_profile("browser", deadline=None)
+settings.load_profile("browser")
 
 for _name in _ABSENT:
     sys.modules[_name] = _Absent(_name)
@@ -59,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             "the command": _COMMAND in getattr(item, "fixturenames", ()),
             "processes": "subprocess." in source,
             "pytrec_eval": "ir_measures." in source,
-            "threads": "threads=" in source,
+            "threads": "threads" in source,
         }
         for what in (name for name, wanted in wants.items() if wanted):
             item.add_marker(pytest.mark.skip(reason=f"needs {what}, not there in the browser"))

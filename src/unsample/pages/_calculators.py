@@ -70,13 +70,15 @@ class Shown:
     sentences: tuple[str, ...]
     chart: Chart
     command: tuple[str, ...]
-    #: How sure it is, from the least assumed to the most: a name, what it assumes, low and high.
+    #: The metric of the first sentence, and how sure it is: names, what they assume, both ends.
+    about: str = ""
     limits: tuple[tuple[str, str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the page draws."""
         return {
             "sentences": self.sentences,
+            "about": self.about,
             "limits": self.limits,
             "chart": spec(self.chart),
             "command": shlex.join(self.command),
@@ -215,6 +217,7 @@ def _published(fields: Fields) -> Shown:
         _meant(entry, result, values.get(entry.metric.name)),
         chart,
         (*command, *_named("-m", wanted)),
+        entry.metric.name,
         _limits(entry, result),
     )
 
@@ -304,7 +307,8 @@ def _ranks(fields: Fields) -> Shown:
         sentences = tuple(_estimated(each) for each in result.entries)
         chart = estimates_chart({"": result})
         command = ("estimate", file, *about)
-        return Shown(result, sentences, chart, command, _limits(entry, result))
+        limits = _limits(entry, result)
+        return Shown(result, sentences, chart, command, entry.metric.name, limits)
     if by is not None and len(fields.files) > 1:
         raise InputError(f"by must be left out with {len(fields.files)} files, a model in each")
     if by is not None:
