@@ -105,9 +105,14 @@ def bench_command(report: Report) -> None:
     report("unsample --help: import typer", f"{help_:.1f} times its time", "<= 2", help_ <= 2)
     wrong = cold("-m", "unsample", "estimate", "nothing.csv") / typer
     report("a missing file: import typer", f"{wrong:.1f} times its time", "<= 2", wrong <= 2)
-    base = cold("-c", "import numpy, scipy.optimize")
     example = str(ROOT / "examples" / "ranks.csv")
-    first = cold("-m", "unsample", "estimate", example, "--items", "3706", "--sampled", "99") / base
+    named = "-m", "unsample", "estimate", example, "--items", "3706", "--sampled", "99"
+    for what, option in (("metric", ("-m", "NDGC@10")), ("method", ("--method", "mel"))):
+        wrong = cold(*named, *option) / typer
+        name = f"a misspelt {what}: import typer"
+        report(name, f"{wrong:.1f} times its time", "<= 2", wrong <= 2)
+    base = cold("-c", "import numpy, scipy.optimize")
+    first = cold(*named) / base
     name = "unsample estimate of the example: import numpy, scipy.optimize"
     report(name, f"{first:.1f} times its time", "<= 3", first <= 3)
 

@@ -25,6 +25,7 @@ from unsample.evidence import RankCounts
 from unsample.lab.datasets import load_ranks
 from unsample.law import Law
 from unsample.pages import as_html
+from unsample.tables import read_counts, read_targets
 
 ITEMS, SAMPLED, METRIC = 2000, 99, "Recall@50"
 DESIGN = {"items": ITEMS, "sampled": SAMPLED}
@@ -345,3 +346,22 @@ def test_an_excerpt_of_few_models_is_the_comparison_itself(crowd):
     assert result.excerpt() is result
     assert isinstance(result, Comparison)
     assert all(isinstance(one, Standing) for one in result.standings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("each", [1, 5])
+@pytest.mark.parametrize("read", [read_counts, read_targets])
+def test_a_row_with_a_user_takes_little_memory(tmp_path, read, each):
+    peaks = []
+    for rows in (100_000, 200_000):
+        users = np.random.default_rng(0).permutation(rows) // each
+        lines = (f"user{user:08d},{1 + row % 100}\n" for row, user in enumerate(users.tolist()))
+        path = tmp_path / f"{rows}.csv"
+        path.write_text("user,rank\n" + "".join(lines), encoding="utf-8")
+        tracemalloc.start()
+        try:
+            assert read(path, items=10_000, sampled=99)[""] is not None
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert (peaks[1] - peaks[0]) / 100_000 < 64
