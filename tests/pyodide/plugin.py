@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 #: Tests import these at the top, and few of them use them.
 _ABSENT = ("pandas", "polars", "pytrec_eval")
@@ -32,10 +31,6 @@ class _Absent(ModuleType):
         pytest.skip(f"needs {self.__name__}, which is not in the browser")
 
 
-# Everything takes longer here, and nothing is timed.
-settings.register_profile("browser", deadline=None)
-settings.load_profile("browser")
-
 for _name in _ABSENT:
     sys.modules[_name] = _Absent(_name)
 
@@ -54,6 +49,14 @@ def _taking_wide_indices(plain: Callable[..., Any], place: int) -> Callable[...,
 
 np.bincount = _taking_wide_indices(np.bincount, 0)
 np.repeat = _taking_wide_indices(np.repeat, 1)
+
+
+def pytest_configure() -> None:
+    """Give hypothesis all the time it needs: everything takes longer here."""
+    from hypothesis import settings
+
+    settings.register_profile("browser", deadline=None)
+    settings.load_profile("browser")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
