@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from unsample._checks import BoolArray, FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample.evidence import ListCounts, Negatives
 
 #: An expected count that chi-square tests want in every cell.
@@ -243,7 +243,7 @@ def same_lists(found: ListCounts, negatives: Negatives) -> CountTest | None:
     """Test how many pairs of lists hold the same items; None for a single list."""
     if len(negatives) < 2:
         return None
-    times = np.bincount(found.same)
+    times = np.bincount(as_index(found.same))
     pairs = float((0.5 * times * (times - 1.0)).sum())
     sizes, number = np.unique(negatives.sizes, return_counts=True)
     chance = np.full(len(sizes), 1.0 / negatives.items)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray, IntArray, as_index
 from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import Orders
 from unsample.designs._scan import Scan, Tally
@@ -139,6 +139,7 @@ def _part(
     assert orders.guide.order is not None
     keyed = Orders(scan.candidates.others[rows], scan.keys[rows])
     lost = keyed.tie_is_lost(row, orders.guide.order[place])
+    row = as_index(row)
     return Tally(
         size,
         better,

@@ -125,8 +125,8 @@ class Negatives:
         for part in self.blocks():
             ids = self.ids[self.starts[part.start] : self.starts[part.stop]]
             if kept is not None and not kept[part].all():
-                ids = ids[np.repeat(kept[part], self.sizes[part])]
-            found += np.bincount(ids, minlength=self.items)
+                ids = ids[np.repeat(kept[part], as_index(self.sizes[part]))]
+            found += np.bincount(as_index(ids), minlength=self.items)
         return found
 
     def left_out(self, weights: FloatArray, *, seen: bool, targets: bool) -> FloatArray:
@@ -136,10 +136,12 @@ class Negatives:
         """
         found = np.zeros(self.items)
         if seen and self.exclude is not None:
-            by_user = np.bincount(self.users, weights, minlength=self.exclude.shape[0])
+            by_user = np.bincount(as_index(self.users), weights, minlength=self.exclude.shape[0])
             found += self.exclude.T @ by_user
         if targets and self.target_lists is not None and self.target_items is not None:
-            found += np.bincount(self.target_items, weights[self.target_lists], self.items)
+            found += np.bincount(
+                as_index(self.target_items), weights[self.target_lists], self.items
+            )
         return found
 
     def weight_left_out(self, weights: FloatArray) -> FloatArray:
@@ -249,7 +251,7 @@ def overlaps(negatives: Negatives, left: IntArray, right: IntArray) -> IntArray:
 
     def incidence(lists: IntArray) -> Any:
         sizes = negatives.sizes[lists]
-        places = np.repeat(negatives.starts[lists], sizes) + _within(sizes)
+        places = np.repeat(negatives.starts[lists], as_index(sizes)) + _within(sizes)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         shape = (len(lists), negatives.items)
         matrix = csr_array((np.ones(len(places)), negatives.ids[places], starts), shape=shape)
@@ -287,7 +289,7 @@ def _hint() -> str:
 def _within(sizes: IntArray) -> IntArray:
     """Return 0, 1, ... for each list, one list after the other."""
     starts = np.cumsum(sizes) - sizes
-    return np.asarray(np.arange(int(sizes.sum())) - np.repeat(starts, sizes))
+    return np.asarray(np.arange(int(sizes.sum())) - np.repeat(starts, as_index(sizes)))
 
 
 def _marks(keys: IntArray, negatives: Negatives, part: slice) -> npt.NDArray[np.uint64]:
