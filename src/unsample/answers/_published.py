@@ -36,7 +36,7 @@ from unsample.answers._question import Question
 from unsample.answers._result import DEFAULT_METRICS, Estimates, Variation
 from unsample.confidence import SHAPES, Certainty, Shape, nudged, sampling_errors
 from unsample.errors import ContradictionError, DesignError, UnsampleWarning
-from unsample.estimators import Estimator, Observed
+from unsample.estimators import Auto, Estimator, Observed
 from unsample.estimators.prior import Prior
 from unsample.law import Law, check_sampler
 from unsample.metrics import Metric
@@ -159,7 +159,8 @@ def published(
     given = {"users": users * runs, "decimals": decimals, "percent": percent}
     paper, notes = _read_paper(numbers, law, users, given)
     cutoffs = question.cutoffs(law.items)
-    observed = _observed(paper, question)
+    told = _told(paper, question)
+    observed = _observed(paper, question, told)
     fit = estimator.evaluate(observed, question.metrics)
     errors = sampling_errors(fit.smooth_values, observed)
     certainty = paper.certainty(observed.shares[0], cutoffs, question.shape)
@@ -174,7 +175,7 @@ def published(
         data=named,
         misfit=f"gives {named} but for chance: items, sampled, users,",
         notes=notes,
-        calibrated=question.calibrated(_told(paper, question)),
+        calibrated=question.calibrated(told),
         paper=paper,
     )
     for note in result.notes:
@@ -242,8 +243,12 @@ def _told(paper: Paper, question: Question) -> Observed:
     )
 
 
-def _observed(paper: Paper, question: Question) -> Observed:
-    """Return the histogram behind the numbers, then those with one target more, as in `nudged`."""
+def _observed(paper: Paper, question: Question, told: Observed) -> Observed:
+    """Return the histogram behind the numbers, then those with one target more, as in `nudged`.
+
+    What the numbers leave open is filled in as the uniform P(R) has it, or as the P(R) that other
+    data sets suggest, for the method that knows them: it would take an artefact for data.
+    """
     prepared = Observed.prepare(
         paper.refined_counts(np.ones(len(paper.low))),
         cutoffs=question.cutoffs(paper.law.items),
@@ -252,8 +257,13 @@ def _observed(paper: Paper, question: Question) -> Observed:
     features = paper.features
     spread = np.maximum(paper.half_units / math.sqrt(3.0), _SHARPEST)
 
+    (method,) = question.methods
+    start = prepared.widths
+    if isinstance(method, Auto):
+        start = np.maximum(method.solve(told).weights[0], _TINY)
+
     def fitted(means: FloatArray) -> FloatArray:
-        return fit_to_means(prepared.likelihood, features, means, spread, start=prepared.widths)[0]
+        return fit_to_means(prepared.likelihood, features, means, spread, start=start)[0]
 
     (histogram,) = fitted(paper.means[None])
     counts = paper.refined_counts(histogram)
