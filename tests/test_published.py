@@ -120,6 +120,22 @@ def test_intervals_lie_in_bounds_and_hold_the_value(numbers):
         assert least - 1e-9 <= low <= entry.value <= high <= most + 1e-9
 
 
+def test_what_one_number_leaves_open_is_filled_in_by_the_prior():
+    # Filled in as the uniform P(R) has it, the value was a fifth of the truth, and outside.
+    full = load_ranks("ml-1m", "ease", candidates="unseen")
+    ranks = draw_sampled_ranks(full.ranks, items=full.items, sampled=99, rng=0)
+    setup = {"items": 3541, "sampled": 99, "users": 6040, "candidates": "unseen"}
+    truth = float(np.mean(full.ranks <= 10))
+    for names, within in ((("HR@10",), 2.5), (PRINTED, 1.15)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnsampleWarning)
+            found = published(_print(ranks, 3, names), metrics="Recall@10", **setup)["Recall@10"]
+        assert truth / within < found.value < truth * within
+        low, high = found.interval()
+        # No interval was widened to hold the value.
+        assert low < 0.99 * found.value < 1.01 * found.value < high
+
+
 def test_more_numbers_and_more_digits_narrow_the_limits():
     def width(numbers):
         low, high = published(numbers, **SETUP, metrics="Recall@100")["Recall@100"].interval(
