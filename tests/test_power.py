@@ -153,6 +153,7 @@ def judged(setting, predicted, seen, draws):
     )
 
 
+@pytest.mark.slow
 def test_the_predicted_power_of_full_rankings_is_observed_and_that_without_pairing_is_not(pair):
     draws = 120
     predicted = powers(pair).trial("exact", 2 * ITEMS * USERS, pair, 0.0)
@@ -164,6 +165,7 @@ def test_the_predicted_power_of_full_rankings_is_observed_and_that_without_pairi
         )
 
 
+@pytest.mark.slow
 def test_the_predicted_power_of_samples_is_observed_and_that_without_their_error_is_not(pair):
     draws, strong = 50, pair.apart(0.04)
     planned = powers(strong, repeats=50)
@@ -306,6 +308,7 @@ def undecided(pair, users=3000):
         return unsample.compare(found, metrics="NDCG@10", candidates="unseen")
 
 
+@pytest.mark.slow
 def test_so_many_full_ranks_tell_the_models_apart_four_times_out_of_five(pair):
     compared = undecided(pair)
     (remedy,) = remedies(compared)
@@ -327,6 +330,7 @@ def test_so_many_full_ranks_tell_the_models_apart_four_times_out_of_five(pair):
     )
 
 
+@pytest.mark.slow
 def test_the_guided_budget_is_a_sensible_one(pair):
     (remedy,) = remedies(undecided(pair), guided=True)
     assert 2 * 10 * remedy.now < remedy.guided < 2 * ITEMS * remedy.now
