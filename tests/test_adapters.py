@@ -37,7 +37,7 @@ from unsample.adapters import (
 )  # fmt: skip
 from unsample.adapters._lists import numbered
 from unsample.adapters._tasks import require
-from unsample.designs import FactorScores
+from unsample.designs import FactorScores, ItemItemScores
 from unsample.errors import DesignError, FileError, InputError, MissingExtraError, ScoreError
 
 HOME = Path(__file__).parents[1]
@@ -97,7 +97,9 @@ def test_a_task_gives_the_metrics_of_the_library(name, kind):
     for metric in cut:
         assert certified[metric].value == pytest.approx(low[metric].value, rel=0, abs=1e-12)
     if asked.factors is not None:
-        assert isinstance(asked.task.scorer, FactorScores if asked.factors else ModelScores)
+        assert isinstance(
+            asked.task.scorer, FactorScores if asked.factors else ModelScores | ItemItemScores
+        )
     assert len(asked.task.item_ids) == asked.task.items
     assert len(asked.task.user_ids) > asked.task.targets[0].max()
 

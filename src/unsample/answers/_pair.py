@@ -250,7 +250,7 @@ def _correlation(
 ) -> float | None:
     """Return the correlation with which scores vary together as they were seen to.
 
-    None where users of the two models cannot be matched.
+    None where users of the two models cannot be matched, or there is only one.
     """
     first_scores, second_scores = (
         each.scores(metric, guess) for each, guess in zip(found, guesses, strict=True)
@@ -261,6 +261,8 @@ def _correlation(
     assert found[0].model is not None
     assert found[1].model is not None
     if not np.array_equal(found[0].model.keys[0], found[1].model.keys[0]):
+        return None
+    if len(seen) < 2:
         return None
     sought = float(np.cov(seen, other_seen)[0, 1])
     low, high = 0.0, _MOST_ALIKE
