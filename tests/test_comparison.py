@@ -135,7 +135,7 @@ def test_verdicts_read_as_sentences(result, ranks):
     two = {name: ranks[name] for name in ("first", "behind")}
     clear = unsample.compare(two, items=ITEMS, sampled=SAMPLED, metrics="Recall@100")
     assert clear.winner("HR@100") == "first"
-    assert clear.sentences()[0].startswith("first has the highest full-catalogue Recall@100 (95%")
+    assert clear.sentences()[0].startswith("first has the highest full-catalogue Recall@100 (95 %")
     assert "first beats behind on Recall@100" in str(clear.differences[0])
     assert "cannot be told apart" in str(result.difference("first", "near", "HR@40"))
 
