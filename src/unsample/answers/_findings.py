@@ -411,7 +411,7 @@ class Words:
         if looked.catalogue < items:
             text += f", and all others equally often: {looked.catalogue:,} seem to be candidates."
         else:
-            text += ": they seem to be no candidates."
+            text += ": they do not seem to be candidates."
         return replace(base, answer="too many", sentence=text, concern=True)
 
 

@@ -97,7 +97,7 @@ class Law:
 
     @property
     def n(self) -> int:
-        """Return how many items a target is ranked among, itself included."""
+        """Return among how many items each target is ranked, itself included."""
         return self.sampled + 1
 
     @property

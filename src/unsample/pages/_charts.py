@@ -279,24 +279,12 @@ def differences_chart(result: Comparison) -> IntervalChart:
 
 def plan_chart(result: Plan) -> LineChart:
     """Return the expected error of each design against its cost."""
-    costs = sorted({row.cost for row in result.curves})
-    errors = {(row.name, row.cost): row.rmse / result.value for row in result.curves}
-
-    def curve(design: str) -> FloatArray:
-        found = np.array([errors.get((design, cost), np.nan) for cost in costs])
-        return np.where(found > _LEAST_ERROR, found, np.nan)
-
-    designs = dict.fromkeys(row.name for row in result.curves)
-    view = LineView(
-        "designs",
+    relative = {(row.name, row.cost): row.rmse / result.value for row in result.curves}
+    view = _against_cost(
         f"error relative to {result.metric}",
-        tuple(costs),
-        tuple(f"{cost:,.0f} scores" for cost in costs),
-        tuple(Series(name, style(place), curve(name)) for place, name in enumerate(designs)),
-        guides=(
-            Guide("y", result.precision, f"error sought, {100 * result.precision:.4g} %"),
-            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
-        ),
+        {key: error if error > _LEAST_ERROR else np.nan for key, error in relative.items()},
+        Guide("y", result.precision, f"error sought, {100 * result.precision:.4g} %"),
+        result.budget,
     )
     return LineChart(
         identity="error-against-cost",
@@ -309,25 +297,32 @@ def plan_chart(result: Plan) -> LineChart:
     )
 
 
-def power_chart(result: PowerPlan) -> LineChart:
-    """Return the power of each design against its cost."""
-    costs = sorted({row.cost for row in result.curves})
-    powers = {(row.label, row.cost): row.power for row in result.curves}
-
-    def curve(label: str) -> FloatArray:
-        return np.array([powers.get((label, cost), np.nan) for cost in costs])
-
-    labels = dict.fromkeys(row.label for row in result.curves)
-    view = LineView(
+def _against_cost(
+    y_label: str, found: Mapping[tuple[str, float], float], sought: Guide, budget: float
+) -> LineView:
+    """Return a line for each design, of what was ``found`` of it at each cost."""
+    costs = sorted({cost for _, cost in found})
+    designs = dict.fromkeys(name for name, _ in found)
+    curves = {
+        name: np.array([found.get((name, cost), np.nan) for cost in costs]) for name in designs
+    }
+    return LineView(
         "designs",
-        "power: how often the better model is named",
+        y_label,
         tuple(costs),
         tuple(f"{cost:,.0f} scores" for cost in costs),
-        tuple(Series(name, style(place), curve(name)) for place, name in enumerate(labels)),
-        guides=(
-            Guide("y", result.power, f"power sought, {100 * result.power:.4g} %"),
-            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
-        ),
+        tuple(Series(name, style(place), curves[name]) for place, name in enumerate(designs)),
+        guides=(sought, Guide("x", budget, f"{budget:,.0f} scores")),
+    )
+
+
+def power_chart(result: PowerPlan) -> LineChart:
+    """Return the power of each design against its cost."""
+    view = _against_cost(
+        "power: how often the better model is named",
+        {(row.label, row.cost): row.power for row in result.curves},
+        Guide("y", result.power, f"power sought, {100 * result.power:.4g} %"),
+        result.budget,
     )
     return LineChart(
         identity="power-against-cost",

@@ -419,7 +419,7 @@ def _(result: PowerPlan) -> Sheet:
         "design": lambda row: row.label,
         "scores": lambda row: _whole(row.cost),
         "of all": lambda row: _percent(row.cost / full),
-        "power": lambda row: Number(f"{100 * row.power:.0f} %", row.power),
+        "power": lambda row: Number(f"{100 * row.power:.0f} ± {100 * row.error:.0f} %", row.power),
         "detects": lambda row: _or_dash(row.detectable, ".4f"),
         f"scores for {sought}": lambda row: _or_dash(result.needed[row.label], ",.0f"),
         "setting": lambda row: row.setting,
@@ -427,21 +427,18 @@ def _(result: PowerPlan) -> Sheet:
     first, second = zip(result.models, result.values, strict=True)
     apart = f"{first[0]} {first[1]:.4f} and {second[0]} {second[1]:.4f}"
     caption = "Power of designs at the same cost, of both models together"
+    at = f"at {100 * result.level:g} %"
+    explained = (
+        f"power:   how often compare names the better one, {at}, ± its standard error\n"
+        f"detects: the least difference of {result.metric} with a power of {sought}"
+    )
     return Sheet(
         title=(
             f"{result.users:,} users, {result.items:,} items, {result.metric}: {apart}",
             f"guess: {result.guess}",
         ),
         tables=(Table.of(result.outcomes, columns, caption, "design-table"),),
-        notes=(
-            "\n".join(
-                (
-                    f"power:   how often compare names the better one, at {100 * result.level:g} %",
-                    f"detects: the least difference of {result.metric} with a power of {sought}",
-                )
-            ),
-            result.recommendation,
-        ),
+        notes=(explained, result.recommendation),
         warnings=result.warnings,
     )
 
