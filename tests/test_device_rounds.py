@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from scipy.sparse import random_array
 
+from tests.kernels import stand_in
 from unsample import metrics
 from unsample.designs import (
     Adaptive,
@@ -22,7 +23,7 @@ from unsample.designs import (
     Tally,
     _device,
     _device_rounds,
-    _rounds,
+    _run,
     as_guide,
     as_scorer,
     on_device,
@@ -105,8 +106,8 @@ def same(first, second):
 
 @pytest.fixture
 def in_rounds(monkeypatch):
-    """Never rank in full instead."""
-    monkeypatch.setattr(_rounds, "_DEARER", dict.fromkeys(_rounds._DEARER, 0.0))
+    """Let no kernel certify targets all at once."""
+    monkeypatch.setattr(_run, "fused_certify", lambda scan: None)
 
 
 @pytest.mark.usefixtures("in_rounds")
@@ -159,9 +160,9 @@ def test_orders_are_those_of_numpy(size):
     sizes = np.full(50, size) - np.arange(50) % 7 * (size > 300)
     first = np.arange(50) * 3
     expected = Orders(sizes, keys).positions(first, 40)
-    index = torch.as_tensor(first[:, None] + np.arange(40))
-    found = _device_rounds._permuted(sizes, keys, index, torch.as_tensor)
-    assert np.array_equal(found.numpy(), expected)
+    pairs = _device_rounds._Pairs.of(np.full(50, 40), first, torch.as_tensor)
+    found = _device_rounds._permuted(sizes, keys, pairs.place, pairs.row, torch.as_tensor)
+    assert np.array_equal(found.numpy(), expected.reshape(-1))
 
 
 @pytest.mark.parametrize("guide", GUIDES)
@@ -174,12 +175,17 @@ def test_items_are_those_of_numpy(guide, excluding):
     scan = Scan(scorers("cpu")["float32"].score, candidates, keys, False, orders)
     device = _device_rounds.DeviceScan.of(scan)
     listed = orders.listed_others[rows]
-    first = np.random.default_rng(1).integers(listed, ITEMS // 2)
-    assert np.array_equal(device._items(rows, first, 50).numpy(), orders.items(rows, first, 50))
-    rows = rows[listed > 3]
-    zero = np.zeros(len(rows), dtype=np.int64)
-    if len(rows):
-        assert np.array_equal(device._items(rows, zero, 3).numpy(), orders.items(rows, zero, 3))
+    rng = np.random.default_rng(1)
+    listing = rows[listed > 3]
+    for some, first, most in (
+        (rows, rng.integers(listed, ITEMS // 2), 50),
+        (listing, np.zeros(len(listing), dtype=np.int64), 3),
+    ):
+        count = rng.integers(1, most + 1, size=len(some))
+        pairs = _device_rounds._Pairs.of(count, first, torch.as_tensor)
+        expected = orders.items(some, first, most)[np.arange(most) < count[:, None]]
+        if len(some):
+            assert np.array_equal(device._items(some, pairs).numpy(), expected)
 
 
 def test_real_numbers_differ_by_rounding_alone():
@@ -193,34 +199,75 @@ def test_real_numbers_differ_by_rounding_alone():
     assert np.mean(found != expected) < 0.02
 
 
-def test_where_single_pairs_take_long_targets_are_ranked_in_full(monkeypatch):
-    candidates, held = world("order")
-    scorer = scorers("cpu")["float32"]
-    exact = find(as_scorer(factors(), ITEMS), candidates, None, Exact())[0]
-    ranks = {}
-    for dearer in (0.0, 6.0, 1e9):
-        monkeypatch.setattr(_rounds, "_DEARER", dict.fromkeys(_rounds._DEARER, dearer))
-        found, tally = find(scorer, candidates, held, Certified(5), device="cpu")
-        top = exact.ranks <= 5
-        assert np.array_equal(found.ranks[top], exact.ranks[top])
-        assert (found.lowest[~top] > 5).all()
-        ranks[dearer] = found, tally
-    assert (ranks[1e9][1].scored == candidates.others).all()
-    assert ranks[0.0][1].scored.sum() < ranks[6.0][1].scored.sum() < ranks[1e9][1].scored.sum()
-    # What was met before counts as asked for.
-    assert ranks[6.0][0].scored > ranks[6.0][1].scored.sum()
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_cuda)])
+def fused(request, monkeypatch):
+    """Return a device with kernels; on a processor something stands in for them."""
+    if request.param == "cpu":
+        stand_in(monkeypatch)
+    monkeypatch.setattr(_device_rounds, "_FIRST_WINDOW", 64)
+    return request.param
 
 
-def test_a_budget_is_kept_to(monkeypatch):
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("ties", ["random", "optimistic", "pessimistic"])
+@pytest.mark.parametrize(
+    ("guide", "excluding"), [("order", True), ("lists", True), ("none", False)]
+)
+def test_kernels_certify_all_targets_at_once(fused, kind, ties, guide, excluding):
+    candidates, held = world(guide, excluding=excluding)
+    given = {"metrics": metrics.parse_all("NDCG@5"), "ties": ties}
+    exact, full = run(Exact(), as_scorer(factors(), ITEMS), candidates, **given)
+    found, tally = run(Certified(5), scorers(fused)[kind], candidates, guide=held, **given)
+    top = full.beaten("optimistic") < 5
+    assert 0 < top.sum() < len(top)
+    assert np.array_equal(found.ranks[top], exact.ranks[top])
+    assert (found.lowest[~top] > 5).all()
+    for name in ("better", "equal", "scored", "own"):
+        assert np.array_equal(getattr(tally, name)[top], getattr(full, name)[top]), name
+    assert (tally.scored[~top] < candidates.others[~top]).any()
+    assert found.scored >= tally.scored.sum() + len(candidates)
+
+
+def test_kernels_count_only_candidates(fused):
+    """What a target met is what it would meet one by one: a slow count says so."""
     candidates, held = world("order")
-    monkeypatch.setattr(_rounds, "_DEARER", dict.fromkeys(_rounds._DEARER, 1e9))
-    scorer = scorers("cpu")["float32"]
+    _, tally = run(
+        Certified(5), scorers(fused)["float32"], candidates, guide=held,
+        metrics=metrics.parse_all("NDCG@5"),
+    )  # fmt: skip
+    scores = factors()(candidates.users)
+    for row, target in enumerate(candidates.targets):
+        excluded = candidates.exclude[[int(candidates.users[row])]].indices
+        items = held.order[~np.isin(held.order, [*excluded, target])][: tally.scored[row]]
+        assert tally.better[row] == (scores[row, items] > scores[row, target]).sum()
+        assert tally.equal[row] == (scores[row, items] == scores[row, target]).sum()
+
+
+def test_filtered_targets_are_candidates_all_the_same(fused):
+    """Where other answers are filtered, the excluded pairs hold the targets themselves."""
+    candidates, held = world("order")
+    exclude = candidates.exclude.tolil()
+    exclude[candidates.users, candidates.targets] = 1.0
+    exclude = exclude.tocsr()
+    exclude.sort_indices()
+    filtered = replace(candidates, exclude=exclude, filtered=True)
+    given = {"metrics": metrics.parse_all("NDCG@5")}
+    exact, full = run(Exact(), as_scorer(factors(), ITEMS), filtered, **given)
+    found, tally = run(Certified(5), scorers(fused)["float32"], filtered, guide=held, **given)
+    top = full.beaten("optimistic") < 5
+    assert np.array_equal(found.ranks[top], exact.ranks[top])
+    assert np.array_equal(tally.scored[top], full.scored[top])
+
+
+def test_a_budget_is_kept_to(fused):
+    candidates, held = world("order")
+    scorer = scorers(fused)["float32"]
     needed = find(Scorer(factors().score), candidates, held, Certified(5))[0].scored
-    found, _ = find(scorer, candidates, held, Certified(5), budget=needed, device="cpu")
+    found, _ = find(scorer, candidates, held, Certified(5), budget=needed, device=fused)
     assert found.scored <= needed
     with pytest.raises(BudgetError):
-        find(scorer, candidates, held, Certified(5), budget=needed // 2, device="cpu")
-    guided, _ = find(scorer, candidates, held, Guided(5), budget=needed // 2, device="cpu")
+        find(scorer, candidates, held, Certified(5), budget=needed // 2, device=fused)
+    guided, _ = find(scorer, candidates, held, Guided(5), budget=needed // 2, device=fused)
     assert guided.scored <= needed // 2
 
 

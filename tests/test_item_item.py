@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, random_array
 from threadpoolctl import threadpool_limits
 
+from tests.kernels import stand_in
 from unsample.answers import evaluate
 from unsample.designs import (
     Candidates,
@@ -194,22 +195,28 @@ def test_matrices_of_other_kinds_become_those_that_are_needed():
         as_scorer(held, 4)
 
 
+@pytest.mark.parametrize("place", ["cpu", "cpu with kernels", "cuda"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_ranks_on_a_device_are_those_of_numpy(sparse):
-    pytest.importorskip("torch")
+def test_ranks_on_a_device_are_those_of_numpy(monkeypatch, place, sparse):
+    torch = pytest.importorskip("torch")
+    device = place.split()[0]
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch finds no CUDA device")
+    if place == "cpu with kernels":
+        stand_in(monkeypatch)
     held = model(sparse=sparse, whole=True)  # which no order of additions rounds
     exclude = random_array((USERS, ITEMS), density=0.02, rng=2).tocsr()
     for excluded in (None, exclude):
         given = {"items": ITEMS, "ties": "pessimistic", "exclude": excluded}
         expected = exact_ranks(held, some_targets(), **given)
-        found = exact_ranks(held, some_targets(), device="cpu", **given)
+        found = exact_ranks(held, some_targets(), device=device, **given)
         assert np.array_equal(found.ranks, expected.ranks)
         assert np.array_equal(found.ties, expected.ties)
     users, items = some_targets(repeated=False)
     given = {"items": ITEMS, "design": "exact", "ties": "pessimistic", "resamples": 0}
-    here, there = (evaluate(held, (users, items), device=d, **given) for d in (None, "cpu"))
+    here, there = (evaluate(held, (users, items), device=d, **given) for d in (None, device))
     assert np.array_equal(here.ranks, there.ranks)
     with pytest.raises(InputError, match="precision must be 'float32' unless factors"):
-        exact_ranks(held, some_targets(), items=ITEMS, device="cpu", precision="bfloat16")
+        exact_ranks(held, some_targets(), items=ITEMS, device=device, precision="bfloat16")
     with pytest.raises(InputError, match="device must be left out"):
-        evaluate(held, (users, items), items=ITEMS, design="certified", device="cpu")
+        evaluate(held, (users, items), items=ITEMS, design="certified", device=device)

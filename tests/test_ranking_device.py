@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from tests.kernels import stand_in
 from unsample.designs import FactorScores, _device, exact_ranks
 from unsample.designs._device import PRECISIONS
 from unsample.errors import InputError, ScoreError
@@ -96,31 +97,6 @@ def test_factors_that_diverged_are_refused():
     factors.item_factors[3, 1] = np.nan
     with pytest.raises(ScoreError, match="item factors must be finite"):
         device_ranks(factors, *targets, device="cpu")
-
-
-def stand_in(monkeypatch):
-    """Put plain products in the place of the kernels, to follow what is done with their counts."""
-    from unsample.designs import _fused
-
-    def own_scores(users, items, targets, *, launch):
-        return (users.float() * items[targets].float()).sum(1)
-
-    def count_above(users, items, own, *, ties, launch):
-        scores = users.float() @ items.float().T
-        return (scores > own[:, None]).sum(1), (scores >= own[:, None]).sum(1)
-
-    def count_excluded(users, items, own, starts, excluded, *, launch):
-        row = torch.repeat_interleave(torch.arange(len(users)), starts.diff())
-        scores = (users[row].float() * items[excluded].float()).sum(1)
-        return tuple(
-            torch.bincount(row[which], minlength=len(users))
-            for which in (scores > own[row], scores >= own[row])
-        )
-
-    for kernel in (own_scores, count_above, count_excluded):
-        monkeypatch.setattr(_fused, kernel.__name__, kernel)
-    monkeypatch.setattr(_device, "_is_fused", lambda *_: True)
-    monkeypatch.setattr(_device, "_TARGETS", 64)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

@@ -28,7 +28,7 @@ from unsample.errors import InputError, ScoreError
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
 #: Targets sent to the device at a time, and scores that the chunked engine holds at a time.
-_TARGETS, _SCORES = 1 << 18, 1 << 26
+TARGETS, _SCORES = 1 << 18, 1 << 26
 
 
 def count_all_on_device(
@@ -47,7 +47,7 @@ def count_all_on_device(
             f"factors, and {precision} holds no larger numbers than it holds"
         )
     counts = _fused_counts if fused else _chunked_counts
-    for at, part in candidates.parts(_TARGETS if fused else max(1, _SCORES // candidates.items)):
+    for at, part in candidates.parts(TARGETS if fused else max(1, _SCORES // candidates.items)):
         users = _as_tensor(torch, left[part.users], place, precision, fused)
         targets = torch.as_tensor(part.targets, device=place)
         found = counts(torch, users, items, targets, part, precision)
@@ -70,26 +70,74 @@ def count_item_item_on_device(
     held: Any = model.weights
     dense = held if isinstance(held, np.ndarray) else held.toarray()
     weights = torch.as_tensor(dense, device=place)
+    sums = on_kernels(torch, model, weights)
     for at, part in candidates.parts(max(1, _SCORES // candidates.items)):
-        some = model.history[part.users]
-        ids = _as_ids(torch, place, some.indptr, some.indices)
-        values = torch.as_tensor(some.data, device=place)
-        with warnings.catch_warnings():  # torch calls its sparse rows a beta
-            warnings.simplefilter("ignore", UserWarning)
-            rows = torch.sparse_csr_tensor(*ids, values, size=some.shape)
-            with matrix_products(torch, tf32=False):
-                scores = rows @ weights
-        if model.item_bias is not None:
-            scores += torch.as_tensor(model.item_bias, device=place)
-        if model.newcomers is not None:
-            new = torch.as_tensor(np.diff(some.indptr) == 0, device=place)
-            scores[new] = torch.as_tensor(model.newcomers, device=place)
-        if bool(torch.isnan(scores).any()):
-            as_scores(scores.cpu().numpy(), tuple(scores.shape), part.users)
-        targets = torch.as_tensor(part.targets, device=place)
-        found = _compared(torch, scores, targets, part)
-        better, not_worse, own = (array.cpu().numpy() for array in found)
-        yield at, better, not_worse - better - 1, own
+        found = fused_sums(torch, model, sums, part) if sums is not None else None
+        if found is None:
+            found = chunked_sums(torch, model, weights, part)
+        better, equal, own = (array.cpu().numpy() for array in found)
+        yield at, better.astype(np.int64), equal.astype(np.int64), own
+
+
+def on_kernels(torch: Any, model: ItemItemScores, weights: Any) -> Any:
+    """Return what counts sums of these weights by kernels, None where nothing does."""
+    from unsample.designs import _fused
+
+    if not _is_fused(weights.device, 0) or weights.dtype != torch.float32:
+        return None
+    more = [
+        None if held is None else torch.as_tensor(held, device=weights.device)
+        for held in (model.item_bias, model.newcomers)
+    ]
+    # Scores must be finite for certain, for nobody looks at each of them.
+    largest = float(weights.abs().max()) * float(abs(model.history).sum(axis=1).max())
+    finite = all(bool(torch.isfinite(held).all()) for held in more if held is not None)
+    if not (finite and largest < torch.finfo(weights.dtype).max):
+        return None
+    return _fused.Sums.of(weights, *more)
+
+
+def fused_sums(
+    torch: Any, model: ItemItemScores, sums: Any, part: Candidates
+) -> tuple[Any, Any, Any] | None:
+    """Count by kernels; None where too many scores are close to their target's."""
+    place, some = sums.weights.device, model.history[part.users]
+    starts, history, values, targets = (
+        torch.as_tensor(array, device=place)
+        for array in (some.indptr, some.indices, some.data, part.targets)
+    )
+    counted = torch.ones((len(part), part.items), dtype=torch.uint8, device=place)
+    rows = torch.arange(len(part), device=place)
+    counted[rows, targets] = 0
+    lengths = torch.as_tensor(part.items - 1 - part.others, device=place)
+    column = torch.as_tensor(part.excluded[1], device=place).long()
+    counted[rows.repeat_interleave(lengths, output_size=len(column)), column] = 0
+    found: tuple[Any, Any, Any] | None = sums.count((starts, history, values), targets, counted)
+    return found
+
+
+def chunked_sums(
+    torch: Any, model: ItemItemScores, weights: Any, part: Candidates
+) -> tuple[Any, Any, Any]:
+    """Count by whole rows of scores."""
+    place, some = weights.device, model.history[part.users]
+    ids = _as_ids(torch, place, some.indptr, some.indices)
+    values = torch.as_tensor(some.data, device=place)
+    with warnings.catch_warnings():  # torch calls its sparse rows a beta
+        warnings.simplefilter("ignore", UserWarning)
+        rows = torch.sparse_csr_tensor(*ids, values, size=some.shape)
+        with matrix_products(torch, tf32=False):
+            scores = rows @ weights
+    if model.item_bias is not None:
+        scores += torch.as_tensor(model.item_bias, device=place)
+    if model.newcomers is not None:
+        new = torch.as_tensor(np.diff(some.indptr) == 0, device=place)
+        scores[new] = torch.as_tensor(model.newcomers, device=place)
+    if bool(torch.isnan(scores).any()):
+        as_scores(scores.cpu().numpy(), tuple(scores.shape), part.users)
+    targets = torch.as_tensor(part.targets, device=place)
+    better, not_worse, own = _compared(torch, scores, targets, part)
+    return better, not_worse - better - 1, own
 
 
 def on_device(scorer: Scorer, device: str | None, precision: str, *, whole: bool) -> Scorer:
@@ -139,6 +187,17 @@ class DeviceScores:
     fused: bool
     rounded: bool
 
+    @property
+    def launch(self) -> Any:
+        """Return how the kernels are to be started."""
+        from unsample.designs import _fused
+
+        return _fused.LAUNCHES["bfloat16" if self.rounded else "float32"]
+
+    def for_kernel(self, factors: Any) -> Any:
+        """Return factors as the kernels take them."""
+        return for_kernel(self.torch, factors.bfloat16() if self.rounded else factors.float())
+
     def __call__(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
         found = self.of(*_as_ids(self.torch, self.place, np.asarray(users), np.asarray(items)))
@@ -146,6 +205,10 @@ class DeviceScores:
 
     def of(self, users: Any, items: Any) -> Any:
         """Return scores in the shape of ``items``, row i for ``users[i]``, all of them tensors."""
+        if _is_fused(self.place, 0):
+            from unsample.designs import _fused
+
+            return _fused.score_pairs(self.left, self.right, users, items)
         left, right = self.left[users].double(), self.right[items]
         scores = self.torch.zeros(tuple(items.shape), dtype=left.dtype, device=self.place)
         for number in range(left.shape[1]):
@@ -181,15 +244,18 @@ def _is_fused(place: Any, dim: int) -> bool:
 def _as_tensor(
     torch: Any, factors: npt.NDArray[Any], place: Any, precision: str, fused: bool
 ) -> Any:
-    """Return factors on the device, rounded; for the kernel as many as a power of two."""
+    """Return factors on the device, rounded."""
     tensor = torch.as_tensor(np.asarray(factors, dtype=np.float32), device=place)
     if precision == "bfloat16":
         tensor = tensor.bfloat16()
-    if not fused:
-        # In float32 the products of rounded factors are exact, as they are in the kernel.
-        return tensor.float()
-    dim = max(16, 1 << (tensor.shape[1] - 1).bit_length())
-    return torch.nn.functional.pad(tensor, (0, dim - tensor.shape[1])).contiguous()
+    # In float32 the products of rounded factors are exact, as they are in the kernel.
+    return for_kernel(torch, tensor) if fused else tensor.float()
+
+
+def for_kernel(torch: Any, factors: Any) -> Any:
+    """Return factors with as many columns as the kernel takes, a power of two."""
+    dim = max(16, 1 << (factors.shape[1] - 1).bit_length())
+    return torch.nn.functional.pad(factors, (0, dim - factors.shape[1])).contiguous()
 
 
 def _fused_counts(
@@ -201,9 +267,10 @@ def _fused_counts(
     own = _fused.own_scores(users, items, targets, launch=launch)
     better, not_worse = _fused.count_above(users, items, own, ties=True, launch=launch)
     if len(part.excluded[0]):
-        starts = np.concatenate([[0], np.cumsum(part.items - 1 - part.others)])
-        pairs = _as_ids(torch, users.device, starts, part.excluded[1])
-        fewer = _fused.count_excluded(users, items, own, *pairs, launch=launch)
+        stops = np.cumsum(part.items - 1 - part.others)
+        starts = np.concatenate([[0], stops[:-1]])
+        pairs = _as_ids(torch, users.device, starts, stops, part.excluded[1])
+        fewer = _fused.count_excluded(users, items, own, tuple(pairs), launch=launch)
         better, not_worse = better - fewer[0], not_worse - fewer[1]
     return better, not_worse, own
 

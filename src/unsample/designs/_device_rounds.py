@@ -7,28 +7,31 @@ in a round is a few numbers for each target; exclusions, lists and orders are pu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray
-from unsample.designs._device import DeviceScores, matrix_products
+from unsample._checks import BoolArray, IntArray, as_index
+from unsample.designs._device import TARGETS, DeviceScores, matrix_products
 from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import FIRST, ROUNDS, SECOND, SHORT, Orders, network
-from unsample.designs._scan import Compared, Job, Scan, Tally
+from unsample.designs._scan import Candidates, Scan, Tally
 from unsample.designs._scorers import as_scores, refuse_infinite_targets
 from unsample.designs._windows import Count, Counted, Windows, rounding
 
 #: Lower half of a 64-bit word.
 _WORD = 0xFFFFFFFF
-#: Scores that are held at a time where windows are compared, and items of a tile at most.
-_SCORES, _COLUMNS = 1 << 26, 1 << 14
+#: Scores that are held at a time where windows are compared.
+_SCORES = 1 << 26
 #: Targets whose windows are compared at a time.
 WINDOWS_AT_ONCE = 1 << 12
+#: Items of the first window of a certified ranking; each further one is as long as all before.
+_FIRST_WINDOW = 1 << 10
 #: Products of a device may cut off where a processor rounds.
 _COARSER = 4.0
 
@@ -54,72 +57,79 @@ def can_scan(scan: Scan) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class DeviceScan(Scan):
-    """A scan whose items never leave the device."""
+    """A scan whose items never leave the device.
+
+    Pairs of many targets lie in one row, however many items each target meets: a launch takes as
+    long as thousands of pairs.
+    """
 
     @classmethod
     def of(cls, scan: Scan) -> DeviceScan:
         """Return the scan of the same targets on the device of its scores."""
         return cls(**{each.name: getattr(scan, each.name) for each in fields(scan)})
 
-    def advance(self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1) -> Any:
+    def advance(
+        self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1
+    ) -> Iterator[int]:
         """Compare every target with items until it met ``goal`` of them: lists first."""
+        goals = [goal]
         if isinstance(self.guided, GuidedOrders):
-            listed = np.minimum(goal, self.guided.listed_others)
-            yield from super().advance(tally, listed, batch=batch, workers=workers)
-        yield from super().advance(tally, goal, batch=batch, workers=workers)
+            goals.insert(0, np.minimum(goal, self.guided.listed_others))
+        for each in goals:
+            while (rows := np.flatnonzero(tally.scored < each)).size:
+                count = np.minimum((each - tally.scored)[rows], batch)
+                fresh = np.isnan(tally.own[rows])
+                part = (np.cumsum(count + fresh) - 1) // batch
+                for some in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(part)) + 1):
+                    found = self._met(rows[some], count[some], fresh[some], tally)
+                    tally.add(rows[some], found)
+                    yield int(count[some].sum()) + int(fresh[some].sum())
 
-    def _compare(self, job: Job, tally: Tally) -> Compared:
-        rows, length, fresh = job
-        torch = _torch()
+    def _met(self, rows: IntArray, count: IntArray, fresh: BoolArray, tally: Tally) -> Tally:
+        """Return how targets compare with their next items, so many of each."""
+        torch, sent = _torch(), self._sent
         scorer: TensorScores = self.score  # type: ignore[assignment]
         users, targets = self.candidates.users[rows], self.candidates.targets[rows]
-        items = self._items(rows, tally.scored[rows], length)
-        asked = items
-        if fresh:
-            asked = torch.cat([self._sent(targets)[:, None], items], dim=1)
-        scores = scorer.of(self._sent(users), asked)
-        if tuple(scores.shape) != tuple(asked.shape) or bool(torch.isnan(scores).any()):
-            as_scores(scores.cpu().numpy(), tuple(asked.shape), users, asked.cpu().numpy())
-        own = tally.own[rows]
-        if fresh:
-            own = scores[:, 0].double().cpu().numpy()
-            refuse_infinite_targets(own, users, targets)
-            scores = scores[:, 1:]
-        rival = self._sent(own)[:, None]
-        tied = (scores == rival).nonzero()
-        counts = torch.stack([(scores > rival).sum(dim=1), torch.isinf(scores).sum(dim=1)])
-        row, item = tied[:, 0], items[tied[:, 0], tied[:, 1]]
-        row, item = row.cpu().numpy(), item.cpu().numpy()
-        better, infinite = counts.cpu().numpy()
-        lost = Orders(self.candidates.others[rows], self.keys[rows]).tie_is_lost(row, item)
-        part = Tally(
-            np.full(len(rows), length),
-            better,
-            np.bincount(row, minlength=len(rows)),
-            np.bincount(row[lost], minlength=len(rows)),
-            infinite,
-            own,
+        pairs = _Pairs.of(count, tally.scored[rows], sent)
+        items = self._items(rows, pairs)
+        new = np.flatnonzero(fresh)
+        who = torch.cat([sent(users[new]), sent(users)[pairs.row]])
+        what = torch.cat([sent(targets[new]), items])[:, None]
+        scores = scorer.of(who, what)
+        if tuple(scores.shape) != tuple(what.shape) or bool(torch.isnan(scores).any()):
+            as_scores(
+                scores.cpu().numpy(), tuple(what.shape), who.cpu().numpy(), what.cpu().numpy()
+            )
+        scores, own = scores[:, 0], tally.own[rows]
+        own[new] = scores[: len(new)].double().cpu().numpy()
+        refuse_infinite_targets(own[new], users[new], targets[new])
+        scores, rival = scores[len(new) :], sent(own)[pairs.row]
+        better, infinite = (
+            torch.bincount(pairs.row[which], minlength=len(rows)).cpu().numpy()
+            for which in (scores > rival, torch.isinf(scores))
         )
-        nothing = np.empty(0, dtype=np.int64)
-        return rows, part, asked.numel(), (nothing, nothing.astype(bool))
+        tied = (scores == rival).nonzero()[:, 0]
+        row, item = pairs.row[tied].cpu().numpy(), items[tied].cpu().numpy()
+        lost = Orders(self.candidates.others[rows], self.keys[rows]).tie_is_lost(row, item)
+        equal, lost_ties = (
+            np.bincount(as_index(some), minlength=len(rows)) for some in (row, row[lost])
+        )
+        return Tally(count, better, equal, lost_ties, infinite, own)
 
-    def _items(self, rows: IntArray, first: IntArray, count: int) -> Any:
-        """Return the items that some targets meet as number ``first, first + 1, ...``."""
-        torch, held = _torch(), self._held
-        column = torch.arange(count, device=held.place)
+    def _items(self, rows: IntArray, pairs: _Pairs) -> Any:
+        """Return the items that some targets meet."""
+        held, place = self._held, pairs.place
         if held.lists is not None and held.listed is not None:
             row, size, own = (each[rows] for each in held.listed)
-            if (first < size).any():
-                offset = self._sent(first)[:, None] + column
+            if (pairs.first < size).any():
                 # The target itself is passed over where it stands on the list.
-                offset = offset + (offset >= self._sent(own)[:, None])
-                return held.lists[self._sent(row)[:, None], offset].long()
-        others, pairs, targets = self._rest(rows)
-        start = first - (self.candidates.others[rows] - others)
-        index = self._sent(start)[:, None] + column
+                place = place + (place >= self._sent(own)[pairs.row])
+                return held.lists[self._sent(row)[pairs.row], place].long()
+        others, passed, targets = self._rest(rows)
+        place = place - self._sent(self.candidates.others[rows] - others)[pairs.row]
         if held.order is None:
-            index = _permuted(others, self.keys[rows], index, self._sent)
-        found = _items_at(index, targets, *pairs, self.candidates.items)
+            place = _permuted(others, self.keys[rows], place, pairs.row, self._sent)
+        found = _items_at(place, pairs.row, targets, *passed, self.candidates.items)
         return found if held.order is None else held.order[found]
 
     def _rest(self, rows: IntArray) -> tuple[IntArray, tuple[Any, Any], Any]:
@@ -143,6 +153,26 @@ class DeviceScan(Scan):
     def _sent(self, values: npt.NDArray[Any]) -> Any:
         scorer: TensorScores = self.score  # type: ignore[assignment]
         return _sent(values, scorer.place)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Some targets with some items each, one after the other."""
+
+    #: How many items each target met before.
+    first: IntArray
+    #: The row of each pair's target, and which of its items comes, both on the device.
+    row: Any
+    place: Any
+
+    @classmethod
+    def of(cls, count: IntArray, first: IntArray, sent: Any) -> _Pairs:
+        """Return ``count`` items of each target, from number ``first`` on."""
+        torch, total = _torch(), int(count.sum())
+        times, begin = sent(count), sent(first - (np.cumsum(count) - count))
+        row = torch.arange(len(count), device=times.device)
+        row = row.repeat_interleave(times, output_size=total)
+        return cls(first, row, torch.arange(total, device=times.device) + begin[row])
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,32 +222,31 @@ class _Held:
         return row[other], column[other]
 
 
-def _items_at(index: Any, targets: Any, row: Any, column: Any, items: int) -> Any:
-    """Return the items at places ``index`` among other candidates: see `Candidates.items_at`."""
+def _items_at(place: Any, row_of: Any, targets: Any, row: Any, column: Any, items: int) -> Any:
+    """Return the items at places among other candidates: see `Candidates.items_at`."""
     torch, count = _torch(), len(targets)
     if not len(row):
-        return index + (index >= targets[:, None])
+        return place + (place >= targets[row_of])
     before = torch.bincount(row[column < targets[row]], minlength=count)
-    index = index + (index >= (targets - before)[:, None])
+    place = place + (place >= (targets - before)[row_of])
     size = torch.bincount(row, minlength=count)
     first = size.cumsum(0) - size
-    ranges = torch.arange(count, device=index.device) * (items + 1)
-    keys = column - (torch.arange(len(row), device=index.device) - first[row]) + ranges[row]
-    found = torch.searchsorted(keys, index + ranges[:, None], right=True)
-    return index + found - first[:, None]
+    keys = column - (torch.arange(len(row), device=row.device) - first[row]) + row * (items + 1)
+    found = torch.searchsorted(keys, place + row_of * (items + 1), right=True)
+    return place + found - first[row_of]
 
 
-def _permuted(size: IntArray, keys: npt.NDArray[np.uint64], places: Any, sent: Any) -> Any:
-    """Return where the network of each row sends its places: see `Orders.positions`."""
+def _permuted(
+    size: IntArray, keys: npt.NDArray[np.uint64], places: Any, row_of: Any, sent: Any
+) -> Any:
+    """Return where the network of each target sends its places: see `Orders.positions`."""
     left, right, words = (sent(each.astype(np.int64)) for each in network(size, keys))
-    limit = sent(size)[:, None]
-    places = _walk(places, left, right, words)
-    row, column = (places >= limit).nonzero(as_tuple=True)
-    while len(row):
-        again = _walk(places[row, column][:, None], left[row], right[row], words[row])[:, 0]
-        places[row, column] = again
-        outside = again >= limit[row, 0]
-        row, column = row[outside], column[outside]
+    left, right, limit = left[:, 0], right[:, 0], sent(size)
+    outside = _torch().arange(len(places), device=places.device)
+    while len(outside):
+        row = row_of[outside]
+        places[outside] = _walk(places[outside], left[row], right[row], words[row])
+        outside = outside[places[outside] >= limit[row]]
     return places
 
 
@@ -225,8 +254,8 @@ def _walk(places: Any, left: Any, right: Any, words: Any) -> Any:
     high = places // right
     low = places - high * right
     for step in range(0, ROUNDS, 2):
-        high = _shifted(high, low, words[:, step, None], left)
-        low = _shifted(low, high, words[:, step + 1, None], right)
+        high = _shifted(high, low, words[:, step], left)
+        low = _shifted(low, high, words[:, step + 1], right)
     return high * right + low
 
 
@@ -237,6 +266,98 @@ def _shifted(digit: Any, other: Any, word: Any, radix: Any) -> Any:
     mixed = ((mixed ^ (mixed >> 15)) * int(SECOND)) & _WORD
     digit = digit + (((mixed >> 16) * radix) >> 16)
     return _torch().where(digit >= radix, digit - radix, digit)
+
+
+#: Compares targets with items until K beat each or none is left; yields targets and their counts.
+Certify: TypeAlias = Callable[[IntArray, int], Iterator[tuple[IntArray, Tally]]]
+
+
+def certify_fused(
+    scores: DeviceScores, candidates: Candidates, order: IntArray | None, rows: IntArray, k: int
+) -> Iterator[tuple[IntArray, Tally]]:
+    """Compare targets with items in one order until ``k`` items beat each, or none is left.
+
+    Without an order, items come as these targets' users like them on average. Users' own lists are
+    not looked at: a kernel compares a whole window of items in the time in which a few would be
+    looked up. It scores as it does in full rankings, so ranks are the same.
+    """
+    # Imported here, for Triton takes a while.
+    from unsample.designs import _fused
+
+    torch, place, launch = scores.torch, scores.place, scores.launch
+    if order is None:
+        mean = scores.left[_sent(candidates.users[rows], place)].mean(dim=0)
+        items = torch.argsort(scores.right @ mean, descending=True, stable=True)
+    else:
+        items = _sent(order, place)
+    left, right = (scores.for_kernel(each) for each in (scores.left, scores.right[items]))
+    places = torch.empty_like(items)
+    places[items] = torch.arange(len(items), device=place)
+    passed = _Passed.of(candidates, places)
+    edges = [0, *(_FIRST_WINDOW << at for at in range(64)), candidates.items]
+    edges = sorted({min(edge, candidates.items) for edge in edges})
+    for start in range(0, len(rows), TARGETS):
+        at = rows[start : start + TARGETS]
+        users, targets = (_sent(each[at], place) for each in (candidates.users, candidates.targets))
+        targets = places[targets]
+        own = _fused.own_scores(left[users], right, targets, launch=launch)
+        counts = torch.zeros((3, len(at)), dtype=torch.int64, device=place)
+        still = torch.arange(len(at), device=place)
+        also_passed = passed.holds(users, targets)
+        for first, last in pairwise(edges):
+            who, rival = users[still], own[still]
+            some, window = left[who], right[first:last]
+            above, level = _fused.count_above(some, window, rival, ties=True, launch=launch)
+            here = (targets[still] >= first) & (targets[still] < last) & ~also_passed[still]
+            met = last - first - here.long()
+            if passed.keys is not None:
+                pairs = passed.between(who, first, last)
+                fewer = _fused.count_excluded(some, right, rival, pairs, launch=launch)
+                above, level = above - fewer[0], level - fewer[1]
+                met = met - (pairs[1] - pairs[0])
+            counts[:, still] += torch.stack([met, above.long(), level - above - here.long()])
+            still = still[counts[1, still] < k]
+            if not len(still):
+                break
+        met, better, equal = counts.cpu().numpy()
+        none = np.zeros(len(at), dtype=np.int64)
+        yield at, Tally(met, better, equal, none, none, own.double().cpu().numpy())
+
+
+@dataclass(frozen=True, eq=False)
+class _Passed:
+    """What each user passes over: pairs (user, place) as sorted numbers, and their places."""
+
+    items: int
+    keys: Any = None
+    places: Any = None
+
+    @classmethod
+    def of(cls, candidates: Candidates, places: Any) -> _Passed:
+        """Name what is excluded by its place in the order of all items."""
+        torch, exclude = _torch(), candidates.exclude
+        if exclude is None or not exclude.nnz:
+            return cls(candidates.items)
+        lengths = _sent(np.diff(exclude.indptr).astype(np.int64), places.device)
+        users = torch.arange(len(lengths), device=places.device).repeat_interleave(lengths)
+        found = places[_sent(exclude.indices, places.device).long()]
+        keys = (users * candidates.items + found).sort().values
+        return cls(candidates.items, keys, keys % candidates.items)
+
+    def holds(self, users: Any, places: Any) -> Any:
+        """Return whether these places are passed over: a target is a candidate all the same."""
+        torch = _torch()
+        if self.keys is None:
+            return torch.zeros_like(places, dtype=torch.bool)
+        wanted = users * self.items + places
+        at = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
+        return self.keys[at] == wanted
+
+    def between(self, users: Any, first: int, last: int) -> tuple[Any, Any, Any]:
+        """Return where the places from ``first`` to before ``last`` begin and end, and all."""
+        torch, base = _torch(), users * self.items
+        start, stop = (torch.searchsorted(self.keys, base + edge) for edge in (first, last))
+        return start, stop, self.places
 
 
 def by_products_on(scores: DeviceScores, order: IntArray) -> Count:
@@ -255,7 +376,9 @@ def by_products_on(scores: DeviceScores, order: IntArray) -> Count:
         length = some.double().norm(dim=1)
         better = torch.zeros(len(windows), dtype=torch.int64, device=place)
         ties = [(row[:0], row[:0])]
-        edges = windows.edges(max(1, min(_COLUMNS, _SCORES // len(windows))))
+        # A launch takes as long as many scores, so tiles are as long as memory allows.
+        width = _SCORES // len(windows)
+        edges = windows.edges(width, width)
         cuts = np.searchsorted(windows.place, edges).tolist()
         for at, (first, last) in enumerate(pairwise(edges)):
             tile = scores.right[places[first:last]]

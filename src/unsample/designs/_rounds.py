@@ -6,17 +6,19 @@ from functools import partial
 
 from unsample._checks import IntArray
 from unsample.designs._device import DeviceScores
-from unsample.designs._device_rounds import WINDOWS_AT_ONCE, DeviceScan, by_products_on, can_scan
+from unsample.designs._device_rounds import (
+    WINDOWS_AT_ONCE,
+    Certify,
+    DeviceScan,
+    by_products_on,
+    can_scan,
+    certify_fused,
+)
 from unsample.designs._guides import GuidedOrders
 from unsample.designs._scan import Scan
-from unsample.designs._scorers import Scorer
+from unsample.designs._scorers import Score, Scorer
 from unsample.designs._tiles import ROWS, can_tile
 from unsample.designs._windows import Advance, advance_in_order, by_products
-
-#: By how much a pair of a round takes longer than one of a full ranking on a device, where that is
-#: fused or not, and rounds are products or single pairs. On an H200, products that are compared
-#: and added up took 18 times as long as fused ones; the others are guesses. Only time hangs on it.
-_DEARER = {(True, True): 18.0, (True, False): 200.0, (False, True): 2.0, (False, False): 20.0}
 
 
 def quickest_advance(scan: Scan, scorer: Scorer) -> Advance:
@@ -36,26 +38,25 @@ def quickest_advance(scan: Scan, scorer: Scorer) -> Advance:
     return partial(advance_in_order, scan, counts, rows=rows)
 
 
-def times_dearer(scan: Scan, scorer: Scorer) -> float | None:
-    """Return how much longer a pair of a round takes than one of a full ranking of factors.
+def is_fused(scores: Score | None) -> bool:
+    """Return whether factors on a device are compared without writing a score."""
+    return isinstance(scores, DeviceScores) and scores.fused
 
-    None where full rankings are made by nothing quicker.
+
+def fused_certify(scan: Scan) -> Certify | None:
+    """Return what certifies targets all at once, where factors on a device are fused.
+
+    It never takes much longer than a full ranking, and keeps to no budget.
     """
-    if not isinstance(scorer.score, DeviceScores):
+    if scan.listener is not None or not isinstance(scan.score, DeviceScores):
         return None
-    return _DEARER[scorer.score.fused, _one_order(scan) is not None]
-
-
-def whole_rows(scorer: Scorer) -> Scorer:
-    """Return the scorer that ranks in full, where another one scores single pairs on a device."""
-    if not isinstance(scorer.score, DeviceScores):
-        return scorer
-    factors = scorer.score.factors
-    return Scorer(score_all=factors, factors=factors)
+    if not scan.score.fused:
+        return None
+    return partial(certify_fused, scan.score, scan.candidates, _one_order(scan))
 
 
 def _one_order(scan: Scan) -> IntArray | None:
-    """Return the order in which all targets meet items; whoever listens wants single scores."""
+    """Return the order in which all targets meet items; a listener wants single scores."""
     if scan.listener is not None or not isinstance(scan.guided, GuidedOrders):
         return None
     return scan.guided.guide.order

@@ -18,14 +18,15 @@ from unsample._archives import read_arrays
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._files import check_writable, write_atomically
 from unsample._progress import Progress
-from unsample.designs._certified import Certified, towards_the_kth
+from unsample.designs._certified import Certified
 from unsample.designs._designs import Design
+from unsample.designs._device_rounds import Certify
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._learned import Lesson
 from unsample.designs._orders import target_keys
 from unsample.designs._ranking import count_all
-from unsample.designs._rounds import quickest_advance, times_dearer, whole_rows
+from unsample.designs._rounds import fused_certify, is_fused, quickest_advance
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
 from unsample.designs._shortlists import Shortlists
@@ -99,7 +100,8 @@ def run(
     keys = target_keys(seed, candidates.users, candidates.targets)
     orders = lesson = None
     if guide is not None and fitted.guided:
-        if not guide.arrays:
+        # Where whole rows are fused, a lesson costs more than it saves.
+        if not guide.arrays and not is_fused(scorer.score):
             lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
         orders = GuidedOrders(candidates, keys, guide) if lesson is None else lesson.orders
     scan = Scan(
@@ -143,7 +145,7 @@ def run(
                 shortlists.open = not state.notes.turn.any()
             if not (step.goal > tally.scored).any():
                 break
-            state.goal[:] = work.or_in_full(now, step.goal)
+            state.goal[:] = step.goal
     finally:  # also when something goes wrong on the way
         if work.place is not None:
             work.place.save(state, now=True)
@@ -244,20 +246,15 @@ class _Run:
         free = isinstance(self.design, Certified) and self.allowed is None
         return getattr(self.design, "k", None) if free else None
 
-    def or_in_full(self, now: Situation, goal: IntArray) -> IntArray:
-        """Return the goal, or all candidates where certifying would take longer than that."""
-        dearer = times_dearer(self.scan, self.scorer)
-        if self.certifying is None or dearer is None:
-            return goal
-        still, tally = goal > now.scored, self.state.tally
-        _, end = towards_the_kth(now, self.certifying)
-        missing = np.minimum(end, now.others) - now.scored
-        if dearer * float(missing[still].sum()) <= float(now.others[still].sum()):
-            return goal
-        # They are ranked anew, all at once: what they met so far must not count twice.
-        for counts in (tally.scored, tally.better, tally.equal, tally.lost_ties, tally.infinite):
-            counts[still] = 0
-        return np.where(still, now.others, goal)
+    def _certify(self, certify: Certify, rows: IntArray) -> Iterator[int]:
+        """Let targets that met no item yet meet all that they need."""
+        tally, candidates = self.state.tally, self.scan.candidates
+        assert self.certifying is not None
+        for at, part in certify(rows, self.certifying):
+            refuse_infinite_targets(part.own, candidates.users[at], candidates.targets[at])
+            tally.add(at, part)
+            self.state.goal[at] = tally.scored[at]
+            yield int(part.scored.sum()) + len(at)
 
     def _compare(self, tally: Tally, goal: IntArray) -> Iterator[int]:
         """Compare targets with items, with all of them at once where that is quicker."""
@@ -265,16 +262,17 @@ class _Run:
         rows = np.flatnonzero(tally.scored < goal)
         if not len(rows):
             return
-        # Factors on a device are ranked in full only where full ranks are as good as others.
-        whole = self.scorer if self.certifying is None else whole_rows(self.scorer)
+        certify = None if self.certifying is None else fused_certify(self.scan)
+        if certify is not None:
+            yield from self._certify(certify, rows[tally.scored[rows] == 0])
+            rows = np.flatnonzero(tally.scored < goal)
         untouched = ((goal == others) & (tally.scored == 0))[rows].all()
-        done = (tally.scored == goal) & (whole is not self.scorer)
-        if whole.score_all is None or not untouched or not (done | (goal == others)).all():
+        if self.scorer.score_all is None or not untouched or not (goal == others).all():
             batch, workers = execution.batch, execution.workers
             yield from self.advance(tally, goal, batch=batch, workers=workers)
             return
         candidates = self.scan.candidates.take(rows)
-        parts = count_all(whole, candidates, execution.device, execution.precision)
+        parts = count_all(self.scorer, candidates, execution.device, execution.precision)
         for place, better, equal, own in parts:
             refuse_infinite_targets(own, candidates.users[place], candidates.targets[place])
             at = rows[place]

@@ -58,9 +58,9 @@ class Windows:
             self.place[here],
         )
 
-    def edges(self, most: int) -> list[int]:
+    def edges(self, least: int, most: int) -> list[int]:
         """Return where tiles begin and end, so that they are not much longer than windows."""
-        width = min(max(int((self.stop - self.start).mean()) // 4, _FEWEST_COLUMNS), most)
+        width = min(max(int((self.stop - self.start).mean()) // 4, least), most)
         first, last = int(self.start.min()), int(self.stop.max())
         return [*range(first, last, width), last]
 
@@ -164,7 +164,7 @@ def by_products(factors: FactorScores, order: IntArray) -> Count:
         # Of few rows a tile is long, for it costs something beside its scores.
         width = COLUMNS * min(max(ROWS // len(windows), 1), _LONGER)
         mask = np.zeros((len(windows), width), dtype=bool)
-        edges = windows.edges(width)
+        edges = windows.edges(_FEWEST_COLUMNS, width)
         cuts = np.searchsorted(windows.place, edges)
         for at, (first, last) in enumerate(pairwise(edges)):
             here = np.flatnonzero((windows.start < last) & (windows.stop > first))
