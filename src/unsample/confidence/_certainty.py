@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, check_level, check_real
+from unsample._checks import FloatArray, IntArray, check_level
 from unsample.confidence._direct import DirectMean
 from unsample.confidence._limits import Spread, clopper_pearson
 from unsample.confidence._program import SHAPES, Lowest, Shape
-from unsample.confidence._strata import Stratum, blind_rank, strata_of
+from unsample.confidence._strata import Stratum, strata_of
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
@@ -24,10 +23,6 @@ _FEW_TARGETS, _FEW_EVENTS = 50, 5.0
 _LEAST_LEVEL = 0.95
 #: A metric is resolved if data and shape leave no more open than this share of it, up or down.
 RESOLVED = 0.25
-#: Neighbouring K that are tried in search of a precision differ by about this factor.
-_STEP = 1.12
-#: The K that is looked at first, in ranks that see one sampled item, and looks before bisection.
-_FIRST_LOOK, _LOOKS = 1.2, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,22 +189,24 @@ class Certainty:
         """
         return next((shape for shape in (self.shape, SHAPES["none"]) if self.fits(shape)), None)
 
-    def doubt(self, metric: Metric) -> float:
-        """Return how near the data are to refuting the shape in use: 0 far from it, 1 there."""
+    @property
+    def doubt(self) -> float:
+        """Return how near the data are to refuting the shape in use: 0 far from it, 1 there.
+
+        It is the same for every metric: only data at ease let the shape reach further down.
+        """
         shape, alpha = self.shape_in_use(), self._alpha(_LEAST_LEVEL)
         if shape is None or shape.limits_nothing:
             return 0.0
-        return sum(
-            each.share * each.doubt(each.reaching(shape, metric, alpha), alpha)
-            for each in self.strata
-        )
+        return sum(each.share * each.doubt(shape, alpha) for each in self.strata)
 
-    def usual(self, metric: Metric) -> bool:
+    @property
+    def usual(self) -> bool:
         """Return whether there are targets enough, and they are at ease with the shape of P(R).
 
         So are 99 of 100 real data sets. A prior that was learned from such says nothing of others.
         """
-        return not self.few and self.fits() and self.doubt(metric) == 0.0
+        return not self.few and self.fits() and self.doubt == 0.0
 
     def bounds(self, metric: Metric, level: float = 0.95) -> tuple[float, float]:
         """Return the metric's least and greatest value over every P(R) the data allow."""
@@ -253,7 +250,7 @@ class Certainty:
         self, ends: tuple[float, float], metric: Metric, level: float
     ) -> tuple[float, float]:
         """Return the ends, moved towards the bounds as far as the shape is in doubt."""
-        doubt = self.doubt(metric)
+        doubt = self.doubt
         low, high = sorted(ends)
         if doubt > 0.0:
             least, most = self.bounds(metric, level)
@@ -315,6 +312,13 @@ class Certainty:
             tuple(stratum.weights(metric).mean for stratum in self.strata),
         )
 
+    def reach_is_clear(self, metric: Metric) -> bool:
+        """Return whether it is known how far down the shape holds for K up to that of a metric."""
+        shape, tested = self.shape_in_use(), self._alpha(_LEAST_LEVEL)
+        return shape is None or all(
+            each.reach_is_clear(shape, metric, tested) for each in self.strata
+        )
+
     def _solved(
         self, metric: Metric, side: int, shape: Shape | None, level: float, *, proved: bool = True
     ) -> tuple[Lowest, ...]:
@@ -353,67 +357,3 @@ class Certainty:
         """Return the error of each part of the evidence; the sizes of strata are one, too."""
         parts = sum(len(stratum.evidence) for stratum in self.strata) + (len(self.strata) > 1)
         return (1.0 - max(level, _LEAST_LEVEL)) / parts
-
-
-@dataclass(frozen=True)
-class Resolution:
-    """From which K on a metric is known to a precision, and what stands in the way below it."""
-
-    metric: str
-    precision: float
-    #: The smallest such K; None if there is none.
-    k: int | None
-    #: The rank above which no sampled item falls on average, about N/n.
-    blind_rank: float
-
-    @classmethod
-    def find(
-        cls,
-        counts: RankCounts,
-        certainty_at: Callable[[Iterable[int]], Certainty | None],
-        precision: float,
-        metric: str,
-        level: float,
-    ) -> Resolution:
-        """Search the K at which half the interval is at most ``precision`` of its middle.
-
-        ``certainty_at`` prepares what the data say for a list of K; it has none for full ranks.
-        """
-        precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True)
-        level = check_level(level)
-        blind = blind_rank(counts)
-        steps = int(np.log(counts.largest_catalogue) / np.log(_STEP)) + 2
-        ladder = np.unique(np.geomspace(1, counts.largest_catalogue, steps).astype(np.int64))
-        certainty = certainty_at(ladder.tolist())
-        if certainty is None:
-            return cls(metric, precision, 1, blind)
-        # The relative width falls with K, but for noise. A look costs two linear programs, so the
-        # next one is where the width passes if it goes on as a power of K.
-        low, high, places = -1, len(ladder), np.log(ladder)
-        seen: list[tuple[float, float]] = []
-        place = int(np.searchsorted(ladder, _FIRST_LOOK * blind))
-        while high - low > 1:
-            # A law that does not hold is left for bisection.
-            place = min(max(place, low + 1), high - 1) if len(seen) < _LOOKS else (low + high) // 2
-            least, most = certainty.interval(_metrics.parse(f"{metric}@{ladder[place]}"), level)
-            excess = math.log(max(most - least, 1e-300) / (precision * max(least + most, 1e-300)))
-            low, high = (low, place) if excess <= 0.0 else (place, high)
-            power = 1.0
-            if seen and seen[-1][0] != places[place]:
-                power = -(excess - seen[-1][1]) / (places[place] - seen[-1][0])
-            seen.append((float(places[place]), excess))
-            passes = places[place] + excess / min(max(power, 0.3), 4.0)
-            # One to either side of where it should pass.
-            place = int(np.searchsorted(places, passes)) - (excess <= 0.0)
-        k = int(ladder[high]) if high < len(ladder) else None
-        return cls(metric, precision, k, blind)
-
-    def __str__(self) -> str:
-        goal = f"{self.metric}@K within {100 * self.precision:g} %"
-        found = f"no K gives {goal}" if self.k is None else f"{goal} needs K >= {self.k:,}"
-        if self.blind_rank < 1.5:
-            return found
-        return (
-            f"{found}; on average one sampled item falls into the top {self.blind_rank:,.0f}, "
-            "so the sample says little about the ranks above that"
-        )

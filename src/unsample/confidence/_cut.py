@@ -130,7 +130,8 @@ class CutCertainty(Certainty):
         programs = (self._proving(each, tried, _TESTED, True) for each in range(len(self.strata)))
         return all(program.feasible for program in programs)
 
-    def doubt(self, metric: Metric) -> float:
+    @property
+    def doubt(self) -> float:
         """Return how near the data are to refuting the shape in use: 0 far from it, 1 there."""
         shape = self.shape_in_use()
         if shape is None or shape.limits_nothing:

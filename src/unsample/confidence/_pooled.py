@@ -125,7 +125,8 @@ class PooledCertainty(Certainty):
             low, high = max(low, least), min(high, most)
         return self._doubted((low, high), metric, level)
 
-    def doubt(self, metric: Metric) -> float:
+    @property
+    def doubt(self) -> float:
         """Return how near the data are to refuting the shape in use: 0 far from it, 1 there.
 
         Limits that are proved for any dependence allow much; those that are estimated tell more.

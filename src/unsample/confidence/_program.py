@@ -208,6 +208,11 @@ class Program:
         result = _first_answer(only_room, constraints, limits, 1.0 - only_room)
         return math.inf if result.status != _OPTIMAL else float(result.fun)
 
+    @property
+    def strain_if_known(self) -> float | None:
+        """Return `strain` if its program was solved before."""
+        return vars(self).get("strain")
+
     @one_thread()
     def _solve(self, weights: FloatArray) -> Lowest:
         result = _solve_program(weights, self._constraints, self._limits)

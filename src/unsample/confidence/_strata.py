@@ -109,20 +109,39 @@ class Stratum:
         at_ease, refuted = self.evidence[0].at_ease
         return min(max(program.strain - at_ease, 0.0) / (refuted - at_ease), 1.0)
 
-    def reaching(self, shape: Shape, metric: Metric, alpha: float) -> Shape:
-        """Return the shape, reaching further down where a metric's K does and the data agree.
+    def _wanted(self, shape: Shape, metric: Metric) -> Shape:
+        """Return the shape, reaching down to some multiple of a metric's K.
 
-        It then reaches down to some multiple of K, in steps of two that keep programs few.
+        It reaches in steps of two, which keep programs few.
         """
         if metric.k is None or not 0.0 < shape.reach < math.inf:
             return shape
-        wanted = _BEYOND_K * metric.k / self.blind_rank
-        steps = math.ceil(math.log2(max(wanted / shape.reach, 1.0)))
-        if not steps:
-            return shape
-        further = replace(shape, reach=shape.reach * 2.0**steps)
-        strain = self.program(further, alpha, proved=False).strain
-        return further if strain <= self.evidence[0].at_ease[0] else shape
+        times = _BEYOND_K * metric.k / self.blind_rank / shape.reach
+        return replace(shape, reach=shape.reach * 2.0 ** math.ceil(math.log2(max(times, 1.0))))
+
+    def reaching(self, shape: Shape, metric: Metric, alpha: float) -> Shape:
+        """Return the shape, reaching further down where a metric's K does and the data agree."""
+        further = self._wanted(shape, metric)
+        return further if further == shape or self._at_ease(further, alpha) else shape
+
+    def reach_is_clear(self, shape: Shape, metric: Metric, alpha: float) -> bool:
+        """Return whether the shape reaches further for every K up to a metric's, or for none."""
+        return self._at_ease(self._wanted(shape, metric), alpha) or not self._at_ease(shape, alpha)
+
+    def _at_ease(self, shape: Shape, alpha: float) -> bool:
+        """Return whether the data are at ease with a shape.
+
+        One that reaches further limits more. So what is known of it may tell of nearer ones.
+        """
+        most = self.evidence[0].at_ease[0]
+        for (other, its_alpha, _), program in self._programs.items():
+            if its_alpha == alpha and replace(other, reach=shape.reach) == shape:
+                eased = program.strain_if_known
+                if eased is not None and eased <= most and other.reach >= shape.reach:
+                    return True
+                if eased is not None and eased > most and other.reach <= shape.reach:
+                    return False
+        return self.program(shape, alpha, proved=False).strain <= most
 
 
 def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]:

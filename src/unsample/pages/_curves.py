@@ -104,7 +104,7 @@ class AtManyK:
         if self.certainty.shape_in_use() is None:
             # No P(R) fits the data, so neither bounds nor intervals say anything.
             return {}
-        calibrated = self.result.calibrated if self.certainty.usual(metrics[0]) else None
+        calibrated = self.result.calibrated if self.certainty.usual else None
         asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.wider else {}
         if calibrated is None:
             asked["interval"] = self.certainty.interval
