@@ -1,4 +1,4 @@
-"""Targets with catalogues of about one size, and what they say of their P(R)."""
+"""Targets with catalogues of about one size, and what they tell about their P(R)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from unsample.evidence import RankCounts, group_catalogues, size_ranges
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 
-#: Fewer targets are far from what is expected of them by chance alone, under any shape.
+#: With fewer targets, chance alone takes the data far from any shape.
 _MANY = 300.0
-#: Down to which multiple of K a shape should reach, to speak of a metric@K.
+#: For a metric@K, a shape should hold down to this multiple of K.
 _BEYOND_K = 4.0
 
 
@@ -61,10 +61,14 @@ class Stratum:
             )
         return self._weights[metric]
 
+    def weights_for(self, metric: Metric, side: int) -> OverBins:
+        """Return what a program minimises: the metric (``side`` -1), or minus it (+1)."""
+        return self.weights(metric) if side < 0 else -self.weights(metric)
+
     def program(self, shape: Shape, alpha: float, *, proved: bool = True) -> Program:
         """Return all P(R) of a shape that agree with the data, each part with error ``alpha``.
 
-        What is not ``proved`` is there to find scores, and to see how well a shape fits.
+        Limits that are not ``proved`` serve to find scores, and to see how well a shape fits.
         """
         # Only samples that grew have limits of two kinds.
         key = (shape, alpha, proved or self.counts.stop is None)
@@ -79,9 +83,9 @@ class Stratum:
     ) -> Lowest:
         """Return the least (``side`` -1) value of the metric, or minus the greatest (+1).
 
-        Without a shape in use, or where it does not fit, that is what no data could change.
+        Without a shape, or where it does not fit, this is the least value that is possible at all.
         """
-        weights = self.weights(metric) if side < 0 else -self.weights(metric)
+        weights = self.weights_for(metric, side)
         anywhere = np.ones(len(self.grid), dtype=bool)
         values = weights.hull(Leaning(anywhere, anywhere))[0]
         least = float(values.min())
@@ -91,7 +95,7 @@ class Stratum:
             except InfeasibleError:
                 pass
             else:
-                # It is solved to a tolerance, and may pass what is possible at all.
+                # It is solved to a tolerance, and may be a little less than what is possible.
                 return replace(found, value=max(found.value, least))
         mass = np.zeros(len(self.grid))
         mass[int(values.argmin())] = 1.0

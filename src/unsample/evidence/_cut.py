@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.errors import MetricError
+from unsample.evidence._columns import joined
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._drawn import DrawnPart, more_cautious, part_of_items, smoothed
 from unsample.evidence._users import deviations_of_mean
@@ -121,11 +121,8 @@ class CutTargets:
         """Put together the targets of other queries of the same corpus, numbered already."""
         found = list(parts)
         starts = np.cumsum([0, *(len(part) for part in found[:-1])])
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in found])
-            for name in (*_COLUMNS, "document")
-        }
         moved = [part.beaten + start for part, start in zip(found, starts, strict=True)]
+        columns = joined(found, (*_COLUMNS, "document"))
         return replace(found[0], **columns, beaten=np.concatenate(moved))
 
     def __len__(self) -> int:

@@ -23,6 +23,7 @@ from unsample._checks import (
     at_position,
 )
 from unsample.errors import InputError
+from unsample.evidence._columns import first_of_equal
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -308,9 +309,7 @@ def _marks(keys: IntArray, negatives: Negatives, part: slice) -> npt.NDArray[np.
 def _same(marks: npt.NDArray[np.uint64], sizes: IntArray) -> IntArray:
     """Return for each list the number of the first list with the same items."""
     order = np.lexsort([np.arange(len(marks)), sizes, marks])
-    ordered, size = marks[order], sizes[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (ordered[1:] != ordered[:-1]) | (size[1:] != size[:-1])
+    new = first_of_equal(np.stack([marks, sizes.astype(np.uint64)])[:, order])
     firsts = order[new]
     found = np.empty(len(order), dtype=np.int64)
     found[order] = firsts[np.cumsum(new) - 1]

@@ -38,7 +38,15 @@ from unsample._checks import (
     check_integer,
 )
 from unsample.errors import DesignError, FileError, InputError, RankError
-from unsample.evidence._columns import as_floats, as_weights, refuse_where
+from unsample.evidence._columns import (
+    as_floats,
+    as_weights,
+    check_lengths,
+    first_of_equal,
+    joined,
+    merge_equal,
+    refuse_where,
+)
 from unsample.evidence._drawn import (
     DrawnPart,
     more_cautious,
@@ -52,10 +60,9 @@ _FORMAT = "unsample.PoolCounts/1"
 #: What tells rows apart, and what is summed over those that are alike.
 _TARGET_KEYS = ("pool", "rank", "relevant", "place")
 _BEAT_KEYS = ("beat_pool", "beat_item", "beat_rank", "beat_relevant", "beat_place")
-_TARGETS = (*_TARGET_KEYS, "weight", "weight_squared")
-_BEATS = (*_BEAT_KEYS, "beat_weight")
+_TARGET_SUMS, _BEAT_SUMS = ("weight", "weight_squared"), ("beat_weight",)
+_TARGETS, _BEATS = (*_TARGET_KEYS, *_TARGET_SUMS), (*_BEAT_KEYS, *_BEAT_SUMS)
 _COLUMNS = (*_TARGETS, *_BEATS)
-_REALS = frozenset({"weight", "weight_squared", "beat_weight"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +97,8 @@ class PoolCounts:
 
     def __post_init__(self) -> None:
         check_integer("sampled", self.sampled, minimum=2, error=DesignError)
-        for names in (_TARGETS, _BEATS):
-            sizes = {name: len(getattr(self, name)) for name in names}
-            if len(set(sizes.values())) != 1:
-                raise InputError(f"the columns of counts must be equally long, got {sizes}")
+        check_lengths(self, _TARGETS)
+        check_lengths(self, _BEATS)
         if not self.weight.sum() > 0:
             raise InputError("weights must not all be zero: there is nothing to estimate from")
         low, high = "ranks must be at least 1 (1 is the best)", "ranks must be at most sampled + 1"
@@ -101,8 +106,8 @@ class PoolCounts:
             refuse_where(ranks < 1, low, ranks, RankError)
             refuse_where(ranks > self.sampled + 1, high, ranks, RankError)
         refuse_where(self.beat_rank < 2, "a beaten target is not first", self.beat_rank, RankError)
-        _merge_equal(self, _TARGETS, keys=len(_TARGET_KEYS))
-        _merge_equal(self, _BEATS, keys=len(_BEAT_KEYS))
+        merge_equal(self, _TARGET_KEYS, _TARGET_SUMS)
+        merge_equal(self, _BEAT_KEYS, _BEAT_SUMS)
         if (np.unique(self._items()[0][0], return_counts=True)[1] > self.sampled).any():
             raise InputError(f"a pool must hold at most sampled = {self.sampled} items, got more")
 
@@ -200,10 +205,8 @@ class PoolCounts:
                 f"pools must be equally large to be added, got {sizes[0]} and {sizes[1]} items; "
                 "keep counts for each size"
             )
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in counts]) for name in _COLUMNS
-        }
-        return replace(counts[0], **columns, known=all(part.known for part in counts))
+        known = all(part.known for part in counts)
+        return replace(counts[0], **joined(counts, _COLUMNS), known=known)
 
     def for_metric(self, metric: Metric) -> PoolCounts:
         """Return the counts with each target weighed as it counts in the metric of its user."""
@@ -334,9 +337,7 @@ class PoolCounts:
     def _items(self) -> tuple[IntArray, IntArray]:
         """Return (pool, item) of the items that beat any target, and where their rows start."""
         keys = np.stack([self.beat_pool, self.beat_item])
-        first = np.ones(keys.shape[1], dtype=bool)
-        first[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
-        starts = np.flatnonzero(first)
+        starts = np.flatnonzero(first_of_equal(keys))
         return keys[:, starts], starts
 
     def __eq__(self, other: object) -> bool:
@@ -373,7 +374,7 @@ class PoolCounts:
             raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
         columns: dict[str, Any] = {}
         for name in _COLUMNS:
-            if name in _REALS:
+            if name in (*_TARGET_SUMS, *_BEAT_SUMS):
                 values = as_floats(f"{name} in {source}", fields[name], error=FileError)
                 bad = ~(np.isfinite(values) & (values >= 0))
                 rule = f"{name} in {source} must be finite and not negative"
@@ -401,21 +402,6 @@ def numbered(names: npt.ArrayLike) -> IntArray:
 def _sums(place: npt.NDArray[Any], values: FloatArray, size: int = 0) -> FloatArray:
     """Return the sum of the values at each place."""
     return np.bincount(as_index(place), values, minlength=size).astype(np.float64)
-
-
-def _merge_equal(cells: PoolCounts, names: tuple[str, ...], keys: int) -> None:
-    """Sort the rows of some columns by the first ``keys`` of them, and add up equal ones."""
-    columns = [getattr(cells, name) for name in names]
-    order = np.lexsort(columns[:keys][::-1])
-    sorted_keys = np.stack(columns[:keys])[:, order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(sorted_keys, axis=1) != 0).any(axis=0)
-    starts = np.flatnonzero(first)
-    for name, values in zip(names[:keys], sorted_keys[:, starts], strict=True):
-        object.__setattr__(cells, name, values)
-    for name, values in zip(names[keys:], columns[keys:], strict=True):
-        summed = np.add.reduceat(values[order], starts) if len(starts) else values
-        object.__setattr__(cells, name, summed)
 
 
 #: Whether targets have sampled items of their own, or share them.

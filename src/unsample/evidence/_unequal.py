@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_integer
+from unsample._checks import BoolArray, FloatArray, IntArray, check_integer
 from unsample.errors import DesignError, InputError
 from unsample.evidence._negatives import Negatives, check_probabilities
 
@@ -287,16 +287,5 @@ def _first_of_equal(negatives: Negatives) -> BoolArray:
 
 def _without(negatives: Negatives, kept: BoolArray) -> Negatives:
     """Return lists of which some draws are left out."""
-    starts = as_index(np.minimum(negatives.starts[:-1], len(kept)))
-    sizes = np.add.reduceat(np.append(kept, False).astype(np.int64), starts)
-    sizes = np.where(negatives.sizes > 0, sizes, 0)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    return Negatives(
-        negatives.ids[kept],
-        starts,
-        negatives.items,
-        negatives.users,
-        negatives.exclude,
-        negatives.target_lists,
-        negatives.target_items,
-    )
+    starts = np.concatenate([[0], np.cumsum(kept)])[negatives.starts]
+    return replace(negatives, ids=negatives.ids[kept], starts=starts)
