@@ -2,21 +2,20 @@
 
 Where all targets of a batch are ranked against one pool of drawn items, their sampled ranks depend
 on each other through these items: a pool without any popular item lifts all targets at once. How
-much that matters can be read off where it is known which item beat which target. Without item s,
-the targets that it beat stand one rank higher; so a mean over targets of scores of their ranks
-changes by
+much this matters can be computed if it is known which item beat which target. Without item s, the
+targets that it beat are one rank higher. So a mean over targets of scores of their ranks changes by
 
     A(s) = mean over targets i of  B(i, s) (score(r_i) - score(r_i - 1)),
 
-where B(i, s) says whether item s beats target i. All A(s) follow from the weight of the targets
-that item s beats at each sampled rank. That is what is counted here: it adds up over parts of the
-targets, and its size does not depend on their number.
+where B(i, s) is 1 if item s beats target i, and 0 otherwise. All A(s) follow from the weight of the
+targets that item s beats at each sampled rank. That is what is counted here. It can be added up
+over parts of the targets, and its size does not depend on their number.
 
 The sum of squares of A(s) about their mean is the jackknife estimate of the variance that comes
-with the drawn items (Efron and Stein 1981): it errs on the cautious side on average, whatever the
-score is. Targets alone make items differ as well, since each meets the items with noise of its own;
-that part is in the variance between targets already, it is known from the ranks alone, and it is
-taken off once (Cameron, Gelbach and Miller 2011).
+from the drawn items (Efron and Stein 1981). On average it is not too small, whatever the score is.
+Items also differ because each target meets them with noise of its own. That part is already in the
+variance between targets. It is known from the ranks alone, and is subtracted once (Cameron, Gelbach
+and Miller 2011).
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ from unsample.evidence._drawn import (
 from unsample.metrics import Metric
 
 _FORMAT = "unsample.PoolCounts/1"
-#: What tells rows apart, and what is summed over those that are alike.
+#: The keys of rows, and what is summed over rows with equal keys.
 _TARGET_KEYS = ("pool", "rank", "relevant", "place")
 _BEAT_KEYS = ("beat_pool", "beat_item", "beat_rank", "beat_relevant", "beat_place")
 _TARGET_SUMS, _BEAT_SUMS = ("weight", "weight_squared"), ("beat_weight",)
@@ -81,7 +80,7 @@ class PoolCounts:
     sampled: int
     pool: IntArray
     rank: IntArray
-    #: How many relevant items the target's user has, and its place among them, as in `RankCounts`.
+    #: How many relevant items the target's user has, and its place among them: see `RankCounts`.
     relevant: IntArray
     place: IntArray
     weight: FloatArray
@@ -127,8 +126,8 @@ class PoolCounts:
         """Count outcomes by item: one row for each target, one column for each drawn item.
 
         ``items`` are numbers of the drawn items, by which two models are aligned; an item that was
-        drawn twice needs two. Without, items are numbered by their columns. ``relevant`` and
-        ``place`` are as in `RankCounts`, where users have several targets.
+        drawn twice needs two numbers. By default items are numbered by their columns. ``relevant``
+        and ``place`` are as in `RankCounts`, where users have several targets.
         """
         beaten = np.asarray(beats, dtype=bool)
         if beaten.ndim != 2 or beaten.shape[1] < 2:
@@ -145,7 +144,7 @@ class PoolCounts:
         weight = as_weights(weights, targets)
         ones = np.ones(targets, dtype=np.int64)
         kinds = (ones if each is None else each for each in (relevant, place))
-        # One column for each kind of target that occurs, one row for each item.
+        # A column for each kind of target that occurs, and a row for each item.
         keys = np.stack([beaten.sum(axis=1) + 1, *kinds]).astype(np.int64)
         seen, column = np.unique(keys, axis=1, return_inverse=True)
         column, size = column.reshape(-1), seen.shape[1]
@@ -258,7 +257,7 @@ class PoolCounts:
     def between_part(self, scores: npt.ArrayLike) -> DrawnPart:
         """Return the variance of the mean of ``scores[r - 1]``, from how much pools differ.
 
-        It needs no outcomes by item, and it holds the variance between targets, too.
+        It needs no outcomes by item, and it includes the variance between targets.
         """
         means, shares = self.pool_means(scores)
         return part_of_pools(means, shares)
@@ -266,8 +265,8 @@ class PoolCounts:
     def items_part(self, scores: npt.ArrayLike, *, left: float = 1.0) -> DrawnPart:
         """Return the items' part of the variance of the mean of ``scores[r - 1]`` over targets.
 
-        ``left`` is the share of the catalogue that a pool drawn without replacement leaves out:
-        so much of the variance remains.
+        ``left`` is the share of the catalogue that a pool drawn without replacement leaves out. The
+        variance is multiplied by it.
         """
         found = []
         for score in self._versions(scores):
@@ -288,8 +287,8 @@ class PoolCounts:
     ) -> DrawnPart:
         """Return the items' part for the mean of ``scores`` less that of another model's.
 
-        Both models were ranked against the same pools, so what an item does to both cancels. What
-        is in the variance between targets too is not known here, and nothing is taken off.
+        Both models were ranked against the same pools, so what an item does to both cancels. The
+        part that is also in the variance between targets is not known here: nothing is subtracted.
         """
         if not np.array_equal(self.pools, other.pools) or self.sampled != other.sampled:
             raise InputError("models must have been ranked against the same pools to be compared")
@@ -326,9 +325,9 @@ class PoolCounts:
         return keys, effects / self.total
 
     def _part(self, keys: IntArray, effects: FloatArray, twice: float, left: float) -> DrawnPart:
-        """Return the part made of each item's effect; items that are not named have none.
+        """Return the part of the items, given the effect of each; 0 for items that are not named.
 
-        ``twice`` is what of it is in the variance between targets, too.
+        ``twice`` is the part that the variance between targets contains as well.
         """
         pools = self.pools
         place = np.searchsorted(pools, keys[0])
@@ -365,7 +364,7 @@ class PoolCounts:
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> PoolCounts:
-        """Take what `arrays` gave, checking it; ``source`` names it in messages."""
+        """Take what `arrays` gave, and check it; ``source`` is its name in messages."""
         marker = str(fields.get("format"))
         if marker != _FORMAT:
             raise FileError(f"{source} must hold {_FORMAT}, got {marker}")
