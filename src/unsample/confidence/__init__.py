@@ -27,7 +27,7 @@ from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._resolution import Resolution
 from unsample.confidence._shared import PooledError
-from unsample.confidence._strata import Stratum, blind_rank
+from unsample.confidence._strata import Stratum
 from unsample.confidence._unequal import StratumBehind, UnequalCertainty, laws_allowed
 
 __all__ = [
@@ -57,7 +57,6 @@ __all__ = [
     "Stratum",
     "StratumBehind",
     "UnequalCertainty",
-    "blind_rank",
     "degrees_of_freedom",
     "evidence_grid",
     "holm",

@@ -10,7 +10,6 @@ import numpy as np
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_level, check_real
 from unsample.confidence._certainty import Certainty
-from unsample.confidence._strata import blind_rank
 from unsample.evidence import RankCounts
 
 #: How many K are tried. Each takes two linear programs, and one more shows how far down the shape
@@ -52,7 +51,7 @@ class Resolution:
         Full ranks have no ``certainty``: every K will do.
         """
         precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True)
-        level, blind = check_level(level), blind_rank(counts)
+        level, blind = check_level(level), counts.blind_rank
         if certainty is None:
             return cls(metric, precision, 1, 0, blind)
         ladder = ladder_of(counts.largest_catalogue)

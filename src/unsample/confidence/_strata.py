@@ -51,7 +51,7 @@ class Stratum:
     @property
     def blind_rank(self) -> float:
         """Return the rank down to which one sampled item falls on average."""
-        return blind_rank(self.counts)
+        return self.counts.blind_rank
 
     def weights(self, metric: Metric) -> OverBins:
         """Return the metric at the ranks of each bin."""
@@ -161,12 +161,3 @@ def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]
         if share > 0.0:
             found.append(Stratum.of(part, wanted, share))
     return tuple(found)
-
-
-def blind_rank(counts: RankCounts) -> float:
-    """Return the rank K down to which one sampled item falls on average.
-
-    With n - 1 of N - 1 items sampled that is (N - 1)/(n - 1), about N/n; where designs differ, the
-    number of sampled items in the top K is averaged over the targets.
-    """
-    return 1.0 / counts.sampled_in_top

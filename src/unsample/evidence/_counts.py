@@ -359,9 +359,9 @@ class RankCounts:
         return int(self.sampled.max())
 
     @property
-    def sampled_in_top(self) -> float:
-        """Return the mean number of sampled items on one rank, over targets: (n-1)/(N-1)."""
-        return float(np.average(self.sampled / (self.items - 1), weights=self.weight))
+    def blind_rank(self) -> float:
+        """Return the rank down to which one sampled item falls on average: (N - 1)/(n - 1)."""
+        return 1.0 / float(np.average(self.sampled / (self.items - 1), weights=self.weight))
 
     @property
     def full(self) -> BoolArray:

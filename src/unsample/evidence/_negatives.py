@@ -105,6 +105,11 @@ class Negatives:
         """Return how many negatives each list has."""
         return np.diff(self.starts)
 
+    @cached_property
+    def owner(self) -> IntArray:
+        """Return the list of each draw."""
+        return np.repeat(np.arange(len(self)), as_index(self.sizes))
+
     def blocks(self) -> Iterator[slice]:
         """Yield the lists in blocks of about a million draws."""
         first = 0

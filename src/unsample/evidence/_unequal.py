@@ -48,10 +48,10 @@ class SeenItems:
     def __len__(self) -> int:
         return len(self.negatives)
 
-    @cached_property
+    @property
     def owner(self) -> IntArray:
         """Return the target of each item."""
-        return np.repeat(np.arange(len(self)), self.negatives.sizes)
+        return self.negatives.owner
 
     @cached_property
     def is_certain(self) -> BoolArray:
@@ -98,12 +98,6 @@ class SeenItems:
         share = stand_for / np.maximum(self.items - 1, 1)
         return float(share.mean()), float(share.std()) / math.sqrt(len(self))
 
-    @property
-    def unbiased_ranks(self) -> FloatArray:
-        """Return an unbiased estimate of each target's rank."""
-        stands_for = np.where(self.beats, 1.0 / self.chance, 0.0)
-        return np.asarray(1.0 + np.bincount(self.owner, stands_for, minlength=len(self)))
-
     @cached_property
     def uniform(self) -> bool:
         """Return whether all items drawn for a target had the same chance."""
@@ -140,7 +134,6 @@ def seen_items(
     seen = negatives.weight_left_out(np.ones(negatives.items)).astype(np.int64)
     # Without a table of training items, every other item is a candidate.
     items = negatives.items - seen
-    owner = np.repeat(np.arange(len(once)), once.sizes)
     rest = True
     if given is not None:
         chance = _checked_chances(given[kept])
@@ -148,7 +141,7 @@ def seen_items(
     elif probabilities is not None:
         chances = check_probabilities(probabilities, negatives.count())
         rate = _rates(once, chances, draws, replacement=replacement)
-        chance = -np.expm1(-rate[owner] * chances[once.ids])
+        chance = -np.expm1(-rate[once.owner] * chances[once.ids])
     elif names is not None:
         chance, rest = _chances_by_name(once, names[kept], strata, items)
     else:
@@ -204,7 +197,7 @@ def _chances_by_label(once: Negatives, strata: Any) -> FloatArray:
     names, label = np.unique(labels, return_inverse=True)
     label = label.reshape(-1)
     who, left_out = once.pairs_left_out
-    owner = np.repeat(np.arange(len(once)), once.sizes)
+    owner = once.owner
     found = np.empty(len(once.ids))
     for number, name in enumerate(names):
         inside = (label == number).astype(np.float64)
@@ -231,7 +224,7 @@ def _chances_by_name(
             f"{{'list': 'all', 'random': 'rest'}}, got {type(strata).__name__}"
         )
     found = np.empty(len(once.ids))
-    owner = np.repeat(np.arange(len(once)), once.sizes)
+    owner = once.owner
     rest = False
     known = {str(name): kind for name, kind in strata.items()}
     text = np.asarray(names).astype(np.str_)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index, as_integer_array
 from unsample.errors import FileError, InputError, RankError
-from unsample.evidence._columns import as_column, as_floats, in_parts, refuse_where
+from unsample.evidence._columns import as_column, as_floats, in_parts, joined, refuse_where
 from unsample.metrics import places_of
 
 if TYPE_CHECKING:
@@ -99,12 +99,8 @@ class Whose:
             found.append(whose.moved(places + first))
             first += len(part)
         starts = np.cumsum([0, *(len(part.users) for part in found[:-1])])
-        return cls(
-            np.concatenate([part.user + start for part, start in zip(found, starts, strict=True)]),
-            np.concatenate([part.cell for part in found]),
-            np.concatenate([part.weight for part in found]),
-            np.concatenate([part.users for part in found]),
-        )
+        user = [part.user + start for part, start in zip(found, starts, strict=True)]
+        return cls(user=np.concatenate(user), **joined(found, ("cell", "weight", "users")))
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str, cells: int) -> Whose | None:

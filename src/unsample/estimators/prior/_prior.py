@@ -292,7 +292,7 @@ class Prior:
             np.stack([mean for mean, _ in joint]),
             np.stack([covariance for _, covariance in joint]),
             np.array([self.pair_spread[each] for each in kinds]),
-            np.stack([_mixed(weight, [part.varies[0] for part in each[2]]) for each in found]),
+            np.stack([weight @ np.stack([part.varies[0] for part in each[2]]) for each in found]),
         )
 
     def _parts(
@@ -367,10 +367,6 @@ class Prior:
 
 def _chance_of_users(varies: FloatArray, targets: float) -> FloatArray:
     return np.asarray(np.minimum(varies / max(targets, 1.0), _MOST_VARIANCE))
-
-
-def _mixed(weight: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
-    return np.asarray(weight @ np.stack(parts))
 
 
 def _covered(kinds: Sequence[str], metrics: Sequence[Metric]) -> FloatArray | None:
