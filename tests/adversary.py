@@ -312,7 +312,7 @@ def adaptive(kind: str, rng: np.random.Generator) -> Trial:
     ).simulate(world.ranks(), items=world.items, rng=rng, budget=budget, metrics=world.metric)
     counts = found.counts
     shape = SHAPES["power" if world.candidates else "depleted"]
-    blind = counts.sampled_in_top
+    blind = 1.0 / counts.blind_rank
     keeps = World(world.mass, max(round(blind * (world.items - 1)), 1), 1, world.metric).keeps(
         shape
     )

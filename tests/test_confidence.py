@@ -1,9 +1,11 @@
 """Bounds, intervals, shapes, delta-method errors and the resolution of a sample."""
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from unsample import metrics
 from unsample.confidence import SHAPES, Certainty, OverBins, Shape, shape_for
 from unsample.confidence._limits import Leaning
 from unsample.confidence._program import Program
+from unsample.confidence._resolution import ladder_of
 from unsample.errors import InputError, RefutedWarning
 from unsample.evidence import RankCounts, group_catalogues
 from unsample.law import Law, draw_sampled_ranks
@@ -254,6 +257,11 @@ def test_equal_targets_of_one_user_count_as_one():
 # -- resolution ---------------------------------------------------------------------------------
 
 
+def _excess(result, metric, k, precision=0.25):
+    low, high = result.certainty.interval(metrics.parse(f"{metric}@{k}"))
+    return (high - low) / (high + low) / precision
+
+
 def test_resolution_is_where_the_interval_gets_narrow(counts):
     result = unsample.estimate(counts, metrics="Recall@10", resamples=0)
     coarse, fine = result.resolution(0.5), result.resolution(0.15)
@@ -266,6 +274,33 @@ def test_resolution_is_where_the_interval_gets_narrow(counts):
     assert "on average one sampled item falls into the top 13" in str(fine)
     with pytest.raises(InputError, match="precision"):
         result.resolution(0.0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_resolution_is_that_of_all_k_by_at_most_five_programs(seed):
+    rng = np.random.default_rng(seed)
+    items, users = int(10 ** rng.uniform(2.5, 5.5)), int(10 ** rng.uniform(2.0, 4.5))
+    full = np.ceil(items * rng.beta(10 ** rng.uniform(-1.0, 0.0), 2.5, users)).astype(np.int64)
+    sampled = int(min(10 ** rng.uniform(1.0, 2.5), items / 3))
+    ranks = draw_sampled_ranks(full.clip(1), items=items, sampled=sampled, rng=rng)
+    result = unsample.estimate(ranks, items=items, sampled=sampled, candidates="unseen")
+    str(result)
+    with mock.patch("scipy.optimize.linprog", wraps=scipy.optimize.linprog) as programs:
+        found = result.resolution()
+    # A program that one solver gives up is given to the next.
+    asked = {
+        (call.args[0].tobytes(), call.kwargs["A_ub"].tobytes()) for call in programs.mock_calls
+    }
+    assert len(asked) <= 5
+    assert result.resolution() == found
+    ladder = ladder_of(items)
+    narrow = np.array([_excess(result, "Recall", k) <= 1.0 for k in ladder])
+    first, last = int(narrow.argmax()), int(np.flatnonzero(~narrow).max(initial=-1))
+    # Intervals of Recall@N are exact. Where they get narrow once, the answer is between two K.
+    assert found.open_k in (0, *ladder[~narrow])
+    assert found.k in (None, *ladder[narrow])
+    if last < first:
+        assert found.open_k < ladder[first] <= (found.k or items)
 
 
 def test_a_few_targets_resolve_nothing():

@@ -204,9 +204,9 @@ def test_whole_lists_give_full_ranks():
 
 
 def test_sampled_items_in_the_top_are_averaged_over_targets():
-    assert _count([1]).sampled_in_top == pytest.approx(9 / 99)
+    assert _count([1]).blind_rank == pytest.approx(99 / 9)
     mixed = RankCounts.from_ranks([1, 1, 1], items=[100, 100, 51], sampled=[9, 9, 25])
-    assert mixed.sampled_in_top == pytest.approx((9 / 99 + 9 / 99 + 25 / 50) / 3)
+    assert mixed.blind_rank == pytest.approx(3 / (9 / 99 + 9 / 99 + 25 / 50))
 
 
 def test_the_smallest_designs_are_counted():

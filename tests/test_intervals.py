@@ -67,7 +67,7 @@ def test_heaps_far_down_say_nothing_of_the_top(place):
     for shape in ("power", "depleted"):
         certainty = Certainty.of(counts, [50], SHAPES[shape])
         assert certainty.fits()
-        assert certainty.doubt(metrics.parse("Recall@50")) == 0.0
+        assert certainty.doubt == 0.0
         low, high = certainty.interval(metrics.parse("Recall@50"))
         assert low <= _truth("Recall@50", mass) <= high
         assert high - low < 0.6 * (high + low)
@@ -108,7 +108,7 @@ def test_near_refutation_intervals_go_over_to_the_bounds():
         )
         low, high = certainty.interval(metric)
         least, most = certainty.bounds(metric)
-        seen.append(certainty.doubt(metric) if certainty.fits() else 1.0)
+        seen.append(certainty.doubt if certainty.fits() else 1.0)
         # At full doubt the ends are the bounds, and in between as far on the way to them.
         assert high - low >= (seen[-1] - 1e-6) * (most - least)
         mass = (1 - share) * smooth + share * needle
@@ -126,7 +126,7 @@ def test_no_sample_sees_all_that_breaks_an_assumption():
     for seed in range(10):
         certainty = Certainty.of(_counts(mass, 2000, seed), [50], SHAPES["power"])
         missed += not _covers(certainty, "Recall@50", mass)
-        warned += certainty.doubt(metric) > 0.0
+        warned += certainty.doubt > 0.0
         low, high = certainty.bounds(metric)
         assert low <= _truth("Recall@50", mass) <= high
     assert missed >= 8

@@ -48,7 +48,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Seed: TypeAlias = "int | np.random.Generator | np.random.SeedSequence | None"
 
-#: An array of texts may waste so many times what they hold, if it is large at all.
+#: A large array of texts may take at most so many times the memory of the texts themselves.
 _LARGEST_WASTE = 100
 _FEW_LETTERS = 1 << 25
 
@@ -74,7 +74,7 @@ def as_rng(rng: Seed) -> np.random.Generator:
 def as_integer_array(
     name: str, values: object, *, hint: str = "", error: type[InputError] = RankError
 ) -> IntArray | npt.NDArray[np.integer[Any]]:
-    """Return ``values`` as a one-dimensional integer array without copying what is one already."""
+    """Return ``values`` as a one-dimensional integer array; copy only if needed."""
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as problem:
@@ -100,7 +100,7 @@ def as_integer_array(
 def as_text_array(
     name: str, values: Sequence[str], *, error: type[InputError] = InputError
 ) -> npt.NDArray[np.str_]:
-    """Return texts as an array, in which every one takes as much memory as the longest."""
+    """Return texts as an array, in which each takes as much memory as the longest."""
     if any(value.endswith("\0") for value in values):
         raise error(f"{name} must not end with a zero byte, which arrays of text leave out")
     longest = max(map(len, values), default=0)

@@ -16,8 +16,8 @@ from unsample.errors import InputError, MissingExtraError
 
 #: Ranks beyond this are not distinguished by float64 arithmetic on rank products.
 LARGEST_CATALOGUE = 10**12
-#: What a terminal obeys or cannot show: control characters but line ends and tabs, marks that turn
-#: the direction of writing, line separators that are no line ends, and halves of characters.
+#: What a terminal obeys or cannot show: control characters except line ends and tabs, marks that
+#: change the direction of writing, other line separators, and half characters.
 _UNSHOWABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -114,7 +114,7 @@ def import_extra(module: str, *, extra: str, purpose: str) -> ModuleType:
 
 
 def printable(text: str) -> str:
-    r"""Return text in which whatever a terminal would obey is spelt out.
+    r"""Return text in which everything that a terminal would obey is spelt out.
 
     >>> print(printable("red: \x1b[31m"))
     red: \x1b[31m
@@ -137,7 +137,7 @@ def _whole_number(value: object) -> int | None:
 
 
 def _real_number(value: object) -> float:
-    """Return the number that ``value`` is: NaN for what is none, infinity beyond all floats."""
+    """Return ``value`` as a float: NaN if it is not a number, infinity if it is too large."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return math.nan
     try:

@@ -291,7 +291,7 @@ class Duels:
             totals = _plain_totals(metric, model) if self.paired else None
             side = _Side(entrant.value, entrant.error, totals, known=certainty is None)
             return replace(entrant, sides=(side, side))
-        if certainty.few or certainty.doubt(metric) > 0.0:
+        if certainty.few or certainty.doubt > 0.0:
             return entrant
         low, high = (
             _Side(

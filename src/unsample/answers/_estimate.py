@@ -26,7 +26,6 @@ from unsample.confidence import (
     Certainty,
     PooledCertainty,
     Shape,
-    blind_rank,
 )
 from unsample.errors import (
     ConvergenceWarning,
@@ -328,7 +327,7 @@ def _remedy(counts: RankCounts) -> str:
     """Return what would resolve a metric that is not."""
     if counts.stop is not None:
         return "raise the budget or the cap, or certify"
-    top = math.ceil(blind_rank(counts) - 1e-9)
+    top = math.ceil(counts.blind_rank - 1e-9)
     return (
         f"on average one sampled item falls into the top {top:,}: more sampled items help, more "
         "targets do not"

@@ -190,7 +190,7 @@ class Question:
         return [
             metric.name
             for metric in self.metrics
-            if DirectMean.of(metric, certainty.counts) is None and certainty.doubt(metric) > _FAR
+            if DirectMean.of(metric, certainty.counts) is None and certainty.doubt > _FAR
         ]
 
 

@@ -200,7 +200,7 @@ class Estimate:
     @property
     def _like_others(self) -> bool:
         """Return whether a prior from other data sets may speak of these."""
-        return self.certainty is None or self.certainty.usual(self.metric)
+        return self.certainty is None or self.certainty.usual
 
     def raw_interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
@@ -357,8 +357,10 @@ class Estimates(Result, Mapping[str, Estimate]):
     def resolution(
         self, precision: float = 0.25, *, metric: str = "Recall", level: float = DEFAULT_LEVEL
     ) -> Resolution:
-        """Return the smallest K at which the interval is within ``precision`` of its middle."""
-        return Resolution.find(self.counts, self.certainty_at, precision, metric, level)
+        """Return at which K half the guaranteed interval is within ``precision`` of its middle."""
+        # What was prepared for the metrics printed will do, and some programs of it are solved.
+        certainty = self.certainty_at(()) if self.counts.several else self.certainty
+        return Resolution.find(self.counts, certainty, precision, metric, level)
 
     def __getitem__(self, key: str | Metric | tuple[str | Metric, str]) -> Estimate:
         name, method = key if isinstance(key, tuple) and len(key) == 2 else (key, None)

@@ -1,7 +1,7 @@
 """How sure an estimate is: bounds, intervals that include bias, and what a sample resolves."""
 
 from unsample.confidence._calibrated import Calibrated
-from unsample.confidence._certainty import AffineBound, Certainty, Resolution
+from unsample.confidence._certainty import AffineBound, Certainty
 from unsample.confidence._cut import CutCertainty, CutLaw
 from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._drawn import FEW_DRAWN, Drawn, DrawnError
@@ -25,8 +25,9 @@ from unsample.confidence._negatives import (
 from unsample.confidence._pilot import PilotError
 from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
+from unsample.confidence._resolution import Resolution
 from unsample.confidence._shared import PooledError
-from unsample.confidence._strata import Stratum, blind_rank
+from unsample.confidence._strata import Stratum
 from unsample.confidence._unequal import StratumBehind, UnequalCertainty, laws_allowed
 
 __all__ = [
@@ -56,7 +57,6 @@ __all__ = [
     "Stratum",
     "StratumBehind",
     "UnequalCertainty",
-    "blind_rank",
     "degrees_of_freedom",
     "evidence_grid",
     "holm",

@@ -1,7 +1,7 @@
 """Calibrated intervals: what the data and other data sets say together.
 
-They hold the metric for so many of all data sets like those that the prior was learned from. That
-is less than a guarantee, which holds for every data set of a stated shape, and far narrower.
+A 95 % interval holds the metric for 95 % of data sets like those that the prior was learned from.
+A guaranteed interval promises more: it holds for every data set of a stated shape. It is far wider.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from unsample.estimators.prior import Posterior, Prior
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
-#: How likely it is that seen items were left out of the candidates, where nobody says.
+#: How likely it is that seen items were left out of the candidates, where it is not stated.
 _UNSEEN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """Intervals under a prior that was learned, for targets of fixed or growing samples."""
+    """Intervals under a learned prior, for targets of fixed or growing samples."""
 
     observed: Observed
     prior: Prior
     #: The kind of evaluation, and whether seen items were candidates; None where not known.
     kind: str | None
     candidates: str | None
-    #: Metrics that will be asked for: what is found for one of them is found for all at once.
+    #: Metrics that will be asked for: all of them are computed at once.
     metrics: tuple[Metric, ...] = ()
     _known: dict[tuple[tuple[str, ...], float, bool], FloatArray] = field(
         default_factory=dict, repr=False
@@ -67,10 +67,10 @@ class Calibrated:
             posterior = self.posterior(part, metrics)
             if population:
                 posterior = posterior.for_others(self.targets(part))
-            # What the prior is wrong about, it is wrong about for all sizes of catalogues alike.
+            # Where the prior is wrong, it is wrong in the same way for all sizes of catalogues.
             ends += share[0] * np.stack([end[0] for end in posterior.interval(level)])
         if population:
-            # As many users without a single hit would not rule out more.
+            # As many users without any hit could not rule out more than this.
             rare = -np.expm1(np.log((1.0 - level) / 2.0) / max(self.targets(self.observed), 1.0))
             ends[1] = np.maximum(ends[1], rare)
         ends *= self.counts.scale
@@ -109,5 +109,5 @@ class Calibrated:
         )
 
     def targets(self, part: Observed) -> float:
-        """Return how many independent targets there are: those of one user are not."""
+        """Return how many independent targets there are: those of one user are dependent."""
         return min(part.targets, float(part.counts.users))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from unsample import metrics as _metrics
-from unsample._checks import FloatArray, IntArray, check_level, check_real
+from unsample._checks import FloatArray, IntArray, check_level
 from unsample.confidence._direct import DirectMean
 from unsample.confidence._limits import Spread, clopper_pearson
 from unsample.confidence._program import SHAPES, Lowest, Shape
-from unsample.confidence._strata import Stratum, blind_rank, strata_of
+from unsample.confidence._strata import Stratum, strata_of
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
@@ -24,10 +23,6 @@ _FEW_TARGETS, _FEW_EVENTS = 50, 5.0
 _LEAST_LEVEL = 0.95
 #: A metric is resolved if data and shape leave no more open than this share of it, up or down.
 RESOLVED = 0.25
-#: Neighbouring K that are tried in search of a precision differ by about this factor.
-_STEP = 1.12
-#: The K that is looked at first, in ranks that see one sampled item, and looks before bisection.
-_FIRST_LOOK, _LOOKS = 1.2, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +67,9 @@ class AffineBound:
     def standard_error(self, *, population: bool = True) -> float:
         """Return the standard error of the mean.
 
-        For the ``population`` of users like these it is that of targets drawn anew. For these
-        users alone the metric to be covered is their own, whose chance variation the scores
-        share: only the sampling of items, and what the scores miss of the metric, is left.
+        For the ``population`` of users like these, targets are drawn anew. For these users alone,
+        the metric is their own, and the scores vary together with it. Only the sampling of items
+        is left then, and what the scores miss of the metric.
         """
         seen, at_bound, alone = self._spreads()
         if not population and alone is not None:
@@ -82,7 +77,7 @@ class AffineBound:
         between, counts = self._between(), self.counts
         variance = max(seen.variance, at_bound.variance) + between
         if seen.variance + between > 0.0 and counts.whose is not None and counts.stop is None:
-            # How far targets of one user depend on each other, the data tell.
+            # The data tell how far targets of one user depend on each other.
             scores = self.of_ranks(counts.low, counts.sampled, counts.items, counts.weight)
             grown = variance / (seen.variance + between)
             return math.sqrt(counts.variance_of_mean(scores) * grown)
@@ -90,20 +85,20 @@ class AffineBound:
 
     @property
     def normal(self) -> bool:
-        """Return whether so many events decide the mean that its error is near to normal."""
+        """Return whether enough events decide the mean for its error to be nearly normal."""
         seen, at_bound, _ = self._spreads()
         events = (each.events for each in (seen, at_bound) if each.variance > 0.0)
         return min(events, default=math.inf) >= _FEW_EVENTS
 
     @property
     def variance_at_bound(self) -> float:
-        """Return the variance of the mean where the bound is attained, targets independent."""
+        """Return the variance of the mean at the bound, if targets are independent."""
         return self._spreads()[1].variance
 
     def _spreads(self) -> tuple[Spread, Spread, float | None]:
-        """Return how the mean varies as observed, and where the bound is attained.
+        """Return how the mean varies as observed, how it varies at the bound, and a variance.
 
-        And its variance for these users alone; None where it is no less than for others like them.
+        The variance is that for these users alone; None where it is as large as for others.
         """
         seen, at_bound = Spread(), Spread()
         alone: float | None = 0.0
@@ -119,7 +114,7 @@ class AffineBound:
         return seen, at_bound, alone
 
     def _between(self) -> float:
-        """Return the variance of the mean that comes from how many targets each stratum has."""
+        """Return the variance that comes from the number of targets in each stratum."""
         means, shares = self._means(), np.array([stratum.share for stratum in self.strata])
         spread = max(float(shares @ means**2) - float(shares @ means) ** 2, 0.0)
         return spread / max(self.counts.effective, 1.0)
@@ -154,7 +149,7 @@ class AffineBound:
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
-    """How sure the sampled ranks make us of any metric, under a stated shape of P(R)."""
+    """How sure we are of any metric, given sampled ranks and a stated shape of P(R)."""
 
     counts: RankCounts
     #: The targets by the size of their catalogues, each with a P(R) of its own.
@@ -172,7 +167,7 @@ class Certainty:
         return cls(counts, strata, shape)
 
     def at(self, counts: RankCounts, cutoffs: Iterable[int]) -> Certainty:
-        """Return the same of counts, prepared for other cutoffs."""
+        """Return the same for other counts and cutoffs."""
         return Certainty.of(counts, cutoffs, self.shape)
 
     @property
@@ -188,28 +183,32 @@ class Certainty:
         return all(stratum.program(tried, alpha).feasible for stratum in self.strata)
 
     def shape_in_use(self) -> Shape | None:
-        """Return the shape that intervals use: none other than the bounds' where it is refuted.
+        """Return the shape that intervals use.
 
-        None where the data fit no P(R) at all.
+        Where the data refute the stated shape, it is that of the bounds, which limits nothing. It
+        is None where the data fit no P(R) at all.
         """
         return next((shape for shape in (self.shape, SHAPES["none"]) if self.fits(shape)), None)
 
-    def doubt(self, metric: Metric) -> float:
-        """Return how near the data are to refuting the shape in use: 0 far from it, 1 there."""
+    @property
+    def doubt(self) -> float:
+        """Return how near the data are to refuting the shape in use: 0 far from it, 1 there.
+
+        It is the same for every metric: only data at ease let the shape reach further down.
+        """
         shape, alpha = self.shape_in_use(), self._alpha(_LEAST_LEVEL)
         if shape is None or shape.limits_nothing:
             return 0.0
-        return sum(
-            each.share * each.doubt(each.reaching(shape, metric, alpha), alpha)
-            for each in self.strata
-        )
+        return sum(each.share * each.doubt(shape, alpha) for each in self.strata)
 
-    def usual(self, metric: Metric) -> bool:
-        """Return whether there are targets enough, and they are at ease with the shape of P(R).
+    @property
+    def usual(self) -> bool:
+        """Return whether there are enough targets, and no doubt about the shape of P(R).
 
-        So are 99 of 100 real data sets. A prior that was learned from such says nothing of others.
+        This holds for 99 of 100 real data sets. The prior was learned from such data sets, and says
+        nothing about others.
         """
-        return not self.few and self.fits() and self.doubt(metric) == 0.0
+        return not self.few and self.fits() and self.doubt == 0.0
 
     def bounds(self, metric: Metric, level: float = 0.95) -> tuple[float, float]:
         """Return the metric's least and greatest value over every P(R) the data allow."""
@@ -225,9 +224,9 @@ class Certainty:
         """Return an interval that covers the metric, bias included, if the shape holds.
 
         The metric is that of the ``population`` of users like these, or of these users alone.
-        Where the data refute the shape, these are the bounds without it; on the way there, the ends
-        go over to the bounds by degrees. What hardly fits allows few P(R), and the interval would
-        be narrow for the wrong reason. It is never narrower than that of as many known ranks, nor
+        Where the data refute the shape, these are the bounds. Where they nearly refute it, the ends
+        move towards the bounds: a shape that hardly fits allows few P(R), and the interval would be
+        narrow for the wrong reason. It is never narrower than that of as many known ranks, nor
         wider than the bounds.
         """
         level = check_level(level)
@@ -253,7 +252,7 @@ class Certainty:
         self, ends: tuple[float, float], metric: Metric, level: float
     ) -> tuple[float, float]:
         """Return the ends, moved towards the bounds as far as the shape is in doubt."""
-        doubt = self.doubt(metric)
+        doubt = self.doubt
         low, high = sorted(ends)
         if doubt > 0.0:
             least, most = self.bounds(metric, level)
@@ -263,8 +262,8 @@ class Certainty:
     def _normal_ends(self, metric: Metric, level: float, population: bool) -> tuple[float, float]:
         """Return the ends as means of scores with a normal error on either side.
 
-        The two are means of different scores and may pass each other by chance. Between them there
-        is nothing to be sure of, so that the errors are those around both.
+        The two are means of different scores, and may change places by chance. Then nothing is
+        known between them, and the errors are added outside of both.
         """
         from scipy.special import ndtri
 
@@ -287,12 +286,12 @@ class Certainty:
         return min(ends[0], middle - reach), max(ends[1], middle + reach)
 
     def resolves(self, metric: Metric) -> bool:
-        """Return whether the sample settles the metric, but for the chance of so many targets.
+        """Return whether the sample settles the metric, the chance of so many targets aside.
 
-        The ends of the interval, before that chance is allowed for, are what P(R) of the shape can
-        make of these sampled ranks. Where they are further apart than a quarter of their middle,
-        up or down, the estimate comes from the method's assumption and not from the data. More
-        targets do not help there; more sampled items do.
+        Without that chance, the ends of the interval show what P(R) of the shape can make of these
+        sampled ranks. Where they are more than a quarter of their middle away from it, the estimate
+        comes from the method's assumption and not from the data. More sampled items help there,
+        more targets do not.
         """
         if DirectMean.of(metric, self.counts) is not None:
             return True
@@ -315,6 +314,13 @@ class Certainty:
             tuple(stratum.weights(metric).mean for stratum in self.strata),
         )
 
+    def reach_is_clear(self, metric: Metric) -> bool:
+        """Return whether it is known how far down the shape holds for K up to that of a metric."""
+        shape, tested = self.shape_in_use(), self._alpha(_LEAST_LEVEL)
+        return shape is None or all(
+            each.reach_is_clear(shape, metric, tested) for each in self.strata
+        )
+
     def _solved(
         self, metric: Metric, side: int, shape: Shape | None, level: float, *, proved: bool = True
     ) -> tuple[Lowest, ...]:
@@ -326,94 +332,30 @@ class Certainty:
         )
 
     def _both_sides(self, metric: Metric, shape: Shape, level: float) -> tuple[float, float]:
-        """Return the least and the greatest value that are proved, whatever the chance of it."""
+        """Return the least and the greatest value that are proved."""
         low, high = (
             -side
             * self._mixed([each.value for each in self._solved(metric, side, shape, level)], level)
             for side in (-1, 1)
         )
         scale, most = self.counts.scale, self.counts.ceiling(metric)
-        # Both are solved to a tolerance: where they should meet, they may pass each other.
+        # Both are solved to a tolerance: where they should be equal, they may change places.
         low, high = sorted((scale * low, scale * high))
         return min(low, most), min(high, most)
 
     def _mixed(self, values: list[float], level: float) -> float:
-        """Return the least mean of the strata's values: how many targets each has is drawn, too."""
+        """Return the least mean of the strata's values: their numbers of targets vary by chance."""
         if len(values) == 1:
             return values[0]
         shares = np.array([stratum.share for stratum in self.strata])
         part = self._alpha(level) / (2 * len(values))
         least, most = clopper_pearson(shares, shares, self.counts.effective, part)
         order = np.argsort(values)
-        # As much as may be goes to the least of the values.
+        # As much weight as possible goes to the least of the values.
         left = np.diff(np.minimum(np.cumsum((most - least)[order]), 1.0 - least.sum()), prepend=0.0)
         return float((least[order] + left) @ np.array(values)[order])
 
     def _alpha(self, level: float) -> float:
-        """Return the error of each part of the evidence; the sizes of strata are one, too."""
+        """Return the error of each part of the evidence; the sizes of strata are a part, too."""
         parts = sum(len(stratum.evidence) for stratum in self.strata) + (len(self.strata) > 1)
         return (1.0 - max(level, _LEAST_LEVEL)) / parts
-
-
-@dataclass(frozen=True)
-class Resolution:
-    """From which K on a metric is known to a precision, and what stands in the way below it."""
-
-    metric: str
-    precision: float
-    #: The smallest such K; None if there is none.
-    k: int | None
-    #: The rank above which no sampled item falls on average, about N/n.
-    blind_rank: float
-
-    @classmethod
-    def find(
-        cls,
-        counts: RankCounts,
-        certainty_at: Callable[[Iterable[int]], Certainty | None],
-        precision: float,
-        metric: str,
-        level: float,
-    ) -> Resolution:
-        """Search the K at which half the interval is at most ``precision`` of its middle.
-
-        ``certainty_at`` prepares what the data say for a list of K; it has none for full ranks.
-        """
-        precision = check_real("precision", precision, low=0.0, high=1.0, open_low=True)
-        level = check_level(level)
-        blind = blind_rank(counts)
-        steps = int(np.log(counts.largest_catalogue) / np.log(_STEP)) + 2
-        ladder = np.unique(np.geomspace(1, counts.largest_catalogue, steps).astype(np.int64))
-        certainty = certainty_at(ladder.tolist())
-        if certainty is None:
-            return cls(metric, precision, 1, blind)
-        # The relative width falls with K, but for noise. A look costs two linear programs, so the
-        # next one is where the width passes if it goes on as a power of K.
-        low, high, places = -1, len(ladder), np.log(ladder)
-        seen: list[tuple[float, float]] = []
-        place = int(np.searchsorted(ladder, _FIRST_LOOK * blind))
-        while high - low > 1:
-            # A law that does not hold is left for bisection.
-            place = min(max(place, low + 1), high - 1) if len(seen) < _LOOKS else (low + high) // 2
-            least, most = certainty.interval(_metrics.parse(f"{metric}@{ladder[place]}"), level)
-            excess = math.log(max(most - least, 1e-300) / (precision * max(least + most, 1e-300)))
-            low, high = (low, place) if excess <= 0.0 else (place, high)
-            power = 1.0
-            if seen and seen[-1][0] != places[place]:
-                power = -(excess - seen[-1][1]) / (places[place] - seen[-1][0])
-            seen.append((float(places[place]), excess))
-            passes = places[place] + excess / min(max(power, 0.3), 4.0)
-            # One to either side of where it should pass.
-            place = int(np.searchsorted(places, passes)) - (excess <= 0.0)
-        k = int(ladder[high]) if high < len(ladder) else None
-        return cls(metric, precision, k, blind)
-
-    def __str__(self) -> str:
-        goal = f"{self.metric}@K within {100 * self.precision:g} %"
-        found = f"no K gives {goal}" if self.k is None else f"{goal} needs K >= {self.k:,}"
-        if self.blind_rank < 1.5:
-            return found
-        return (
-            f"{found}; on average one sampled item falls into the top {self.blind_rank:,.0f}, "
-            "so the sample says little about the ranks above that"
-        )

@@ -1,8 +1,8 @@
-"""Metrics that are linear in the rank: the sample's own mean is right, and nothing is assumed.
+"""Metrics that are linear in the rank: the sample's own mean is unbiased, and nothing is assumed.
 
-The share of sampled items below a target is on average that of all items, whatever its rank and
-however many items its user has. So the AUC and the mean rank need no P(R): they are means of known
-numbers, and their intervals are those of a mean.
+On average the share of sampled items below a target is the share of all items below it, whatever
+its rank and however many items its user has. So the AUC and the mean rank need no P(R). They are
+means of known numbers, with the intervals of a mean.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class DirectMean:
     def of(cls, metric: Metric, counts: RankCounts) -> DirectMean | None:
         """Return the metric as a mean, or None where it is not one.
 
-        Samples that stop growing by what they found, and ranges of ranks, have no such mean.
+        There is no such mean for ranges of ranks, and for samples that stop growing by what they
+        found.
         """
         single = bool((counts.low == counts.high).all())
         of_cells = {AUC.name: _auc, MR.name: _rank}.get(metric.family.name)
@@ -55,7 +56,7 @@ class DirectMean:
         counts = self.counts
         variance = counts.variance_of_mean(self.values)
         if not population:
-            # Given its rank, what varies of a target is which items it met.
+            # Given its rank, a target varies only by the items that it met.
             share = (counts.low - 1) / counts.sampled
             spread = (self.most - self.least) ** 2 * share * (1.0 - share)
             spread /= np.maximum(counts.sampled - 1, 1)
@@ -66,7 +67,7 @@ class DirectMean:
         return self._inside(self.value - reach, self.value + reach)
 
     def bounds(self, level: float) -> tuple[float, float]:
-        """Return limits that hold for any number of users, and whatever the ranks are."""
+        """Return limits that hold for any number of users and any ranks."""
         span = max(self.most - self.least, 1e-300)
         mean = np.array([min(max((self.value - self.least) / span, 0.0), 1.0)])
         low, high = hoeffding(mean, mean, self.counts.effective, (1.0 - level) / 2.0)
@@ -89,7 +90,7 @@ def sampled_auc(
 ) -> FloatArray:
     """Return the AUC of users whose targets all were at these sampled ranks.
 
-    Of N - 1 other items, m - 1 are relevant too; half of these stand above a target on average,
+    Of the N - 1 other items, m - 1 are relevant too. On average half of these stand above a target,
     and they are not among the items that it should beat.
     """
     above = (ranks - 1) / sampled * (items - 1)

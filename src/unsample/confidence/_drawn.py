@@ -1,23 +1,23 @@
 """The error of a mean over users of whom some were drawn at random to be ranked in full.
 
-Of a user that was not drawn, a least and a greatest value are known: the greatest is what the user
-has if no further item beats its targets. So only the loss is estimated, the greatest value minus
-the true one; its mean over each stratum is that of the users drawn from it. (This is the difference
-estimator of survey sampling: what is known of users already does not vary with the draw.) The error
-is that of drawing alone, and holds for any P(R).
+For a user who was not drawn, a least and a greatest value are known. The greatest is the value if
+no further item beats the user's targets. So only the loss is estimated: the greatest value minus
+the true one. Its mean over a stratum is taken from the users drawn from it. (This is the difference
+estimator of survey sampling: what is already known of users does not vary with the draw.) The error
+comes from drawing alone, and holds for any P(R).
 
 **No false certainty.** Where all drawn users of a stratum are alike, its variance seems to be zero.
-So one more user is assumed that lost all it could, spread over the strata in proportion. And limits
-are those of a share, of as many outcomes as would have the variance (Korn and Graubard 1998): they
-stay within what is possible, and without any loss in sight they are those of a draw that missed all
-losses by chance. Below ten users drawn no variance is trusted, and limits are those of so many
-outcomes of all or nothing.
+So one more user is assumed, who lost all that could be lost, spread over the strata in proportion.
+Limits are those of a share of so many outcomes as would have the variance (Korn and Graubard 1998).
+They stay within what is possible. If no loss was seen, they are those of a draw that missed all
+losses by chance. With fewer than ten users drawn no variance is trusted, and each user counts as
+one outcome of all or nothing.
 
-**Two models, one draw.** ``totals`` give every user a number: what is expected of the user, less
-the surprise of those drawn, times how many each stands for. Their mean is the estimate, and they
-vary from user to user as the estimate does from draw to draw and from users to other users. So the
-error of a difference is that of the mean of the users' differences. Users who were drawn under both
-models share their surprise: how likely it was that both would draw them need not be known.
+**Two models, one draw.** ``totals`` give every user a number: what is expected of the user, minus
+the surprise of those drawn, times how many users each stands for. Their mean is the estimate. They
+vary from user to user as the estimate varies from draw to draw and from users to other users. So
+the error of a difference is that of the mean of the users' differences. Users who were drawn under
+both models share their surprise, and nobody needs to know how likely it was that both drew them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from unsample.metrics import Metric
 
 #: With fewer users drawn, no variance is trusted.
 FEW_DRAWN = 10
-#: Halvings of an interval of length one: enough for all digits that a limit needs.
+#: Halvings of an interval of length one, enough for all digits of a limit.
 _HALVINGS = 50
 
 
@@ -64,7 +64,7 @@ class Drawn:
 
     @property
     def factor(self) -> FloatArray:
-        """Return for how many users each one stands; nothing for those that others stand for.
+        """Return for how many users each one stands; 0 for those that others stand for.
 
         Where nobody was drawn from a stratum, everyone in it stands for one.
         """
@@ -84,19 +84,19 @@ class DrawnError(MeanError):
 
     #: The error of drawing other users like these, if all were ranked in full.
     of_users: MeanError
-    #: The mean if nobody drawn or not drawn loses anything, how much all may lose, and which share
-    #: of that is lost by estimate.
+    #: The mean if nobody loses anything, how much all may lose, and the estimated share of that
+    #: which is lost.
     best: float
     stake: float
     lost: float
     #: The standard error for these users alone, and its degrees of freedom.
     these: float
     freedom_of_these: float
-    #: How many users were drawn that stand for others, and how many outcomes of all or nothing
-    #: tell as much where none is a loss.
+    #: How many users were drawn that stand for others, and how many outcomes of all or nothing they
+    #: count as where none of them lost anything.
     drawn: int
     alike: float
-    #: The part of the variance that is assumed and was not seen, and what each user adds in all.
+    #: The part of the variance that is only assumed, and what each user adds to the estimate.
     assumed: float
     totals: FloatArray = field(repr=False, compare=False)
 
@@ -111,8 +111,8 @@ class DrawnError(MeanError):
     ) -> tuple[float, DrawnError]:
         """Return the mean of users, and its error.
 
-        ``least`` and ``most`` are what users may have in all (their weight times their metric), and
-        ``values`` what they have; the latter count only where they are known.
+        ``least`` and ``most`` limit what users may have (their weight times their metric), and
+        ``values`` is what they have. Values count only where they are known.
         """
         total = float(drawn.weights.sum())
         sure = ~np.isin(drawn.stratum, drawn.open_strata)
@@ -141,7 +141,7 @@ class DrawnError(MeanError):
             these=math.sqrt(of_draw),
             freedom_of_these=freedom,
             drawn=drawn.users,
-            # Without a loss in sight, what is assumed of one more user is all the variance.
+            # If no loss was seen, the assumed user is all of the variance.
             alike=stake**2 / (drawn.users * assumed) if assumed * drawn.users > 0 else math.inf,
             assumed=(assumed + sum(part.seen for part in parts if part.alone)) / total**2,
             totals=_totals(drawn, least, most, values),
@@ -151,8 +151,8 @@ class DrawnError(MeanError):
     def interval(self, value: float, level: float) -> tuple[float, float]:
         """Return limits of the mean for users like these.
 
-        Two independent errors add up, each at either end as far as its own limits reach (Zou and
-        Donner 2008).
+        Two independent errors add up. At each end, each error reaches as far as its own limits (Zou
+        and Donner 2008).
         """
         ends = zip(self.of_users.interval(value, level), self.of_these(value, level), strict=True)
         low, high = (math.hypot(value - users, value - these) for users, these in ends)
@@ -164,7 +164,7 @@ class DrawnError(MeanError):
         return math.isfinite(self.most)
 
     def of_these(self, value: float, level: float) -> tuple[float, float]:
-        """Return limits of the mean of these users: what drawing others of them would give."""
+        """Return limits of the mean of these users, over other draws from them."""
         from scipy.special import stdtrit
 
         level = check_level(level)
@@ -184,7 +184,7 @@ class DrawnError(MeanError):
         from scipy.special import ndtri, stdtrit
 
         end = (1.0 + level) / 2.0
-        # The one user more that is assumed stands on both sides of the ratio.
+        # The assumed user is on both sides of the ratio.
         square = self.lost * (1.0 - self.lost) + 1.0 / self.drawn
         found = square * (self.stake / self.these) ** 2
         if self.drawn < FEW_DRAWN:
@@ -194,17 +194,17 @@ class DrawnError(MeanError):
 
 @dataclass(frozen=True)
 class _Stratum:
-    """What is known of the total of a stratum's users."""
+    """What is known of the total over a stratum's users."""
 
-    #: The total if nobody loses anything, how much all may lose, and how much they are found to.
+    #: The total if nobody loses anything, how much all may lose, and the estimated loss.
     best: float
     stake: float
     lost: float
-    #: The variance of the estimate: as the drawn users have it, and that of one assumed user.
+    #: The variance of the estimate: that of the drawn users, and that of the assumed one.
     seen: float
     assumed: float
     freedom: int
-    #: Whether one user was drawn, which shows no variance.
+    #: Whether only one user was drawn, who shows no variance.
     alone: bool = False
 
     @classmethod
@@ -222,8 +222,8 @@ class _Stratum:
         losses, share = (most - values)[mine], counted / size
         square = float((at_stake**2).mean())
         variance = float(losses.var(ddof=1)) if counted > 1 else square / 4.0
-        # A draw misses all of m users with probability (1 - share)^m: about as often as so many
-        # times more outcomes, drawn independently, would.
+        # A draw misses all of m users with probability (1 - share)^m. Independent outcomes would
+        # do so about as often if there were more of them by this factor.
         missed = share / -math.log1p(-share)
         return cls(
             best,
@@ -237,7 +237,7 @@ class _Stratum:
 
 
 def _totals(drawn: Drawn, least: FloatArray, most: FloatArray, values: FloatArray) -> FloatArray:
-    """Return what each user adds to the estimate, the surprise of those drawn counted in."""
+    """Return what each user adds to the estimate, the surprise of those drawn included."""
     found = values.astype(np.float64)
     for number in drawn.open_strata:
         inside = drawn.stratum == number
@@ -256,8 +256,8 @@ def _totals(drawn: Drawn, least: FloatArray, most: FloatArray, values: FloatArra
 def _limits_of_share(share: float, outcomes: float, part: float) -> tuple[float, float]:
     """Return limits of a probability, from so many outcomes (the mid-p limits, Lancaster 1961).
 
-    Each end leaves out half the chance of what was seen itself. So no end takes more than its part
-    on average, and where nothing was seen the one end takes both parts.
+    Each end leaves out half the chance of what was seen itself. So on average no end takes more
+    than its part. Where nothing was seen, one end takes both parts.
     """
     from scipy.special import betainc
 

@@ -1,9 +1,9 @@
-"""How an estimate answers to one more target: the delta method, for any estimator.
+"""How an estimate changes with one more target: the delta method, for any estimator.
 
-Adding a little weight to one cell and solving again gives the derivative of the estimate in the
-direction of that cell, its influence. As many solutions as there are cells, all in one batch, give
-the standard error that a bootstrap needs hundreds for, and they tell two errors apart: that of
-drawing other users like these, and that of drawing other items for these same users.
+Adding a little weight to one cell and solving again gives the influence of that cell: the
+derivative of the estimate in its direction. One solution for each cell, all in one batch, gives the
+standard error for which a bootstrap needs hundreds. It also tells two errors apart: that of drawing
+other users like these, and that of drawing other items for these same users.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def percentile_interval(replicates: FloatArray, level: float) -> tuple[float, fl
 def nudged(counts: RankCounts) -> FloatArray:
     """Return the weights of the cells with one target more in each group of cells in turn.
 
-    Cells of one sample size and of neighbouring ranks move together: so far down they are seen
-    alike, and so are the same ranks in catalogues of about the same size.
+    Neighbouring ranks of one sample size move together where the sample hardly tells them apart,
+    and so do equal ranks in catalogues of about the same size.
     """
     group = _nudge_groups(counts)
     one_target = counts.weight.sum() / counts.effective
     weight = np.bincount(group, counts.weight)[group]
     inside = group == np.arange(group.max() + 1)[:, None]
-    # A group without weight has nobody to count more.
+    # In a group without weight there is no target whose weight could grow.
     part = np.divide(counts.weight, weight, out=np.zeros(len(weight)), where=weight > 0)
     return np.asarray(counts.weight + inside * (one_target * part))
 
@@ -87,7 +87,7 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
     influence = (values[1:] - values[0]) * (targets + 1.0)
     influence = influence - shares @ influence
     total = shares @ influence**2
-    # Given the global rank, what is left of the variance is that of the sampled items.
+    # Given the global rank, the rest of the variance comes from the sampled items.
     posterior = _posterior(observed)
     mass = observed.shares[0] @ posterior
     given_rank = (posterior * observed.shares[0][:, None]).T @ influence[group]
@@ -116,7 +116,7 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
 
 
 def _of_items(counts: RankCounts, influence: FloatArray) -> float:
-    """Return the standard error that comes with shared items; NaN where nothing tells it."""
+    """Return the standard error that comes from shared items; NaN where it cannot be known."""
     pools = counts.pools
     assert pools is not None
     if not pools.known and len(pools.pools) < 2:
@@ -130,7 +130,7 @@ def _of_items(counts: RankCounts, influence: FloatArray) -> float:
 
 
 def _nudge_groups(counts: RankCounts) -> IntArray:
-    """Return a number for each cell: first ranks alone, further ones in growing ranges."""
+    """Return the group of each cell: first ranks alone, further ones in growing ranges."""
     step = np.where(
         counts.low <= _SINGLE_RANKS,
         counts.low,

@@ -19,14 +19,14 @@ from unsample.estimators import Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankGrid, RankPoints
 
-#: Ends of neighbouring groups of sampled ranks differ by this factor at least: finer groups
-#: differ by less than their noise and only loosen a region that must hold for all of them.
+#: Ends of neighbouring groups of sampled ranks differ by at least this factor. Finer groups differ
+#: by less than their noise, and only widen a region that must hold for all of them.
 GROUP_RATIO = 1.5
 #: Bins of the programs' grid: finer ones move intervals by less than one per cent of their width.
 _BIN_RATIO = 0.12
 _SINGLE_RANKS = 64
 _BLUR = 0.4
-#: Limits from more targets are as fine as linear programs are solved, and as scipy can find them.
+#: With more targets, limits would be finer than what linear programs and scipy can resolve.
 MOST_TARGETS = 1e10
 
 
@@ -47,14 +47,14 @@ class OverBins:
         return cls(function(grid), function(grid.firsts), function(grid.lasts))
 
     def apply(self, change: Callable[[FloatArray], FloatArray]) -> OverBins:
-        """Return other functions, made of these."""
+        """Return functions made from these."""
         return OverBins(change(self.mean), change(self.first), change(self.last))
 
     def __neg__(self) -> OverBins:
         return self.apply(np.negative)
 
     def hull(self, leaning: Leaning) -> tuple[FloatArray, FloatArray]:
-        """Return the least and greatest that a bin gives if P(R) may lean to either end of it."""
+        """Return the least and greatest value in each bin, if P(R) may lean to its ends."""
         first = np.where(leaning.to_first, self.first, self.mean)
         last = np.where(leaning.to_last, self.last, self.mean)
         ends = np.stack([first, last, self.mean])
@@ -63,7 +63,7 @@ class OverBins:
 
 @dataclass(frozen=True, eq=False)
 class Leaning:
-    """In which bins P(R) may lean to the first ranks, and in which to the last."""
+    """In which bins P(R) may be concentrated at the first ranks, and in which at the last."""
 
     to_first: BoolArray
     to_last: BoolArray
@@ -84,14 +84,13 @@ class Rows:
 class MeanLimits:
     """Targets of one sample size, in groups of sampled ranks ``..ends[0], ..ends[1], .., ..n``."""
 
-    #: The share of what chance allows below which data are at ease with a shape, and from which on
-    #: it is not used. Of 1,188 samples of real rank sets (n = 20, 99, 499) 99 % need less than
-    #: 0.09, and the most is 0.18.
+    #: `Program.strain` below which a shape is not in doubt, and above which it is not used. Of
+    #: 1,188 samples of real rank sets (n = 20, 99, 499), 99 % have less than 0.09, none over 0.18.
     at_ease: ClassVar[tuple[float, float]] = (0.1, 0.4)
 
     sampled: int
     ends: IntArray
-    #: The share of targets in each group; a likely one where only the means are known.
+    #: The share of targets in each group; where only means are known, shares that fit them.
     observed: FloatArray
     #: P(group | rank): one row for each group, one column for each bin of the grid.
     expected: OverBins
@@ -111,7 +110,7 @@ class MeanLimits:
         expected: OverBins,
         targets: float,
     ) -> MeanLimits:
-        """Return the limits of known shares: all cumulated shares are known."""
+        """Return the limits of shares that are all known."""
         below = np.tri(len(ends), len(ends) + 1)
         means = (below @ observed).clip(0.0, 1.0)
         return cls(sampled, ends, observed, expected, targets, below, means, means)
@@ -132,8 +131,8 @@ class MeanLimits:
     def least(self, features: FloatArray, leaning: Leaning) -> FloatArray:
         """Return the least that targets of each bin add to the mean of a feature.
 
-        A feature is a sum of cumulated groups with factors. P(up to a group | R) falls along the
-        ranks, so each of them is least at one end of a bin and greatest at the other.
+        A feature is a weighted sum of cumulated groups. P(up to a group | R) falls along the ranks,
+        so that it is least at one end of a bin and greatest at the other.
         """
         low, high = self.expected.apply(lambda values: values.cumsum(axis=0)[:-1]).hull(leaning)
         factors = features[:, :-1] - features[:, 1:]
@@ -144,10 +143,10 @@ class MeanLimits:
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return limits that hold all expected features at once, with error ``alpha``.
 
-        Each feature takes an equal part of the error. For indicators they are Clopper-Pearson
-        limits, for other functions those of Hoeffding, which hold for any bounded variable. So
-        the region holds for any number of targets; and for a fixed set of users, whose counts vary
-        less than binomial ones, it holds as well.
+        Each feature takes an equal part of the error. Indicators have Clopper-Pearson limits, other
+        functions those of Hoeffding, which hold for any bounded variable. So the region holds for
+        any number of targets. It also holds for a fixed set of users, whose counts vary less than
+        binomial ones.
         """
         part = alpha / (2 * max(len(self.features), 1))
         targets = min(self.targets, MOST_TARGETS)
@@ -191,7 +190,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: FloatArray, chances: FloatArray, targets: float) -> Spread:
-        """Return that of the mean of so many values, which have these chances."""
+        """Return the spread of a mean of so many values that have these chances."""
         apart = values - float((chances * values).sum())
         second, third = (float((chances * apart**power).sum()) for power in (2, 3))
         return cls(max(second, 0.0) / targets, abs(third) / targets**2)
@@ -200,19 +199,19 @@ class Spread:
         return Spread(self.variance + other.variance, self.third + other.third)
 
     def scaled(self, factor: float) -> Spread:
-        """Return that of a multiple of the mean."""
+        """Return the spread of a multiple of the mean."""
         return Spread(factor**2 * self.variance, abs(factor) ** 3 * self.third)
 
     @property
     def events(self) -> float:
-        """Return on how many rare events the mean rests, if it is as skewed as their number."""
+        """Return how many rare events the mean depends on, if it is as skewed as their number."""
         return self.variance**3 / self.third**2 if self.third > 0.0 else np.inf
 
 
 def evidence_grid(counts: RankCounts, cutoffs: list[int]) -> RankGrid:
     """Return the grid of global ranks that the programs are solved on."""
     items = counts.largest_catalogue
-    # Targets that come last under every sample are a rank of their own as well.
+    # The last ranks stand alone too: their targets come last in every sample.
     from_the_end = [items - 2**power for power in range(items.bit_length() - 1)]
     return RankGrid.build(
         items,
@@ -229,8 +228,8 @@ def gather(
 ) -> tuple[MeanLimits, ...]:
     """Return the evidence of each sample size in the counts, with groups that suit the cutoffs.
 
-    ``sizes`` are the least and the greatest catalogue. How ranks depend on them is not known, so at
-    the ends of a bin stands the catalogue that goes furthest.
+    ``sizes`` are the least and the greatest catalogue. How ranks depend on them is not known, so
+    each end of a bin is taken from the catalogue that gives the most extreme value there.
     """
     counts, found = observed.counts, []
     for sampled in observed.sample_sizes:

@@ -1,4 +1,4 @@
-"""The error of a plain mean over users, few of them or rare hits included."""
+"""The error of a plain mean over users, also of few users and of rare hits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unsample.confidence._limits import clopper_pearson
 from unsample.evidence import RankCounts, freedom_of
 from unsample.metrics import Metric
 
-#: With fewer users that count on either side, limits are those of a share.
+#: With fewer users on either side of a share, limits are those of a share.
 _FEW = 10.0
 
 
@@ -80,11 +80,11 @@ class MeanError:
     def interval(self, value: float, level: float) -> tuple[float, float]:
         """Return limits of the mean.
 
-        Of a share they are those of Clopper and Pearson. These also hold for means of values
-        between nothing and the most, which vary less; and they stand where hits are so rare that
-        no variance can be told from them. Otherwise they are those of t. Where nearly all users
-        have the same value, others are rare: as many as a share may be could have nothing or the
-        most.
+        For a share they are those of Clopper and Pearson. These also hold for means of values
+        between nothing and the most, which vary less. They are used where hits are so rare that
+        they show no variance. Otherwise limits are those of t. Where nearly all users have the same
+        value, other values are rare: as many users as the limits of a share allow could have
+        nothing, or the most.
         """
         from scipy.special import stdtrit
 
@@ -113,13 +113,13 @@ class MeanError:
 
 
 def is_rare(error: MeanError, value: float) -> bool:
-    """Return whether so few users count on either side that no variance can be told from them."""
+    """Return whether there are too few users on either side of a share to show a variance."""
     share = value / error.most
     return math.isfinite(error.most) and error.users * min(share, 1.0 - share) < _FEW
 
 
 def degrees_of_freedom(deviations: FloatArray, times: IntArray | None = None) -> float:
-    """Return the degrees of freedom of the sum of their squares, each so many ``times``."""
+    """Return the degrees of freedom of a sum of squares, each counted so many ``times``."""
     times = np.ones(len(deviations), dtype=np.int64) if times is None else times
     squares, fourths = float(times @ deviations**2), float(times @ deviations**4)
     return freedom_of(squares**2 / fourths if fourths > 0.0 else 1.0, int(times.sum()))
@@ -128,9 +128,9 @@ def degrees_of_freedom(deviations: FloatArray, times: IntArray | None = None) ->
 def holm(p_values: Sequence[float], family: int | None = None) -> list[float]:
     """Return p-values corrected for their number, by Holm's steps.
 
-    ``family`` is how many might have been looked at. The steps hold for a part of a family too:
-    when the first true hypothesis is rejected, those before it were false, so at most the rest of
-    the family can be true.
+    ``family`` is how many might have been tested. The steps also hold for a part of a family: when
+    the first true hypothesis is rejected, those before it were false, so at most the rest of the
+    family can be true.
 
     >>> holm([0.01, 0.04, 0.02])
     [0.03, 0.04, 0.04]

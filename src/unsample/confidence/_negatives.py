@@ -1,9 +1,9 @@
 """How items were drawn: tests of laws of drawing, from counts of items and of lists.
 
-Draws coincide where they are of the same item. How often draws of *different* lists coincide tells
-how equal the chances of the items are; how often draws of *one* list do tells whether an item may
-come twice. Means and variances below are exact where nothing is excluded, so the tests hold for few
-draws as well as for many; see docs/audit.md.
+Two draws coincide if they are of the same item. How often draws of *different* lists coincide tells
+how equal the chances of the items are. How often draws of *one* list coincide tells whether an item
+may come twice. Means and variances below are exact where nothing is excluded, so the tests hold for
+few draws as well as for many; see docs/audit.md.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from scipy import special
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample.evidence import ListCounts, Negatives
 
-#: An expected count that chi-square tests want in every cell.
+#: The expected count that chi-square tests need in every cell.
 _LEAST_EXPECTED = 5.0
-#: Groups of lists for which a law of draws without replacement is worked out.
+#: The most groups of lists for which a law of draws without replacement is computed.
 _MOST_GROUPS, _CELLS_OF_GROUPS = 32, 1 << 22
 _LARGEST_EXPONENT = 20.0
-#: Lists of so many items are the same by chance only where a handful of items is drawn at all.
+#: Lists of so many items are equal by chance only if all draws are of very few items.
 _LONG_LIST = 5
 
 
@@ -117,8 +117,8 @@ class DrawnLists:
     def uniformity(self) -> CountTest | None:
         """Test whether all candidates have equal chances, by coincidences between lists.
 
-        It is the square of count minus expectation, without the parts of single lists, so that
-        it adds products of independent lists: its mean and variance are known exactly.
+        The test adds the squares of count minus expectation, without the parts of single lists. So
+        it is a sum of products of independent lists, and its mean and variance are known exactly.
         """
         if len(self.sizes) < 2 or self.pairs_between < 1.0:
             return None
@@ -136,7 +136,7 @@ class DrawnLists:
 
     @property
     def _skew_of_pairs(self) -> float:
-        """Return what is left of the skewness of a rare coincidence where lists are long."""
+        """Return how much of the skewness of rare coincidences is left where lists are long."""
         share = float(self.rate.mean()) if not self.replacement else 0.0
         return (1.0 - 2.0 * min(share, 0.5)) ** 2
 
@@ -159,7 +159,7 @@ class DrawnLists:
     def repeated(self, chance: FloatArray) -> CountTest:
         """Test pairs of equal draws in lists, where two draws of a list are equal by ``chance``.
 
-        No pair at all has a probability that is worked out exactly for equal chances.
+        The probability that there is no pair at all is exact for equal chances.
         """
         sizes = self.sizes.astype(np.float64)
         expected = float((0.5 * sizes * (sizes - 1.0) * chance).sum())
@@ -189,7 +189,7 @@ class DrawnLists:
                 chance = np.exp(len(self.sizes) * np.log1p(-share))
         mean = float(chance.sum())
         found = float((self.counts == 0).sum())
-        # Empty cells avoid each other, so the law of rare events is on the safe side.
+        # Items that are never drawn are negatively dependent: Poisson's law is on the safe side.
         p_value = float(special.gammainc(found, mean)) if found > 0 else 1.0
         return CountTest(found, mean, p_value)
 
@@ -210,8 +210,8 @@ def spread_of(sizes: IntArray, candidates: IntArray, replacement: bool) -> Float
 def two_sided(value: float, mean: float, variance: float, third: float) -> float:
     """Return how surprising a count is, by a gamma law with its first three moments.
 
-    The law is that of chi-square where draws are many, and close to that of rare events where
-    coincidences are few. Half a count is added on either side, because counts are whole.
+    With many draws it is the law of chi-square, and with few coincidences it is close to Poisson's.
+    Half a count is added on either side, because counts are whole.
     """
     if variance <= 0.0:
         return 1.0
@@ -248,8 +248,8 @@ def same_lists(found: ListCounts, negatives: Negatives) -> CountTest | None:
     sizes, number = np.unique(negatives.sizes, return_counts=True)
     chance = np.full(len(sizes), 1.0 / negatives.items)
     if pairs:
-        # Of long lists those that are the same count once: shared ones would make their items look
-        # likely. Of short ones many are the same by chance.
+        # Equal long lists count once: lists that are shared would make their items look likely.
+        # Short lists are often equal by chance.
         long = sizes >= _LONG_LIST
         alike = _coincide(negatives.count()), _coincide(negatives.count(found.first))
         chance = np.maximum(chance, np.where(long, alike[1], alike[0]))
@@ -265,10 +265,10 @@ def _coincide(counts: FloatArray | IntArray) -> float:
 
 
 def permuted(overlap: IntArray, rng: np.random.Generator, times: int = 999) -> CountTest:
-    """Test whether lists that stand side by side have more in common than others.
+    """Test whether the two lists of a pair have more items in common than other lists.
 
     ``overlap[i, j]`` is what the left list of pair i and the right list of pair j have in common.
-    If lists are drawn apart, any assignment of right lists to left ones is as likely as the given.
+    If lists are drawn independently, every assignment of right lists to left lists is as likely.
     """
     size = len(overlap)
     found = float(np.trace(overlap))
@@ -287,11 +287,11 @@ class Power:
 
     exponent: float
     standard_error: float
-    #: Of the fit: chi-square, its degrees of freedom, and how surprising it is.
+    #: How well it fits: chi-square, its degrees of freedom, and the p-value.
     statistic: float
     freedom: int
     p_value: float
-    #: The root mean square by which counts differ from those of the law, chance apart.
+    #: The root mean square difference between counts and the law, chance aside.
     misfit: float
     #: The items that have a popularity, and how often each of them would be drawn.
     there: BoolArray
@@ -312,11 +312,11 @@ class Power:
 
 @dataclass(frozen=True, eq=False)
 class PowerLaw:
-    """The law by which an item is drawn with a chance of popularity to some power.
+    """The law by which the chance of an item is a power of its popularity.
 
-    Lists stand in groups of similar ones. Without replacement the chance of an item to be in a list
-    is 1 - exp(-s q) with an s that makes lists as long as they are (Rosén's approximation of draws
-    one after the other), so that counts of items are all that is needed.
+    Similar lists are grouped. Without replacement the chance of an item to be in a list is
+    1 - exp(-s q), with an s that gives lists their length (Rosén's approximation of draws one after
+    the other). So counts of items are all that is needed.
     """
 
     #: The items that have a popularity; all below is of them.
@@ -349,10 +349,10 @@ class PowerLaw:
         return self.judge(exponent, fitted=1)
 
     def judge(self, exponent: float, *, fitted: int = 0) -> Power:
-        """Return how well an exponent fits, of which ``fitted`` says how many were learned."""
+        """Return how well an exponent fits; ``fitted`` is how many exponents were learned."""
         expected, variance, slope = self.moments(exponent)
         information = max(float((slope**2 / variance).sum()), 1e-300)
-        # What the law leaves unexplained makes its exponent less sure.
+        # Where the law does not fit well, its exponent is less certain.
         loose = float((((self.counts - expected) * slope / variance) ** 2).sum())
         error = math.sqrt(max(information, loose)) / information
         statistic, cells = self._distance(expected, variance)
@@ -380,21 +380,21 @@ class PowerLaw:
         return mean, np.maximum(variance, 1e-12 * mean.max()), slope
 
     def _reach(self, chance: FloatArray) -> FloatArray:
-        """Return the factor of each group by which its expected draws are those it has."""
+        """Return the factor of each group that makes the expected draws equal to its draws."""
         reach = self.draws / (self.open_lists * chance).sum(axis=1)
         if self.replacement:
             return np.asarray(reach[:, None])
         for _ in range(100):
             out = self.open_lists * np.exp(-reach[:, None] * chance)
             short = self.draws - (self.open_lists.sum(axis=1) - out.sum(axis=1))
-            # The sum is concave, so Newton's steps come from below and never pass.
+            # The sum is concave, so Newton's steps stay below the solution.
             reach = reach + np.maximum(short, 0.0) / (out * chance).sum(axis=1)
             if (short <= 1e-10 * self.draws).all():
                 break
         return np.asarray(reach[:, None])
 
     def _distance(self, expected: FloatArray, variance: FloatArray) -> tuple[float, int]:
-        """Return chi-square and its number of cells; rare items are taken together."""
+        """Return chi-square and its number of cells; rare items share a cell."""
         order = np.argsort(expected)
         cells = np.minimum(
             np.floor(np.cumsum(expected[order]) / _LEAST_EXPECTED),
@@ -411,7 +411,7 @@ def power_law(
 ) -> PowerLaw | None:
     """Return the law of draws by popularity; None where there is nothing to learn it from.
 
-    Items that nobody has are left aside. ``out`` says whether lists leave out what a user has seen.
+    Items without any popularity are ignored. ``out`` says whether lists leave out seen items.
     """
     there = (popularity > 0.0) & (lists.expected > 0.0)
     counts = lists.counts[there].astype(np.float64)

@@ -1,11 +1,10 @@
 """The error of a mean over users of whom a random part, the pilot, was ranked in full.
 
-Of the others only sampled ranks are known. A guess is made of every user's metric from the sampled
-rank, as good or bad as a method can. The mean of the guesses over all is off by as much as it is
-over the pilot, but for chance: that difference is known there, and is added. So the guess decides
-how narrow the interval is, and never whether it holds (prediction-powered inference: Angelopoulos
-et al. 2023). How far the guess is trusted, from not at all to fully, is what lowers the variance
-most.
+Of the others only sampled ranks are known. Every user's metric is guessed from the sampled rank, as
+well as a method can. Chance aside, the mean of the guesses over all users is wrong by as much as it
+is over the pilot. There the difference is known, and it is added. So the guess decides how narrow
+the interval is, and never whether it holds (prediction-powered inference: Angelopoulos et al.
+2023). The guess is trusted as far as lowers the variance most, from not at all to fully.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from unsample._checks import FloatArray, check_level
 from unsample.confidence._means import MeanError, degrees_of_freedom, is_rare
 from unsample.metrics import Metric
 
-#: In a smaller pilot, or where fewer users (effectively) make up the variance of what the guesses
-#: miss, that variance is not known, and the pilot stands alone.
+#: In a smaller pilot, or where fewer (effective) users make up the variance of what the guesses
+#: miss, that variance is not known. Then only the pilot's own mean is used.
 _FEW_USERS, _FEW_MISSED = 50, 10.0
 
 
@@ -60,13 +59,13 @@ class PilotError(MeanError):
         if degrees_of_freedom(left - left.mean()) < _FEW_MISSED:
             trust, left = 0.0, known
         mean = trust * float(others.mean()) + float(left.mean())
-        # How far the guesses are trusted was read off the pilot as well.
+        # The trust was learned from the pilot as well.
         varies = float(left.var(ddof=2 if trust > 0.0 else 1))
         of_rest = trust**2 * float(others.var(ddof=1)) / rest if rest > 1 else 0.0
         share = rest / (pilot + rest)
         return mean, cls(
             population=math.sqrt(varies / pilot + of_rest),
-            # Few users that the guesses miss by far make up most of the variance.
+            # A few users whose guesses are far off may make up most of the variance.
             freedom=degrees_of_freedom(left - left.mean()),
             users=alone.users,
             most=alone.most,
@@ -84,7 +83,7 @@ class PilotError(MeanError):
         return self._within(value, level, self.population)
 
     def of_these(self, value: float, level: float) -> tuple[float, float]:
-        """Return limits of the mean of these users: what another pilot of them would give."""
+        """Return limits of the mean of these users, over other pilots drawn from them."""
         if self.trust == 0.0:
             return self.alone.interval(value, level)
         return self._within(value, level, self.these)
@@ -93,7 +92,7 @@ class PilotError(MeanError):
         from scipy.special import stdtrit
 
         quantile = float(stdtrit(self.freedom, (1.0 + check_level(level)) / 2.0))
-        # A skewed mean errs further on one side (Johnson 1978); on the other no less is allowed.
+        # A skewed mean errs further on one side (Johnson 1978); the other side gets no less.
         more = self.skewness * (2.0 * quantile**2 + 1.0) / 6.0
         low, high = (error * (quantile + max(side * more, 0.0)) for side in (-1.0, 1.0))
         least = 0.0 if math.isfinite(self.most) else -math.inf

@@ -41,19 +41,19 @@ _DENTED = 3.0
 _OPTIMAL, _INFEASIBLE = 0, 2
 #: A limit on the logarithm of the ratio of neighbouring densities that is beyond this is none.
 _STEEPEST = 30.0
-#: Programs of this size take some hundred iterations; near the border of feasibility a solver may
-#: go round in circles. No attempt takes more than so many, nor so many seconds.
+#: Programs of this size take some hundred iterations, but near the border of feasibility a solver
+#: may never end. So iterations and seconds of each attempt are limited.
 _LIMITS = {"maxiter": 5_000, "time_limit": 2.0}
-#: Tried in turn: presolving costs more than it saves in programs this small, but is steadier.
+#: Tried in turn: presolving costs more than it saves in programs this small, but fails less often.
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"method": "highs-ds", "options": {"presolve": False}},
     {"method": "highs-ds"},
     {"method": "highs-ipm"},
     {"method": "highs-ipm", "options": {"presolve": False}},
 )
-#: Constraints that can be met but for this are met: the tolerance of the solver.
+#: Constraints that are missed by no more than this count as met: it is the solver's tolerance.
 _FEASIBLE = 1e-7
-#: By how much limits are widened where a program is feasible by no more than that.
+#: By how much limits are widened where a program is feasible only within that tolerance.
 _HAIR = 1e-6
 
 
@@ -62,14 +62,14 @@ class Shape:
     """Limits of the local exponent d log P(R) / d log R.
 
     ``fall`` and ``rise`` limit it at the top ranks: P(R) falls no faster than R^-fall and rises no
-    faster than R^rise. With ``loosens`` the limits widen where the sample resolves more than they
-    say; without, they hold for every rank. With ``dents``, P(R) may rise at any speed among the
-    ranks the sample cannot see: training items that were left among the candidates take the first
-    places and push the targets down. With ``first_free`` nothing is said of rank 1: people repeat
-    themselves, and a model that knows it puts the last song or the usual basket there, while a
+    faster than R^rise. With ``loosens``, the limits widen further down, where the sample sees more;
+    without, they hold for every rank. With ``dents``, P(R) may rise at any speed among the ranks
+    that the sample cannot see: training items that were left among the candidates take the first
+    places and push the targets down. With ``first_free``, nothing is assumed about rank 1. People
+    repeat themselves, and a model that knows this puts the last song or the usual basket there; a
     model that always puts the same wrong item there leaves a hole. ``reach`` is how far down the
-    limits go, in multiples of N/n: they are there for what the sample cannot see, and heaps of
-    unscored items far down say nothing about it.
+    limits go, in multiples of N/n. They are needed for what the sample cannot see, and heaps of
+    unscored items far down tell nothing about that.
     """
 
     fall: float
@@ -120,8 +120,8 @@ class Shape:
 
 
 #: Shapes by name. The exponents of ``power`` and ``depleted`` leave room around what recommenders
-#: show: over the bundled everyday ranks P(R) falls by R^-1.4 to R^0.2 at the top. Good retrieval
-#: finds most in the first places and the rest soon after: ``steep`` leaves more room.
+#: show: at the top of the bundled ranks, P(R) goes like R^-1.4 to R^0.2. Good retrieval finds most
+#: documents in the first places, and the rest soon after: ``steep`` leaves more room for that.
 SHAPES: Mapping[str, Shape] = {
     "none": Shape(math.inf, math.inf),
     "power": Shape(1.5, 0.5, first_free=True, reach=8.0),
@@ -132,9 +132,9 @@ SHAPES: Mapping[str, Shape] = {
 
 
 def shape_for(shape: str | Shape | None, candidates: str | None) -> Shape:
-    """Return the shape asked for by name, or the one that what was ``candidates`` implies.
+    """Return the shape of this name, or the one that the ``candidates`` imply.
 
-    Only candidates that were unseen rule out that training items fill the top.
+    Training items cannot fill the top only if the candidates were unseen.
     """
     if candidates is not None:
         check_choice("candidates", candidates, CANDIDATES)
@@ -195,10 +195,10 @@ class Program:
     @cached_property
     @one_thread()
     def strain(self) -> float:
-        """Return the share of the region that data and shape need: none at 0, all of it at 1.
+        """Return how much of the region data and shape need: nothing at 0, all of it at 1.
 
-        The limits are drawn in towards what was observed until only one P(R) of the shape is
-        left. Beyond 1 there is none: the data refute the shape.
+        The limits are moved towards what was observed until only one P(R) of the shape is left.
+        Above 1 no P(R) is left: the data refute the shape.
         """
         seen = np.concatenate([rows.seen for rows in self._rows])
         limits = np.zeros(len(self._constraints))
@@ -207,6 +207,11 @@ class Program:
         constraints = np.column_stack([self._constraints, limits - self._limits])
         result = _first_answer(only_room, constraints, limits, 1.0 - only_room)
         return math.inf if result.status != _OPTIMAL else float(result.fun)
+
+    @property
+    def strain_if_known(self) -> float | None:
+        """Return `strain` if its program was solved before."""
+        return vars(self).get("strain")
 
     @one_thread()
     def _solve(self, weights: FloatArray) -> Lowest:
@@ -217,14 +222,14 @@ class Program:
         for part, rows in zip(self.evidence, self._rows, strict=True):
             multipliers = -result.ineqlin.marginals[start : start + len(rows.limits)]
             start += len(rows.limits)
-            # What is hidden of the observed features must not lift a bound from below.
+            # The unknown part of an observed feature must not raise a lower bound.
             hidden = np.maximum(rows.seen - rows.features @ part.observed, 0.0)
             offset += float((rows.limits - hidden) @ multipliers)
             scores.append(-rows.features.T @ multipliers)
         return Lowest(float(result.fun), result.x, offset, tuple(scores))
 
     def _loosest(self, weights: FloatArray) -> Lowest:
-        """Return the bound that needs no data, where no solver comes to an end."""
+        """Return the bound that needs no data, for programs that no solver can solve."""
         mass = np.zeros(len(weights))
         mass[int(weights.argmin())] = 1.0
         nothing = tuple(np.zeros(len(part.observed)) for part in self.evidence)
@@ -253,9 +258,9 @@ class Program:
 
     @cached_property
     def _leaning(self) -> Leaning:
-        """Return in which bins P(R) may lean to either end.
+        """Return in which bins P(R) may be concentrated at either end.
 
-        Where the shape limits how fast it falls and rises, it is nearly even inside a bin.
+        Where the shape limits how fast P(R) falls and rises, it is nearly even inside a bin.
         """
         middle = (self.grid.low + self.grid.high) / 2.0
         lowest, highest = self.shape.exponents(middle, self.blind_rank)
@@ -283,12 +288,12 @@ class Program:
 
 
 def _solve_program(weights: FloatArray, constraints: FloatArray, limits: FloatArray) -> Any:
-    """Return the solver's result; None where none of them comes to an end."""
+    """Return the result of the first solver that succeeds; None where none does."""
     ones = np.ones(len(weights))
     result = _first_answer(weights, constraints, limits, ones)
     if result.status != _OPTIMAL and _least_violation(constraints, limits) <= _FEASIBLE:
         # Near the border solvers give up, or find it infeasible for some weights and not for
-        # others. A region that is wider by a hair errs on the cautious side.
+        # others. A slightly wider region is on the safe side.
         result = _first_answer(weights, constraints, limits + _HAIR, ones)
         if result.status not in (_OPTIMAL, _INFEASIBLE):
             return None
@@ -300,7 +305,7 @@ def _solve_program(weights: FloatArray, constraints: FloatArray, limits: FloatAr
 def _first_answer(
     weights: FloatArray, constraints: FloatArray, limits: FloatArray, ones: FloatArray
 ) -> Any:
-    """Return the first result that says something, or the last one."""
+    """Return the first result that is optimal or proves infeasibility, or else the last one."""
     for attempt in _ATTEMPTS:
         result = _linprog(weights, constraints, limits, ones, **attempt)
         if result.status in (_OPTIMAL, _INFEASIBLE):
@@ -309,7 +314,7 @@ def _first_answer(
 
 
 def _least_violation(constraints: FloatArray, limits: FloatArray) -> float:
-    """Return by how much some constraint is missed at least: a program that is never infeasible."""
+    """Return by how much some constraint is missed at least: this program is always feasible."""
     rows, size = constraints.shape
     only_excess = np.append(np.zeros(size), 1.0)
     with_excess = np.column_stack([constraints, np.full(rows, -1.0)])

@@ -1,29 +1,30 @@
 """Limits where targets share their sampled items: what is estimated, and what can be proved.
 
 *Estimated.* Where it is known which item beats which target, or where there are many pools, the
-variance of a mean of scores is estimated, items included: `PooledError`. A share of targets then
-tells as much as that of so many independent targets as would have its variance, and of fewer where
-the variance itself is not well known (Korn and Graubard 1998): `PooledLimits`.
+variance of a mean of scores can be estimated, items included: `PooledError`. A share of targets
+then has the limits of a share of independent targets, as many as would have the same variance, or
+fewer where the variance itself is not well known (Korn and Graubard 1998): `PooledLimits`.
 
-*Proved for any dependence.* Of one pool of which only ranks are known, nothing says how the ranks
-depend on each other: all may hang on one item. And where few items make up most of the variance,
-it cannot be estimated. But each target's own sampled rank has a known law given its rank R. And
-whatever the dependence, a mean of variables exceeds the mean of their tail means at ``alpha`` with
-probability ``alpha`` at most, because tail means are subadditive (Rockafellar and Uryasev 2002).
-For the indicator of r <= end the tail mean is min(1, P(r <= end | R) / alpha). So with probability
-1 - alpha
+*Proved for any dependence.* Where only the ranks against one pool are known, nothing tells how the
+ranks depend on each other: all may depend on one item. And where few items make up most of the
+variance, it cannot be estimated. But each target's own sampled rank has a known law given its rank
+R. And whatever the dependence, a mean of variables exceeds the mean of their tail means at
+``alpha`` with probability ``alpha`` at most, because tail means are subadditive (Rockafellar and
+Uryasev 2002). For the indicator of r <= end the tail mean is min(1, P(r <= end | R) / alpha). So
+with probability 1 - alpha
 
     share of targets with r <= end  <=  sum over R of P(R) min(1, P(r <= end | R) / alpha),
 
-and likewise for r > end. These are linear in P(R): rows of a program like any other, `proved_rows`.
-No limit that knows nothing of the dependence can be much sharper: where one order of the items
-holds for all targets it is attained nearly.
+and likewise for r > end. These limits are linear in P(R), so they are rows of a program:
+`proved_rows`. No limit that holds for any dependence can be much sharper: it is nearly reached
+where one order of the items holds for all targets.
 
 A bound that a program derives from such rows is a sum of them with multipliers. The tail mean of
-the sum is at most the sum of tail means at the same ``alpha``, so one ``alpha`` pays for the whole
-bound if the multipliers are taken as given, as those of the bias-aware intervals are. The same
-holds for what Hoeffding's limits allow for the draw of targets: Chernoff's bound of a quantile is
-subadditive, too. For a region that must hold all shares at once, each row takes its part.
+the sum is at most the sum of tail means at the same ``alpha``. So one ``alpha`` is enough for the
+whole bound if the multipliers are taken as given, as in the bias-aware intervals. The same holds
+for the part of Hoeffding's limits that allows for the draw of targets: Chernoff's bound of a
+quantile is subadditive, too. In a region that must hold for all shares at once, each row takes a
+part of the error.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ from unsample.confidence._limits import (
 )
 from unsample.evidence import DrawnPart
 
-#: With fewer effective items a variance is not known, nor is the mean near to normal: what can be
-#: proved stands.
+#: With fewer effective items the variance is not known, and the mean is not nearly normal. Then
+#: only what can be proved is used.
 _FEW_ITEMS = 4.0
-#: Of the error of a proved limit, the part of the targets; the rest is that of the items.
+#: The part of the error of a proved limit that is for the targets; the rest is for the items.
 _OF_TARGETS = 0.1
-#: Of cumulated shares that must hold at once, the ends differ by this factor at least.
+#: Where cumulated shares must hold at once, their ends differ by at least this factor.
 _END_RATIO = 3.0
 
 
@@ -56,8 +57,8 @@ _END_RATIO = 3.0
 class PooledError:
     """The error of a mean of scores over targets: their own variance, and that of what was drawn.
 
-    ``targets`` is the variance of the mean with independent targets; zero where ``drawn`` is that
-    between pools, which holds it.
+    ``targets`` is the variance of the mean if targets were independent. It is zero where ``drawn``
+    is the variance between pools, which includes it.
     """
 
     targets: float
@@ -65,7 +66,7 @@ class PooledError:
 
     @property
     def trusted(self) -> bool:
-        """Return whether so many items (or pools) make up the variance that it is known."""
+        """Return whether enough items (or pools) make up the variance for it to be known."""
         return self.drawn.effective >= _FEW_ITEMS
 
     @property
@@ -75,15 +76,15 @@ class PooledError:
 
     @property
     def freedom(self) -> float:
-        """Return the degrees of freedom of the variance; that of the targets is taken as known."""
+        """Return the degrees of freedom of the variance; the targets' part is taken as known."""
         share = self.drawn.variance / self.variance if self.variance > 0 else 1.0
         return self.drawn.freedom / max(share * share, 1e-9)
 
     def reach(self, level: float, side: int) -> float:
         """Return how far the limit on one side is from the mean, for a two-sided ``level``.
 
-        It is the quantile of t, and more on the side where skewed items make the studentised mean
-        err further (Johnson 1978); never less on the other.
+        It is the quantile of t. On the side where skewed items make the mean err further, it is
+        more (Johnson 1978); on the other side it is not less.
         """
         from scipy.special import stdtrit
 
@@ -110,26 +111,19 @@ class PooledLimits(MeanLimits):
 
     @classmethod
     def of(cls, part: MeanLimits, errors: list[PooledError]) -> PooledLimits:
-        """Return the limits of shares with their errors, one a feature.
+        """Return the limits of shares, given the error of each.
 
-        A share whose error cannot be trusted has no limits, so that no bound is made of it.
+        A share whose error cannot be trusted has no limits, so that no bound depends on it.
         """
         known = [each if each.trusted else None for each in errors]
         return cls(
-            part.sampled,
-            part.ends,
-            part.observed,
-            part.expected,
-            part.targets,
-            part.features,
-            part.low,
-            part.high,
-            np.array([0.0 if each is None else each.variance for each in known]),
-            np.array([0.0 if each is None else each.freedom for each in known]),
+            **vars(part),
+            variances=np.array([0.0 if each is None else each.variance for each in known]),
+            freedom=np.array([0.0 if each is None else each.freedom for each in known]),
         )
 
     def region(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Return limits that hold all expected features at once; none where nothing is known."""
+        """Return limits that hold for all expected features at once; 0 and 1 where unknown."""
         from scipy.special import ndtri, stdtrit
 
         part = alpha / (2 * max(len(self.features), 1))
@@ -145,7 +139,7 @@ class PooledLimits(MeanLimits):
 
 @dataclass(frozen=True, eq=False)
 class ProvedLimits(MeanLimits):
-    """Rows of a program with limits that hold for any dependence, for an error that is fixed."""
+    """Rows of a program with limits that hold for any dependence, with a fixed error."""
 
     def least(self, features: FloatArray, leaning: Leaning) -> FloatArray:
         """Return the least of each row and of minus each row: they are functions of the rank."""
@@ -158,10 +152,10 @@ class ProvedLimits(MeanLimits):
 
 
 def proved_rows(part: MeanLimits, alpha: float, *, at_once: bool) -> ProvedLimits:
-    """Return what cumulated shares prove whatever their dependence.
+    """Return what cumulated shares prove, whatever the dependence.
 
-    With ``at_once`` all rows hold together with error ``alpha``. Without, any one bound that is
-    made of them on one side does with error ``alpha / 2``, its multipliers taken as given.
+    With ``at_once``, all rows hold together, with error ``alpha``. Without, any one-sided bound
+    that is made of them holds with error ``alpha / 2``, if its multipliers are taken as given.
     """
     chosen = _thinned(part) if at_once else np.arange(len(part.ends))
     tail = alpha / (2.0 * len(chosen) if at_once else 2.0)
@@ -183,9 +177,9 @@ def proved_rows(part: MeanLimits, alpha: float, *, at_once: bool) -> ProvedLimit
 def _rows(part: MeanLimits, tail: float) -> tuple[OverBins, FloatArray]:
     """Return the tail means of r <= end, then of r > end, and what their means are at least.
 
-    Bins hold several ranks, and a tail mean is concave in the probability: that of the bin's mean
-    is no less than the mean of theirs. Targets are drawn as well, so that the mean over the
-    population may be less than that over these by what Hoeffding allows.
+    Bins hold several ranks. A tail mean is concave in the probability, so that of the bin's mean is
+    not less than the mean of the ranks' own. Targets are drawn as well, so the mean over the
+    population may be less than that over these targets, by what Hoeffding allows.
     """
     below = part.expected.apply(lambda values: part.features @ values)
     shares = (part.features @ part.observed).clip(0.0, 1.0)
@@ -201,7 +195,7 @@ def _rows(part: MeanLimits, tail: float) -> tuple[OverBins, FloatArray]:
 
 
 def _thinned(part: MeanLimits) -> IntArray:
-    """Return places of ends that differ by a factor at least."""
+    """Return the places of ends that differ by at least the least factor."""
     chosen: list[int] = []
     last = 0.0
     for place, end in enumerate(part.ends.tolist()):

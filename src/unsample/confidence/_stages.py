@@ -1,17 +1,18 @@
 """Evidence of samples that grew until enough items beat the target.
 
-How many items such a target was compared with depends on its rank, so the sample sizes are not
-samples of all targets. What can be read off is how many targets survive each stage, that is, have
-been beaten fewer than ``stop`` times by its end. Some are left behind on the way, by a draw or at a
-cap; that has nothing to do with their rank, given that they survived so far. So the share that
-survives is the product over the stages of the shares of those looked at (Kaplan and Meier 1958).
-Survival to a stage depends on the rank as it does under a fixed sample of that size. Without
-replacement, those that met all their candidates have known ranks; they split what survived.
+How many items such a target was compared with depends on its rank. So the targets of one sample
+size are not a random part of all targets. But it can be counted how many targets survive each
+stage: at its end they have been beaten fewer than ``stop`` times. Some targets are left behind, by
+a draw or at a cap; given that they survived so far, this does not depend on their rank. So the
+share that survives is the product over the stages of the shares of those looked at (Kaplan and
+Meier 1958). Survival to a stage depends on the rank as it does in a fixed sample of that size.
+Without replacement, targets that met all their candidates have known ranks, which divide the
+survivors further.
 
 Each stage is a sample of its own: of those who survived so far, some were looked at, and of these
-some stopped. So the chance to survive a stage, given that one got there, has Clopper-Pearson
-limits, however few were looked at and also where nobody stopped. That chance is a ratio of two
-linear functions of P(R), and a limit of it is a row of a linear program.
+some stopped. So the chance to survive a stage, for targets that reached it, has Clopper-Pearson
+limits, also where few were looked at or nobody stopped. That chance is a ratio of two linear
+functions of P(R), and a limit of it is a row of a linear program.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from unsample.law import Law, RankGrid, RankPoints
 class Stage:
     """Groups ``first..last - 1`` ended here; those before ``first`` went further.
 
-    ``targets`` were looked at, out of all that had come so far.
+    ``targets`` is how many were looked at, of all that reached this stage.
     """
 
     first: int
@@ -50,10 +51,10 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class StageLimits(MeanLimits):
-    """Targets in groups by how far they came, those that went furthest first."""
+    """Targets grouped by how far they came; those that went furthest come first."""
 
-    #: Every stage has its own chance, which no P(R) follows. Of 150 samples that grew under true
-    #: shapes 99 % need less than 0.29, and the most is 0.45.
+    #: Every stage varies by a chance of its own. Of 150 samples that grew under true shapes, 99 %
+    #: need less than 0.29, and the most is 0.45.
     at_ease: ClassVar[tuple[float, float]] = (0.3, 0.8)
 
     #: From the last stage to the first.
@@ -76,10 +77,10 @@ class StageLimits(MeanLimits):
         return Rows(features, np.zeros(len(features)), features @ self.observed)
 
     def spread(self, scores: FloatArray, chances: FloatArray) -> Spread:
-        """Return how the mean score varies, the draw of those that were followed included.
+        """Return how the mean score varies, the draw of the targets that were followed included.
 
-        Each stage adds what varies between those that end there and those that go further, who
-        count by their mean. Half a target more in each group stands for what was not seen.
+        Each stage adds the variance between those that end there and those that go further, who
+        count by their mean. Half a target is added to each group, for what was not seen.
         """
         found = Spread()
         for stage in self.stages:
@@ -99,7 +100,7 @@ class StageLimits(MeanLimits):
     def variance_of_these(
         self, scores: FloatArray, weights: FloatArray, mass: FloatArray
     ) -> float | None:
-        """Return None: who was followed is drawn, so that these users vary as others would."""
+        """Return None: those followed were drawn, so these users vary as much as others would."""
         return None
 
 
@@ -112,7 +113,7 @@ def gather_stages(
     """
     if (counts.low < counts.high).any():
         raise DesignError("stop needs single sampled ranks, got ranges of ranks")
-    # Survival to a stage is that of any sample of its size, known ranks or not.
+    # Survival to a stage is that in any sample of its size, whether ranks are known or not.
     alike = np.ones_like(counts.sampled)
     catalogues = group_catalogues(replace(counts, sampled=alike, low=alike, high=alike))
     smallest, largest = (
@@ -136,7 +137,7 @@ def gather_stages(
 
 
 def _as_many(shares: FloatArray, stages: tuple[Stage, ...], most: float) -> float:
-    """Return how many targets, all followed to the end, would leave as much chance in any share."""
+    """Return how many targets, all followed to the end, would leave shares as uncertain."""
     survivors = variance = 0.0
     found = [most]
     for stage in reversed(stages):
@@ -159,7 +160,7 @@ def _stopped(counts: RankCounts, size: int, stop: int) -> BoolArray:
 
 
 def _ends_of_first(counts: RankCounts, size: int, stop: int) -> IntArray:
-    """Return where groups end of those that stop at the first stage: their rank there is known."""
+    """Return the ends of the groups that stop at the first stage, where ranks are known."""
     return _growing(stop, size + 1) if _stopped(counts, size, stop).any() else np.array([size + 1])
 
 
@@ -202,7 +203,7 @@ def _chances_of_groups(
     before = np.ones(len(places))
     groups: list[FloatArray] = []
     for number, size in enumerate(_sizes(counts)):
-        # Small catalogues drop out on the way, which must not seem to bring targets back.
+        # Small catalogues drop out on the way; the chance must not rise because of that.
         after = np.minimum(_chance(1, stop, size, catalogues, places), before)
         rows = [before - after]
         if number == 0 and _stopped(counts, size, stop).any():
@@ -212,7 +213,7 @@ def _chances_of_groups(
                 _chance(low, high, size, catalogues, places)
                 for low, high in zip(starts, ends, strict=True)
             ]
-            # Ranks beyond a catalogue's end have no law of their own: they stop with the last.
+            # Ranks beyond the end of a catalogue have no law: they belong to the last group.
             rows[-1] = rows[-1] + np.maximum(before - after - np.sum(rows, axis=0), 0.0)
         groups = rows + groups
         before = after

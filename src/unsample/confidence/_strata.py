@@ -1,4 +1,4 @@
-"""Targets with catalogues of about one size, and what they say of their P(R)."""
+"""Targets with catalogues of about one size, and what they tell about their P(R)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from unsample.evidence import RankCounts, group_catalogues, size_ranges
 from unsample.law import RankGrid
 from unsample.metrics import Metric
 
-#: Fewer targets are far from what is expected of them by chance alone, under any shape.
+#: With fewer targets, chance alone takes the data far from any shape.
 _MANY = 300.0
-#: Down to which multiple of K a shape should reach, to speak of a metric@K.
+#: For a metric@K, a shape should hold down to this multiple of K.
 _BEYOND_K = 4.0
 
 
@@ -51,7 +51,7 @@ class Stratum:
     @property
     def blind_rank(self) -> float:
         """Return the rank down to which one sampled item falls on average."""
-        return blind_rank(self.counts)
+        return self.counts.blind_rank
 
     def weights(self, metric: Metric) -> OverBins:
         """Return the metric at the ranks of each bin."""
@@ -61,10 +61,14 @@ class Stratum:
             )
         return self._weights[metric]
 
+    def weights_for(self, metric: Metric, side: int) -> OverBins:
+        """Return what a program minimises: the metric (``side`` -1), or minus it (+1)."""
+        return self.weights(metric) if side < 0 else -self.weights(metric)
+
     def program(self, shape: Shape, alpha: float, *, proved: bool = True) -> Program:
         """Return all P(R) of a shape that agree with the data, each part with error ``alpha``.
 
-        What is not ``proved`` is there to find scores, and to see how well a shape fits.
+        Limits that are not ``proved`` serve to find scores, and to see how well a shape fits.
         """
         # Only samples that grew have limits of two kinds.
         key = (shape, alpha, proved or self.counts.stop is None)
@@ -79,9 +83,9 @@ class Stratum:
     ) -> Lowest:
         """Return the least (``side`` -1) value of the metric, or minus the greatest (+1).
 
-        Without a shape in use, or where it does not fit, that is what no data could change.
+        Without a shape, or where it does not fit, this is the least value that is possible at all.
         """
-        weights = self.weights(metric) if side < 0 else -self.weights(metric)
+        weights = self.weights_for(metric, side)
         anywhere = np.ones(len(self.grid), dtype=bool)
         values = weights.hull(Leaning(anywhere, anywhere))[0]
         least = float(values.min())
@@ -91,7 +95,7 @@ class Stratum:
             except InfeasibleError:
                 pass
             else:
-                # It is solved to a tolerance, and may pass what is possible at all.
+                # It is solved to a tolerance, and may be a little less than what is possible.
                 return replace(found, value=max(found.value, least))
         mass = np.zeros(len(self.grid))
         mass[int(values.argmin())] = 1.0
@@ -109,20 +113,39 @@ class Stratum:
         at_ease, refuted = self.evidence[0].at_ease
         return min(max(program.strain - at_ease, 0.0) / (refuted - at_ease), 1.0)
 
-    def reaching(self, shape: Shape, metric: Metric, alpha: float) -> Shape:
-        """Return the shape, reaching further down where a metric's K does and the data agree.
+    def _wanted(self, shape: Shape, metric: Metric) -> Shape:
+        """Return the shape, reaching down to some multiple of a metric's K.
 
-        It then reaches down to some multiple of K, in steps of two that keep programs few.
+        It reaches in steps of two, which keep programs few.
         """
         if metric.k is None or not 0.0 < shape.reach < math.inf:
             return shape
-        wanted = _BEYOND_K * metric.k / self.blind_rank
-        steps = math.ceil(math.log2(max(wanted / shape.reach, 1.0)))
-        if not steps:
-            return shape
-        further = replace(shape, reach=shape.reach * 2.0**steps)
-        strain = self.program(further, alpha, proved=False).strain
-        return further if strain <= self.evidence[0].at_ease[0] else shape
+        times = _BEYOND_K * metric.k / self.blind_rank / shape.reach
+        return replace(shape, reach=shape.reach * 2.0 ** math.ceil(math.log2(max(times, 1.0))))
+
+    def reaching(self, shape: Shape, metric: Metric, alpha: float) -> Shape:
+        """Return the shape, reaching further down where a metric's K does and the data agree."""
+        further = self._wanted(shape, metric)
+        return further if further == shape or self._at_ease(further, alpha) else shape
+
+    def reach_is_clear(self, shape: Shape, metric: Metric, alpha: float) -> bool:
+        """Return whether the shape reaches further for every K up to a metric's, or for none."""
+        return self._at_ease(self._wanted(shape, metric), alpha) or not self._at_ease(shape, alpha)
+
+    def _at_ease(self, shape: Shape, alpha: float) -> bool:
+        """Return whether the data are at ease with a shape.
+
+        One that reaches further limits more. So what is known of it may tell of nearer ones.
+        """
+        most = self.evidence[0].at_ease[0]
+        for (other, its_alpha, _), program in self._programs.items():
+            if its_alpha == alpha and replace(other, reach=shape.reach) == shape:
+                eased = program.strain_if_known
+                if eased is not None and eased <= most and other.reach >= shape.reach:
+                    return True
+                if eased is not None and eased > most and other.reach <= shape.reach:
+                    return False
+        return self.program(shape, alpha, proved=False).strain <= most
 
 
 def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]:
@@ -138,12 +161,3 @@ def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]
         if share > 0.0:
             found.append(Stratum.of(part, wanted, share))
     return tuple(found)
-
-
-def blind_rank(counts: RankCounts) -> float:
-    """Return the rank K down to which one sampled item falls on average.
-
-    With n - 1 of N - 1 items sampled that is (N - 1)/(n - 1), about N/n; where designs differ, the
-    number of sampled items in the top K is averaged over the targets.
-    """
-    return 1.0 / counts.sampled_in_top

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,22 +11,20 @@ from unsample._checks import FloatArray, IntArray, check_level
 from unsample.confidence._certainty import RESOLVED, Certainty
 from unsample.confidence._limits import MeanLimits, OverBins, evidence_grid, group_ends
 from unsample.confidence._means import MeanError
-from unsample.confidence._program import Lowest, Shape
 from unsample.confidence._strata import Stratum
 from unsample.estimators import HitLaw
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric
 
-#: How far the chance of seeing an item at the top may be from what was learned below, as a
-#: logarithm, beside its error. Chosen while looking at EASE and itemKNN on ml-1m and citeulike-a.
+#: How far the log chance of seeing an item at the top may differ from what was learned further
+#: down, beside its error. Chosen while looking at EASE and itemKNN on ml-1m and citeulike-a.
 _DRIFT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class StratumBehind(Stratum):
-    """Targets that as many items are known to beat; P(R) is that of their rank among the others."""
+    """Targets that some items are known to beat; P(R) is that of their rank among the others."""
 
-    ahead: int = 0
     #: The fewest and the most items that are known to beat one of them.
     span: tuple[int, int] = (0, 0)
     #: The rank down to which one sampled item falls, where a law was learned.
@@ -77,24 +75,17 @@ class StratumBehind(Stratum):
         """Return the rank down to which one sampled item falls on average."""
         return super().blind_rank if self.blind is None else self.blind
 
-    def weights(self, metric: Metric) -> OverBins:
-        """Return the metric at the ranks of each bin, items known to be ahead included."""
-        return super().weights(metric.behind(self.ahead))
-
-    def lowest(
-        self, metric: Metric, side: int, shape: Shape | None, alpha: float, *, proved: bool = True
-    ) -> Lowest:
-        """Return the least value, or minus the greatest, whatever each target has ahead of it."""
-        furthest = replace(self, ahead=self.span[1] if side < 0 else self.span[0])
-        return super(StratumBehind, furthest).lowest(metric, side, shape, alpha, proved=proved)
+    def weights_for(self, metric: Metric, side: int) -> OverBins:
+        """Return what a program minimises, as if all had the most items ahead, or the fewest."""
+        return super().weights_for(metric.behind(self.span[1] if side < 0 else self.span[0]), side)
 
 
 @dataclass(frozen=True, eq=False)
 class UnequalCertainty(Certainty):
-    """How sure unequal draws make us of a metric.
+    """How sure we are of a metric if items were drawn with unequal chances.
 
-    ``others`` are the same under laws that are as far off as they may be. ``best`` holds the best
-    rank that each target may have: one more than the items that were seen to beat it.
+    ``others`` are the same under laws that are as wrong as they may be. ``best`` is the best rank
+    that each target may have: one more than the number of items that were seen to beat it.
     """
 
     others: tuple[Certainty, ...] = ()
@@ -120,7 +111,7 @@ class UnequalCertainty(Certainty):
     def bounds(self, metric: Metric, level: float = 0.95) -> tuple[float, float]:
         """Return limits that hold whatever P(R) is.
 
-        Where chances differ by item, no more is certain than the items seen to beat a target.
+        Where chances differ by item, only the items seen to beat a target are certain.
         """
         if self.exact:
             return super().bounds(metric, level)
@@ -141,7 +132,7 @@ class UnequalCertainty(Certainty):
         return max(low, least), max(min(high, most), low)
 
     def resolves(self, metric: Metric) -> bool:
-        """Return whether the sample settles the metric, but for the chance of so many targets."""
+        """Return whether the sample settles the metric, the chance of so many targets aside."""
         ends = [
             affine.expected
             for each in (self, *self.others)
@@ -152,6 +143,6 @@ class UnequalCertainty(Certainty):
 
 
 def laws_allowed(law: HitLaw) -> tuple[HitLaw, HitLaw]:
-    """Return the learned law, off by as much as it may be to either side."""
+    """Return the learned law, moved to either side as far as it may be wrong."""
     off = 2.0 * law.error + _DRIFT
     return law.moved(-off), law.moved(off)

@@ -18,7 +18,7 @@ from unsample.evidence import DesignCells, RankCounts, group_catalogues
 from unsample.law import RankDistribution
 from unsample.metrics import Metric
 
-#: A value that is outside its range by less than this is there by rounding.
+#: A value that is outside its range by less than this is outside by rounding only.
 _ROUNDING = 1e-6
 
 
@@ -31,10 +31,10 @@ class Fit:
     #: How many histograms of the batch (resamples included) did not converge.
     failures: int
     distribution: RankDistribution | None = None
-    #: What the method chose for the data and why, in one sentence, where it chose.
+    #: One sentence on what the method chose for the data and why, if it chose anything.
     explanation: str = ""
-    #: The values before they were brought into the range of their metrics, for methods that may
-    #: leave it. Derivatives are taken of these: a value at its limit seems not to move.
+    #: The values before they were clipped to the range of their metrics, for methods that may leave
+    #: it. Derivatives are taken of these: a clipped value does not change.
     unclipped: FloatArray | None = None
 
     @property
@@ -55,7 +55,7 @@ class Estimator(ABC):
     name: ClassVar[str]
     #: Whether `evaluate` also yields P(R).
     gives_distribution: ClassVar[bool]
-    #: Why the values must not be taken for the full-catalogue metric, where that is so.
+    #: Why the values must not be taken as the full-catalogue metric, where that is so.
     caution: ClassVar[str] = ""
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Estimator(ABC):
             )
 
     def defaults(self) -> dict[str, Any]:
-        """Return what each parameter is where it is not given."""
+        """Return the default of each parameter."""
         return {item.name: item.default for item in fields(self)}  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class Estimator(ABC):
 
 
 def fit_by_sizes(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> Fit:
-    """Return what a method gives where each range of catalogue sizes has a P(R) of its own."""
+    """Return the fit of a method, with a separate P(R) for each range of catalogue sizes."""
     parts = list(observed.by_sizes())
     if len(parts) == 1:
         return method.evaluate(observed, metrics)
@@ -116,8 +116,8 @@ class DistributionEstimator(Estimator):
     """An estimator of P(R): fitted once, it gives every metric at every K."""
 
     gives_distribution = True
-    #: Whether targets of known rank take part in the fit. Likelihood methods use them, and must
-    #: under adaptive sampling, where being known depends on the rank; the others set them apart.
+    #: Whether targets of known rank are part of the fit. Likelihood methods use them, and must do
+    #: so under adaptive sampling, where being known depends on the rank. Others set them apart.
     joint: ClassVar[bool] = False
 
     @abstractmethod
@@ -127,7 +127,7 @@ class DistributionEstimator(Estimator):
     def fit(
         self, counts: RankCounts, *, cutoffs: Iterable[int] = (), candidates: str = "unseen"
     ) -> RankDistribution:
-        """Return P(R) learned from the counts; the ranks ``cutoffs`` stand alone in it."""
+        """Return P(R) learned from the counts; each rank in ``cutoffs`` has its own bin."""
         grouped = group_catalogues(counts)
         observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=candidates)
         distribution = self.evaluate(observed, ()).distribution
@@ -183,10 +183,10 @@ class MetricEstimator(Estimator):
 
 
 def clipped_to_range(values: FloatArray, observed: Observed, weights: FloatArray) -> FloatArray:
-    """Return what the targets of unknown rank add, brought into what any ranks could add.
+    """Return what targets of unknown rank add, clipped to what any ranks could add.
 
-    Methods that are linear in the histogram may leave the range of a metric (a Recall of 1.2).
-    The truth lies inside, so bringing a value back to the nearest limit only takes error away.
+    Methods that are linear in the histogram may leave the range of a metric (a Recall of 1.2). The
+    true value is inside, so clipping only makes the error smaller.
     """
     unknown = np.maximum(1.0 - observed.known_share, 0.0)[:, None]
     return np.clip(values, unknown * weights.min(axis=0), unknown * weights.max(axis=0))

@@ -1,7 +1,7 @@
 """What estimators are given: rank counts on a grid, with one row for each histogram of a batch.
 
 Row 0 is the data; further rows are resamples or repeats over the same cells. Targets whose rank is
-known, because all their candidates were ranked, are set apart: no estimator guesses it.
+known, because all their candidates were ranked, are set apart: their rank is not estimated.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from unsample.evidence import DesignCells, RankCounts, size_ranges
 from unsample.law import Law, RankGrid, RankPoints, bin_weights
 from unsample.metrics import Metric
 
-#: What became of the items that a user had seen in training: left out of the candidates (the
-#: everyday protocol), or kept among them (that of Jin et al., AAAI 2021).
+#: Whether items that a user had seen in training were left out of the candidates (the usual
+#: protocol), or kept among them (that of Jin et al., AAAI 2021).
 CANDIDATES = ("unseen", "all")
 
 #: Smaller likelihoods are set to zero: they cannot change a result, and their products underflow
-#: into subnormal numbers, which are an order of magnitude slower.
+#: into subnormal numbers, which processors handle ten times more slowly.
 _NEGLIGIBLE = 1e-70
 _TINY = 1e-300
 #: Largest n for which the ranks of a range are computed one by one.
@@ -144,15 +144,14 @@ class Observed:
             return self
         kept = ~self.known
         left = self.shares[:, kept].sum(axis=1, keepdims=True)
-        # A histogram that is known as a whole has nothing left; any shares will do, for they
-        # are weighted by the zero that is left.
+        # If all of a histogram is known, nothing is left: any shares will do, with weight zero.
         shares = np.where(left > 0, self.shares[:, kept] / np.maximum(left, _TINY), 1 / kept.sum())
         return replace(self, counts=self.counts.take(kept), shares=shares)
 
     def by_sizes(self) -> Iterator[tuple[Observed, FloatArray]]:
         """Yield the targets by the size of their catalogue, with their part of each histogram.
 
-        Ranks go with the size where sizes are very different: each range has a P(R) of its own.
+        Ranks depend on the size where sizes are very different: each range has its own P(R).
         """
         number = size_ranges(self.counts.items)
         for each in range(int(number.max()) + 1):
@@ -161,7 +160,7 @@ class Observed:
             part = self.shares[:, chosen].sum(axis=1)
             if not part.any():
                 continue
-            # A histogram without any such target has no part in them; any shares will do.
+            # A histogram without such targets has no part here: any shares will do.
             shares = np.where(
                 part[:, None] > 0,
                 self.shares[:, chosen] / np.maximum(part, _TINY)[:, None],
@@ -199,8 +198,8 @@ class Observed:
     def pools(self, method: str) -> Iterator[Pool]:
         """Yield the histograms of sampled ranks, pooled over catalogue sizes, by sample size.
 
-        For estimators that compare a histogram with its expectation and need every rank 1..n of
-        it, whether a target was there or not.
+        This is for estimators that compare a histogram with its expectation at every rank 1..n,
+        whether a target was there or not.
         """
         for sampled in self.sample_sizes:
             low, high = self.ranges(sampled)
@@ -216,7 +215,7 @@ class Observed:
     def pool(
         self, sampled: int, low: IntArray, high: IntArray, grid: RankGrid | RankPoints
     ) -> Pool:
-        """Pool the targets of one sample size in ranges that hold every one of their cells."""
+        """Pool the targets of one sample size in ranges, each of their cells inside one range."""
         members = [cells for cells in self.designs if cells.design.sampled == sampled]
         total = self.counts.weight[self.counts.sampled == sampled].sum() + _TINY
         shares = np.zeros((len(self.shares), len(low)))
@@ -243,11 +242,11 @@ def mean_weights(metric: Metric, grid: RankGrid | RankPoints, counts: RankCounts
 class Condensed:
     """Histograms ``shares`` over few cells with P(cell | bin) = ``likelihood``, on a coarse grid.
 
-    A sample sees the share theta of better items with a standard error of sqrt(theta (1 - theta)/n)
-    which is even along arcsin(sqrt(theta)), and nearly even along the probit of theta. Sampled
-    ranks closer than half a standard error, and global ranks closer than that, may stand together
-    for any P(R) that is smooth on this scale: some 60 cells and 170 bins are left of n = 100 and
-    N = 25,815. The first ``known`` cells hold known global ranks, the others sampled ones.
+    A sample sees the share theta of better items with the standard error sqrt(theta (1 - theta)/n).
+    It is constant along arcsin(sqrt(theta)), and nearly so along the probit of theta. Ranks that
+    are closer than half a standard error, sampled or global, can be joined for any P(R) that is
+    smooth on this scale: n = 100 and N = 25,815 give some 60 cells and 170 bins. The first
+    ``known`` cells hold known global ranks, the others sampled ones.
     """
 
     grid: RankGrid
@@ -264,7 +263,7 @@ class Condensed:
         all_known = bool(observed.known.all())
         unknown = observed if all_known else observed.unknown_part()
         if grid is None:
-            # Where all items are drawn there is no sharper sample than that.
+            # Where all items are drawn, no sample is sharper.
             sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
             grid = coarse_grid(observed.grid.items, sharpest)
         bins, where = np.unique(
@@ -277,7 +276,7 @@ class Condensed:
         for sampled in [] if all_known else unknown.sample_sizes:
             seen = unknown.ranges(sampled)
             low, high = _condensed_ranges(*seen, sampled + 1)
-            # Samples that stop growing see the first ranks alone: all others are one cell.
+            # Samples that stop growing see only the first ranks: all others are one cell.
             reached = low <= (seen[1].max() if observed.counts.stop else sampled + 1)
             pool = unknown.pool(sampled, low[reached], high[reached], grid)
             matrix, shares = pool.matrix, pool.shares * left
@@ -291,7 +290,7 @@ class Condensed:
         return cls(grid, likelihood, shares, len(bins))
 
     def expected_unknown(self, weights: FloatArray) -> FloatArray:
-        """Return, relative to ``weights``, where targets of unknown rank are, given their ranks."""
+        """Return where targets of unknown rank are, given their sampled ranks, over ``weights``."""
         likelihood, shares = self.likelihood[self.known :], self.shares[:, self.known :]
         mixture = np.maximum(weights @ likelihood.T, _TINY)
         return np.asarray((shares / mixture) @ likelihood)
@@ -300,8 +299,8 @@ class Condensed:
 def _sharpest_sample(counts: RankCounts) -> int:
     """Return the size of a sample with replacement that sees ranks as sharply as the best here.
 
-    Without replacement the variance falls by the share of items not sampled. Known ranks need no
-    grid at all.
+    Without replacement the variance is multiplied by the share of items not sampled. Known ranks
+    need no grid.
     """
     partly = ~counts.full
     sampled, others = counts.sampled[partly], counts.items[partly] - 1
@@ -312,7 +311,7 @@ def _sharpest_sample(counts: RankCounts) -> int:
 def _complete(low: IntArray, high: IntArray, n: int, method: str) -> tuple[IntArray, IntArray]:
     """Return these sorted ranges with the gaps between them filled, covering the ranks 1..n.
 
-    Single ranks are completed by single ranks, as the formulas have them; ranges by ranges.
+    Single ranks are completed by single ranks, as in the formulas, and ranges by ranges.
     """
     if (low[1:] <= high[:-1]).any():
         raise DesignError(
@@ -343,7 +342,7 @@ def _condensed_ranges(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, 
 def _fill_gaps(low: IntArray, high: IntArray, n: int) -> tuple[IntArray, IntArray]:
     """Return these sorted ranges, and those between them that they leave out of 1..n.
 
-    Ranks at which no target was seen are part of what could have been seen.
+    Ranks without any target could have been seen as well.
     """
     gap_low = np.concatenate([[1], np.maximum.accumulate(high) + 1])
     gap_high = np.concatenate([low - 1, [n]])

@@ -1,4 +1,4 @@
-"""The list of estimators, and the names that stand for them: ``mle``, ``bv(gamma=0.01)``."""
+"""The list of estimators, and the names that people type: ``mle``, ``bv(gamma=0.01)``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smooth curves for log P(R), fitted for several degrees of smoothness and averaged by evidence."""
+"""Smooth curves for log P(R), fitted with several smoothnesses and averaged by evidence."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from unsample.law import RankGrid
 
 #: Places where a curve may bend, evenly spaced along the probit of the rank.
 _BENDS = 40
-#: Combinations of bends that are told apart; the others are too faint to matter.
+#: Combinations of bends that are used; the others are too weak to matter.
 _SHAPES = 24
-#: Standard deviations of a bend, from hardly any to as much as the data want.
+#: Standard deviations of a bend, from very stiff to very loose.
 _LOOSENESS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 #: How fast a bend's standard deviation falls towards the top, for each unit of the probit ...
 _STIFFENING = 1.0
 #: ... from here on.
 _LOOSEST = -2.0
-#: Standard deviations of the slope and the curvature at the top: wide, the data know them.
+#: Standard deviations of the slope and the curvature at the top: wide, the data decide.
 _SLOPE, _CURVATURE = 2.0, 2.0
 #: The squared relative error of a lognormal quantity is least at its median times e^(-1.5 s^2).
 _HEDGE = 1.5
-#: Most that a hedge may take off, as a variance: where nothing is known, nothing is optimal.
+#: The largest variance that a hedge uses.
 _MOST_DOUBT = 2.0
 #: Curves whose log evidence is this far below the best are left out.
 _IMPLAUSIBLE = 14.0
-#: More targets than this say nothing new about a curve: what is left is that P(R) is none.
+#: More targets tell nothing new about a curve: the error left is that P(R) is not a curve.
 _MOST_TARGETS = 1e8
 _TINY = 1e-300
-#: Curves that count for less than this do not count in certificates.
+#: Curves with less weight than this are ignored in certificates.
 _NEGLIGIBLE = 1e-6
 
 
@@ -79,11 +79,11 @@ class Smooth(DistributionEstimator):
 
 @dataclass(frozen=True, eq=False)
 class AverageCurve:
-    """Curves for all degrees of smoothness, and what each counts by its evidence."""
+    """Curves of all smoothnesses, and the weight of each by its evidence."""
 
     condensed: Condensed
     curves: list[_Curve]
-    #: What each curve counts, for each histogram (histograms x curves).
+    #: The weight of each curve, for each histogram (histograms x curves).
     share: FloatArray
 
     @classmethod
@@ -96,7 +96,7 @@ class AverageCurve:
             _Curve(looseness, shapes, _problem(common, shapes, looseness, targets).fit())
             for looseness in _LOOSENESS
         ]
-        # What the common histogram rules out is left out: no row of a batch is so different.
+        # Curves that the common histogram rules out are dropped: no row of a batch is so different.
         best = max(float(curve.log_evidence[0]) for curve in curves)
         curves = [curve for curve in curves if curve.log_evidence[0] > best - _IMPLAUSIBLE]
         if len(condensed.shares) > 1:
@@ -114,14 +114,14 @@ class AverageCurve:
         return found
 
     def solution(self, weights: FloatArray) -> Solution:
-        """Return the weights of all ranks with what is known of the fit."""
+        """Return the weights of all ranks, with the certificate of the fit."""
         found = _certified(self.curves, self.share, weights)
         return replace(found, explanation="smooth curves, averaged by evidence")
 
 
 @dataclass(frozen=True, eq=False)
 class _Shapes:
-    """The curves that add up to a log-density: slope, curvature, and combinations of bends."""
+    """The parts of a log-density: slope, curvature, and combinations of bends."""
 
     bends: FloatArray
     scale: FloatArray
@@ -155,15 +155,15 @@ class _Curve:
         return self.fit.log_evidence
 
     def refit(self, condensed: Condensed, targets: float) -> _Curve:
-        """Return this curve fitted to each histogram of a batch that it is the common fit of."""
+        """Return this curve, fitted to each histogram of a batch of which it is the common fit."""
         problem = _problem(condensed, self.shapes, self.looseness, targets)
         return replace(self, fit=problem.fit(near=self.fit))
 
     def mass(self, grid: RankGrid, condensed: Condensed) -> FloatArray:
         """Return where the targets of unknown rank are, on a grid.
 
-        The hedged curve is what is expected of a target before its sampled rank is known; what is
-        expected afterwards agrees with the data wherever these decide.
+        The hedged curve is the expectation before sampled ranks are known. What is expected given
+        the sampled ranks agrees with the data wherever they decide.
         """
         doubt = np.minimum(self.fit.log_variance, _MOST_DOUBT)
         hedged = self.fit.solution.weights * np.exp(-_HEDGE * doubt)

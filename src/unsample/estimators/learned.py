@@ -1,4 +1,4 @@
-"""`Auto`: P(R) from the data and from what other data sets know."""
+"""`Auto`: P(R) from the data and from what other data sets teach."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from unsample.estimators.prior import KINDS, Prior, shipped
 class Auto(DistributionEstimator):
     r"""The default: the posterior under a prior that was learned from full rankings elsewhere.
 
-    One sample does not see the top ranks. How P(R) goes on there is taken from full rankings of
+    A sample does not see the top ranks. The shape of P(R) there is learned from full rankings of
     many models on many data sets:
 
     .. math:: \log P(R) = \sum_j c_j s_j(R) + \mathrm{const}, \qquad c \sim N(\mu_k, \Sigma_k)
 
     with shapes s (a spike at rank 1, a power law, bends along log R and log N/R) whose
     coefficients have a mean and a covariance for each kind k of evaluation. The posterior is found
-    by Newton's method and looked at in fixed points around its mode. The result is the geometric
-    mean of P(R) over them, which is near to the least error of the logarithm of a metric.
+    by Newton's method and evaluated at fixed points around its mode. The result is the geometric
+    mean of P(R) over these points, which nearly minimises the error of the logarithm of a metric.
 
     ``kind`` is ``unseen``, ``all``, ``repeats`` (people choose again what they chose before) or
-    ``graph`` (knowledge graphs). Without it, unseen candidates are taken for recommendation, and
-    for others the kinds are mixed by their evidence. ``docs/prior.md`` shows what was learned, how
-    well it holds on data sets that had no part in it, and where it fails.
+    ``graph`` (knowledge graphs). Without it, unseen candidates are taken as recommendation, and for
+    others the kinds are mixed by their evidence. ``docs/prior.md`` shows what was learned, how well
+    it holds on data sets that were not used to learn it, and where it fails.
 
     Reference: Efron, "Empirical Bayes deconvolution estimates", Biometrika 2016, for log-densities
     of mixtures; that their prior is learned from other data sets is our own.
@@ -64,7 +64,7 @@ class Auto(DistributionEstimator):
             and observed.candidates in prior.learned
             and observed.candidates == "unseen"
         ):
-            # Knowledge graphs say that they are; the interval allows for them all the same.
+            # Knowledge graphs are expected to state their kind; intervals allow for them anyway.
             kind = observed.candidates
         found = prior.posterior(observed, (), kind=kind)
         rows = len(observed.shares)

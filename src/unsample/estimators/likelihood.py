@@ -1,8 +1,8 @@
 """Maximum likelihood: of any P(R), plain, weighted and with a prior, and of laws of few parameters.
 
-Laws and other base measures are also what P(R) is taken to be where the data say nothing: EM starts
-from one, and relative entropy is measured against one. Ranks that the sample cannot tell apart keep
-the proportions that the base measure gives them, however many steps are taken.
+Laws and other base measures also stand for P(R) where the data tell nothing: EM starts from one,
+and relative entropy is measured against one. Ranks that the sample cannot tell apart keep the
+proportions of the base measure, however many steps are taken.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from unsample.law import mean_over
 BASES = ("uniform", "reciprocal", "power", "beta")
 _CONVERGED = "converged"
 #: A law is fitted under a standard normal prior of its parameters, as if there were so many
-#: targets: the prior moves no digit, and keeps finite what ranks that are all alike send to
-#: infinity.
+#: targets. So the prior changes no digit, but keeps parameters finite where all ranks are equal.
 _TARGETS = 1e9
 
 
@@ -38,8 +37,8 @@ class MLE(DistributionEstimator):
     .. math:: \pi_R \leftarrow \sum_r \tilde P(r)\,
               \frac{\pi_R P(r|R)}{\sum_j \pi_j P(r|j)}
 
-    The tables of the paper come from 100 iterations, and so does the default: the number of
-    iterations regularises (more of them: less bias towards flatness, more variance).
+    The tables of the paper come from 100 iterations, which is the default. The number of iterations
+    regularises: more of them give less bias towards a flat P(R), and more variance.
     ``iterations="converged"`` gives the true maximiser, which has at most n support points.
 
     ``base`` is where EM starts, and what P(R) stays proportional to among ranks that the sample
@@ -96,7 +95,7 @@ class WMLE(DistributionEstimator):
     def solve(self, observed: Observed) -> Solution:
         """Return the mass of each bin for reweighted histograms."""
         middle = (observed.counts.low + observed.counts.high) / 2.0
-        # A known rank needs no emphasis, and none may change how much it counts.
+        # Known ranks get no emphasis, and must count as much as before.
         emphasis = np.where(observed.known, 1.0, self._weights(middle))
         shares = observed.shares * emphasis
         unknown = ~observed.known
@@ -174,7 +173,7 @@ def base_measure(name: str, observed: Observed) -> FloatArray:
         grid = observed.grid
         mass = observed.widths * mean_over(lambda ranks: 1.0 / ranks, grid.low, grid.high)
         return np.asarray(mass / mass.sum())[None, :]
-    # Masses of zero could never grow again.
+    # EM never changes a mass of zero.
     return np.maximum(fit_law(observed, from_end=name == "beta").weights, 1e-300)
 
 

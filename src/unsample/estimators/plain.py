@@ -20,8 +20,8 @@ from unsample.metrics import Metric
 class Naive(MetricEstimator):
     r"""The sampled metric itself: :math:`\sum_r \tilde P(r)\, w_K(r)`.
 
-    This is what most papers print, on another scale than the full-catalogue metric (only AUC is
-    unbiased). It is here to show the bias, not to be used.
+    This is what most papers print. Its scale differs from that of the full-catalogue metric (only
+    AUC is unbiased). It is here to show the bias, not to be used.
 
     Reference: Krichene, Rendle, "On Sampled Metrics for Item Recommendation", KDD 2020.
     """
@@ -49,8 +49,8 @@ class Naive(MetricEstimator):
 class UnbiasedRank(MetricEstimator):
     r"""The metric at the unbiased estimate of the rank, :math:`\hat R = 1 + (N-1)(r-1)/(n-1)`.
 
-    :math:`\hat R` is unbiased for R, the metric at it is not: r = 1 always gives
-    :math:`\hat R = 1`, so every target that the sample left unbeaten counts as a top hit.
+    :math:`\hat R` is unbiased for R, but the metric at it is biased: r = 1 always gives
+    :math:`\hat R = 1`, so every target that no sampled item beats counts as a top hit.
 
     Reference: Krichene, Rendle, KDD 2020.
     """

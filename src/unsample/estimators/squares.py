@@ -29,9 +29,9 @@ from unsample.estimators._solvers._squares import maximum_entropy, monotone_leas
 from unsample.estimators.likelihood import BASES, MLE, base_measure
 from unsample.metrics import Metric
 
-#: Added to diagonals: a sampled rank that no P(R) in use can give has a row of zeros.
+#: Added to diagonals: a sampled rank that the P(R) in use cannot give has a row of zeros.
 _NEVER_SINGULAR = 1e-290
-#: What gamma is in the papers, by the prior.
+#: The gamma of the papers, by prior.
 _GAMMAS = {"uniform": 0.1, "mle": 0.01, "mes": 0.01}
 
 

@@ -6,13 +6,13 @@ hits b is binomial, and 1/pi of the hits tells what pi is. Items differ, and so 
 .. math:: b \mid R, m \sim \mathrm{Bin}(R - 1, \psi), \qquad
           \log(1/\pi) \mid m \sim (m, s^2), \qquad m \mid R \sim N(\mu(\log R), \sigma^2)
 
-where :math:`1/\psi = E[1/\pi]` over the hits, which is exact for any mixture of items: an item with
-a small chance is rarely a hit, and counts the more. How log(1/pi) spreads among the hits of one
-target is pooled over targets. The curve mu is linear between knots, and level above the rank at
-which two hits are expected: nothing is seen of how it goes on there. It is learned together with a
-rough P(R), by EM; P(R) itself is then left to whoever asks.
+where :math:`1/\psi = E[1/\pi]` over the hits. This is exact for any mixture of items: an item with
+a small chance is rarely a hit, but then counts more. The spread of log(1/pi) among the hits of one
+target is pooled over targets. The curve mu is linear between knots. Above the rank at which two
+hits are expected it is constant, because nothing is seen there. It is learned by EM together with a
+rough P(R); the final P(R) is estimated elsewhere.
 
-The assumption, then: which items beat a target changes smoothly along the ranks, and not at all
+So the assumption is: which items beat a target changes smoothly along the ranks, and not at all
 above the ranks that the sample sees.
 """
 
@@ -28,13 +28,13 @@ from unsample._checks import FloatArray, IntArray
 from unsample.estimators._observed import Condensed, coarse_grid
 from unsample.law import RankGrid
 
-#: Targets with so many hits tell how hits of one target spread.
+#: Targets with so many hits show the spread among the hits of one target.
 _FEW_HITS, _MANY_HITS = 2, 10
-#: Targets with at most so many hits tell the chance at the top.
+#: Targets with at most so many hits show the chance at the top.
 _TOP_HITS = 3
 #: Knots of the curve: the first at the rank of so many hits, then each by this factor.
 _FIRST, _FACTOR = 2.0, 3.0
-#: How many targets' worth a change from knot to knot is held back by.
+#: The stiffness of the curve, in targets.
 _STIFFNESS = 10.0
 #: Values of m on a grid, and how finely the mean of log(1/pi) of a target is kept.
 _NODES, _STEP = 61, 0.25
@@ -45,11 +45,11 @@ _TINY, _NEVER = 1e-300, 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Of each target, how many drawn items beat it, and the mean of log(1/pi) over them."""
+    """How many drawn items beat each target, and the mean of log(1/pi) over them."""
 
     count: IntArray
     mean_log: FloatArray
-    #: Of all hits: log(1/pi), and whose they are.
+    #: For all hits: log(1/pi), and the target.
     logs: FloatArray
     owner: IntArray
 
@@ -71,7 +71,7 @@ class Hits:
         if not kept.any():
             return _LEAST_SPREAD**2, 1.0
         apart = self.logs[kept] - self.mean_log[self.owner[kept]]
-        # Hits lie nearer to their own mean than to that of all.
+        # Hits are nearer to their own mean than to the true one.
         apart = apart * np.sqrt(count[kept] / (count[kept] - 1.0))
         weight = (count[kept] - 1.0) / count[kept]
         square = float(np.average(apart**2, weights=weight))
@@ -112,7 +112,7 @@ class HitLaw:
         return replace(found, error=error)
 
     def moved(self, by: float) -> HitLaw:
-        """Return the law if log(1/psi) were higher by so much."""
+        """Return the law with log(1/psi) raised by so much."""
         return replace(self, heights=self.heights + by)
 
     @property
@@ -121,7 +121,7 @@ class HitLaw:
         return np.asarray(np.exp(-(self.nodes + self.lift)).clip(_TINY, 1.0 - 1e-9))
 
     def hats(self, ranks: FloatArray) -> FloatArray:
-        """Return how much each knot counts at a rank (ranks x knots)."""
+        """Return the weight of each knot at each rank (ranks x knots)."""
         place = np.log(np.maximum(ranks, 1.0)).clip(self.knots[0], self.knots[-1])
         width = self.knots[1] - self.knots[0]
         return np.asarray(np.maximum(1.0 - np.abs(place[:, None] - self.knots) / width, 0.0))
@@ -213,7 +213,7 @@ class _Learning:
         for _ in range(_EM_STEPS):
             self.mass *= matrix.T @ (shares / (matrix @ self.mass))
             self.mass /= self.mass.sum()
-        # Where targets with hits are, and what their m is.
+        # Where targets with hits are, and their m.
         each = np.where(self.cells.count > 0, shares, 0.0) / (matrix @ self.mass) / scale
         expected = np.einsum("c,crm->rm", each, self.likelihood) * weights
         expected *= self.targets * self.mass[:, None]

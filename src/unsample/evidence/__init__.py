@@ -1,13 +1,13 @@
 """`RankCounts`: how many targets were seen at each sampled rank, under each design.
 
-It is the sufficient statistic: every estimator needs these counts and nothing else of the users.
-A cell is (sampled, items, low..high): a design and a sampled rank, or a range of ranks where only
-that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Counts add, so parts
-can be built anywhere and merged.
+It is the sufficient statistic: estimators need these counts and nothing else about the users. A
+cell is (sampled, items, low..high): a design and a sampled rank, or a range of ranks where only
+that is known (HR@5 and HR@10 of a paper tell how many ranks lie in 6..10). Counts can be added, so
+parts can be built anywhere and merged.
 
-Users may have several targets. A cell then also says how many relevant items its users have, and
-`Whose` which targets are of one user: metrics are those of users, and errors count them. Weighted
-targets keep the sum of weights and of squared weights per cell, which is what a bootstrap needs.
+Users may have several targets. Then a cell also holds the number of relevant items of its users,
+and `Whose` tells which targets belong to one user: metrics are per user, and errors count users.
+Cells keep the sum of the weights and of the squared weights, which is what a bootstrap needs.
 """
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges

@@ -20,18 +20,18 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray
 from unsample.evidence._counts import RankCounts
 
-#: So many designs are left as they are.
+#: Up to so many designs are left as they are.
 _MANY_DESIGNS = 32
 #: Catalogue sizes within this factor of each other are one (theta moves by half of it).
 _SAME_SIZE = 0.04
-#: Sizes within this factor of each other may have one P(R), and so many ranges there are at most.
+#: Sizes within this factor of each other share one P(R). There are at most so many ranges.
 _ONE_RANGE, _MOST_RANGES = 1.25, 12
-#: Sampled shares of the catalogue below which the catalogue's size only scales the ranks.
+#: Below this sampled share of the catalogue, its size only scales the ranks.
 _SPARSE = 0.05
 
 
 def size_ranges(items: IntArray) -> IntArray:
-    """Return for each catalogue in which range of sizes it is, the largest being in range 0.
+    """Return the range of sizes of each catalogue; the largest is in range 0.
 
     >>> size_ranges(np.array([5000, 4500, 500]))
     array([0, 0, 1])
@@ -48,10 +48,10 @@ def group_catalogues(counts: RankCounts) -> RankCounts:
 
 
 def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCounts, FloatArray]:
-    """Return grouped counts, and histograms over the cells of ``counts`` as ones over theirs."""
+    """Return grouped counts, and histograms over the cells of ``counts`` moved to their cells."""
     items = _typical_sizes(counts)
     grouped = replace(counts, items=items)
-    # Grouped counts are sorted afresh: each old cell went to the place of its new key.
+    # Grouped counts are sorted again: each old cell went to the place of its new key.
     keys = np.stack([counts.sampled, items, counts.low, counts.high, counts.relevant, counts.place])
     place = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     grouped_shares = np.zeros((len(shares), len(grouped)))
@@ -60,13 +60,13 @@ def group_with_shares(counts: RankCounts, shares: FloatArray) -> tuple[RankCount
 
 
 def _typical_sizes(counts: RankCounts) -> IntArray:
-    """Return the size that stands for each cell's catalogue: its own, or that of those near it.
+    """Return the size that is used for each cell: its own, or the mean of nearly equal ones.
 
     The standard error of theta is at least 1/sqrt(n) of it for theta <= 1/2, less the share of the
-    catalogue that was met where no item is met twice. It is 1/sqrt(stop) in samples that ``stop``
-    growing after so many items. Sharper samples are grouped more finely, by halves of the factor;
-    a sparse sample sees the size as a scale of the ranks and no more. Where all candidates were
-    met the rank is known, and the cell keeps its size.
+    catalogue that was compared, if no item is drawn twice. It is 1/sqrt(stop) in samples that
+    ``stop`` growing after so many items. For sharper samples the factor is halved until it is small
+    enough. In a sparse sample the size only scales the ranks. Where all candidates were compared
+    the rank is known, and the cell keeps its size.
     """
     items, sampled = counts.items, counts.sampled
     if np.unique(np.stack([sampled, items]), axis=1).shape[1] <= _MANY_DESIGNS:
@@ -85,6 +85,6 @@ def _typical_sizes(counts: RankCounts) -> IntArray:
     sizes = items.copy()
     sizes[merged] = np.rint(means).astype(np.int64)[group]
     if not counts.replacement:
-        # A target that did not meet all its candidates must not seem to have met them.
+        # A target that was not compared with all candidates must not seem to have been.
         sizes[merged] = np.maximum(sizes[merged], sampled[merged] + 2)
     return sizes

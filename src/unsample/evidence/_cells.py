@@ -1,4 +1,4 @@
-"""What cells of counts must hold, and which metrics they can tell."""
+"""What cells of counts must hold, and which metrics can be computed from them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from unsample.metrics import Metric, RPrec
 if TYPE_CHECKING:
     from unsample.evidence._counts import RankCounts
 
-#: Draws for each item of the catalogue that nobody makes to save scores.
+#: Nobody draws so many times the catalogue in order to save scores.
 _FAR_MORE = 5
-#: Ranks counted at a time: small enough to stay in the processor's cache between the passes.
+#: Ranks that are counted at a time: few enough for the processor's cache.
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
 class DesignCells:
-    """The cells of one design: ``columns`` is where they stand in the counts."""
+    """The cells of one design; ``columns`` is their place in the counts."""
 
     design: Law
     low: IntArray
@@ -34,9 +34,9 @@ class DesignCells:
 
 
 def refuse_joint(metric: Metric, *, places: bool = False) -> None:
-    """Refuse a metric that the targets of one user decide together, and not one by one.
+    """Refuse a metric that needs all targets of a user together.
 
-    Where the ``places`` of a user's targets are known, only R-precision is such a metric.
+    If the ``places`` of a user's targets are known, only R-precision is such a metric.
     """
     several = f"{metric} of users with several relevant items needs"
     if metric.family is RPrec:
@@ -81,9 +81,9 @@ def check_cells(cells: RankCounts) -> None:
 
 
 def _refuse_swapped(cells: RankCounts) -> None:
-    """Refuse ranks that fit only the other way round: so many draws give higher ranks than these.
+    """Refuse items and sampled that seem to be swapped: so many draws would give higher ranks.
 
-    Whoever draws more than there are items sees ranks of 1, and of `sampled / items` and more.
+    With far more draws than items, ranks are 1, or at least about ``sampled / items``.
     """
     items, sampled = int(cells.items.max()), int(cells.sampled.min())
     if cells.stop is None and sampled > _FAR_MORE * items and 1 < cells.high.max() <= items + 1:
@@ -93,7 +93,7 @@ def _refuse_swapped(cells: RankCounts) -> None:
 
 
 def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
-    """Count ranks 1..n in one pass through the memory, refusing those outside."""
+    """Count the ranks 1..n in one pass, and refuse others."""
     total = np.zeros(design.n + 1, dtype=np.int64)
     for start in range(0, len(ranks), _CHUNK):
         chunk = ranks[start : start + _CHUNK]
@@ -111,6 +111,6 @@ def count_ranks(ranks: npt.NDArray[np.integer[Any]], design: Law) -> IntArray:
 
 
 def span(values: IntArray) -> str:
-    """Return the values in words: one number, or the least and the greatest."""
+    """Return the values as text: one number, or the least and the greatest."""
     low, high = int(values.min()), int(values.max())
     return str(low) if low == high else f"{low}..{high}"

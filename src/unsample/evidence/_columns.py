@@ -1,4 +1,4 @@
-"""Columns of counts: taken from arguments, checked, and equal keys merged."""
+"""Columns of counts: they are taken from arguments and checked, and equal keys are merged."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from unsample.errors import DesignError, InputError
 
 #: What is summed over targets with the same keys.
 SUMS = ("count", "weight", "weight_squared")
-#: Weights are squared and summed: within these limits that neither underflows nor overflows.
+#: Weights are squared and summed: within these limits nothing underflows or overflows.
 _LIGHTEST, _HEAVIEST = 1e-100, 1e100
 _WEIGHT_RULE = f"weights must be 0 or between {_LIGHTEST:g} and {_HEAVIEST:g}"
 _WEIGHT_HINT = "multiply all of them by one number, which changes no estimate"
-#: Rows that are worked on at a time, so that what is needed on the way takes little memory.
+#: Rows that are handled at a time, so that intermediate results take little memory.
 _ROWS = 1 << 16
 
 
 def in_parts(size: int) -> Iterator[slice]:
-    """Yield the rows of columns some at a time, in their order."""
+    """Yield the rows in order, a part at a time."""
     for start in range(0, size, _ROWS):
         yield slice(start, min(start + _ROWS, size))
 
@@ -42,24 +42,24 @@ def check_lengths(cells: object, names: Iterable[str]) -> None:
         raise InputError(f"the columns of counts must be equally long, got {sizes}")
 
 
-def merge_equal(cells: object, keys: tuple[str, ...]) -> IntArray:
+def merge_equal(cells: object, keys: tuple[str, ...], sums: tuple[str, ...] = SUMS) -> IntArray:
     """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal.
 
     Return where each row went.
     """
-    names = (*keys, *SUMS)
+    names = (*keys, *sums)
     whole = {name: getattr(cells, name) for name in names}
     place = np.empty(len(whole[keys[0]]), dtype=np.int64)
     parts, first = [], 0
     for rows in in_parts(len(place)):
-        merged, where = _merged({name: whole[name][rows] for name in names}, keys)
+        merged, where = _merged({name: whole[name][rows] for name in names}, keys, sums)
         place[rows] = where + first
         first += len(merged[keys[0]])
         parts.append(merged)
     found = parts[0] if parts else whole
     if len(parts) > 1:
         together = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        found, where = _merged(together, keys)
+        found, where = _merged(together, keys, sums)
         for rows in in_parts(len(place)):
             place[rows] = where[place[rows]]
     for name, values in found.items():
@@ -68,19 +68,25 @@ def merge_equal(cells: object, keys: tuple[str, ...]) -> IntArray:
 
 
 def _merged(
-    columns: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...]
+    columns: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...], sums: tuple[str, ...]
 ) -> tuple[dict[str, npt.NDArray[Any]], IntArray]:
     """Return rows sorted by their keys, equal ones added up, and where each row went."""
     order = np.lexsort([columns[name] for name in reversed(keys)])
     sorted_keys = np.stack([columns[name] for name in keys])[:, order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(sorted_keys, axis=1) != 0).any(axis=0)
+    first = first_of_equal(sorted_keys)
     starts = np.flatnonzero(first)
     found = dict(zip(keys, sorted_keys[:, starts], strict=True))
-    found |= {name: np.add.reduceat(columns[name][order], starts) for name in SUMS}
+    found |= {name: np.add.reduceat(columns[name][order], starts) for name in sums}
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.cumsum(first) - 1
     return found, place
+
+
+def first_of_equal(keys: npt.NDArray[Any]) -> BoolArray:
+    """Return which columns differ from the one before."""
+    first = np.ones(keys.shape[1], dtype=bool)
+    first[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
+    return first
 
 
 def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
@@ -109,7 +115,7 @@ def as_column(
     *,
     error: type[InputError] = DesignError,
 ) -> IntArray:
-    """Return one number for each target, from one for all or from as many as there are."""
+    """Return one number for each target, given one for all or one for each."""
     if np.ndim(values) == 0:
         value = check_integer(name, values, minimum=0, maximum=LARGEST_CATALOGUE, error=error)
         return np.broadcast_to(np.int64(value), size)
@@ -153,13 +159,13 @@ def as_weights(weights: npt.ArrayLike | None, size: int) -> FloatArray:
 
 
 def check_weight_sums(weight: FloatArray, squared: FloatArray) -> None:
-    """Refuse sums of weights and of squared weights that no weights have."""
+    """Refuse sums of weights and of squared weights that are impossible."""
     for rows in in_parts(len(weight)):
         sums = np.stack([weight[rows], squared[rows]])
         bad = np.asarray(~(np.isfinite(sums) & (sums >= 0)).all(axis=0))
         refuse_where(bad, "weights must be finite and not negative", sums[0], InputError)
     for rows in in_parts(len(weight)):
-        # The sum of squares of a cell, in the units of a weight.
+        # The sum of squares of a cell, in units of a weight.
         each = weight[rows]
         with np.errstate(over="ignore"):  # infinite is extreme
             typical = np.divide(squared[rows], each, out=np.zeros(len(each)), where=each > 0)
@@ -174,5 +180,5 @@ def _extreme(weights: FloatArray) -> BoolArray:
 
 
 def no_numbers() -> IntArray:
-    """Return an empty column, for one that is not given."""
+    """Return an empty column, in place of one that is not given."""
     return np.empty(0, dtype=np.int64)

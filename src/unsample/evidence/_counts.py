@@ -76,20 +76,20 @@ class RankCounts:
     weight: FloatArray
     weight_squared: FloatArray
     replacement: bool = True
-    #: Samples grew until so many items beat the target, or until a limit that has nothing to do
-    #: with its rank. None where the size of a sample has nothing to do with what was found in it.
+    #: Samples grew until so many items beat the target, or up to a limit that does not depend on
+    #: its rank. None where the size of a sample does not depend on what was found in it.
     stop: int | None = None
-    #: How many relevant items the users of a cell's targets have; by default one.
+    #: How many relevant items the users of a cell have; by default one.
     relevant: IntArray = field(default_factory=no_numbers)
-    #: The place of a cell's targets among their user's; 0 where it is not known.
+    #: The place of a cell's targets among those of their user; 0 where it is not known.
     place: IntArray = field(default_factory=no_numbers)
-    #: Which targets are of one user; None where each has a user of its own, or nobody knows.
+    #: Which targets belong to one user; None where each has its own user, or it is not known.
     whose: Whose | None = None
-    #: What the weights of a user's targets sum to on average, where the weights are for a metric.
+    #: The mean over users of the sum of their targets' weights, where weights are for a metric.
     scale: float = 1.0
-    #: Numbers of relevant items, and what users with so many weigh, where users have several.
+    #: Numbers of relevant items, and the weight of users with so many, where users have several.
     sizes: tuple[tuple[int, float], ...] = ()
-    #: What is known of the items that targets share; None where each target has its own.
+    #: What is known of the items that targets share; None where each target has its own items.
     pools: PoolCounts | None = None
 
     def __post_init__(self) -> None:
@@ -124,14 +124,14 @@ class RankCounts:
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
-        ``items`` and ``sampled`` are single numbers, or one for each rank; ``weights`` say how
-        much a target's user counts, and ``count`` how many targets a rank stands for. ``users``
-        say whose target each rank is: metrics are those of users, and errors count them. Where
-        the user's other relevant items were left out (``filtered``), metrics are those of targets.
-        ``places`` is where a target stands among its user's, if all of these were ranked against
-        the same items. Where ranks are known to lie in a range, ``lowest`` is its first and
-        ``ranks`` its last. ``stop`` says after how many items that beat the target its sample
-        stopped growing.
+        ``items`` and ``sampled`` are single numbers, or one for each rank. ``weights`` say how much
+        a target's user counts, and ``count`` how many targets a rank stands for. ``users`` names
+        the user of each rank: metrics are per user, and errors count users. Where the user's other
+        relevant items were left out (``filtered``), metrics are per target. ``places`` is the place
+        of a target among those of its user, if all of them were ranked against the same items.
+        Where a rank is only known to lie in a range, ``lowest`` is the first rank of the range and
+        ``ranks`` the last. ``stop`` is the number of items that beat the target after which its
+        sample stopped growing.
         """
         array = as_integer_array("ranks", ranks, hint="ranks start at 1")
         if array.size == 0:
@@ -161,7 +161,7 @@ class RankCounts:
             else:
                 of_users = weights_of_users(weight, user, relevant)
                 keys |= {"relevant": relevant, "place": place}
-            # Each row is a cell of its own until equal ones are merged.
+            # Each row is its own cell until equal cells are merged.
             whose = Whose(user, slice(None), each, of_users)  # type: ignore[arg-type]
             squared = each * np.bincount(user, each)[user]
         return cls(
@@ -217,7 +217,7 @@ class RankCounts:
         rng: Seed = 0,
         replacement: bool = True,
     ) -> RankCounts:
-        """Count targets of which it is known how many sampled items beat them and tie with them."""
+        """Count targets, given how many sampled items beat each and how many tie with it."""
         columns: dict[str, Any] = comparisons.ranked(ties, rng)
         ranks = columns.pop("rank")
         return cls(**columns, low=ranks, high=ranks, replacement=replacement)
@@ -264,14 +264,14 @@ class RankCounts:
 
     @property
     def users(self) -> int:
-        """Return the number of users; each target has its own where nobody said whose it is."""
+        """Return the number of users; each target has its own user where users are not known."""
         if self.whose is not None:
             return len(self.whose.users)
         return round(float((self.count / self.relevant).sum()))
 
     @property
     def several(self) -> bool:
-        """Return whether some user has several relevant items, so that metrics weigh targets."""
+        """Return whether some user has several relevant items: metrics then weigh targets."""
         return bool((self.relevant > 1).any())
 
     def for_metric(self, metric: Metric) -> RankCounts:
@@ -292,7 +292,7 @@ class RankCounts:
             self,
             weight=weight,
             weight_squared=squared if whose is None else whose.squares(len(self)),
-            # How large the user's AUC is for a rank depends on the number of relevant items.
+            # The AUC of a rank depends on the number of the user's relevant items.
             relevant=self.relevant if metric.family is AUC else ones,
             place=ones,
             whose=whose,
@@ -308,9 +308,9 @@ class RankCounts:
         return tuple(zip(sizes.tolist(), weights.tolist(), strict=True))
 
     def ceiling(self, metric: Metric) -> float:
-        """Return the metric where every user's relevant items come first.
+        """Return the metric if every user's relevant items came first.
 
-        No value is greater, for ranks of one user are different.
+        No value is greater, because the ranks of one user differ.
         """
         if not self.sizes or metric.family.unlimited:
             return math.inf
@@ -322,12 +322,12 @@ class RankCounts:
         return float(np.average(best, weights=[weight for _, weight in self.sizes]))
 
     def take(self, cells: BoolArray) -> RankCounts:
-        """Return some of the cells, without whose targets they hold."""
+        """Return some of the cells, without the users of their targets."""
         columns = {name: getattr(self, name)[cells] for name in _COLUMNS}
         return replace(self, **columns, whose=None, pools=None)
 
     def variance_of_mean(self, scores: FloatArray) -> float:
-        """Return the variance, over users drawn anew, of the mean over users of cells' scores.
+        """Return the variance, for newly drawn users, of the mean over users of the cells' scores.
 
         Where users have several targets, the scores of a user's targets add up by their weights.
         """
@@ -359,9 +359,9 @@ class RankCounts:
         return int(self.sampled.max())
 
     @property
-    def sampled_in_top(self) -> float:
-        """Return how many sampled items fall on one rank, averaged over targets: (n-1)/(N-1)."""
-        return float(np.average(self.sampled / (self.items - 1), weights=self.weight))
+    def blind_rank(self) -> float:
+        """Return the rank down to which one sampled item falls on average: (N - 1)/(n - 1)."""
+        return 1.0 / float(np.average(self.sampled / (self.items - 1), weights=self.weight))
 
     @property
     def full(self) -> BoolArray:
@@ -370,7 +370,7 @@ class RankCounts:
 
     @property
     def known(self) -> BoolArray:
-        """Return which cells hold known global ranks: all candidates were met, none is left out."""
+        """Return which cells hold known global ranks: all candidates were compared."""
         return np.asarray(self.full & (self.low == self.high))
 
     def by_design(self) -> Iterator[DesignCells]:
@@ -455,7 +455,7 @@ class RankCounts:
 
     @classmethod
     def from_json(cls, text: str, source: str) -> RankCounts:
-        """Read the JSON text that `save` wrote; ``source`` names it in messages."""
+        """Read the JSON text that `save` wrote; ``source`` is its name in messages."""
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError) as problem:
@@ -466,7 +466,7 @@ class RankCounts:
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> RankCounts:
-        """Take the fields that `save` wrote, checking all of them; ``source`` names them."""
+        """Take the fields that `save` wrote, and check them; ``source`` is for messages."""
         marker = str(fields.get("format"))
         if marker not in _FORMATS:
             raise FileError(

@@ -1,13 +1,13 @@
 """`CutTargets`: relevant documents ranked in a corpus that was cut down by chance.
 
-Some documents were kept for certain: all relevant ones, and perhaps lists of hard ones. Of the
-rest, some were drawn uniformly. So of each target two numbers are known: how many kept documents
-beat it (``ahead``), which is certain, and how many drawn ones do (``hits``). Its rank in the full
-corpus is 1 + ahead + X, where ``hits`` of X better documents of the rest were drawn: that is the
-law of a sampled rank, for the rank 1 + X among the rest alone.
+Some documents were kept for certain: all relevant ones, and perhaps lists of hard ones. Some of the
+rest were drawn uniformly. So two numbers are known of each target: how many kept documents beat it
+(``ahead``), which is certain, and how many drawn ones do (``hits``). Its rank in the full corpus is
+1 + ahead + X, where X documents of the rest are better and ``hits`` of these were drawn. That is
+the law of a sampled rank, for the rank 1 + X among the rest alone.
 
-All queries share what was drawn, so that it is kept which drawn document beats which target.
-Beyond some number of hits a target is far below every K, and no more is kept of it.
+All queries share the documents that were drawn. So it is recorded which drawn document beats which
+target. A target with many hits is far below every K, and no more is recorded of it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.errors import MetricError
+from unsample.evidence._columns import joined
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._drawn import DrawnPart, more_cautious, part_of_items, smoothed
 from unsample.evidence._users import deviations_of_mean
 from unsample.law import Law, RankGrid, RankPoints
 from unsample.metrics import Metric
 
-#: Fewer targets than this, or than this share of all, are a group together with the next ones.
+#: A group with fewer targets than this, or than one of so many parts, is joined with the next.
 _SMALL_GROUP, _GROUPS = 50, 8
-#: What tells targets apart, one number for each.
+#: Columns with one number for each target.
 _COLUMNS = ("queries", "places", "relevance", "ranks", "ahead", "hits", "rest")
 
 
@@ -50,7 +50,7 @@ class CutTargets:
     #: ``depth`` stands for as many and more.
     ahead: IntArray
     hits: IntArray
-    #: From how many documents its query's were drawn.
+    #: From how many documents those of its query were drawn.
     rest: IntArray
     #: How many were drawn, the same for all queries.
     drawn: int
@@ -59,7 +59,7 @@ class CutTargets:
     depth: int
     #: The greatest K that can be asked for.
     deepest: int
-    #: Which target each of these drawn documents beats: all of targets with at most ``depth``.
+    #: Pairs of a target and a drawn document that beats it, for targets with at most ``depth``.
     beaten: IntArray
     document: IntArray
 
@@ -82,11 +82,11 @@ class CutTargets:
     ) -> CutTargets:
         """Take the scores of a query's documents, row by row; targets are those with a ``grade``.
 
-        ``by_chance`` says which documents were drawn, ``rest`` from how many for each query. Rows
-        that are missing because they rank below a list have the score -inf.
+        ``by_chance`` tells which documents were drawn, and ``rest`` from how many for each query.
+        Rows that are missing because they rank below a list have the score -inf.
         """
         target = grade > 0
-        # Placed at random among its ties, or before or behind them.
+        # A target is placed at random among its ties, or before or behind them.
         among = rng.random(len(query)) if ties == "random" else target * _SIDE[ties]
         order = np.lexsort([among, -score, query])
         query, target, by_chance = query[order], target[order], by_chance[order]
@@ -118,14 +118,11 @@ class CutTargets:
 
     @classmethod
     def merge(cls, parts: Iterable[CutTargets]) -> CutTargets:
-        """Put together the targets of other queries of the same corpus, numbered already."""
+        """Join targets of different queries of one corpus; queries are numbered already."""
         found = list(parts)
         starts = np.cumsum([0, *(len(part) for part in found[:-1])])
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in found])
-            for name in (*_COLUMNS, "document")
-        }
         moved = [part.beaten + start for part, start in zip(found, starts, strict=True)]
+        columns = joined(found, (*_COLUMNS, "document"))
         return replace(found[0], **columns, beaten=np.concatenate(moved))
 
     def __len__(self) -> int:
@@ -144,7 +141,7 @@ class CutTargets:
 
     @cached_property
     def beaters(self) -> IntArray:
-        """Return how many drawn documents that beat each target are named."""
+        """Return how many drawn documents are recorded that beat each target."""
         return np.bincount(self.beaten, minlength=len(self))
 
     @property
@@ -168,15 +165,15 @@ class CutTargets:
             sampled=self.drawn,
             weights=weights,
             users=self.queries[chosen],
-            # Kept documents are apart: among those drawn no other target competes.
+            # Kept documents are counted apart: no other target competes among those drawn.
             filtered=True,
             replacement=False,
         )
 
     def expected(self, rest: int, places: RankGrid | RankPoints) -> FloatArray:
-        """Return the chance of 0, 1, .. hits at each rank among the rest; the last is the others'.
+        """Return the chance of 0, 1, ... hits at each rank among the rest.
 
-        Rank by rank, for the last one, which is long, is what the others leave.
+        The last row is the chance of all larger numbers, which is what the others leave.
         """
         ranks = np.arange(1, self.depth + 1)
         law = Law(rest + 1, self.drawn, replacement=False)
@@ -184,7 +181,7 @@ class CutTargets:
         return np.concatenate([each, np.maximum(1.0 - each.sum(axis=0), 0.0)[None, :]])
 
     def for_metric(self, metric: Metric) -> Weighed:
-        """Return the targets as they count in a metric, those that are surely beyond K apart."""
+        """Return the targets as they count in a metric, without those that are surely beyond K."""
         if metric.k is None or metric.family.jointly is not None or metric.family.uses_items:
             raise MetricError(
                 f"metrics of a corpus that was cut down must have a K and be sums over documents, "
@@ -212,34 +209,33 @@ class CutTargets:
 
 @dataclass(frozen=True, eq=False)
 class CutGroup:
-    """Targets that about as many kept documents are known to beat."""
+    """Targets that about the same number of kept documents beat."""
 
     rows: IntArray
-    #: The fewest and the most that one of them has.
+    #: The fewest and the most documents that beat one of them.
     span: tuple[int, int]
 
     @classmethod
     def of(cls, rows: IntArray, ahead: IntArray) -> CutGroup:
-        """Take some of the targets, of which it is known how many are ahead."""
+        """Take some of the targets, given how many documents are ahead of each."""
         return cls(rows, (int(ahead[rows].min()), int(ahead[rows].max())))
 
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """Targets as they count in a metric: the mean over queries of the sum of their parts' scores.
+    """Targets as they count in a metric: a mean over queries of weighted sums of scores.
 
-    Scores are those of groups, one number for each number of hits. Targets that are in no group
-    add nothing.
+    Each group has one score for each number of hits. Targets that are in no group add nothing.
     """
 
     found: CutTargets
-    #: What part of its query's metric each target has, beside w(R).
+    #: The share of each target in the metric of its query, beside w(R).
     part: FloatArray
     groups: tuple[CutGroup, ...]
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Return what the targets of each group weigh, for each query."""
+        """Return the weight of the targets of each group, per query."""
         weights = [self.part[group.rows].sum() for group in self.groups]
         return np.asarray(weights, dtype=np.float64) / self.found.size
 
@@ -262,9 +258,9 @@ class Weighed:
         return found
 
     def variance(self, scores: list[FloatArray], *, ratio: bool = False) -> float:
-        """Return the variance of the mean over queries drawn anew.
+        """Return the variance of the mean for newly drawn queries.
 
-        As a ``ratio`` it is that of a mean over targets, whose number varies by query.
+        With ``ratio`` it is that of a mean over targets, whose number varies by query.
         """
         ones = [np.ones_like(score) for score in scores]
         weights = self.totals(ones) if ratio else np.ones(self.found.size)
@@ -280,12 +276,12 @@ class Weighed:
 
     def _items_part(self, scores: list[FloatArray]) -> DrawnPart:
         found = self.found
-        # What one hit more or less does to a target's score.
+        # How a target's score changes with one hit less.
         change = np.zeros(len(found))
         for group, score in zip(self.groups, scores, strict=True):
             steps = np.diff(score, prepend=score[0])
             change[group.rows] = self.part[group.rows] * steps[found.hits[group.rows]]
-        # Of targets far below no more is known than that they are, whoever is left out.
+        # A target far below stays there, whichever document is left out.
         change[found.beaters != found.hits] = 0.0
         change /= found.size
         documents, place = np.unique(found.document, return_inverse=True)
@@ -298,5 +294,5 @@ class Weighed:
         return part_of_items(pool, effects, 1, found.drawn, twice=twice, left=found.left)
 
 
-#: Where a target stands among its ties: as the first or as the last.
+#: The place of a target among its ties: first or last.
 _SIDE = {"optimistic": -1.0, "pessimistic": 1.0}

@@ -1,7 +1,7 @@
-"""The part of an error that comes with what was drawn: items that targets share, or pools of them.
+"""The part of an error that comes from the draw: of items that targets share, or of pools of them.
 
-Leaving out one drawn item at a time says how much a mean of scores depends on which were drawn, if
-it is known which item beats which target.
+If it is known which item beats which target, leaving out one drawn item at a time shows how much a
+mean of scores depends on the draw.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from unsample._checks import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class DrawnPart:
-    """The part of the variance of a mean of scores that comes with what was drawn: items, or pools.
+    """The part of the variance of a mean of scores that comes from the draw of items, or pools.
 
-    It is a sum of squares of one number for each that was drawn.
+    It is a sum of squares, of one number for each item or pool.
     """
 
     variance: float
-    #: The sum of their third powers: on which side the mean errs further.
+    #: The sum of third powers: its sign is the side on which the mean errs further.
     third: float
-    #: How many of them, all alike, would tell as much about the variance: few where few make up
-    #: most of it, and then it is not well known, and the mean is far from normal.
+    #: How many equal items or pools would tell as much about the variance. It is small where few of
+    #: them make up most of it: then it is not well known, and the mean is far from normal.
     effective: float
     #: How many were drawn.
     drawn: int
@@ -38,10 +38,10 @@ class DrawnPart:
 def smoothed(scores: FloatArray) -> FloatArray:
     """Return scores whose steps are spread evenly over the ranks around them.
 
-    A score with few steps looks at few order statistics where one order of the items holds for all
-    targets, and the jackknife of a single order statistic varies as much as it estimates. Those
-    near it vary nearly as it does, and all together they say by how much. A step after rank e is
-    spread over the e/2 ranks on either side, or one.
+    If one order of the items holds for all targets, a score with few steps depends on few order
+    statistics, and the jackknife of one order statistic varies as much as what it estimates. Order
+    statistics near it vary in nearly the same way, and together they tell by how much. A step after
+    rank e is spread over the e/2 ranks on either side, but at least one.
     """
     steps = np.diff(scores)
     spread = np.zeros_like(steps)
@@ -55,11 +55,11 @@ def smoothed(scores: FloatArray) -> FloatArray:
 def part_of_items(
     pool: IntArray, effects: FloatArray, pools: int, sampled: int, *, twice: float, left: float
 ) -> DrawnPart:
-    """Return the part made of what leaving out each item does; items that are not named do nothing.
+    """Return the part of the items, given the effect of leaving out each; 0 for items not named.
 
     ``pool`` is the number of each item's pool, from 0, and each pool has ``sampled`` items.
-    ``twice`` is what of it is in the variance between targets, too, and ``left`` the share of the
-    catalogue that a pool drawn without replacement leaves out.
+    ``twice`` is the part that the variance between targets contains as well. ``left`` is the share
+    of the catalogue that a pool drawn without replacement leaves out.
     """
     mean = np.bincount(pool, effects, minlength=pools) / sampled
     centred = effects - mean[pool]
@@ -84,7 +84,7 @@ def part_of_pools(means: FloatArray, shares: FloatArray) -> DrawnPart:
 
 
 def more_cautious(plain: DrawnPart, smooth: DrawnPart) -> DrawnPart:
-    """Return the larger variance and third power of the two; the smooth score counts the items."""
+    """Return the larger variance and third power; the rest is that of the smooth score."""
     third = max(plain.third, smooth.third, key=abs)
     variance = max(plain.variance, smooth.variance)
     return DrawnPart(variance, third, smooth.effective, smooth.drawn)
@@ -93,8 +93,8 @@ def more_cautious(plain: DrawnPart, smooth: DrawnPart) -> DrawnPart:
 def freedom_of(effective: float, drawn: int) -> float:
     """Return the degrees of freedom of a sum of squares of drawn numbers (Satterthwaite 1946).
 
-    It varies, relative to its mean, by their fourth moments: ``effective`` is the square of the sum
-    of squares over the sum of fourth powers.
+    How much it varies follows from fourth powers: ``effective`` is the square of the sum of squares
+    divided by the sum of fourth powers.
     """
     kurtosis = 1.0 / max(effective, 1.0) - 1.0 / drawn
     return 2.0 / max(kurtosis, 2.0 / max(drawn - 1, 1))

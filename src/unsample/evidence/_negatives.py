@@ -1,7 +1,7 @@
 """`Negatives`: which items each target was ranked against, and what can be counted of them.
 
-Lists are looked at block by block, and what is kept is a number for each list and for each item:
-never a number for each list and item.
+Lists are read block by block. A number is kept for each list and for each item, never one for each
+pair of list and item.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from unsample._checks import (
     at_position,
 )
 from unsample.errors import InputError
+from unsample.evidence._columns import first_of_equal
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-#: Draws that are looked at together.
+#: Draws that are read together.
 _BLOCK = 1 << 20
 #: Probabilities sum to one up to this.
 _ROUNDING = 1e-6
@@ -46,9 +47,9 @@ class Negatives:
     ids: npt.NDArray[np.integer[Any]]
     starts: IntArray
     items: int
-    #: Which user each list is of: the row of ``exclude``.
+    #: The user of each list: a row of ``exclude``.
     users: IntArray
-    #: Items that a user has seen, users x items: ones, each once.
+    #: Items that each user has seen (users x items): ones, without duplicates.
     exclude: scipy.sparse.csr_array | None = None
     #: The targets that are known: their lists, in order, and their items.
     target_lists: IntArray | None = None
@@ -56,7 +57,7 @@ class Negatives:
 
     @classmethod
     def of_lists(cls, negatives: Any, *, items: int, targets: IntArray | None = None) -> Negatives:
-        """Check lists of item numbers; each is of a user of its own."""
+        """Check lists of item numbers, each of its own user."""
         ids, starts = _flat(negatives)
         check_item_numbers("negatives", ids, items)
         size = len(starts) - 1
@@ -104,6 +105,11 @@ class Negatives:
         """Return how many negatives each list has."""
         return np.diff(self.starts)
 
+    @cached_property
+    def owner(self) -> IntArray:
+        """Return the list of each draw."""
+        return np.repeat(np.arange(len(self)), as_index(self.sizes))
+
     def blocks(self) -> Iterator[slice]:
         """Yield the lists in blocks of about a million draws."""
         first = 0
@@ -114,7 +120,7 @@ class Negatives:
             first = last
 
     def keys(self, part: slice) -> IntArray:
-        """Return the draws of a block as list times items + item, in their order."""
+        """Return the draws of a block as list * items + item, in their order."""
         ids = self.ids[self.starts[part.start] : self.starts[part.stop]]
         rows = np.repeat(_whole(part.stop - part.start), as_index(self.sizes[part]))
         return np.asarray(rows * self.items + ids)
@@ -132,7 +138,7 @@ class Negatives:
     def left_out(self, weights: FloatArray, *, seen: bool, targets: bool) -> FloatArray:
         """Return for each item the weight of the lists that leave it out.
 
-        They leave out what their user has ``seen``, their own ``targets``, or both.
+        They leave out the items that their user has ``seen``, their own ``targets``, or both.
         """
         found = np.zeros(self.items)
         if seen and self.exclude is not None:
@@ -152,7 +158,7 @@ class Negatives:
 
     @cached_property
     def pairs_left_out(self) -> tuple[IntArray, IntArray]:
-        """Return lists, and an item of each that it never holds: seen ones, and its own target."""
+        """Return pairs of a list and an item it never holds: seen items, and its own target."""
         lists, items = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         if self.exclude is not None:
             rows = self.exclude[self.users]
@@ -166,7 +172,7 @@ class Negatives:
 
 @dataclass(frozen=True, eq=False)
 class ListCounts:
-    """What one look at every list finds: a number for each list."""
+    """What is counted in every list: a number for each list."""
 
     #: Draws that repeat an earlier item of their list, and pairs of equal items in a list.
     repeats: IntArray
@@ -174,12 +180,12 @@ class ListCounts:
     #: Draws of items that the user has seen, and draws of the list's own target.
     seen: IntArray
     targets: IntArray
-    #: Lists of the same items have the same number: that of the first of them.
+    #: The number of the first list with the same items.
     same: IntArray
 
     @classmethod
     def of(cls, negatives: Negatives) -> ListCounts:
-        """Look at every list once."""
+        """Read every list once."""
         size = len(negatives)
         repeats, pairs, seen, targets = (np.zeros(size, dtype=np.int64) for _ in range(4))
         marks = np.zeros(size, dtype=np.uint64)
@@ -194,12 +200,12 @@ class ListCounts:
 
     @cached_property
     def first(self) -> BoolArray:
-        """Tell the lists that are the first with their items."""
+        """Return which lists are the first with their items."""
         return np.asarray(self.same == np.arange(len(self.same)))
 
 
 def check_item_numbers(name: str, ids: npt.NDArray[np.integer[Any]], items: int) -> None:
-    """Refuse item numbers that no item has."""
+    """Refuse numbers that are not item numbers."""
     if not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) < items):
         return
     bad = (ids < 0) | (ids >= items)
@@ -211,9 +217,9 @@ def check_item_numbers(name: str, ids: npt.NDArray[np.integer[Any]], items: int)
 
 
 def check_probabilities(probabilities: Any, counts: IntArray) -> FloatArray:
-    """Return the chance of each item in a single draw, or say why these are no chances.
+    """Return the chance of each item in a single draw; refuse what cannot be chances.
 
-    ``counts`` is how often each item was drawn: what was drawn had a chance.
+    ``counts`` is how often each item was drawn: an item that was drawn must have a chance.
     """
     try:
         found = np.asarray(probabilities, dtype=np.float64)
@@ -293,9 +299,9 @@ def _within(sizes: IntArray) -> IntArray:
 
 
 def _marks(keys: IntArray, negatives: Negatives, part: slice) -> npt.NDArray[np.uint64]:
-    """Return a number of 64 bits that lists of the same items, in any order, share.
+    """Return a number of 64 bits that is the same for lists of the same items in any order.
 
-    It is the sum of well mixed bits of the items (the finalizer of splitmix64).
+    It is the sum of a hash of each item (the finalizer of splitmix64).
     """
     bits = (keys % negatives.items).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -308,9 +314,7 @@ def _marks(keys: IntArray, negatives: Negatives, part: slice) -> npt.NDArray[np.
 def _same(marks: npt.NDArray[np.uint64], sizes: IntArray) -> IntArray:
     """Return for each list the number of the first list with the same items."""
     order = np.lexsort([np.arange(len(marks)), sizes, marks])
-    ordered, size = marks[order], sizes[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (ordered[1:] != ordered[:-1]) | (size[1:] != size[:-1])
+    new = first_of_equal(np.stack([marks, sizes.astype(np.uint64)])[:, order])
     firsts = order[new]
     found = np.empty(len(order), dtype=np.int64)
     found[order] = firsts[np.cumsum(new) - 1]
@@ -318,7 +322,7 @@ def _same(marks: npt.NDArray[np.uint64], sizes: IntArray) -> IntArray:
 
 
 def _whole(number: int) -> IntArray:
-    """Return 0, 1, 2, ... with 64 bits on any machine: times the items they pass 32."""
+    """Return 0, 1, 2, ... with 64 bits on any machine: their products with items need them."""
     return np.arange(number, dtype=np.int64)
 
 

@@ -2,21 +2,20 @@
 
 Where all targets of a batch are ranked against one pool of drawn items, their sampled ranks depend
 on each other through these items: a pool without any popular item lifts all targets at once. How
-much that matters can be read off where it is known which item beat which target. Without item s,
-the targets that it beat stand one rank higher; so a mean over targets of scores of their ranks
-changes by
+much this matters can be computed if it is known which item beat which target. Without item s, the
+targets that it beat are one rank higher. So a mean over targets of scores of their ranks changes by
 
     A(s) = mean over targets i of  B(i, s) (score(r_i) - score(r_i - 1)),
 
-where B(i, s) says whether item s beats target i. All A(s) follow from the weight of the targets
-that item s beats at each sampled rank. That is what is counted here: it adds up over parts of the
-targets, and its size does not depend on their number.
+where B(i, s) is 1 if item s beats target i, and 0 otherwise. All A(s) follow from the weight of the
+targets that item s beats at each sampled rank. That is what is counted here. It can be added up
+over parts of the targets, and its size does not depend on their number.
 
 The sum of squares of A(s) about their mean is the jackknife estimate of the variance that comes
-with the drawn items (Efron and Stein 1981): it errs on the cautious side on average, whatever the
-score is. Targets alone make items differ as well, since each meets the items with noise of its own;
-that part is in the variance between targets already, it is known from the ranks alone, and it is
-taken off once (Cameron, Gelbach and Miller 2011).
+from the drawn items (Efron and Stein 1981). On average it is not too small, whatever the score is.
+Items also differ because each target meets them with noise of its own. That part is already in the
+variance between targets. It is known from the ranks alone, and is subtracted once (Cameron, Gelbach
+and Miller 2011).
 """
 
 from __future__ import annotations
@@ -38,7 +37,15 @@ from unsample._checks import (
     check_integer,
 )
 from unsample.errors import DesignError, FileError, InputError, RankError
-from unsample.evidence._columns import as_floats, as_weights, refuse_where
+from unsample.evidence._columns import (
+    as_floats,
+    as_weights,
+    check_lengths,
+    first_of_equal,
+    joined,
+    merge_equal,
+    refuse_where,
+)
 from unsample.evidence._drawn import (
     DrawnPart,
     more_cautious,
@@ -49,13 +56,12 @@ from unsample.evidence._drawn import (
 from unsample.metrics import Metric
 
 _FORMAT = "unsample.PoolCounts/1"
-#: What tells rows apart, and what is summed over those that are alike.
+#: The keys of rows, and what is summed over rows with equal keys.
 _TARGET_KEYS = ("pool", "rank", "relevant", "place")
 _BEAT_KEYS = ("beat_pool", "beat_item", "beat_rank", "beat_relevant", "beat_place")
-_TARGETS = (*_TARGET_KEYS, "weight", "weight_squared")
-_BEATS = (*_BEAT_KEYS, "beat_weight")
+_TARGET_SUMS, _BEAT_SUMS = ("weight", "weight_squared"), ("beat_weight",)
+_TARGETS, _BEATS = (*_TARGET_KEYS, *_TARGET_SUMS), (*_BEAT_KEYS, *_BEAT_SUMS)
 _COLUMNS = (*_TARGETS, *_BEATS)
-_REALS = frozenset({"weight", "weight_squared", "beat_weight"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +80,7 @@ class PoolCounts:
     sampled: int
     pool: IntArray
     rank: IntArray
-    #: How many relevant items the target's user has, and its place among them, as in `RankCounts`.
+    #: How many relevant items the target's user has, and its place among them: see `RankCounts`.
     relevant: IntArray
     place: IntArray
     weight: FloatArray
@@ -90,10 +96,8 @@ class PoolCounts:
 
     def __post_init__(self) -> None:
         check_integer("sampled", self.sampled, minimum=2, error=DesignError)
-        for names in (_TARGETS, _BEATS):
-            sizes = {name: len(getattr(self, name)) for name in names}
-            if len(set(sizes.values())) != 1:
-                raise InputError(f"the columns of counts must be equally long, got {sizes}")
+        check_lengths(self, _TARGETS)
+        check_lengths(self, _BEATS)
         if not self.weight.sum() > 0:
             raise InputError("weights must not all be zero: there is nothing to estimate from")
         low, high = "ranks must be at least 1 (1 is the best)", "ranks must be at most sampled + 1"
@@ -101,8 +105,8 @@ class PoolCounts:
             refuse_where(ranks < 1, low, ranks, RankError)
             refuse_where(ranks > self.sampled + 1, high, ranks, RankError)
         refuse_where(self.beat_rank < 2, "a beaten target is not first", self.beat_rank, RankError)
-        _merge_equal(self, _TARGETS, keys=len(_TARGET_KEYS))
-        _merge_equal(self, _BEATS, keys=len(_BEAT_KEYS))
+        merge_equal(self, _TARGET_KEYS, _TARGET_SUMS)
+        merge_equal(self, _BEAT_KEYS, _BEAT_SUMS)
         if (np.unique(self._items()[0][0], return_counts=True)[1] > self.sampled).any():
             raise InputError(f"a pool must hold at most sampled = {self.sampled} items, got more")
 
@@ -122,8 +126,8 @@ class PoolCounts:
         """Count outcomes by item: one row for each target, one column for each drawn item.
 
         ``items`` are numbers of the drawn items, by which two models are aligned; an item that was
-        drawn twice needs two. Without, items are numbered by their columns. ``relevant`` and
-        ``place`` are as in `RankCounts`, where users have several targets.
+        drawn twice needs two numbers. By default items are numbered by their columns. ``relevant``
+        and ``place`` are as in `RankCounts`, where users have several targets.
         """
         beaten = np.asarray(beats, dtype=bool)
         if beaten.ndim != 2 or beaten.shape[1] < 2:
@@ -140,7 +144,7 @@ class PoolCounts:
         weight = as_weights(weights, targets)
         ones = np.ones(targets, dtype=np.int64)
         kinds = (ones if each is None else each for each in (relevant, place))
-        # One column for each kind of target that occurs, one row for each item.
+        # A column for each kind of target that occurs, and a row for each item.
         keys = np.stack([beaten.sum(axis=1) + 1, *kinds]).astype(np.int64)
         seen, column = np.unique(keys, axis=1, return_inverse=True)
         column, size = column.reshape(-1), seen.shape[1]
@@ -200,10 +204,8 @@ class PoolCounts:
                 f"pools must be equally large to be added, got {sizes[0]} and {sizes[1]} items; "
                 "keep counts for each size"
             )
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in counts]) for name in _COLUMNS
-        }
-        return replace(counts[0], **columns, known=all(part.known for part in counts))
+        known = all(part.known for part in counts)
+        return replace(counts[0], **joined(counts, _COLUMNS), known=known)
 
     def for_metric(self, metric: Metric) -> PoolCounts:
         """Return the counts with each target weighed as it counts in the metric of its user."""
@@ -255,7 +257,7 @@ class PoolCounts:
     def between_part(self, scores: npt.ArrayLike) -> DrawnPart:
         """Return the variance of the mean of ``scores[r - 1]``, from how much pools differ.
 
-        It needs no outcomes by item, and it holds the variance between targets, too.
+        It needs no outcomes by item, and it includes the variance between targets.
         """
         means, shares = self.pool_means(scores)
         return part_of_pools(means, shares)
@@ -263,8 +265,8 @@ class PoolCounts:
     def items_part(self, scores: npt.ArrayLike, *, left: float = 1.0) -> DrawnPart:
         """Return the items' part of the variance of the mean of ``scores[r - 1]`` over targets.
 
-        ``left`` is the share of the catalogue that a pool drawn without replacement leaves out:
-        so much of the variance remains.
+        ``left`` is the share of the catalogue that a pool drawn without replacement leaves out. The
+        variance is multiplied by it.
         """
         found = []
         for score in self._versions(scores):
@@ -285,8 +287,8 @@ class PoolCounts:
     ) -> DrawnPart:
         """Return the items' part for the mean of ``scores`` less that of another model's.
 
-        Both models were ranked against the same pools, so what an item does to both cancels. What
-        is in the variance between targets too is not known here, and nothing is taken off.
+        Both models were ranked against the same pools, so what an item does to both cancels. The
+        part that is also in the variance between targets is not known here: nothing is subtracted.
         """
         if not np.array_equal(self.pools, other.pools) or self.sampled != other.sampled:
             raise InputError("models must have been ranked against the same pools to be compared")
@@ -323,9 +325,9 @@ class PoolCounts:
         return keys, effects / self.total
 
     def _part(self, keys: IntArray, effects: FloatArray, twice: float, left: float) -> DrawnPart:
-        """Return the part made of each item's effect; items that are not named have none.
+        """Return the part of the items, given the effect of each; 0 for items that are not named.
 
-        ``twice`` is what of it is in the variance between targets, too.
+        ``twice`` is the part that the variance between targets contains as well.
         """
         pools = self.pools
         place = np.searchsorted(pools, keys[0])
@@ -334,9 +336,7 @@ class PoolCounts:
     def _items(self) -> tuple[IntArray, IntArray]:
         """Return (pool, item) of the items that beat any target, and where their rows start."""
         keys = np.stack([self.beat_pool, self.beat_item])
-        first = np.ones(keys.shape[1], dtype=bool)
-        first[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
-        starts = np.flatnonzero(first)
+        starts = np.flatnonzero(first_of_equal(keys))
         return keys[:, starts], starts
 
     def __eq__(self, other: object) -> bool:
@@ -364,7 +364,7 @@ class PoolCounts:
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str) -> PoolCounts:
-        """Take what `arrays` gave, checking it; ``source`` names it in messages."""
+        """Take what `arrays` gave, and check it; ``source`` is its name in messages."""
         marker = str(fields.get("format"))
         if marker != _FORMAT:
             raise FileError(f"{source} must hold {_FORMAT}, got {marker}")
@@ -373,7 +373,7 @@ class PoolCounts:
             raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
         columns: dict[str, Any] = {}
         for name in _COLUMNS:
-            if name in _REALS:
+            if name in (*_TARGET_SUMS, *_BEAT_SUMS):
                 values = as_floats(f"{name} in {source}", fields[name], error=FileError)
                 bad = ~(np.isfinite(values) & (values >= 0))
                 rule = f"{name} in {source} must be finite and not negative"
@@ -401,21 +401,6 @@ def numbered(names: npt.ArrayLike) -> IntArray:
 def _sums(place: npt.NDArray[Any], values: FloatArray, size: int = 0) -> FloatArray:
     """Return the sum of the values at each place."""
     return np.bincount(as_index(place), values, minlength=size).astype(np.float64)
-
-
-def _merge_equal(cells: PoolCounts, names: tuple[str, ...], keys: int) -> None:
-    """Sort the rows of some columns by the first ``keys`` of them, and add up equal ones."""
-    columns = [getattr(cells, name) for name in names]
-    order = np.lexsort(columns[:keys][::-1])
-    sorted_keys = np.stack(columns[:keys])[:, order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(sorted_keys, axis=1) != 0).any(axis=0)
-    starts = np.flatnonzero(first)
-    for name, values in zip(names[:keys], sorted_keys[:, starts], strict=True):
-        object.__setattr__(cells, name, values)
-    for name, values in zip(names[keys:], columns[keys:], strict=True):
-        summed = np.add.reduceat(values[order], starts) if len(starts) else values
-        object.__setattr__(cells, name, summed)
 
 
 #: Whether targets have sampled items of their own, or share them.

@@ -1,4 +1,4 @@
-"""Scores compared: targets in lists, and targets against a pool of items that they share."""
+"""Comparing scores: of targets in lists, and of targets with a pool of shared items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unsample.evidence._targets import Targets
 from unsample.evidence._ties import check_ties
 from unsample.evidence._users import number_users, relevant_and_place
 
-#: Outcomes that are held at a time.
+#: Outcomes that are kept in memory at a time.
 _ROOM = 1 << 24
 
 
@@ -96,8 +96,8 @@ def compare_lists(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return for each target how many others of its query beat it, tie with it, and are there.
 
-    ``own`` are the rows of targets, and ``others`` says which rows they are compared with. Query
-    and score make one number, so that one sorted array answers for all queries.
+    ``own`` are the rows of targets, and ``others`` tells which rows they are compared with. Query
+    and score are put into one number, so that one sorted array serves all queries.
     """
     level = np.unique(score, return_inverse=True)[1].reshape(-1)
     height = int(level.max()) + 2

@@ -17,7 +17,7 @@ from unsample.evidence._users import number_users, relevant_and_place
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Targets one by one, for comparisons that pair them by user; all else needs only counts."""
+    """Targets one by one, for comparisons that pair them by user. All else needs only counts."""
 
     ranks: IntArray
     items: npt.ArrayLike
@@ -27,27 +27,27 @@ class Targets:
     replacement: bool = True
     #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
     stop: int | None = None
-    #: The place of each target among its user's, where these were ranked against the same items.
+    #: The place of each target among those of its user, if all were ranked against the same items.
     places: npt.ArrayLike | None = None
     #: Whether the other relevant items of a user were left out, so that metrics are per target.
     filtered: bool = False
-    #: How relevant each target is, for metrics that know grades.
+    #: How relevant each target is, for metrics with grades.
     relevance: FloatArray | None = None
-    #: Which targets were ranked against the same items; None where each has items of its own.
+    #: Which targets were ranked against the same items; None where each has its own items.
     pools: npt.ArrayLike | None = None
     #: Which item beats which target, where targets share their items and it was recorded.
     outcomes: PoolCounts | None = None
 
     @property
     def each_weight(self) -> FloatArray:
-        """Return the weight of each target's user, or of the target where others are left out."""
+        """Return the weight of each target's user, or of the target if metrics are per target."""
         if self.weights is None:
             return np.ones(len(self.ranks))
         return np.asarray(self.weights, dtype=np.float64)
 
     @cached_property
     def relevant_and_place(self) -> tuple[IntArray, IntArray]:
-        """Return how many targets a target's user has, and its place among them, or 0."""
+        """Return how many targets the user of each target has, and its place among them, or 0."""
         size = len(self.ranks)
         ones = np.ones(size, dtype=np.int64)
         if self.users is None or self.filtered:

@@ -1,8 +1,8 @@
-"""Comparisons to ranks: what rank a target gets when other items have exactly its score.
+"""From comparisons to ranks: the rank of a target if other items have exactly its score.
 
-A target's sampled rank follows from how many items beat it and how many tie with it. Targets with
-the same two numbers are alike, so counts of them are all that a tie rule needs: any engine can
-make them, in parts and in any order, and the random rule still gives the same ranks for a seed.
+A target's sampled rank follows from how many items beat it and how many tie with it. So a tie rule
+needs only the counts of these two numbers. Any engine can make them, in parts and in any order, and
+the random rule still gives the same ranks for a seed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ TIE_RULES: tuple[TieRule, ...] = ("random", "realistic", "optimistic", "pessimis
 
 _KEYS = ("sampled", "items", "better", "tied")
 _COLUMNS = (*_KEYS, *SUMS)
-#: Places that the random rule draws at once; a gigabyte of them.
+#: The most places that the random rule draws at once: they take a gigabyte.
 _MOST_PLACES = 1 << 27
 
 
 def check_ties(ties: str, *, whole: bool = False) -> TieRule:
-    """Return the tie rule, or suggest the one that was meant; ``whole``: one of whole ranks."""
+    """Return the tie rule, or suggest the one that was meant; ``whole`` asks for whole ranks."""
     rules = [rule for rule in TIE_RULES if not (whole and rule == "realistic")]
-    # A rule that exists, but not here.
+    # This rule exists, but not here.
     hint = "the mean place among ties may lie between two ranks" if ties == "realistic" else ""
     return cast("TieRule", check_choice("ties", ties, rules, hint=hint))
 
@@ -80,8 +80,8 @@ def place_halves(ranks: npt.ArrayLike, rng: Seed) -> npt.ArrayLike:
 class Comparisons:
     """How many targets were beaten by ``better`` items and tied with ``tied``, by design.
 
-    The columns are equally long; equal keys are merged and the rows sorted, so that two ways to
-    the same comparisons give the same object.
+    The columns are equally long. Equal keys are merged and rows are sorted, so the same comparisons
+    always give the same object.
 
     >>> two = np.array([2, 2])
     >>> Comparisons(9 * two, 50 * two, two, two - 2, two, 1.0 * two, 1.0 * two).count
@@ -161,8 +161,8 @@ class Comparisons:
         return {"rank": ranks.astype(np.int64), **kept}
 
     def _spread(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-        # Fewer targets than places are placed one by one, more of them all at once: neither many
-        # targets nor many ties make it slow.
+        # If there are fewer targets than places they are placed one by one, otherwise all at once.
+        # So neither many targets nor many ties make it slow.
         places = np.minimum(self.count, self.tied).astype(np.float64)
         if places.sum() > _MOST_PLACES:
             raise RankError(

@@ -1,39 +1,39 @@
 """What was seen of targets whose negatives were not drawn uniformly.
 
-Each item has its own chance of being in a target's sample. Items that were taken whole have chance
-one: those of them that beat the target are counted for certain. Of the others, an item with chance
-pi that beats the target stands for 1/pi such items, so that the sum of 1/pi is an unbiased estimate
-of how many there are (Horvitz and Thompson 1952).
+Each item has its own chance of being in a target's sample. Items that were all taken have chance
+one: how many of them beat the target is certain. Among the others, an item with chance pi that
+beats the target stands for 1/pi such items. So the sum of 1/pi is an unbiased estimate of how many
+there are (Horvitz and Thompson 1952).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_integer
+from unsample._checks import BoolArray, FloatArray, IntArray, check_integer
 from unsample.errors import DesignError, InputError
 from unsample.evidence._negatives import Negatives, check_probabilities
 
-#: Chances above this are certainty.
+#: Items with a higher chance are certain.
 _CERTAIN = 1.0 - 1e-9
-#: Chances that differ by less are the same.
+#: Chances that differ by less count as equal.
 _SAME = 1e-9
 _BISECTIONS = 40
-#: What a stratum may be, beside a number of items.
+#: What a stratum may be, other than a number of items.
 WHOLE, REST = "all", "rest"
 
 
 @dataclass(frozen=True, eq=False)
 class SeenItems:
-    """Of each target, which items were in its sample, and what is known of them.
+    """The items in the sample of each target, and what is known of them.
 
-    Items stand list after list, as in ``negatives``, each once.
+    Items come list after list, as in ``negatives``, each item once.
     """
 
     negatives: Negatives
@@ -42,20 +42,20 @@ class SeenItems:
     chance: FloatArray
     #: The number of candidates of each target, itself included.
     items: IntArray
-    #: Whether items outside the sample could have been in it; otherwise nothing is known of them.
+    #: Whether items outside the sample could have been in it. If not, nothing is known of them.
     rest_drawn: bool = True
 
     def __len__(self) -> int:
         return len(self.negatives)
 
-    @cached_property
+    @property
     def owner(self) -> IntArray:
         """Return the target of each item."""
-        return np.repeat(np.arange(len(self)), self.negatives.sizes)
+        return self.negatives.owner
 
     @cached_property
     def is_certain(self) -> BoolArray:
-        """Return which items were taken whatever chance did."""
+        """Return which items were certain to be taken."""
         return np.asarray(self.chance >= _CERTAIN)
 
     @cached_property
@@ -90,19 +90,13 @@ class SeenItems:
 
     @property
     def candidates_seen(self) -> tuple[float, float]:
-        """Return how many candidates the drawn items stand for, and the standard error of that.
+        """Return how many candidates the drawn items stand for, and its standard error.
 
-        As a share of those there are: it is one if every item could be drawn as stated.
+        Both are shares of all candidates. The share is one if items were drawn as stated.
         """
         stand_for = np.bincount(self.owner, 1.0 / self.chance, minlength=len(self))
         share = stand_for / np.maximum(self.items - 1, 1)
         return float(share.mean()), float(share.std()) / math.sqrt(len(self))
-
-    @property
-    def unbiased_ranks(self) -> FloatArray:
-        """Return estimates of each target's rank whose expectation is the rank."""
-        stands_for = np.where(self.beats, 1.0 / self.chance, 0.0)
-        return np.asarray(1.0 + np.bincount(self.owner, stands_for, minlength=len(self)))
 
     @cached_property
     def uniform(self) -> bool:
@@ -128,11 +122,11 @@ def seen_items(
 ) -> SeenItems:
     """Return what was seen, with the chance of each item.
 
-    One of these says how items were drawn. ``probabilities``: the chance of each item of the
-    catalogue in one draw, among items that a user could draw. ``given``: the chance that each row's
-    item was in the sample. ``strata``: a label for each item of the catalogue, items of a label
-    drawn uniformly; or with ``names``, the stratum of each row, what each stratum is: ``"all"``,
-    ``"rest"`` or a number of items.
+    One of these tells how items were drawn. ``probabilities``: the chance of each item of the
+    catalogue in one draw, among items that a user could draw. ``given``: the chance that the item
+    of each row was in the sample. ``strata``: a label for each item of the catalogue, if items of a
+    label were drawn uniformly; or, with ``names`` as the stratum of each row, what each stratum is:
+    ``"all"``, ``"rest"`` or a number of items.
     """
     draws = negatives.sizes
     kept = _first_of_equal(negatives)
@@ -140,7 +134,6 @@ def seen_items(
     seen = negatives.weight_left_out(np.ones(negatives.items)).astype(np.int64)
     # Without a table of training items, every other item is a candidate.
     items = negatives.items - seen
-    owner = np.repeat(np.arange(len(once)), once.sizes)
     rest = True
     if given is not None:
         chance = _checked_chances(given[kept])
@@ -148,7 +141,7 @@ def seen_items(
     elif probabilities is not None:
         chances = check_probabilities(probabilities, negatives.count())
         rate = _rates(once, chances, draws, replacement=replacement)
-        chance = -np.expm1(-rate[owner] * chances[once.ids])
+        chance = -np.expm1(-rate[once.owner] * chances[once.ids])
     elif names is not None:
         chance, rest = _chances_by_name(once, names[kept], strata, items)
     else:
@@ -161,9 +154,9 @@ def _rates(
 ) -> FloatArray:
     """Return for each target the rate t with which item i is in its sample: 1 - exp(-t q_i).
 
-    With replacement, n draws of mass m: (1 - q/m)^n is nearly exp(-n q/m). Without, a sample is as
-    if items arrived at times with rate q_i and the first n were kept (Rosen 1997): t is the time
-    at which n have arrived on average.
+    With replacement, in n draws of mass m, (1 - q/m)^n is nearly exp(-n q/m). Without replacement,
+    a sample is as if items arrived at random times with rate q_i and the first n were kept (Rosen
+    1997): t is the time at which n items have arrived on average.
     """
     who, left_out = once.pairs_left_out
     rate = chances[left_out]
@@ -204,13 +197,13 @@ def _chances_by_label(once: Negatives, strata: Any) -> FloatArray:
     names, label = np.unique(labels, return_inverse=True)
     label = label.reshape(-1)
     who, left_out = once.pairs_left_out
-    owner = np.repeat(np.arange(len(once)), once.sizes)
+    owner = once.owner
     found = np.empty(len(once.ids))
     for number, name in enumerate(names):
         inside = (label == number).astype(np.float64)
         size = inside.sum() - np.bincount(who, inside[left_out], minlength=len(once))
         mine = label[once.ids] == number
-        # How many are drawn from a stratum may vary by chance: the mean holds for all targets.
+        # The number drawn from a stratum may vary by chance: the mean is used for all targets.
         drawn = float(mine.sum()) / len(once)
         if drawn == 0.0:
             raise InputError(
@@ -231,7 +224,7 @@ def _chances_by_name(
             f"{{'list': 'all', 'random': 'rest'}}, got {type(strata).__name__}"
         )
     found = np.empty(len(once.ids))
-    owner = np.repeat(np.arange(len(once)), once.sizes)
+    owner = once.owner
     rest = False
     known = {str(name): kind for name, kind in strata.items()}
     text = np.asarray(names).astype(np.str_)
@@ -286,17 +279,6 @@ def _first_of_equal(negatives: Negatives) -> BoolArray:
 
 
 def _without(negatives: Negatives, kept: BoolArray) -> Negatives:
-    """Return lists of which some draws are left out."""
-    starts = as_index(np.minimum(negatives.starts[:-1], len(kept)))
-    sizes = np.add.reduceat(np.append(kept, False).astype(np.int64), starts)
-    sizes = np.where(negatives.sizes > 0, sizes, 0)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    return Negatives(
-        negatives.ids[kept],
-        starts,
-        negatives.items,
-        negatives.users,
-        negatives.exclude,
-        negatives.target_lists,
-        negatives.target_items,
-    )
+    """Return the lists with only some of their draws."""
+    starts = np.concatenate([[0], np.cumsum(kept)])[negatives.starts]
+    return replace(negatives, ids=negatives.ids[kept], starts=starts)

@@ -1,8 +1,8 @@
-"""Whose target each is: the number of a user's relevant items, and errors that count users.
+"""The user of each target: numbers of relevant items, and errors that count users.
 
-Targets of one user are not independent. A user with ten targets at the same rank informs no more
-than one target does, and one whose targets have nothing in common informs as much as ten. Which it
-is, the data tell, if it is known which cells the targets of one user lie in.
+Targets of one user are not independent. If a user has ten targets at the same rank, they tell no
+more than one. If they have nothing in common, they tell as much as ten targets of different users.
+The data show which it is, if it is known in which cells the targets of one user are.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index, as_integer_array
 from unsample.errors import FileError, InputError, RankError
-from unsample.evidence._columns import as_column, as_floats, in_parts, refuse_where
+from unsample.evidence._columns import as_column, as_floats, in_parts, joined, refuse_where
 from unsample.metrics import places_of
 
 if TYPE_CHECKING:
     from unsample.evidence._counts import RankCounts
 
-#: More users than this are drawn in so many groups of equal size, which vary alike.
+#: More users than this are drawn in so many groups of equal size, which vary in the same way.
 _MOST_UNITS = 4096
 _ARRAYS = ("user", "cell", "weight", "users")
 
@@ -50,8 +50,8 @@ class Whose:
     def squares(self, cells: int) -> FloatArray:
         """Return for each cell the sum of weights times that of all targets of the user.
 
-        Summed, these are the squares of what users weigh in all: what the effective number of
-        targets is made of when those of one user are taken to be fully dependent.
+        Their sum is that of the squared weights of users. It gives the effective number of targets
+        if those of one user are taken as fully dependent.
         """
         of_user = np.bincount(as_index(self.user), self.weight)
         products = self.weight * of_user[self.user]
@@ -60,7 +60,7 @@ class Whose:
     def variance(self, scores: FloatArray) -> float:
         """Return the variance of the mean over users of the sum of their targets' scores.
 
-        ``scores`` are those of the cells. It is that of users drawn anew.
+        ``scores`` are those of the cells. The variance is for newly drawn users.
         """
         products = self.weight * scores[self.cell]
         totals = np.bincount(as_index(self.user), products, minlength=len(self.users))
@@ -69,9 +69,9 @@ class Whose:
         return float(deviations @ deviations) * count / max(count - 1, 1)
 
     def resample(self, size: int, cells: int, rng: np.random.Generator) -> FloatArray:
-        """Draw users anew; return the weights of the cells, one row for each draw.
+        """Draw new users; return the weights of the cells, one row for each draw.
 
-        What the users drawn weigh in all is brought to what it was.
+        Rows are scaled so that the users' total weight stays the same.
         """
         from scipy.sparse import csr_array
 
@@ -81,7 +81,7 @@ class Whose:
         totals: Any = csr_array(entries, shape=(count, cells))
         drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=size).astype(np.float64)
         weight = drawn @ np.bincount(group, self.users, minlength=count)
-        # Where all that was drawn weighs nothing, the data stand for it.
+        # If the users drawn have no weight, the data are used instead.
         rows = (totals.T @ drawn.T).T
         rows[weight <= 0] = np.bincount(as_index(self.cell), self.weight, minlength=cells)
         return np.asarray(rows * (self.users.sum() / np.where(weight > 0, weight, 1.0))[:, None])
@@ -90,7 +90,7 @@ class Whose:
     def of_parts(cls, parts: Sequence[RankCounts]) -> Whose:
         """Return the targets of all parts, whose cells come one after the other.
 
-        Where nobody said whose targets a part has, each has a user of its own.
+        Where the users of a part are not known, each target has its own user.
         """
         found, first = [], 0
         for part in parts:
@@ -99,12 +99,8 @@ class Whose:
             found.append(whose.moved(places + first))
             first += len(part)
         starts = np.cumsum([0, *(len(part.users) for part in found[:-1])])
-        return cls(
-            np.concatenate([part.user + start for part, start in zip(found, starts, strict=True)]),
-            np.concatenate([part.cell for part in found]),
-            np.concatenate([part.weight for part in found]),
-            np.concatenate([part.users for part in found]),
-        )
+        user = [part.user + start for part, start in zip(found, starts, strict=True)]
+        return cls(user=np.concatenate(user), **joined(found, ("cell", "weight", "users")))
 
     @classmethod
     def from_arrays(cls, fields: Mapping[str, Any], source: str, cells: int) -> Whose | None:
@@ -134,7 +130,7 @@ class Whose:
 
     @classmethod
     def alone(cls, cell: IntArray, count: IntArray, weight: FloatArray) -> Whose:
-        """Return targets that have each a user of their own: ``count`` of them in each cell."""
+        """Return targets that each have their own user: ``count`` of them in each cell."""
         times = as_index(count)
         cells = np.repeat(cell, times)
         each = np.repeat(weight / np.maximum(count, 1), times)
@@ -149,7 +145,7 @@ def deviations_of_mean(totals: FloatArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """Users of targets, each name kept once. As an array, it is the name of each target's user."""
+    """The users of targets, with each name kept once. As an array: the name of each user."""
 
     #: Where the user of each target stands among the names.
     place: npt.NDArray[np.integer[Any]]
@@ -172,7 +168,7 @@ class Named:
 
 
 def decoded(names: npt.NDArray[np.bytes_]) -> npt.NDArray[np.str_]:
-    """Return names that were kept as UTF-8; JSON may hold halves of letters, which stay halves."""
+    """Return names that were kept as UTF-8; half characters, which JSON may hold, stay so."""
     return np.char.decode(names, "utf-8", "surrogatepass")
 
 
@@ -211,12 +207,12 @@ def relevant_and_place(
     places: npt.ArrayLike | None,
     full: bool,
 ) -> tuple[IntArray, IntArray]:
-    """Return how many targets a target's user has, and its place among them, or 0.
+    """Return how many targets the user of each target has, and its place among them, or 0.
 
-    ``count`` is how many targets each stands for, by default one. Places are given, or follow from
-    ranks in the ``full`` catalogue.
+    ``count`` is how many targets each row stands for, by default one. Places are given, or follow
+    from ranks in the ``full`` catalogue.
     """
-    # A row for each of billions of targets is not held in memory: 32 bits are enough.
+    # There may be very many targets: 32 bits are enough, and save memory.
     of_user = np.bincount(user, count)
     relevant: Any = np.rint(of_user).astype(np.int32 if count is None else np.int64)[user]
     if places is not None:
@@ -227,11 +223,11 @@ def relevant_and_place(
 
 
 def weights_of_users(weight: FloatArray, user: IntArray, relevant: IntArray) -> FloatArray:
-    """Return how much each user counts: what the weights of all the user's targets say."""
+    """Return the weight of each user, which all targets of the user must share."""
     found = np.zeros(int(user.max()) + 1)
     found[user] = weight
     differs = any((found[user[rows]] != weight[rows]).any() for rows in in_parts(len(user)))
-    # What a mean over targets would take to count users once.
+    # Weights with which a mean over targets would count each user once.
     spread = bool((relevant > 1).any()) and all(
         np.allclose(weight[rows] * relevant[rows], 1.0, rtol=1e-9) for rows in in_parts(len(user))
     )
@@ -254,16 +250,16 @@ def rank_in_lists(
     replacement: bool,
     rng: np.random.Generator,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return ranks, sample sizes and places of targets that stand in one list with their user's.
+    """Return ranks, sample sizes and places of targets in a list with all those of their user.
 
-    A list holds all relevant items of a user and ``sampled`` others that are not relevant;
-    ``better`` of these beat the target, and its ``score`` tells its order among the relevant ones.
-    ``items`` counts all candidates, the relevant ones too.
-    Where all others are in the list, the ranks are those of the full list. Else a sample that is
-    uniform among all items but the target is made of it: as many relevant items as such a sample
-    holds by chance take the place of sampled ones.
+    A list holds all relevant items of a user and ``sampled`` others that are not relevant. Of
+    these, ``better`` beat the target. Its ``score`` gives its order among the relevant items.
+    ``items`` counts all candidates, including the relevant ones. Where all other items are in the
+    list, ranks are those of the full list. Otherwise the list is turned into a uniform sample of
+    all items but the target: sampled items are replaced by as many relevant items as such a sample
+    would hold by chance.
     """
-    # Ties with sampled items are broken by now: the scores order what these leave open.
+    # Ties with sampled items are already broken: scores decide the rest of the order.
     order = np.lexsort([-score, better, user])
     level = np.empty(len(order))
     level[order] = np.arange(len(order))
@@ -288,5 +284,5 @@ def rank_in_lists(
 
 
 def as_arrays(whose: Whose | None) -> dict[str, npt.NDArray[Any]]:
-    """Return what a file keeps of them."""
+    """Return the arrays that a file keeps."""
     return {} if whose is None else {f"whose_{name}": getattr(whose, name) for name in _ARRAYS}

@@ -1,9 +1,9 @@
 """Ranks 1..N in bins, single at the top and wider further down, and distributions on them.
 
-A metric@K looks at single ranks near the top, and a sample of n - 1 items sees the rest only
-blurred. So the first ranks and every K in use stand alone, and beyond them a bin is as wide as
-``ratio`` of its rank, but never wider than a fraction of the sampling error of the rank there.
-The number of bins then grows with log N and the square root of n, not with N.
+A metric@K depends on single ranks near the top, and a sample of n - 1 items sees the rest only
+blurred. So the first ranks and every K in use have their own bins. Further down a bin is as wide as
+``ratio`` of its rank, but never wider than a fraction of the sampling error of the rank there. So
+the number of bins grows with log N and the square root of n, not with N.
 
 Averages over a bin are exact for polynomials up to degree five in the rank (`mean_over`), so a
 smooth function is averaged over a bin to about (width / rank)^6.
@@ -52,8 +52,8 @@ class RankGrid:
     ) -> RankGrid:
         """Build the grid for a catalogue, the largest sample in use, and the cutoffs K in use.
 
-        The first ``single`` ranks stand alone; further bins are at most as wide as ``ratio`` of
-        their rank, and ``blur`` times the standard error of a rank seen through the sample.
+        The first ``single`` ranks have their own bins. Further bins are at most as wide as
+        ``ratio`` of their rank, and ``blur`` times the standard error of a rank in the sample.
         """
         items = check_integer(
             "items", items, minimum=1, maximum=LARGEST_CATALOGUE, error=DesignError
@@ -93,7 +93,7 @@ class RankGrid:
 
 @dataclass(frozen=True, eq=False)
 class RankPoints:
-    """Single ranks, which need not cover a catalogue: what is averaged over bins is taken there."""
+    """Single ranks, which need not cover a catalogue, in place of bins."""
 
     low: IntArray
 
@@ -165,7 +165,7 @@ class RankDistribution:
         levels = np.asarray(level, dtype=np.float64)
         for value in levels.ravel():
             check_real("level", float(value), low=0.0, high=1.0)
-        # Negative masses make the cdf dip; its running maximum is what a level first crosses.
+        # Negative masses make the cdf fall; a level is first reached by its running maximum.
         cumulative = np.maximum.accumulate(self._cumulative)
         bins = np.minimum(np.searchsorted(cumulative, levels - 1e-12), len(self.grid) - 1)
         before = np.concatenate([[0.0], cumulative])[bins]
@@ -206,7 +206,7 @@ class RankDistribution:
 
 
 def bin_weights(metric: Metric, grid: RankGrid | RankPoints, items: int) -> FloatArray:
-    """Return the mean of w(R) over the ranks of each bin, ranks beyond the cutoff counting zero."""
+    """Return the mean of w(R) over the ranks of each bin; ranks beyond the cutoff count as 0."""
     reach = np.minimum(grid.high, metric.cutoff(items))
     inside = reach >= grid.low
     weights = np.zeros(len(grid))
@@ -233,7 +233,7 @@ def mean_over(
     """
     count = (high - low + 1).astype(np.float64)
     middle = (low + high) / 2.0
-    # A single rank would need an imaginary offset: it is looked at in its own place only.
+    # A single rank would need an imaginary offset: it is evaluated at itself only.
     offset = np.sqrt(np.maximum(3.0 * count * count - 7.0, 1.0) / 20.0)
     weight = (count * count - 1.0) / (24.0 * offset * offset)
     outer = function(np.where(count > 1, middle - offset, middle))
@@ -255,7 +255,7 @@ def _plain_mean(
 
 
 def _bin_starts(items: int, sampled: int, ratio: float, single: int, blur: float) -> list[int]:
-    """Walk down the ranks, each bin as wide as its rank and the sample allow."""
+    """Return the first rank of each bin: bins are as wide as their rank and the sample allow."""
     starts = list(range(1, min(single, items) + 1))
     others = max(items - 1, 1)
     low = len(starts) + 1
@@ -264,7 +264,7 @@ def _bin_starts(items: int, sampled: int, ratio: float, single: int, blur: float
         width = ratio * low
         if sampled > 0:
             share = (low - 1) / others
-            # Below one part in `sampled` from either end the sample sees no finer than that.
+            # Within 1/sampled of either end, the sample sees no finer than that.
             spread = max(share * (1.0 - share), 1.0 / sampled)
             standard_error = others * math.sqrt(spread / sampled)
             width = min(width, blur * standard_error)

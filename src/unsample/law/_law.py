@@ -35,15 +35,15 @@ from unsample.law._grid import RankGrid, RankPoints, mean_over
 
 #: Below this, h(c) is taken from log-gamma; above, from Stirling's series (error < 1e-16).
 _STIRLING_FROM = 16.0
-#: Bins this wide are looked at in a few places, even where the law is not smooth.
+#: Wider bins are evaluated at a few places, even where the law is not smooth.
 _WIDE = 64
-#: At least this many ranks at either end are taken to have a law that is not smooth.
+#: The law is taken as not smooth for at least so many ranks at either end.
 _LEAST_REACH = 64
-#: Standard errors of a rank across which three places do not tell what the law does.
+#: For bins wider than so many standard errors of a rank, three places are not enough.
 _TOO_WIDE = 3.0
-#: Minus the logarithm of a probability that is as good as zero.
+#: Minus the logarithm of a negligible probability.
 _NEVER = 37.0
-#: The hypergeometric law of numpy takes fewer items of either kind than this.
+#: The hypergeometric law of numpy needs fewer items of either kind than this.
 LARGEST_URN = 1_000_000_000
 #: Most numbers in one block when probabilities of ranges of ranks are summed.
 _BLOCK = 4_000_000
@@ -147,13 +147,13 @@ class Law:
     def _range_binomial(self, low: IntArray, high: IntArray, rank: FloatArray) -> FloatArray:
         """Return `range_pmf` with replacement, from the nearer tail at each end of a range.
 
-        So the chance of a range far from what is expected is not a difference of two ones.
+        So the small chance of a distant range is not a difference of two numbers near one.
         """
         from scipy.special import betainc
 
         ends, where = np.unique(np.concatenate([low - 1, high]), return_inverse=True)
         least, most = self._reachable(rank)
-        # Between these columns the tail at an end is neither none nor, on the other side, all.
+        # Only between these columns is the tail at an end neither 0 nor 1.
         row, column = np.nonzero((ends[:, None] >= least) & (ends[:, None] <= most))
         r, share = ends[row].astype(np.float64), (rank[column] - 1.0) / (self.items - 1.0)
         rest = (self.items - rank[column]) / (self.items - 1.0)
@@ -175,7 +175,7 @@ class Law:
     def _reachable(self, rank: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the least and the greatest sampled rank that each rank has any chance to give.
 
-        By Bernstein's inequality what is left out has a probability below e^-161, or 1e-70.
+        By Bernstein's inequality all others have a probability below e^-161, or 1e-70.
         """
         share = (rank - 1.0) / (self.items - 1.0)
         spread = np.sqrt(self.sampled * share * (1.0 - share))
@@ -194,8 +194,8 @@ class Law:
 
         Where users have fewer candidates than others, the grid reaches beyond this catalogue.
         Ranks above ``items`` are ``"impossible"`` and count as zeros, or they act as the ``"last"``
-        rank of all, whose sampled rank is always n. An expectation needs the latter: mass placed
-        beyond would vanish from it, and an estimator could hide mass there for free.
+        rank, whose sampled rank is always n. Expectations need the latter: otherwise mass placed
+        beyond would vanish, and an estimator could hide mass there.
         """
         inside = grid.low <= self.items
         reach = np.minimum(grid.high, self.items)
@@ -219,24 +219,24 @@ class Law:
 
     @property
     def _kinks(self) -> float:
-        """Return how far from the first and the last rank the bounds of the law are felt.
+        """Return how far from the first and the last rank the bounds of the law matter.
 
         Without replacement r - 1 <= R - 1 and n - r <= N - R. Where a share f of the items is
-        sampled, these bounds are met with probability f^(R-1) and f^(N-R).
+        sampled, these bounds are reached with probability f^(R-1) and f^(N-R).
         """
         if self.replacement:
             return 0.0
         return max(_LEAST_REACH, _NEVER / -math.log(self.sampled / (self.items - 1.0)))
 
     def _true_ranks(self, places: FloatArray) -> FloatArray:
-        """Return the places where a bin is looked at, true ranks where only they have a law."""
+        """Return the places where a bin is evaluated: whole ranks where the law needs them."""
         near = (places <= self._kinks) | (places > self.items - self._kinks)
         return np.where(near, np.rint(places), places)
 
     def _has_kinks(self, first: IntArray, last: IntArray) -> BoolArray:
-        """Return the bins over which P(r | R) is not smooth, narrow enough to visit each rank.
+        """Return the bins over which P(r | R) is not smooth, if narrow enough to visit each rank.
 
-        It is not near either end, nor across bins of several standard errors of a rank.
+        It is not smooth near either end, and across bins of several standard errors of a rank.
         """
         if self.replacement:
             return np.zeros(len(first), dtype=bool)
@@ -275,7 +275,7 @@ def check_sampler(
 
 
 def as_better(ranks: npt.ArrayLike, items: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-    """Return how many candidates beat each target, and how many there are beside it.
+    """Return how many candidates beat each target, and how many other candidates there are.
 
     ``ranks`` are full-catalogue ranks, ``items`` one number or one for each of them.
     """
@@ -374,7 +374,7 @@ def _h(count: FloatArray | np.float64) -> FloatArray:
     if few.any():
         from scipy.special import gammaln
 
-        # The logarithm of a factorial takes long, so only where it is needed.
+        # The logarithm of a factorial is slow, so it is computed only where it is needed.
         small = np.maximum(c[few], 1e-300)
         found[few] = gammaln(small + 1.0) - small * np.log(small) + small
     return found

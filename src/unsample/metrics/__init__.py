@@ -1,8 +1,8 @@
 """Top-K metrics as values: of each user, then averaged over users.
 
-A user has one relevant item or several, the targets, at some ranks R of the user's full list. What
-the user's metric is, is a sum over the targets: a weight w(R) for the rank, times the share that a
-target has in the user's metric. With m relevant items and K places:
+A user has one relevant item or several, the targets, at some ranks R of the user's full list. The
+user's metric is a sum over the targets: a weight w(R) for the rank, times the share of the target
+in the user's metric. With m relevant items and K places:
 
 ======================  =================  ===================================
 metric                  w(R) up to K       share of the j-th target of m
@@ -42,8 +42,8 @@ A metric prints as it was asked for, whatever the case, and its name parses back
 >>> parse("AP(norm='min')@10"), AP(norm="min") @ 10
 (AP(norm=min)@10, AP(norm=min)@10)
 
-A metric without ``@K`` looks at all items. Add your own with `custom`, and `register` it to make
-its name parse.
+A metric without ``@K`` is over all items. Add your own with `custom`, and `register` it to make its
+name parse.
 """
 
 from unsample.metrics._chance import AMR, AMRI, AMRR, AHits, Chance

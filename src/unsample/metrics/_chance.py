@@ -2,8 +2,8 @@
 
 Random ranks have an expected metric E, which depends on the catalogue sizes N alone (Berrendorf et
 al. 2020; Hoyt et al. 2022, "A Unified Framework for Rank-based Evaluation Metrics for Link
-Prediction"). A metric x becomes (x - E)/(1 - E), where 1 is the best that it could be, of hits as
-of ranks; AMR is x/E. As in PyKEEN, E is a mean over all targets, each with its own N:
+Prediction"). A metric x becomes (x - E)/(1 - E), where 1 is the best possible value, of hits and of
+ranks. AMR is x/E. As in PyKEEN, E is a mean over all targets, each with its own N:
 
 ==========  ==========  ===========
 adjusted    x           E of one N
@@ -37,10 +37,10 @@ from unsample.metrics._metric import Kernel, MetricFamily, register
 
 @dataclass(frozen=True)
 class Chance:
-    """What a metric is of random ranks, and how one that is adjusted for it is scaled."""
+    """The expected metric of random ranks, and the scale of the metric adjusted for it."""
 
     base: MetricFamily
-    #: The name of the metric in these circles.
+    #: The name of the metric in this field.
     called: str
     #: The expectation for catalogues of these sizes, given K (infinite where there is none).
     expected: Callable[[FloatArray, float], FloatArray]
@@ -79,7 +79,7 @@ def _share(items: FloatArray, k: float) -> FloatArray:
 
 
 def _not_of_one(name: str, base: str) -> Kernel:
-    """Return a kernel that refuses: a scale that all targets decide is no weight of one rank."""
+    """Return a kernel that refuses: the scale depends on all targets, not on one rank."""
 
     def kernel(ranks: FloatArray, items: float, k: float) -> FloatArray:
         raise MetricError(

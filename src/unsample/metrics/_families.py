@@ -1,4 +1,4 @@
-"""The families of metrics: what each weighs, and what part of its user's metric a target has."""
+"""The families of metrics: the weight of a rank, and the share of a target in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metric is: a weight for a rank and a share for a target, under a name that parses."""
+"""What a metric is: a weight for a rank and a share for a target, with a name that parses."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from unsample.errors import MetricError
 if TYPE_CHECKING:
     from unsample.metrics._chance import Chance
 
-#: Every family that parses, by its name; filled in where the families are.
+#: Every family that parses, by its name; `register` fills it.
 REGISTRY: dict[str, MetricFamily] = {}
 
 
 #: w(R) given float ranks, the number of items, and K (the number of items where there is no K).
 Kernel: TypeAlias = Callable[[FloatArray, float, float], FloatArray]
-#: The metric of a user times the number of relevant items, as what each target adds to it: of
-#: ranks, places among the user's targets, numbers of relevant items, catalogue sizes, and K.
+#: What each target adds to the metric of its user times the number of relevant items, given ranks,
+#: places among the user's targets, numbers of relevant items, catalogue sizes, and K.
 Jointly: TypeAlias = Callable[[FloatArray, IntArray, IntArray, IntArray, float], FloatArray]
 #: The share of a target in its user's metric, given the user's number of relevant items, the place
 #: of the target among them (1 is the best, 0 where it is not known), and K.
@@ -35,17 +35,17 @@ _FAMILY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def ones(ranks: FloatArray, items: float, k: float) -> FloatArray:
-    """Weigh all ranks alike."""
+    """Give all ranks the same weight."""
     return np.ones_like(ranks)
 
 
 def _equal_share(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
-    """Give every target of a user the same part."""
+    """Give every target of a user the same share."""
     return np.asarray(1.0 / relevant)
 
 
 def first_only(relevant: IntArray, place: IntArray, k: float) -> FloatArray:
-    """Let the best of a user's targets count, and no other."""
+    """Count only the best of a user's targets."""
     return np.asarray(place == 1, dtype=np.float64)
 
 
@@ -65,15 +65,15 @@ class MetricFamily:
     uses_places: bool = field(default=False, repr=False, compare=False)
     #: The family that is the same number where users have one relevant item; by default itself.
     single: str = field(default="", repr=False, compare=False)
-    #: The gain of a graded relevance, for metrics that know grades.
+    #: The gain of a graded relevance, for metrics with grades.
     gain: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False, compare=False)
-    #: What the metric of a user with several relevant items is, where that is no sum of shares.
+    #: The metric of a user with several relevant items, if it is not a sum of shares.
     jointly: Jointly | None = field(default=None, repr=False, compare=False)
-    #: Whether it looks at all items, so that there is no K.
+    #: Whether it is over all items, so that there is no K.
     whole: bool = field(default=False, repr=False, compare=False)
-    #: Whether it leaves the range from 0 to 1, as ranks do.
+    #: Whether it may lie outside 0 to 1, as ranks do.
     unlimited: bool = field(default=False, repr=False, compare=False)
-    #: For a metric that is adjusted for chance: of which one, and how.
+    #: For a metric that is adjusted for chance: which metric it adjusts, and how.
     chance: Chance | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -83,12 +83,12 @@ class MetricFamily:
 
     @property
     def weighs_alike(self) -> bool:
-        """Return whether all relevant items of a user have the same part in the metric, 1/m."""
+        """Return whether all relevant items of a user have the same share in the metric, 1/m."""
         return self.share is _equal_share
 
     @property
     def bounded(self) -> bool:
-        """Return whether a user's metric lies between 0 and 1: custom ones may not, nor ranks."""
+        """Return whether a user's metric lies between 0 and 1; not ranks, nor custom metrics."""
         return (
             not self.unlimited
             and self.name in REGISTRY
@@ -163,9 +163,9 @@ class Metric:
         return np.broadcast_to(values, ranks.shape)
 
     def behind(self, ahead: int) -> Metric:
-        """Return the same metric as a function of the rank among others, given how many are ahead.
+        """Return the same metric as a function of the rank among the other items.
 
-        For a target that ``ahead`` items are known to beat.
+        It is for a target that ``ahead`` items are known to beat.
 
         >>> from unsample.metrics import Recall
         >>> (Recall @ 10).behind(8).weights([1, 2, 3], items=100).tolist()
@@ -185,7 +185,7 @@ class Metric:
         return replace(self, family=moved, k=None if self.k is None else self.k - ahead)
 
     def shares(self, relevant: IntArray, place: IntArray) -> FloatArray:
-        """Return what part of its user's metric each target has, beside w(R)."""
+        """Return the share of each target in its user's metric, beside w(R)."""
         k = math.inf if self.k is None else float(self.k)
         values = np.asarray(self.family.share(relevant, place, k), dtype=np.float64)
         return np.broadcast_to(values, relevant.shape)
@@ -216,10 +216,10 @@ class Metric:
     def parts(
         self, users: IntArray, place: IntArray, relevance: npt.ArrayLike | None = None
     ) -> FloatArray:
-        """Return what part of its user's metric each target has, beside w(R), by its grade too.
+        """Return the share of each target in its user's metric, beside w(R), grades included.
 
-        ``users`` and ``relevance`` are as in `of_users`, and ``place`` is that of a target among
-        its user's.
+        ``users`` and ``relevance`` are as in `of_users`, and ``place`` is the place of a target
+        among those of its user.
         """
         if relevance is None or self.family.gain is None:
             return self.shares(np.bincount(users)[users], place)

@@ -17,7 +17,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
 from unsample.answers import DEFAULT_LEVEL, Estimates
-from unsample.confidence import Certainty, blind_rank
+from unsample.confidence import Certainty
 from unsample.metrics import Metric, MetricFamily, Recall
 from unsample.pages._charts import Band, Guide, LineChart, LineView, Role, Series, style
 
@@ -104,7 +104,7 @@ class AtManyK:
         if self.certainty.shape_in_use() is None:
             # No P(R) fits the data, so neither bounds nor intervals say anything.
             return {}
-        calibrated = self.result.calibrated if self.certainty.usual(metrics[0]) else None
+        calibrated = self.result.calibrated if self.certainty.usual else None
         asked: dict[Role, Any] = {"bounds": self.certainty.bounds} if self.wider else {}
         if calibrated is None:
             asked["interval"] = self.certainty.interval
@@ -284,7 +284,7 @@ class Curves:
     @cached_property
     def _guides(self) -> tuple[Guide, ...]:
         sampled = (held.result.counts for held in self.held.values() if held.certainty is not None)
-        edges = {round(blind_rank(counts), 1) for counts in sampled}
+        edges = {round(counts.blind_rank, 1) for counts in sampled}
         return tuple(
             Guide("x", edge, f"N/n = {edge:,.0f}") for edge in edges if 1 < edge < self.ks[-1]
         )

@@ -6,10 +6,10 @@ J) and a base measure w:
 .. math:: \max_c \; M \sum_i p_i \log (A \pi(c))_i - \tfrac12 \sum_j c_j^2,
           \qquad \pi(c) \propto w \, e^{X c}
 
-Newton's method, with Fisher's information in place of the observed one where that is not positive,
-so that every step climbs. The problem need not be concave: the certificate is the gain that one
-more step would promise. The log evidence is Laplace's, the log of the integral over c of likelihood
-times prior, and compares shapes on the same data.
+It is solved by Newton's method. Where the observed information is not positive, Fisher's takes its
+place, so that every step climbs. The problem need not be concave: the certificate is the gain that
+one more step would promise. The log evidence is Laplace's approximation of the log of the integral
+over c of likelihood times prior. It compares shapes on the same data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NEAR, _DONE, _FAILED = 1e-4, 1e-9, 1e-5
 
 @dataclass(frozen=True, eq=False)
 class LogDensityFit:
-    """The best coefficients for each histogram, its weights and certificate, and how sure they are.
+    """The best coefficients for each histogram, with weights, certificate and precision.
 
     ``log_variance`` is the posterior variance of the logarithm of each weight, ``information`` the
     posterior precision of the coefficients.
@@ -99,7 +99,7 @@ class LogDensity:
         """Return the slope of the log posterior."""
         mixture = np.maximum(weights @ self.likelihood.T, _TINY)
         posterior = weights * ((self.shares / mixture) @ self.likelihood)
-        # Shares sum to one, so posterior and weights do: what they expect of the shapes differs.
+        # Shares sum to one, and so do posterior and weights.
         return np.asarray(self.targets * ((posterior - weights) @ self.shapes) - coefficients)
 
     def information(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -110,7 +110,7 @@ class LogDensity:
         """
         mixture = np.maximum(weights @ self.likelihood.T, _TINY)
         mean = weights @ self.shapes
-        # What each cell expects of the shapes.
+        # The expected shapes, given each cell.
         expected = self.likelihood @ (weights[:, :, None] * self.shapes) / mixture[:, :, None]
         centred = expected - mean[:, None, :]
         fisher = (centred * mixture[:, :, None]).swapaxes(1, 2) @ centred
@@ -127,7 +127,7 @@ _Moves = Callable[[LogDensity, IntArray], tuple[FloatArray, FloatArray]]
 
 
 class _Climb:
-    """Where the rows of a problem stand, and how they go up from there."""
+    """The current point of each row of a problem, and the steps from there."""
 
     def __init__(self, problem: LogDensity, start: FloatArray) -> None:
         rows, size = start.shape
@@ -137,7 +137,7 @@ class _Climb:
         self.iterations = np.zeros(rows, dtype=np.int64)
 
     def steps(self, rows: IntArray, moves: _Moves, most: int, least: float) -> None:
-        """Move rows until nothing promises them more than ``least``."""
+        """Move rows until no step promises a gain of more than ``least``."""
         for _ in range(most):
             part = replace(self.problem, shares=self.problem.shares[rows])
             move, promise = moves(part, rows)
@@ -148,7 +148,7 @@ class _Climb:
             rows = rows[~self._go(rows, move[going], promise[going])]
 
     def shared_move(self, inverse: FloatArray) -> _Moves:
-        """Return cheap moves, by one information matrix for all rows, which are much alike."""
+        """Return cheap moves, by one information matrix for all rows, which are similar."""
 
         def moves(part: LogDensity, rows: IntArray) -> tuple[FloatArray, FloatArray]:
             gradient = part.gradient(self.coefficients[rows], self.weights[rows])
@@ -172,7 +172,7 @@ class _Climb:
         return move, promise
 
     def _go(self, rows: IntArray, move: FloatArray, promise: FloatArray) -> BoolArray:
-        """Move rows by the largest of 1, 1/2, 1/4, ... that gains; return which could not."""
+        """Move rows by the largest step of 1, 1/2, 1/4, ... that gains; return which cannot."""
         part = replace(self.problem, shares=self.problem.shares[rows])
         step = np.ones((len(rows), 1))
         before = self.value[rows]

@@ -18,10 +18,10 @@ from unsample.estimators._solvers import Solution, Status
 _TINY = 1e-300
 #: Most numbers in a batch of Newton matrices.
 _BATCH_NUMBERS = 2_000_000
-#: Share of the way to the border of the simplex that a step may go.
+#: How far towards the border of the simplex a step may go.
 _MARGIN = 0.995
-#: Cells that are looked at together. Where they reach so few bins on average, as a share of all,
-#: the product is made block by block, and where none reaches more, Newton's matrix is a band.
+#: Cells in a block; the share of the bins, reached on average, up to which the product is computed
+#: block by block; and the share, reached by every block, up to which Newton's matrix is a band.
 _CELLS, _REACH, _BAND = 32, 0.5, 0.4
 
 
@@ -104,7 +104,7 @@ def _interior_point(
         mixture = np.maximum(w @ likelihood.T, _TINY)
         gradient = (p / mixture) @ likelihood
         excess = w * z - tau
-        # Aim well below the present complementarity, but not at zero: this keeps to the centre.
+        # Aim well below the present complementarity, but not at zero: this stays near the centre.
         barrier = 0.1 * np.maximum(excess, 0.0).mean(axis=1, keepdims=True) + tau
         right = barrier / w - (scale - gradient)
         move = _newton(likelihood, blocks, p / mixture**2, z / w, right)
@@ -148,7 +148,7 @@ def _newton(
         matrix = (likelihood.T * curvature[:, None, :]) @ likelihood
         matrix[:, np.arange(bins), np.arange(bins)] += diagonal
         return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0], dtype=np.float64)
-    # Woodbury, with the square root of the curvature moved inside so that zeros do no harm.
+    # Woodbury's identity, with the square root of the curvature inside, so that zeros are safe.
     root = np.sqrt(curvature)
     scaled = root[:, :, None] * likelihood
     core = (scaled / diagonal[:, None, :]) @ scaled.swapaxes(1, 2)
@@ -216,6 +216,6 @@ def _certified(
     if tolerance is None:
         status = np.full(len(shares), Status.STOPPED)
     else:
-        # A little above the tolerance is what rounding leaves of a converged run.
+        # Rounding may leave a converged run a little above the tolerance.
         status = Status.where(gap <= 10 * tolerance)
     return Solution(weights, objective, gap, iterations, status)

@@ -35,7 +35,7 @@ from unsample._checks import FloatArray, IntArray
 from unsample.estimators._solvers import Certificate, Solution, Status
 
 _BATCH_NUMBERS = 2_000_000
-#: Curvature, next to 1/2, that a Newton step may leave out.
+#: Curvature that a Newton step may neglect, compared with 1/2.
 _FLAT = 1e-6
 
 

@@ -5,18 +5,18 @@ The coefficients of model m on data set d of kind k are
 .. math:: \beta_{dm} = \mu_k + b_d + c_{dm}, \qquad
           b_d \sim N(0, B_k), \; c_{dm} \sim N(0, W_k)
 
-with one :math:`\mu` for each kind around a common mean. A full histogram of ranks says of its
-coefficients what a normal law with precision :math:`\Lambda` says (Laplace's approximation, exact
-in the limit of many targets). Given these, means and covariances are found by
-expectation-maximisation: covariances of all kinds are drawn together, and those of one kind towards
-the common ones, by inverse Wishart priors. So a kind with three data sets borrows from the others,
-and what is not known of its mean is added to its variance.
+with one :math:`\mu` for each kind around a common mean. What a full histogram of ranks tells about
+its coefficients is a normal law with precision :math:`\Lambda` (Laplace's approximation, exact in
+the limit of many targets). Given these, means and covariances are found by
+expectation-maximisation. Inverse Wishart priors pull the covariances of each kind towards common
+ones. So a kind with three data sets borrows from the others, and what is not known of its mean is
+added to its variance.
 
-Full histograms are more rugged than the curves that a sample should be fitted with (in a list by
-popularity each rank is one item). So a part of the covariances is used, chosen by leaving data
-sets out; what the intervals lack is in the spread that is found in the same way.
+Full histograms are less smooth than the curves that a sample should be fitted with (in a list by
+popularity each rank is one item). So only a part of the covariances is used. It was chosen by
+leaving out data sets, and so was the spread that widens intervals where they are too narrow.
 
-Data sets of one family have a weight that adds up to one.
+The weights of the data sets of one family sum to one.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from unsample.estimators.prior._shapes import (
 )
 from unsample.law import RankGrid
 
-#: Data sets that what is assumed about covariances counts for, ...
+#: What is assumed about covariances counts like so many data sets, ...
 _VAGUE = 10.0
-#: ... and that the covariances of all kinds count for in those of one.
+#: ... and the covariances of all kinds count like so many in those of one kind.
 _COMMON = 60.0
 #: Standard deviations of the common mean, in those of a coefficient; rounds.
 _MEAN_DOUBT, _ROUNDS = 3.0, 30
 #: Parts of the covariances that are used.
 _PART_BETWEEN, _PART_WITHIN = 0.5, 0.3
-#: Of a kind with few data sets the top is known less well than they show: so much, over the square
-#: of their number, of the variance of `odd_top` is added.
+#: For a kind with few data sets, the top is known less well than they show: this much of the
+#: variance of `odd_top`, divided by the square of their number, is added.
 FEW = 2.0
-#: The fits to full histograms are freer than anything that is learned from them.
+#: Fits to full histograms are freer than what is learned from them, by this factor.
 _FREE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """A full evaluation: targets counted in the bins of ``grid``, and what it was of.
+    """A full evaluation: targets counted in the bins of ``grid``, the data set and its kind.
 
     ``weight`` is that of the data set, the same in all its histories.
     """
@@ -84,7 +84,7 @@ class History:
         return cls(grid, counts, dataset, kind)
 
     def evidence(self) -> Gaussian:
-        """Return what the histogram says about the coefficients."""
+        """Return what the histogram tells about the coefficients."""
         grid = shape_grid(self.grid.items)
         counts = np.bincount(grid.locate(self.grid.low), self.counts, minlength=len(grid))
         total = float(counts.sum())
@@ -168,7 +168,7 @@ def learn(histories: Sequence[History], evidence: Sequence[Gaussian]) -> dict[st
 
 
 class _Climb:
-    """Expectation-maximisation: where it stands, and one round of it."""
+    """Expectation-maximisation: its current point, and one round of it."""
 
     def __init__(
         self,
@@ -190,13 +190,13 @@ class _Climb:
         self.doubt = np.zeros((kinds, SIZE, SIZE))
 
     def data_sets(self, kind: int) -> float:
-        """Return how many data sets there are of a kind, those of a family as one."""
+        """Return how many data sets a kind has; those of a family count as one."""
         return max(1.0, float(self.weight[self.kind == kind].sum()))
 
     def round(self) -> None:
         """Find the means for these covariances, then the covariances for what is left."""
         own, kind = self.kind[self.number], self.kind
-        # What the models of a data set say about mu + b, their own c unknown.
+        # What the models of a data set tell about mu + b, without knowing their own c.
         blurred = _inverse(np.eye(SIZE) + self.precision @ self.within[own])
         precision = np.add.reduceat(blurred @ self.precision, self.starts, axis=0)
         shift = np.add.reduceat(_dot(blurred, self.shift), self.starts, axis=0)
@@ -239,7 +239,7 @@ class _Climb:
     def _covariances(
         self, squares: FloatArray, weight: FloatArray, kind: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the covariance of all kinds, and those of each drawn towards it."""
+        """Return the covariance of all kinds, and those of each kind, pulled towards it."""
         sums = np.zeros_like(self.between)
         np.add.at(sums, kind, squares)
         sizes = np.bincount(kind, weight, minlength=len(sums))
@@ -262,9 +262,9 @@ def _outer(vectors: FloatArray) -> FloatArray:
 
 
 def condition(learned: Learned, evidence: Sequence[Gaussian], trust: float) -> Learned:
-    """Return what is known of further models of the data set that the evidence is of.
+    """Return what is known of further models on the data set of the evidence.
 
-    The mean becomes that of the data set as far as its models show it; the covariance of models is
+    The mean becomes that of the data set, as far as its models show it. The covariance of models is
     moved towards theirs, as if ``trust`` models had been seen before.
     """
     precision = np.stack([each.precision for each in evidence])

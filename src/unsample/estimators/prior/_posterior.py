@@ -1,12 +1,12 @@
-"""From evidence and what is learned to the posterior of metrics, of one model and of several.
+"""The posterior of metrics, of one model and of several, from evidence and a learned prior.
 
 For each kind the coefficients of the shapes have a normal prior. The mode of their posterior is
-found by Newton's method (`LogDensity`), its covariance is Laplace's. The logarithm of a metric is
-looked at in fixed points around the mode that have exactly that mean and covariance: its mean
-and variance are then exact to second order, and the same numbers come out every time.
+found by Newton's method (`LogDensity`), and its covariance is Laplace's. The logarithm of a metric
+is evaluated at fixed points around the mode that have exactly that mean and covariance. So its mean
+and variance are exact to second order, and the same numbers come out every time.
 
-A metric is that of the targets at hand: what their sampled ranks say about them is used, and what
-these leave open adds to the variance. Where nothing is left open the metric is exact.
+The metric is that of the targets at hand. What their sampled ranks tell about them is used, and
+what they leave open adds to the variance. Where nothing is left open the metric is exact.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from unsample.metrics import Metric
 #: Sets of points, each of as many pairs as there are shapes.
 _POINT_SETS = 4
 _TINY = 1e-300
-#: Metrics below this have no logarithm to speak of.
+#: Metrics below this are raised to it before taking the logarithm.
 _LEAST = 1e-12
-#: Relative variances above this only say that nothing is known.
+#: Relative variances are at most this, which means that nothing is known.
 _MOST_VARIANCE = 1.0
-#: More targets than this say nothing new about a curve: what is left is that P(R) is none.
+#: More targets tell nothing new about a curve: the error left is that P(R) is not a curve.
 _MOST_TARGETS = 1e6
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What the evidence says under one kind: rows of a batch x metrics, unless said otherwise.
+    """What the evidence tells under one kind: rows of a batch x metrics, unless stated otherwise.
 
     ``mean`` and ``variance`` are those of the logarithm of each metric. ``slope`` (rows x metrics x
-    shapes) is how it goes with the standardised coefficients, whose mode and information are kept
+    shapes) is its derivative by the standardised coefficients, whose mode and information are kept
     for comparisons of models. ``mass`` (rows x bins) is where targets of unknown rank are expected.
     ``varies`` is the relative variance of each metric between single targets.
     """
@@ -127,7 +127,7 @@ class Prepared:
         mean = logs.mean(axis=0)
         slope = (logs - mean).T @ points / len(points)
         chance = self._chance(_middle(mass), shares, np.exp(mean))
-        # In the standardised coefficients, points are spread by the matrix that they were given.
+        # From the points to the standardised coefficients.
         slope = np.linalg.solve(spread.T, slope.T).T
         hidden = np.where(np.arange(len(shares)) < self.condensed.known, 0.0, shares)
         unknown = mass * ((hidden / mixture) @ likelihood)
@@ -172,10 +172,9 @@ def _points() -> FloatArray:
 def together(parts: Sequence[Moments], learned: Learned) -> tuple[FloatArray, FloatArray]:
     """Return the joint posterior of several models on one data set, under one kind.
 
-    The mean of each metric's logarithm (models x metrics), and its covariance (metrics x models x
-    models). What is common to a data set is common to its models: a prior covariance of
-    ``between`` of each two. The chance of their users is taken to be of each model's own, which is
-    cautious for differences.
+    These are the mean of each metric's logarithm (models x metrics) and its covariance (metrics x
+    models x models). Models on one data set have the prior covariance ``between`` in common. The
+    chance of their users is taken as independent between models, which is cautious for differences.
     """
     size, models = SIZE, len(parts)
     inverse = np.linalg.pinv(learned.root)

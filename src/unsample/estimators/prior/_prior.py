@@ -1,4 +1,4 @@
-"""`Prior`: what is known of the shape of P(R) before a sample is seen, and the posterior then."""
+"""`Prior`: what is known of the shape of P(R) before a sample is seen, and the posterior."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ _LIKELY: dict[str, dict[str, float]] = {
     "unseen": {"unseen": 0.8, "graph": 0.2},
     "all": {"all": 0.5, "repeats": 0.4, "graph": 0.1},
 }
-#: Log evidence can make a kind so much less likely than the best one, and no more: it knows the
-#: bottom of the catalogue better than the top, which kinds differ in.
+#: Log evidence can make a kind less likely than the best one by this much, and no more: it depends
+#: on the bottom of the catalogue more than on the top, and kinds differ at the top.
 _MOST_EVIDENCE = 2.0
-#: Where seen items are candidates, they cover the top in some data sets, which no sample shows:
-#: so large a part of them has metrics at K that are lower by e to the power of _FALL log(1 +
-#: _DEPTH / K). The others are then known better. These three were chosen after ten data sets
-#: outside the bank had been covered in 90 %, with those and the bank: no data set is left that
-#: had no part in them.
+#: Where seen items are candidates, they cover the top in some data sets, and no sample shows it. In
+#: this part of the data sets, metrics at K are lower by the factor (1 + _DEPTH / K)^-_FALL. The
+#: intervals of the others can then be narrower. These three numbers were chosen on the bank and on
+#: ten data sets outside it, after intervals had held in 90 % of the latter. So no data set is left
+#: that was not used to choose them.
 _COVERED, _FALL, _DEPTH = 0.1, 1.5, 30.0
 NARROWED = {"all": 0.75}
-#: Errors follow a t law with so many degrees of freedom: some data sets are unlike all others.
+#: Errors follow a t law with so many degrees of freedom: some data sets differ from all others.
 _FREEDOM = 5.0
-#: Standard deviation of the logarithm that no posterior falls below where ranks are not known.
+#: The least standard deviation of the logarithm in a posterior, if ranks are not known.
 _FLOOR = 0.02
-#: No logarithm of a metric varies by more than this between sets of users.
+#: The largest variance of the logarithm of a metric between sets of users.
 _MOST_VARIANCE = 4.0
-#: Models that the covariance of models counts for, beside those of one's own history.
+#: The learned covariance of models counts like so many models of one's own history.
 _TRUST = 20.0
 
 
@@ -70,7 +70,7 @@ class Posterior:
     varies: FloatArray = field(repr=False)
     failures: int = 0
     freedom: float = _FREEDOM
-    #: How far below the rest a small part of the data sets of a kind lies (kinds x metrics).
+    #: How far a small part of the data sets of a kind is below the rest (kinds x metrics).
     covered: FloatArray | None = None
 
     @cached_property
@@ -87,7 +87,7 @@ class Posterior:
         return np.exp(self.quantile(tail)), np.exp(self.quantile(1.0 - tail))
 
     def for_others(self, targets: float) -> Posterior:
-        """Return the posterior for other users like these: as many of them vary by chance."""
+        """Return the posterior for as many other users like these."""
         extra = _chance_of_users(self.varies, targets)
         return replace(self, scale=np.sqrt(self.scale**2 + extra[:, None]))
 
@@ -136,7 +136,7 @@ class JointPosterior:
     def for_others(self, targets: Sequence[float]) -> JointPosterior:
         """Return the posterior for other users like these.
 
-        Their chance is taken to be of each model's own, which is cautious for differences.
+        Chance is taken as independent between models, which is cautious for differences.
         """
         each = zip(self.varies, targets, strict=True)
         extra = np.stack([_chance_of_users(varies, number) for varies, number in each], axis=1)
@@ -163,8 +163,8 @@ class JointPosterior:
 class Prior:
     """What other data sets teach about the shape of log P(R), for each kind of evaluation.
 
-    ``spread`` and ``pair_spread`` are by how much errors on data sets that were left out of the
-    learning exceed what the posterior says, for metrics and for differences of two models.
+    ``spread`` and ``pair_spread`` are the factors by which errors on data sets that were left out
+    exceed what the posterior says, for metrics and for differences of two models.
     """
 
     learned: Mapping[str, Learned] = field(repr=False)
@@ -181,9 +181,9 @@ class Prior:
         *,
         evidence: Sequence[Gaussian] | None = None,
     ) -> Prior:
-        """Learn from many full evaluations; ``evidence`` is what each of them says, if known.
+        """Learn from many full evaluations; ``evidence`` is what each of them tells, if known.
 
-        It is not calibrated: errors are taken to be as large as the posterior says.
+        The result is not calibrated: errors are assumed to be as large as the posterior says.
         """
         if not histories:
             raise InputError("histories must hold at least one full evaluation, got none")
@@ -207,10 +207,10 @@ class Prior:
         kind: str = "unseen",
         base: Prior | None = None,
     ) -> Prior:
-        """Learn from one's own full evaluations: an array of full-catalogue ranks for each model.
+        """Learn from your own full evaluations: an array of full-catalogue ranks for each model.
 
-        ``base`` (the shipped prior) is what other data sets say. What the history shows of this
-        data set is kept for its next models; see `History` and `Prior.fit` for many data sets.
+        ``base`` is what other data sets teach; by default it is the shipped prior. What the history
+        shows of this data set is used for its next models. For many data sets see `Prior.fit`.
         """
         if not len(ranks):
             raise InputError("ranks must hold an array of full ranks for each model, got none")
@@ -243,8 +243,8 @@ class Prior:
     ) -> Posterior:
         """Return the posterior of the metrics, for each histogram of a batch.
 
-        ``kind`` unknown: all kinds that the candidates allow, by their evidence. ``targets`` is the
-        number of independent targets, where it is other than what the weights say.
+        Without a ``kind``, all kinds that the candidates allow are mixed by their evidence.
+        ``targets`` is the number of independent targets, where the weights do not give it.
         """
         kinds, prepared, parts = self._parts(observed, metrics, kind, targets)
         evidence = np.stack([part.log_evidence for part in parts], axis=1)
@@ -273,7 +273,7 @@ class Prior:
         kind: str | None = None,
         targets: Sequence[float] | None = None,
     ) -> JointPosterior:
-        """Return the joint posterior of several models on one data set, of row 0 of each."""
+        """Return the joint posterior of several models on one data set, from row 0 of each."""
         given = [None] * len(observed) if targets is None else list(targets)
         found = [
             self._parts(each, metrics, kind, number)
@@ -292,7 +292,7 @@ class Prior:
             np.stack([mean for mean, _ in joint]),
             np.stack([covariance for _, covariance in joint]),
             np.array([self.pair_spread[each] for each in kinds]),
-            np.stack([_mixed(weight, [part.varies[0] for part in each[2]]) for each in found]),
+            np.stack([weight @ np.stack([part.varies[0] for part in each[2]]) for each in found]),
         )
 
     def _parts(
@@ -327,7 +327,7 @@ class Prior:
     # -- saving -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one ``.npz`` file, whole or not at all."""
+        """Write one ``.npz`` file, all or nothing."""
         about = {
             "format": _FORMAT,
             "kinds": list(self.learned),
@@ -367,10 +367,6 @@ class Prior:
 
 def _chance_of_users(varies: FloatArray, targets: float) -> FloatArray:
     return np.asarray(np.minimum(varies / max(targets, 1.0), _MOST_VARIANCE))
-
-
-def _mixed(weight: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
-    return np.asarray(weight @ np.stack(parts))
 
 
 def _covered(kinds: Sequence[str], metrics: Sequence[Metric]) -> FloatArray | None:

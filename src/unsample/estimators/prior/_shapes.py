@@ -4,9 +4,9 @@ Let u = log R be the place counted from the top and v = log(N/R) that counted fr
 
     log P(R) = a [R = 1] + s v + sum_j b_j (k_j - v)+ + sum_j d_j (v - k_j)+ + sum_j t_j (l_j - u)+
 
-up to a constant: a spike at the first rank, a power law, what happens among the last ranks (heaps
-of items without a score), bends of the power law that go with the share of the catalogue, and
-bends that go with the rank itself, such as those that seen items make by filling the top.
+up to a constant. The terms are a spike at the first rank, a power law, the last ranks (heaps of
+items without a score), bends of the power law at shares of the catalogue, and bends at ranks, such
+as seen items cause when they fill the top.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BENDS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0,
 _TOP = (2, 4, 8, 16, 32, 64, 128, 256)
 _BEND = 0.2
 _SPIKE, _SLOPE, _TYPICAL_SLOPE = 0.6, 0.5, 0.85
-#: Standard deviations of an odd top: the spike, and bends above these ranks.
+#: Standard deviations of an unusual top: the spike, and bends above these ranks.
 _ODD_SPIKE, _ODD_BEND, _ODD_RANKS = 1.0, 0.4, 8
 #: Of the grid: ranks that stand alone, the width of bins, and that in standard errors of a rank.
 _SINGLE, _RATIO, _BLUR = 24, 0.05, 0.5
@@ -68,9 +68,9 @@ def vague_deviation() -> FloatArray:
 
 
 def odd_top() -> FloatArray:
-    """Return standard deviations of coefficients where the first ranks may be unlike all others.
+    """Return standard deviations of coefficients where the first ranks may be unusual.
 
-    Some models never put a target first (knowledge graphs), some nearly always.
+    Some models never put a target first (knowledge graphs), and some nearly always do.
     """
     top = [_ODD_BEND if rank <= _ODD_RANKS else 0.0 for rank in _TOP]
     return np.array([_ODD_SPIKE, 0.0, *(0.0 for _ in _BOTTOM), *(0.0 for _ in _BENDS), *top])
