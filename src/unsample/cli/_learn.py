@@ -28,26 +28,19 @@ def learn_command(
     ],
     items: options.RequiredItems,
     out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", callback=options.checked_place, help="Where to write the prior."
-        ),
+        Path, options.option("FILE", "Where to write the prior.", options.checked_place)
     ],
     candidates: Annotated[
         str,
-        typer.Option(
-            metavar="unseen|all",
-            **options.one_of("candidates", CANDIDATES),
-            help="Whether items seen before were candidates.",
+        options.choice(
+            "candidates",
+            CANDIDATES,
+            "Whether items that a user has seen were left out (unseen) or ranked too (all).",
+            "unseen|all",
         ),
     ] = "unseen",
     kind: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND",
-            **options.one_of("kind", PRIOR_KINDS),
-            help=f"{', '.join(PRIOR_KINDS)}.",
-        ),
+        str, options.choice("kind", PRIOR_KINDS, f"{', '.join(PRIOR_KINDS)}.", "KIND")
     ] = "recommendation",
     as_json: options.AsJson = False,
 ) -> None:
