@@ -97,6 +97,8 @@ def compare_command(
     given = {}
     if by is None:
         given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")
+        if len(given) < 2:
+            raise InputError(f"models must be at least two, got {files[0]!r} alone; add NAME=FILE")
     for source in given.values() if by is None else files:
         options.check_source(source)
     from unsample.answers import DEFAULT_METRICS, compare

@@ -53,10 +53,13 @@ def learn_command(
     `unsample estimate ranks.csv --items 3706 --sampled 99 --prior prior.npz`
     """
     if not folder.is_dir():
-        raise FileError(f"folder must be a folder with files of ranks, got {str(folder)!r}")
+        raise FileError(f"folder must hold files of ranks, got {str(folder)!r}, which is no folder")
     paths = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
     if not paths:
-        raise FileError(f"folder must hold files of full ranks, got none in {str(folder)!r}")
+        raise FileError(
+            f"folder must hold files of full ranks ({', '.join(_SUFFIXES)}), got none in "
+            f"{str(folder)!r}; put one for each model there"
+        )
     for path in paths:
         options.check_source(str(path))
     import numpy as np

@@ -91,10 +91,13 @@ def plan_command(
     """
     named = [each for each in compare or () if "=" in each]
     if sampled is not None and pilot is None and not named:
-        raise InputError("sampled must be left out without a pilot, whose sample size it is")
+        raise InputError(
+            f"sampled is the sample size of the files of pilot or compare, got {sampled} without "
+            "such a file; leave it out"
+        )
     if compare and len(compare) != (2 if named else 1):
         raise InputError(
-            f"compare must be one difference, or NAME=FILE twice, got {len(compare)} values"
+            f"compare must be one difference, or NAME=FILE for two models, got {', '.join(compare)}"
         )
     files = options.named(named, "compare", "NAME=FILE, or a difference such as 0.01 or 5%")
     for source in files.values():

@@ -108,6 +108,14 @@ def _check_methods(names: str | Iterable[str]) -> None:
         read_method(name, METHODS)
 
 
+def _check_prior(word: str) -> None:
+    if word not in {"shipped", "none"} and not Path(word).is_file():
+        raise FileError(
+            f"prior must be shipped, none or a file that unsample learn wrote, got {word!r}; there "
+            "is no such file"
+        )
+
+
 #: Callbacks of options, each of which refuses what would make the work vain.
 checked_place = checked(check_writable)
 checked_page = checked(_check_page)
@@ -175,7 +183,11 @@ Shape = Annotated[
 ]
 Prior = Annotated[
     str,
-    option("FILE", "What is known from other data sets: `shipped`, a file by `learn`, or `none`."),
+    option(
+        "FILE",
+        "What is known from other data sets: `shipped`, a file by `learn`, or `none`.",
+        checked(_check_prior),
+    ),
 ]
 Kind = Annotated[
     str | None,

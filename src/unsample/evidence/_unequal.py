@@ -51,7 +51,7 @@ class SeenItems:
     @cached_property
     def owner(self) -> IntArray:
         """Return the target of each item."""
-        return np.repeat(np.arange(len(self)), self.negatives.sizes)
+        return np.repeat(np.arange(len(self)), as_index(self.negatives.sizes))
 
     @cached_property
     def is_certain(self) -> BoolArray:
@@ -140,7 +140,7 @@ def seen_items(
     seen = negatives.weight_left_out(np.ones(negatives.items)).astype(np.int64)
     # Without a table of training items, every other item is a candidate.
     items = negatives.items - seen
-    owner = np.repeat(np.arange(len(once)), once.sizes)
+    owner = np.repeat(np.arange(len(once)), as_index(once.sizes))
     rest = True
     if given is not None:
         chance = _checked_chances(given[kept])
@@ -204,7 +204,7 @@ def _chances_by_label(once: Negatives, strata: Any) -> FloatArray:
     names, label = np.unique(labels, return_inverse=True)
     label = label.reshape(-1)
     who, left_out = once.pairs_left_out
-    owner = np.repeat(np.arange(len(once)), once.sizes)
+    owner = np.repeat(np.arange(len(once)), as_index(once.sizes))
     found = np.empty(len(once.ids))
     for number, name in enumerate(names):
         inside = (label == number).astype(np.float64)
@@ -231,7 +231,7 @@ def _chances_by_name(
             f"{{'list': 'all', 'random': 'rest'}}, got {type(strata).__name__}"
         )
     found = np.empty(len(once.ids))
-    owner = np.repeat(np.arange(len(once)), once.sizes)
+    owner = np.repeat(np.arange(len(once)), as_index(once.sizes))
     rest = False
     known = {str(name): kind for name, kind in strata.items()}
     text = np.asarray(names).astype(np.str_)
