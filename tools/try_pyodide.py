@@ -1,8 +1,8 @@
 """Run the library's tests inside Pyodide, where Python has 32 bits: ``make web-test``.
 
-Each file of tests runs in a Python of its own under Node.js, with numpy and scipy as a browser has
-them, so that what one file took in memory is free for the next. The last lines say how many tests
-passed, failed and were skipped, and what was left out and why.
+A few files of tests at a time run in a Python of their own under Node.js, with numpy and scipy as a
+browser has them, so that what they took in memory is free for the next. The last lines say how many
+tests passed, failed and were skipped, and what was left out and why.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import distribution
 from pathlib import Path
@@ -90,8 +92,10 @@ HELPERS = [
     "sortedcontainers",
     "threadpoolctl",
 ]
-#: Seconds that one file may take before it counts as failed.
-PATIENCE = 1800
+#: Lines of tests that run in one Python: to start it takes as long as some files do.
+TOGETHER = 900
+#: Seconds that they may take before they count as failed.
+PATIENCE = 3600
 
 
 @dataclass
@@ -136,13 +140,23 @@ def assemble(place: Path) -> None:
                 (place / file).write_bytes(Path(found.locate_file(file)).read_bytes())
 
 
-def run_file(name: str, libraries: Path) -> Outcome:
-    """Run one file of tests in a process of its own, and read its report."""
-    report = libraries / "report.xml"
-    report.unlink(missing_ok=True)
+def groups(names: list[str]) -> Iterator[list[str]]:
+    """Yield the files that run together."""
+    group, lines = [], 0
+    for name in names:
+        group.append(name)
+        lines += len((ROOT / "tests" / f"test_{name}.py").read_text(encoding="utf-8").splitlines())
+        if lines >= TOGETHER or name == names[-1]:
+            yield group
+            group, lines = [], 0
+
+
+def run_files(names: list[str], libraries: Path) -> Outcome:
+    """Run some files of tests in a process of their own, and read its report."""
+    report = libraries / f"{names[0]}.xml"
     script = ROOT / "tests" / "pyodide" / "run.mjs"
-    command = ["node", str(script), str(ROOT), f"tests/test_{name}.py"]
-    command.append(f"--junitxml=/libraries/{report.name}")
+    command = ["node", str(script), str(ROOT), f"--junitxml=/libraries/{report.name}"]
+    command += [f"tests/test_{name}.py" for name in names]
     try:
         ended = subprocess.run(  # noqa: S603
             command,
@@ -184,6 +198,7 @@ def outcome_of(report: Path) -> Outcome:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="files: law is tests/test_law.py; else all")
+    parser.add_argument("--jobs", type=int, default=2, help="Pythons at a time")
     given = parser.parse_args()
     if not is_complete(folder()):
         sys.exit(f"no Pyodide in {folder()}; get it with: python tools/get_pyodide.py")
@@ -191,14 +206,15 @@ def main() -> None:
     failed = []
     with tempfile.TemporaryDirectory() as temporary:
         assemble(Path(temporary))
-        for name in names:
-            begun = time.monotonic()
-            found = run_file(name, Path(temporary))
-            total.add(found)
-            print(f"{name}: {found} ({time.monotonic() - begun:.0f} s)", flush=True)
-            if found.failed:
-                failed.append(name)
-                print(found.told, flush=True)
+        together = list(groups(names))
+        with ThreadPoolExecutor(given.jobs) as pool:
+            outcomes = pool.map(lambda group: run_files(group, Path(temporary)), together)
+            for group, found in zip(together, outcomes, strict=True):
+                total.add(found)
+                print(f"{', '.join(group)}: {found}", flush=True)
+                if found.failed:
+                    failed += group
+                    print(found.told, flush=True)
     print("\nSkipped, not there in the browser or not of this run:")
     for reason, number in total.skipped.most_common():
         print(f"{number:6}  {reason}")
@@ -208,7 +224,7 @@ def main() -> None:
             print(f"{len(files):6}  {reason}: {', '.join(files)}")
     minutes = (time.monotonic() - start) / 60
     print(f"\n{total} in {len(names)} files ({minutes:.0f} min)")
-    sys.exit(f"failed in Pyodide: {', '.join(failed)}" if failed else 0)
+    sys.exit(f"failed, one or more of: {', '.join(failed)}" if failed else 0)
 
 
 if __name__ == "__main__":

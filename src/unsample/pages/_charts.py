@@ -14,7 +14,7 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan, PowerPlan
-from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_sound, number
+from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_learned, is_sound, number
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.
@@ -267,7 +267,7 @@ def differences_chart(result: Comparison) -> IntervalChart:
         f"Each line holds the true difference at {level}, chance and the bias of sampling "
         "included. A line that crosses zero leaves open which model is better."
     )
-    if all(held.calibrated is not None for held in result.estimates.values()):
+    if is_learned(result):
         caption = (
             f"Each line holds the true difference at {level}, whatever P(R) of the stated shape "
             "the models have. Where it leaves zero out, the winner is proven. Others are told "

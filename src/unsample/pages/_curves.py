@@ -291,14 +291,9 @@ class Curves:
 
     @property
     def _shown(self) -> tuple[str, ...]:
-        if self._alone:
+        if len(self.held) == 1:  # bounds of several results would hide each other
             return ("interval", "guaranteed", "bounds")
         return ("interval",) if len(self.held) <= _FEW else ()
-
-    @property
-    def _alone(self) -> bool:
-        """Return whether there is one result: bounds of several would hide each other."""
-        return len(self.held) == 1
 
     def _padded(self, values: FloatArray) -> FloatArray:
         """Return values at every K, NaN beyond the catalogue they belong to."""
