@@ -79,7 +79,7 @@ def compare_command(
         ),
     ] = False,
 ) -> Comparison | Advised:
-    """Compare models by their sampled ranks: which is truly better, and how sure that is.
+    """Compare models by their sampled ranks: which one is better, and how sure that is.
 
     **Examples**
 

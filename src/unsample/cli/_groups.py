@@ -1,4 +1,4 @@
-"""What ``unsample estimate`` makes of its files: estimates by group, full ranks, chances."""
+"""What ``unsample estimate`` shows and reads: estimates by group, full ranks, chances."""
 
 from __future__ import annotations
 

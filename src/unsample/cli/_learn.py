@@ -44,7 +44,7 @@ def learn_command(
     ] = "recommendation",
     as_json: options.AsJson = False,
 ) -> None:
-    """Learn from full rankings of your own what to expect of your next models.
+    """Learn a prior for your next models from full rankings of your own.
 
     **Examples**
 
@@ -53,7 +53,9 @@ def learn_command(
     `unsample estimate ranks.csv --items 3706 --sampled 99 --prior prior.npz`
     """
     if not folder.is_dir():
-        raise FileError(f"folder must hold files of ranks, got {str(folder)!r}, which is no folder")
+        raise FileError(
+            f"folder must hold files of ranks, got {str(folder)!r}, which is not a folder"
+        )
     paths = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
     if not paths:
         raise FileError(

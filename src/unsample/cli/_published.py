@@ -52,7 +52,7 @@ def published_command(
     ] = None,
     runs: Annotated[int, options.option("R", "Runs that the numbers are means of.")] = 1,
 ) -> Published | Comparison:
-    """Estimate full-catalogue metrics from what a paper prints.
+    """Estimate full-catalogue metrics from the numbers in a paper.
 
     **Examples**
 

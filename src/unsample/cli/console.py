@@ -227,7 +227,7 @@ def _listening() -> Iterator[None]:
     log.propagate = False
     try:
         with warnings.catch_warnings():
-            # Where a warning comes from in our code is nothing to a user of the command.
+            # Users of the command need not know where in our code a warning comes from.
             warnings.showwarning = lambda message, *_: log.warning("%s", message)
             yield
     finally:

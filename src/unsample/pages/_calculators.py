@@ -113,7 +113,7 @@ class Fields:
     ) -> int:
         """Return a whole number, which may have marks between its thousands."""
         text = _THOUSANDS.sub("", self.needed(name, hint))
-        # What is no number is refused in the words of the check.
+        # The check refuses what is not a number.
         value = int(text) if re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII) else self._typed[name]
         return check_integer(name, value, minimum=minimum, maximum=maximum, hint=hint)
 
@@ -195,10 +195,10 @@ def _published(fields: Fields) -> Shown:
         "sampled": fields.whole("sampled", _SAMPLED),
         "items": fields.whole("items", _ITEMS, minimum=2),
         "users": fields.whole("users", "how many users the numbers are means over, such as 6040"),
+        "candidates": fields.candidates(),
     }
-    candidates, asked = fields.candidates(), fields.metrics()
-    wanted = asked or tuple(_metrics.parse(name).name for name in numbers)
-    result = published(numbers, metrics=wanted, candidates=candidates, percent=percent, **given)
+    wanted = fields.metrics() or tuple(_metrics.parse(name).name for name in numbers)
+    result = published(numbers, metrics=wanted, percent=percent, **given)
     chart = estimates_chart({"": result})
     (view,) = chart.views
     rows = [replace(row, label=f"{row.label}, all items") for row in view.rows]
@@ -216,13 +216,13 @@ def _published(fields: Fields) -> Shown:
     )
     entry = result.entries[0]
     values = {held.name: held.value for held in result.numbers}
-    command = ["published", *_options(given), *_stated(candidates)]
-    command += [f"{name}={value}" for name, value in numbers.items()] + ["--percent"] * percent
+    command = ["published", *_options(given, wanted), *["--percent"] * percent]
+    command += [f"{name}={value}" for name, value in numbers.items()]
     return Shown(
         result,
         _meant(entry, result, values.get(entry.metric.name)),
         chart,
-        (*command, *_named("-m", wanted)),
+        tuple(command),
         f"How sure is {entry.metric}?",
         _limits(entry, result),
     )
@@ -290,7 +290,7 @@ def _plan(fields: Fields) -> Shown:
     }
     given = {name: value for name, value in given.items() if value is not None}
     result = plan(metrics=asked or "NDCG@10", **given)
-    command = ("plan", *_options(given), *_named("-m", asked))
+    command = ("plan", *_options(given, asked))
     terms = tuple((name, "", text) for name, text in DESIGNS.items() if name in result.needed)
     chart = plan_chart(result)
     return Shown(result, (result.recommendation,), chart, command, "What the designs do", terms)
@@ -306,7 +306,7 @@ def _ranks(fields: Fields) -> Shown:
     }
     by, candidates = fields.text("by"), fields.candidates()
     asked = fields.metrics()
-    design = (*_options(given), *_stated(candidates), *_named("-m", asked))
+    design = _options({**given, "candidates": candidates}, asked)
     if by is None and len(fields.files) == 1:
         (file,) = fields.files
         counts = read_counts(file, **given)[""]
@@ -341,17 +341,11 @@ def _estimated(entry: Estimate) -> str:
     return f"{entry.metric} on the full catalogue is about {number(entry.value)}{sure}{doubt}."
 
 
-def _options(given: Mapping[str, Any]) -> tuple[str, ...]:
-    known = {name: value for name, value in given.items() if value is not None}
-    return tuple(word for name, value in known.items() for word in (f"--{name}", str(value)))
-
-
-def _named(option: str, values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(word for value in values for word in (option, value))
-
-
-def _stated(candidates: str | None) -> tuple[str, ...]:
-    return () if candidates is None else ("--candidates", candidates)
+def _options(given: Mapping[str, Any], metrics: Iterable[str]) -> tuple[str, ...]:
+    """Return what was given as options of the command."""
+    known = {f"--{name}": str(value) for name, value in given.items() if value is not None}
+    pairs = (*known.items(), *(("-m", name) for name in metrics))
+    return tuple(word for pair in pairs for word in pair)
 
 
 #: Each calculator, and its fields in the order of the page.

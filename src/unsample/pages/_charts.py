@@ -192,7 +192,7 @@ def _columns(view: LineView) -> Iterable[tuple[str, FloatArray]]:
 def estimates_chart(
     results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL, *, highest_first: bool = False
 ) -> IntervalChart:
-    """Return estimates with intervals, bounds and known truths; of groups, a view a metric."""
+    """Return estimates with intervals, bounds and known truths; groups have a view for a metric."""
     alone = list(results) == [""]
     rows: dict[str, list[IntervalRow]] = {}
     for name, result in results.items():

@@ -33,7 +33,7 @@ class Curve:
 
     values: Mapping[str, FloatArray]
     #: Rows (low, high) of ``"bounds"``, ``"guaranteed"`` and ``"interval"``, as far as there are
-    #: any; without a prior the interval is the guaranteed one, and stands once.
+    #: any. Without a prior the interval is the guaranteed one, which is given once.
     limits: Mapping[Role, FloatArray]
 
 
@@ -74,7 +74,7 @@ class AtManyK:
         """Return the mean of P(R) over the ranks up to the first K, and from each K to the next.
 
         P(R) of a single rank is more than a sample can tell; the share of targets in a range of
-        ranks is a metric as any other, and has an interval and bounds like them.
+        ranks is a metric like any other, with an interval and bounds.
         """
         ends = np.concatenate([[0], self.ks])
         shares = {name: np.diff(held.cdf(ends)) for name, held in self.result.distributions.items()}

@@ -201,7 +201,7 @@ def read_named_arrays(arrays: dict[str, npt.NDArray[Any]], name: str) -> PlainFi
 
 
 class CellError(Exception):
-    """A cell that is no number: its position and its value."""
+    """A cell that is not a number: its position and its value."""
 
 
 def converted(role: str, cells: Sequence[Any] | npt.NDArray[Any], source: str) -> npt.NDArray[Any]:
@@ -258,7 +258,7 @@ def _as_name(value: Any) -> str:
 
 
 def compare_scores(columns: Columns, layout: Layout) -> Columns:
-    """Compare each target with the user's items that are no targets: a row for each, by user.
+    """Compare each target with the user's other items: one row for each target, sorted by user.
 
     Users without a target have a row too, to be refused.
     """
@@ -281,7 +281,7 @@ def compare_scores(columns: Columns, layout: Layout) -> Columns:
 
 
 def _others(columns: Columns, layout: Layout) -> BoolArray:
-    """Return the rows of items that are no targets: one that is a target counts as that."""
+    """Tell the rows of other items. An item that is also a target of its user is not one."""
     is_target = columns["target"] == 1
     if "item" not in layout:
         return np.asarray(~is_target)

@@ -249,7 +249,7 @@ def open_parquet(name: str, files: Sequence[tuple[Path, str]], request: Request)
     paths = [path for path, _ in files]
     # Folders such as ``model=A`` give a column.
     named = any("=" in folder for folder in paths[0].parts[:-1])
-    # Names of columns that are no text fail on their way into Python.
+    # Names of columns that are not text raise these.
     failures = (duckdb.Error, nw.exceptions.NarwhalsError, RuntimeError, UnicodeError)
 
     def scan(*chosen: Path) -> Any:
