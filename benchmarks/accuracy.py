@@ -189,8 +189,9 @@ def error_table(cells: list[Cell], metric: str, n: int) -> str:
         if method == "auto":
             mle = chosen[place, "mle"]
             lines.append(
-                f"| {auto.dataset}, {auto.recommender} | {auto.exact:.4f} | {mle.bias:+.0%} | "
-                f"{mle.rmse:.0%} | {auto.bias:+.0%} | {auto.rmse:.0%} |"
+                f"| {auto.dataset}, {auto.recommender} | {auto.exact:.4f} "
+                f"| {100 * mle.bias:+.0f} % | {100 * mle.rmse:.0f} % "
+                f"| {100 * auto.bias:+.0f} % | {100 * auto.rmse:.0f} % |"
             )
     return "\n".join(lines)
 

@@ -109,8 +109,8 @@ def main() -> None:
         dataset, candidates, sampled, stated = one.setting
         print(
             f"{dataset:<13} {candidates:<9} {sampled:>7}  {stated or '-':<9} {one.pairs:>6}  "
-            f"{one.called / one.pairs:>6.1%}  {_right(one.called, one.wrong)}  "
-            f"{one.proven / one.pairs:>10.1%}  {_right(one.proven, one.wrongly_proven)}"
+            f"{100 * one.called / one.pairs:>5.1f} %  {_right(one.called, one.wrong)}  "
+            f"{100 * one.proven / one.pairs:>9.1f} %  {_right(one.proven, one.wrongly_proven)}"
         )
     for kind, names in {
         "verdicts": ("called", "wrong"),
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def _right(called: int, wrong: int) -> str:
-    return f"{1 - wrong / called:>6.1%}" if called else "     -"
+    return f"{100 * (1 - wrong / called):>5.1f} %" if called else "      -"
 
 
 if __name__ == "__main__":

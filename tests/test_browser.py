@@ -182,12 +182,12 @@ def test_bands_can_be_hidden(role, visit):
     band = f"{CURVES} .canvas > svg .band.{role}"
     line = f"{CURVES} .canvas > svg .line"
     assert len(paths(tab, band)) == 1
-    toggle(tab, CURVES, role)
+    toggle(tab, CURVES, f"show {role}")
     assert paths(tab, band) == []
     assert len(paths(tab, line)) == 1
     tab.point_at(f"{CURVES} .canvas")
     assert role not in readout(tab, CURVES)
-    toggle(tab, CURVES, role)
+    toggle(tab, CURVES, f"show {role}")
     assert len(paths(tab, band)) == 1
 
 
@@ -280,7 +280,7 @@ def test_wider_ranges_of_rows_can_be_hidden(visit):
     for role, line in (("guaranteed", "middle"), ("bounds", "thin")):
         drawn = f"#intervals .canvas > svg .{line}"
         assert len(paths(tab, drawn)) >= len(pages.METRICS)
-        toggle(tab, "#intervals", role)
+        toggle(tab, "#intervals", f"show {role}")
         assert paths(tab, drawn) == []
     keys = tab.run("document.querySelector('#intervals .keys').innerText")
     assert all(name in keys for name in ("interval (calibrated)", "guaranteed", "bounds"))

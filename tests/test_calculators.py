@@ -65,7 +65,7 @@ def test_a_printed_number_is_answered_with_the_numbers_of_published():
     assert first.startswith("HR@10 = 0.71 was measured against 30 sampled items; on all 400 items")
     for value in (entry.value, low, high):
         assert f"{value:.4f}" in first
-    assert [row[0] for row in found["limits"]] == ["95 % interval", "guaranteed", "bounds"]
+    assert [row[0] for row in found["terms"]] == ["95 % interval", "guaranteed", "bounds"]
     rows = found["chart"]["views"][0]["rows"]
     assert [row["label"] for row in rows] == [
         "HR@10, as printed",
@@ -87,7 +87,7 @@ def test_other_metrics_than_the_printed_ones_may_be_asked_for():
 
 def test_how_much_too_high_is_said_only_where_it_is_certain():
     _, found = answer("published", **PAPER)
-    high = float(found["limits"][0][2].split(" to ")[1])
+    high = float(found["terms"][0][1].split(" to ")[1])
     assert f"at least {0.71 / high:.2g} times too high" in " ".join(found["sentences"])
     whole = {**PAPER, "sampled": "399", "numbers": "HR@10 = 0.710"}
     assert "too high" not in " ".join(answer("published", **whole)[1]["sentences"])

@@ -185,7 +185,10 @@ def test_bad_calls_exit_with_two(ranks, run, case):
         (("compare", "a=a.csv", "a=b.csv"), "got 'a' twice"),
         (("compare", "a.csv", "b.csv", "--by", "model"), "by needs one file"),
         (("published", "HR@10", "--items", 9, "--sampled", 3, "--users", 2), "a number must be"),
-        (("plan", "--items", 500, "--users", 10, "--sampled", 3), "left out without a pilot"),
+        (
+            ("plan", "--items", 500, "--users", 10, "--sampled", 3),
+            "without such a file; leave it out",
+        ),
         (("plan", "--items", "many", "--users", 10), "--items"),
         (("nonsense",), "nonsense"),
     ],

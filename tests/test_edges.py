@@ -60,7 +60,7 @@ def _multiplied(design: Law, times: int) -> RankCounts:
     rng = np.random.default_rng(0)
     full = np.ceil(design.items * rng.beta(0.5, 2.0, 20_000)).astype(np.int64)
     drawn = design.draw(full.clip(1, design.items), rng=rng)
-    histogram = np.bincount(drawn, minlength=design.n + 1)[1:]
+    histogram = np.bincount(drawn, minlength=design.n + 1)[1:].astype(np.int64)
     return RankCounts.from_histogram(times * histogram, design)
 
 

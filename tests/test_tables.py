@@ -575,7 +575,7 @@ BAD_TEXTS = {
     "word after lines": ("t.csv", 'rank,user\n\n1,"a\nb"\nx,c\n', "got 'x' in line 5"),
     "empty cell": ("t.csv", "rank,user\n1,a\n,b\n", "got no value in line 3"),
     "nan": ("t.csv", "rank\n1\nnan\n", "got no value in line 3"),
-    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "T, line 3: 2 cells expected, got 1"),
+    "ragged": ("t.csv", "rank,user\n1,a\n2\n", "T, line 3: each row must have as many cells"),
     "twice": ("t.csv", "rank,rank\n1,1\n", "two columns of one name"),
     "open quote": ('t.csv', 'rank\n"1\n', "T, line 2"),
     "huge": ("t.csv", "rank\n99999999999999999999999\n", "whole or half numbers from 1 to 10"),

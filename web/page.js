@@ -5,7 +5,7 @@
   const REPORTS_AT_ONCE = new Set(["ranks"]);
   const at = (id) => document.getElementById(id);
   const answerBox = at("answer"), said = at("said");
-  const state = { ready: false, busy: false, last: 0, next: null, shown: null, files: [], report: null };
+  const state = { ready: false, busy: false, last: 0, next: null, shown: null, files: [], report: null, follow: false };
   let worker = null;
 
   function make(tag, attributes = {}, ...children) {
@@ -91,7 +91,7 @@
   function wait(on) {
     answerBox.setAttribute("aria-busy", String(on));
     document.body.classList.toggle("busy", on);
-    if (on && !said.childElementCount) at("waiting").textContent = state.ready ? "Calculating." : "Calculating as soon as Python is there.";
+    if (on && !said.childElementCount) at("waiting").textContent = state.ready ? "Calculating." : "The answer comes when Python has been loaded.";
   }
 
   // --- answers ----------------------------------------------------------------------------------
@@ -115,8 +115,11 @@
     state.report?.remove();
     state.report = null;
     if (REPORTS_AT_ONCE.has(name)) at("show-report").click();
+    // On a phone the answer may stand below the screen.
+    if (state.follow && answerBox.getBoundingClientRect().top > 0.7 * innerHeight) answerBox.scrollIntoView();
+    state.follow = false;
   }
-  function drawn({ sentences, about, limits, chart, command, warnings }) {
+  function drawn({ sentences, about, terms, chart, command, warnings }) {
     const [first, ...others] = sentences;
     const parts = [make("p", { class: "verdict-line" }, first), ...others.map((text) => make("p", {}, text))];
     const figure = make("figure", { class: "interactive", id: chart.identity },
@@ -125,9 +128,9 @@
       make("script", { type: "application/json" }, JSON.stringify(chart)),
       make("figcaption", { id: `${chart.identity}-caption` }, chart.caption));
     parts.push(figure);
-    if (limits.length) {
-      parts.push(make("h3", {}, `How sure is ${about}?`), make("dl", { class: "limits" }, ...limits.flatMap(([name, means, range]) => [
-        make("dt", {}, name), make("dd", {}, make("strong", {}, range), ` ${means}`),
+    if (terms.length) {
+      parts.push(make("h3", {}, about), make("dl", { class: "terms" }, ...terms.flatMap(([name, figure, means]) => [
+        make("dt", {}, name), make("dd", {}, make("strong", {}, figure), ` ${means}`),
       ])));
     }
     if (warnings.length) {
@@ -153,7 +156,7 @@
     input.setAttribute("aria-errormessage", "refusal");
     said.replaceChildren();
     at("waiting").hidden = false;
-    at("waiting").textContent = "No answer: see the field that is marked.";
+    at("waiting").textContent = "There is no answer yet: see the marked field.";
     at("report").hidden = true;
     state.report?.remove();
     state.report = null;
@@ -192,7 +195,7 @@
     at("making").textContent = text;
     worker.postMessage({ job, id: ++state.last });
   }
-  at("show-report").addEventListener("click", () => later("report", "Making the report: some seconds."));
+  at("show-report").addEventListener("click", () => later("report", "Making the report. This takes some seconds."));
   at("save-numbers").addEventListener("click", () => later("numbers", "Writing the numbers."));
   window.addEventListener("message", ({ source, data }) => {
     if (state.report && source === state.report.contentWindow && Number.isFinite(data?.height)) {
@@ -205,6 +208,7 @@
   function choose(files) {
     state.files = [...files];
     at("ranks-files-chosen").textContent = state.files.length ? state.files.map((file) => file.name).join(", ") : "No file yet.";
+    state.follow = true;
     if (state.files.length) submit("ranks");
   }
   const drop = document.querySelector(".drop");
@@ -239,7 +243,7 @@
     state.busy = false;
     if (job === "start") return broken(`Python could not be started. ${text}`);
     at("making").textContent = "";
-    broken(`Something went wrong that should not: ${text}`);
+    broken(`The calculation failed. This is an error of the page: ${text}`);
   }
   const heard = {
     progress,
@@ -267,6 +271,7 @@
   for (const name of CALCULATORS) {
     at(name).addEventListener("submit", (event) => {
       event.preventDefault();
+      state.follow = true;
       submit(name);
     });
   }

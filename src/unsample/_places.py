@@ -43,7 +43,7 @@ def find_files(path: str) -> list[Path]:
         # Names that share no more than their ending are not meant.
         near = suggest(Path(path).name, names_in(Path(path).parent), near=0.75)
         what = "no file matches" if glob.has_magic(path) else "there is no file"
-        raise FileError(f"{what} {path!r}" + (f"; {near}" if near else ""))
+        raise FileError(f"{what} {path!r}; {near or 'check its name and its folder'}")
     return files
 
 

@@ -89,7 +89,7 @@ def check_choice(
     return value
 
 
-def suggest(word: str, choices: Iterable[str], *, near: float = 0.5) -> str:
+def suggest(word: str, choices: Iterable[str], *, near: float = 0.6) -> str:
     """Return ``did you mean X?`` for the nearest choice, or nothing when none is ``near``."""
     by_folded = {choice.casefold(): choice for choice in choices}
     found = difflib.get_close_matches(word.casefold(), list(by_folded), n=1, cutoff=near)

@@ -28,37 +28,25 @@ def audit_command(
     items: options.RequiredItems,
     popularity: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=options.checked_source,
-            help="How often items occur in training: a column `item`, and `count` unless rows are "
-            "to be counted. [default: counted in --exclude]",
+        options.table(
+            "How often items occur in training: a column `item`, and a column `count` unless each "
+            "row counts as one. [default: counted in --exclude]"
         ),
     ] = None,
     probabilities: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=options.checked_source,
-            help="The chances that are stated, to see whether the draws agree: how often each item "
-            "occurs, columns `item` and `count`.",
+        options.table(
+            "Stated chances, to test whether the draws agree with them: columns `item` and `count`."
         ),
     ] = None,
     exponent: options.Exponent = 1.0,
     exclude: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=options.checked_source,
-            help="Items that users have seen: columns `user`, `item`.",
-        ),
+        options.table("Items that users have seen: columns `user` and `item`."),
     ] = None,
     column: options.Columns = None,
     level: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", callback=options.checked_level, help="Of the tests together."
-        ),
+        float, options.option("LEVEL", "Level of all tests together.", options.checked_level)
     ] = 0.95,
     rng: options.Rng = 0,
 ) -> Audit:

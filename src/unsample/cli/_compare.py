@@ -40,52 +40,46 @@ def compare_command(
     kind: options.Kind = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The column that names the model, in a single file."),
+        options.option("COLUMN", "The column that names the model, for a single file."),
     ] = None,
-    level: Annotated[
-        float,
-        typer.Option(
-            metavar="LEVEL",
-            callback=options.checked_level,
-            help="Level of intervals and verdicts.",
-        ),
-    ] = 0.95,
+    level: options.Level = 0.95,
     correction: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            **options.one_of("correction", CORRECTIONS),
-            help=f"{', '.join(CORRECTIONS)}.",
+        options.choice(
+            "correction", CORRECTIONS, f"Correction for many pairs: {', '.join(CORRECTIONS)}."
         ),
     ] = "holm",
     against: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Compare every other model with this one; or `best`, with the highest estimate "
-            "of each metric; or `all` pairs. By default all pairs of up to 100 models, else best.",
+        options.option(
+            "MODEL",
+            "Compare every other model with this one, or with the `best` (the highest estimate of "
+            "each metric), or compare `all` pairs. [default: all for up to 100 models, else best]",
         ),
     ] = None,
     paired: Annotated[
         bool | None,
-        typer.Option(
+        options.option(
+            None,
+            "Compare user by user, or do not. [default: user by user where users match]",
+            None,
             "--paired/--unpaired",
-            help="Insist on differences user by user, or leave them out. [default: where users "
-            "match]",
         ),
     ] = None,
     column: options.Columns = None,
     rng: options.Rng = 0,
     needed: Annotated[
         bool,
-        typer.Option(
+        options.option(
+            None,
+            "If the two best models cannot be told apart, say how many sampled items or users it "
+            "would take.",
+            None,
             "--needed",
-            help="Say how many sampled items or users would tell the two best apart, where nothing "
-            "does.",
         ),
     ] = False,
 ) -> Comparison | Advised:
-    """Compare models by their sampled ranks: which is truly better, and how sure that is.
+    """Compare models by their sampled ranks: which one is better, and how sure that is.
 
     **Examples**
 
@@ -103,6 +97,8 @@ def compare_command(
     given = {}
     if by is None:
         given = options.named(files, "each model", "NAME=FILE (or one file, with --by)")
+        if len(given) < 2:
+            raise InputError(f"models must be at least two, got {files[0]!r} alone; add NAME=FILE")
     for source in given.values() if by is None else files:
         options.check_source(source)
     from unsample.answers import DEFAULT_METRICS, compare

@@ -19,7 +19,7 @@ import typer
 
 from unsample import __version__
 from unsample.cli.console import console_verb, progress_bar, say
-from unsample.cli.options import AsJson
+from unsample.cli.options import AsJson, option
 
 #: Why a finding needs no attention, might, or does.
 OK, ABSENT, BROKEN = "ok", "absent", "BROKEN"
@@ -47,16 +47,14 @@ class Finding:
 def doctor_command(
     quick: Annotated[
         bool,
-        typer.Option(
-            "--quick", help="Trust what is written about packages; import none of the extras."
-        ),
+        option(None, "Do not import the extras, only look up their versions.", None, "--quick"),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what this installation can do: versions, extras, engines, GPU.
 
-    Libraries that are absent are no failure. Something installed that does not work is one, and
-    the exit code is then 1.
+    Libraries that are not installed are not a failure. If something is installed and does not work,
+    the exit code is 1.
 
     **Examples**
 

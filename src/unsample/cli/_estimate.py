@@ -46,69 +46,54 @@ def estimate_command(
     kind: options.Kind = None,
     probabilities: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=options.checked(_check_chances),
-            help="For items that were not drawn uniformly: how often each occurs, columns `item` "
-            "and `count`; or `probability` for a column of the table with the chance of each row's "
-            "item.",
+        options.option(
+            "FILE",
+            "For items that were not sampled uniformly: how often each occurs, columns `item` and "
+            "`count`; or the word `probability`, if a column of the table has the chance of each "
+            "row's item.",
+            options.checked(_check_chances),
         ),
     ] = None,
     exponent: options.Exponent = 1.0,
     strata: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=SIZE",
-            help="For items drawn by stratum (column `stratum`): its number of items, `all` if it "
-            "was taken whole, or `rest`. Repeat for each.",
+        options.option(
+            "NAME=SIZE",
+            "For items sampled by stratum (column `stratum`): its number of items, `all` if all of "
+            "them were taken, or `rest`. Repeat for each stratum.",
         ),
     ] = None,
     exclude: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=options.checked_source,
-            help="Items that could not be drawn: columns `user`, `item`.",
-        ),
+        options.table("Items that could not be sampled: columns `user` and `item`."),
     ] = None,
     shape: options.Shape = None,
     pilot: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=options.checked_source,
-            help="Full ranks of some users, drawn at random: a table with `user` and `rank`. They "
-            "correct what is guessed of the others, and FILE must name users too.",
+        options.table(
+            "Full ranks of some users, chosen at random: a table with `user` and `rank`. They "
+            "correct the estimate for all users. FILE must have a column `user` too."
         ),
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Estimate for each value of this column."),
+        str | None, options.option("COLUMN", "Estimate for each value of this column.")
     ] = None,
     column: options.Columns = None,
     rows: Annotated[
         str | None,
-        typer.Option(
-            metavar="KIND",
-            **options.one_of("rows", ROWS),
-            help=f"{', '.join(ROWS)}. [default: by the columns]",
+        options.choice(
+            "rows", ROWS, f"What a row holds: {', '.join(ROWS)}. [default: by the columns]", "KIND"
         ),
     ] = None,
     ties: Annotated[
         str,
-        typer.Option(
-            metavar="RULE",
-            **options.one_of("ties", TIE_RULES),
-            help=f"Rank of a target with ties: {', '.join(TIE_RULES)}.",
+        options.choice(
+            "ties", TIE_RULES, f"Rank of a target with ties: {', '.join(TIE_RULES)}.", "RULE"
         ),
     ] = "random",
     errors: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            **options.one_of("errors", ERRORS),
-            help=f"How standard errors are found: {', '.join(ERRORS)}.",
-        ),
+        options.choice("errors", ERRORS, f"How standard errors are found: {', '.join(ERRORS)}."),
     ] = "bootstrap",
     resamples: options.Resamples = 400,
     rng: options.Rng = 0,

@@ -1,4 +1,4 @@
-"""What ``unsample estimate`` makes of its files: estimates by group, full ranks, chances."""
+"""What ``unsample estimate`` shows and reads: estimates by group, full ranks, chances."""
 
 from __future__ import annotations
 
@@ -77,8 +77,9 @@ def matched(found: Targets | RankCounts, pilot: Targets) -> tuple[Targets, IntAr
     """Return the targets of users, and the full rank of each, 0 where the pilot has none."""
     if not isinstance(found, Targets) or found.users is None or pilot.users is None:
         raise InputError(
-            "FILE and the pilot must have a column user with a pilot, got none in one of them: it "
-            "tells whose full ranks are known"
+            "FILE and the file of pilot must both have a column user, got none in "
+            f"{'FILE' if pilot.users is not None else 'the file of pilot'}; add it, to tell whose "
+            "full ranks are known"
         )
     names, known = (np.asarray(each.users).astype(np.str_) for each in (found, pilot))
     for what, some in (("FILE", names), ("the pilot", known)):

@@ -33,8 +33,10 @@ class Verb(TyperCommand):
         verb = getattr(importlib.import_module(module), function)
         app = _typer()
         app.command(self.name, cls=_Loaded)(verb)
-        command = typer.main.get_command(app)
+        command: Any = typer.main.get_command(app)
         take_quickly(command.params, verb.__annotations__)
+        for parameter in command.params:
+            parameter.display_type_rich = lambda ctx: None  # FILE, not FILE <str>
         return command
 
 

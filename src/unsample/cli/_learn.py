@@ -28,30 +28,23 @@ def learn_command(
     ],
     items: options.RequiredItems,
     out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", callback=options.checked_place, help="Where to write the prior."
-        ),
+        Path, options.option("FILE", "Where to write the prior.", options.checked_place)
     ],
     candidates: Annotated[
         str,
-        typer.Option(
-            metavar="unseen|all",
-            **options.one_of("candidates", CANDIDATES),
-            help="Whether items seen before were candidates.",
+        options.choice(
+            "candidates",
+            CANDIDATES,
+            "Whether items that a user has seen were left out (unseen) or ranked too (all).",
+            "unseen|all",
         ),
     ] = "unseen",
     kind: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND",
-            **options.one_of("kind", PRIOR_KINDS),
-            help=f"{', '.join(PRIOR_KINDS)}.",
-        ),
+        str, options.choice("kind", PRIOR_KINDS, f"{', '.join(PRIOR_KINDS)}.", "KIND")
     ] = "recommendation",
     as_json: options.AsJson = False,
 ) -> None:
-    """Learn from full rankings of your own what to expect of your next models.
+    """Learn a prior for your next models from full rankings of your own.
 
     **Examples**
 
@@ -60,10 +53,15 @@ def learn_command(
     `unsample estimate ranks.csv --items 3706 --sampled 99 --prior prior.npz`
     """
     if not folder.is_dir():
-        raise FileError(f"folder must be a folder with files of ranks, got {str(folder)!r}")
+        raise FileError(
+            f"folder must hold files of ranks, got {str(folder)!r}, which is not a folder"
+        )
     paths = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
     if not paths:
-        raise FileError(f"folder must hold files of full ranks, got none in {str(folder)!r}")
+        raise FileError(
+            f"folder must hold files of full ranks ({', '.join(_SUFFIXES)}), got none in "
+            f"{str(folder)!r}; put one for each model there"
+        )
     for path in paths:
         options.check_source(str(path))
     import numpy as np

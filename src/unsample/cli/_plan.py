@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from unsample.cli import options
 from unsample.cli.console import result_verb
 from unsample.errors import InputError
@@ -17,81 +15,62 @@ if TYPE_CHECKING:
 @result_verb
 def plan_command(
     items: options.RequiredItems,
-    users: Annotated[int, typer.Option(metavar="M", help="Users to evaluate.")],
+    users: Annotated[int, options.option("M", "Users to evaluate.")],
     targets: Annotated[
-        int | None,
-        typer.Option(metavar="T", help="Targets of all users. [default: one for each user]"),
+        int | None, options.option("T", "Targets of all users. [default: one for each user]")
     ] = None,
     metrics: Annotated[
         str,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="METRIC",
-            callback=options.checked_metrics,
-            help="The metric that matters.",
+        options.option(
+            "METRIC", "The metric that matters.", options.checked_metrics, "--metrics", "-m"
         ),
     ] = "NDCG@10",
     precision: Annotated[
-        float, typer.Option(metavar="SHARE", help="The error sought, relative to the metric.")
+        float, options.option("SHARE", "The error sought, relative to the metric.")
     ] = 0.05,
     budget: Annotated[
         int | None,
-        typer.Option(
-            metavar="B",
-            help="Scores that may be asked for in total. [default: what the precision needs]",
+        options.option(
+            "B", "Scores that may be asked for in total. [default: what the precision needs]"
         ),
     ] = None,
     recall: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="A guess of Recall@K among all items. [default: 0.1; more in small catalogues]",
+        options.option(
+            "SHARE",
+            "A guess of Recall@K on the full catalogue. [default: 0.1; more in small catalogues]",
         ),
     ] = None,
     pilot: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            callback=options.checked_source,
-            help="Sampled ranks to learn P(R) from instead.",
-        ),
+        str | None, options.table("Sampled ranks to learn P(R) from, instead of a guess.")
     ] = None,
     sampled: Annotated[
         int | None,
-        typer.Option(
-            metavar="S", help="Items sampled for each target of the pilot, or the models."
-        ),
+        options.option("S", "Items sampled for each target, in the files of --pilot or --compare."),
     ] = None,
     compare: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DIFFERENCE|NAME=FILE",
-            help="Two models to be told apart: a difference of the metric, as 0.01 or 5%; or "
-            "twice, a name and a file of sampled ranks. Designs are then planned by their power.",
+        options.option(
+            "DIFFERENCE|NAME=FILE",
+            "Plan how to tell two models apart. Give the difference of the metric, as 0.01 or 5%; "
+            "or give --compare twice, each time a name and a file of sampled ranks.",
         ),
     ] = None,
     level: Annotated[
-        float,
-        typer.Option(
-            metavar="LEVEL", callback=options.checked_level, help="With compare: level of verdicts."
-        ),
+        float, options.option("LEVEL", "With --compare: level of verdicts.", options.checked_level)
     ] = 0.95,
     power: Annotated[
         float,
-        typer.Option(
-            metavar="SHARE", help="With compare: how often verdicts name the better model."
-        ),
+        options.option("SHARE", "With --compare: how often the better model should be named."),
     ] = 0.8,
     candidates: options.Candidates = None,
     odds: Annotated[
         float | None,
-        typer.Option(
-            metavar="ODDS",
-            help="How good a guide there is: 1 is a random order. [default: there is none]",
+        options.option(
+            "ODDS", "How good a guide there is: 1 is a random order. [default: there is no guide]"
         ),
     ] = None,
-    repeats: Annotated[int, typer.Option(metavar="R", help="Simulated evaluations.")] = 100,
+    repeats: Annotated[int, options.option("R", "Simulated evaluations for each error.")] = 100,
     rng: options.Rng = 0,
     plot: options.Plot = None,
 ) -> Plan | PowerPlan:
@@ -112,10 +91,13 @@ def plan_command(
     """
     named = [each for each in compare or () if "=" in each]
     if sampled is not None and pilot is None and not named:
-        raise InputError("sampled must be left out without a pilot, whose sample size it is")
+        raise InputError(
+            f"sampled is the sample size of the files of pilot or compare, got {sampled} without "
+            "such a file; leave it out"
+        )
     if compare and len(compare) != (2 if named else 1):
         raise InputError(
-            f"compare must be one difference, or NAME=FILE twice, got {len(compare)} values"
+            f"compare must be one difference, or NAME=FILE for two models, got {', '.join(compare)}"
         )
     files = options.named(named, "compare", "NAME=FILE, or a difference such as 0.01 or 5%")
     for source in files.values():

@@ -29,14 +29,12 @@ def published_command(
         typer.Argument(
             metavar=f"{_ONE}...",
             help="Sampled metrics as printed, with all their digits: HR@10=0.690 is known to "
-            "within 0.0005. Without @K a metric looks at all sampled items. Models of which each "
-            f"is given as {_SEVERAL} are compared.",
+            "within 0.0005. A metric without @K looks at all sampled items. To compare models, "
+            f"give each as {_SEVERAL}",
         ),
     ],
     items: options.RequiredItems,
-    users: Annotated[
-        int, typer.Option(metavar="M", help="Targets that the printed means are taken over.")
-    ],
+    users: Annotated[int, options.option("M", "Users that the printed numbers are means over.")],
     sampled: options.Sampled = None,
     metrics: options.Metrics = None,
     replacement: options.Replacement = True,
@@ -46,14 +44,15 @@ def published_command(
     kind: options.Kind = None,
     shape: options.Shape = None,
     method: options.Method = DEFAULT_METHOD,
-    percent: Annotated[bool, typer.Option("--percent", help="The values are percentages.")] = False,
+    percent: Annotated[
+        bool, options.option(None, "The values are percentages.", None, "--percent")
+    ] = False,
     decimals: Annotated[
-        int | None,
-        typer.Option(metavar="D", help="Decimals that are printed. [default: those given]"),
+        int | None, options.option("D", "Decimals that are printed. [default: those given]")
     ] = None,
-    runs: Annotated[int, typer.Option(metavar="R", help="Runs that the numbers are means of.")] = 1,
+    runs: Annotated[int, options.option("R", "Runs that the numbers are means of.")] = 1,
 ) -> Published | Comparison:
-    """Estimate full-catalogue metrics from what a paper prints.
+    """Estimate full-catalogue metrics from the numbers in a paper.
 
     **Examples**
 

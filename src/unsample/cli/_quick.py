@@ -32,7 +32,13 @@ def take_quickly(parameters: Iterable[Any], hints: Mapping[str, Any]) -> None:
 def _process(parameter: Any, kind: Any, usual: Callable[..., Any], ctx: Any, value: Any) -> Any:
     taken = _taken(kind, value, several=parameter.multiple or parameter.nargs == -1)
     if taken is _UNSURE:
-        return usual(ctx, value)
+        try:
+            return usual(ctx, value)
+        except typer.BadParameter as problem:
+            what = {int: "a whole number", float: "a number"}.get(kind)
+            if what is not None:
+                problem.message = f"it must be {what}, got {value!r}"
+            raise
     if parameter.required and taken in (None, ()) and not ctx.resilient_parsing:
         # Where this error lives depends on the version of typer.
         errors = importlib.import_module(typer.BadParameter.__module__)

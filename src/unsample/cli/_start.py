@@ -1,4 +1,4 @@
-"""The way in: streams and signals first, so that even the imports can be interrupted in peace.
+"""The way in: streams and signals first, so that even the imports can be interrupted cleanly.
 
 Nothing is imported here that takes time. A signal that asks for an end is raised as `Stopped`
 wherever the command happens to be, so that everything on the way out tidies up after itself.
@@ -84,7 +84,7 @@ def _stopped_by_signals() -> Iterator[None]:
 
 
 def _open_closed_streams() -> None:
-    """Open what the caller closed (``>&-``), lest a file of results become standard output."""
+    """Open what the caller closed (``>&-``), so that no file of results becomes standard output."""
     for name, mode in _STREAMS:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123

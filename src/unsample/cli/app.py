@@ -15,12 +15,11 @@ __all__ = ["Verb", "Verbs", "command_of", "group_of", "library_verbs"]
 
 _VERBS = {
     "estimate": "Estimate full-catalogue metrics from the ranks in FILE.",
-    "compare": "Compare models by their sampled ranks: which is truly better, and how sure that "
-    "is.",
-    "published": "Estimate full-catalogue metrics from what a paper prints.",
+    "compare": "Compare models by their sampled ranks: which one is better, and how sure that is.",
+    "published": "Estimate full-catalogue metrics from the numbers in a paper.",
     "plan": "Plan an evaluation: the expected error of each design at the same cost.",
     "audit": "Find out how the negatives in FILE were drawn.",
-    "learn": "Learn from full rankings of your own what to expect of your next models.",
+    "learn": "Learn a prior for your next models from full rankings of your own.",
     "doctor": "Say what this installation can do: versions, extras, engines, GPU.",
 }
 

@@ -29,54 +29,40 @@ from unsample import __version__
 from unsample._progress import Progress, terminal_progress
 from unsample._rules import printable
 from unsample.cli._start import Stopped, silence_output
-from unsample.cli.options import AsJson, checked_page
+from unsample.cli.options import AsJson, checked_page, option
 from unsample.errors import FileError, InputError, OutputError, UnsampleError, UnsampleWarning
 
 log = logging.getLogger("unsample.cli")
 
 
-def _speak(level: int, wanted: bool) -> bool:
-    if wanted:
-        log.setLevel(level)
-    return wanted
+def _speaks(level: int) -> Callable[[bool], bool]:
+    def callback(wanted: bool) -> bool:
+        if wanted:
+            log.setLevel(level)
+        return wanted
+
+    return callback
 
 
 # Both are heard before other options are looked at, whose errors have a place in the code, too.
 _SPEECH: dict[str, Any] = {
-    "quiet": Annotated[
+    name: Annotated[
         bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            is_eager=True,
-            callback=lambda wanted: _speak(logging.ERROR, wanted),
-            help="Leave out warnings and progress; errors remain.",
-        ),
-    ],
-    "verbose": Annotated[
-        bool,
-        typer.Option(
-            "--verbose",
-            "-v",
-            is_eager=True,
-            callback=lambda wanted: _speak(logging.DEBUG, wanted),
-            help="Say what was done, and where an error comes from.",
-        ),
-    ],
+        option(None, text, _speaks(level), f"--{name}", short, is_eager=True),
+    ]
+    for name, short, level, text in (
+        ("quiet", "-q", logging.ERROR, "Print no warnings and no progress; errors remain."),
+        ("verbose", "-v", logging.DEBUG, "Say what was done, and where an error comes from."),
+    )
 }
 _FORMS: dict[str, Any] = {
     "html": Annotated[
         Path | None,
-        typer.Option(
-            metavar="OUT",
-            callback=checked_page,
-            readable=False,
-            help="Also write the result as one interactive page.",
-        ),
+        option("OUT", "Also write the result as a web page.", checked_page, readable=False),
     ],
     "as_json": AsJson,
-    "latex": Annotated[bool, typer.Option("--latex", help="Print tables for LaTeX (booktabs).")],
-    "markdown": Annotated[bool, typer.Option("--markdown", help="Print Markdown.")],
+    "latex": Annotated[bool, option(None, "Print tables for LaTeX (booktabs).", None, "--latex")],
+    "markdown": Annotated[bool, option(None, "Print Markdown.", None, "--markdown")],
 }
 
 
@@ -241,7 +227,7 @@ def _listening() -> Iterator[None]:
     log.propagate = False
     try:
         with warnings.catch_warnings():
-            # Where a warning comes from in our code is nothing to a user of the command.
+            # Users of the command need not know where in our code a warning comes from.
             warnings.showwarning = lambda message, *_: log.warning("%s", message)
             yield
     finally:

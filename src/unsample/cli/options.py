@@ -32,7 +32,7 @@ from unsample.cli._words import (
 )
 from unsample.errors import DesignError, FileError, InputError
 
-Callback = Callable[[typer.Context, Any], Any]
+Callback = Callable[..., Any]
 
 
 def checked(check: Callable[[Any], object]) -> Callback:
@@ -47,12 +47,22 @@ def checked(check: Callable[[Any], object]) -> Callback:
     return callback
 
 
-def one_of(name: str, words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what an option of a few words needs: its check and its completion."""
-    return {
-        "callback": checked(partial(check_choice, name, choices=words)),
-        "autocompletion": lambda: list(words),
-    }
+def option(
+    metavar: str | None, text: str, check: Callback | None = None, *names: str, **settings: Any
+) -> Any:
+    """Return an option: what its value is called, its help, what refuses a value, its names."""
+    return typer.Option(*names, metavar=metavar, help=text, callback=check, **settings)
+
+
+def choice(name: str, words: tuple[str, ...], text: str, metavar: str = "NAME") -> Any:
+    """Return an option that takes one of a few words, and completes them."""
+    check = checked(partial(check_choice, name, choices=words))
+    return option(metavar, text, check, autocompletion=lambda: list(words))
+
+
+def table(text: str) -> Any:
+    """Return an option that takes a table."""
+    return option("FILE", text, checked_source)
 
 
 def at_least(name: str, minimum: int, **settings: Any) -> Callback:
@@ -98,6 +108,14 @@ def _check_methods(names: str | Iterable[str]) -> None:
         read_method(name, METHODS)
 
 
+def _check_prior(word: str) -> None:
+    if word not in {"shipped", "none"} and not Path(word).is_file():
+        raise FileError(
+            f"prior must be shipped, none or a file that unsample learn wrote, got {word!r}; there "
+            "is no such file"
+        )
+
+
 #: Callbacks of options, each of which refuses what would make the work vain.
 checked_place = checked(check_writable)
 checked_page = checked(_check_page)
@@ -106,137 +124,124 @@ checked_level = checked(check_level)
 checked_metrics = checked(_check_metrics)
 checked_methods = checked(_check_methods)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, option(None, "Print JSON.", None, "--json")]
 Plot = Annotated[
     Path | None,
-    typer.Option(
-        metavar="OUT",
-        callback=checked(_check_plot),
-        readable=False,
-        help="Also write a plot (png, svg or pdf).",
-    ),
+    option("OUT", "Also write a plot (png, svg or pdf).", checked(_check_plot), readable=False),
 ]
-_ITEMS = typer.Option(
-    metavar="N",
-    callback=at_least("items", 2, maximum=LARGEST_CATALOGUE, error=DesignError),
-    help="Items in the full catalogue, the target included.",
-)
-_SAMPLED = typer.Option(
-    metavar="S",
-    callback=at_least("sampled", 1, maximum=LARGEST_CATALOGUE, error=DesignError),
-    help="Items sampled for each target, not counting it (99, not 100).",
+_ITEMS = option(
+    "N",
+    "Items in the full catalogue, the target included.",
+    at_least("items", 2, maximum=LARGEST_CATALOGUE, error=DesignError),
 )
 #: Options of what a file may tell as well.
 Items = Annotated[int | None, _ITEMS]
-Sampled = Annotated[int | None, _SAMPLED]
+Sampled = Annotated[
+    int | None,
+    option(
+        "S",
+        "Items sampled for each target, without the target itself (99, not 100).",
+        at_least("sampled", 1, maximum=LARGEST_CATALOGUE, error=DesignError),
+    ),
+]
 RequiredItems = Annotated[int, _ITEMS]
 Metrics = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "METRIC",
+        f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
+        checked_metrics,
         "--metrics",
         "-m",
-        metavar="METRIC",
-        callback=checked_metrics,
-        help=f"Metric, repeatable. [default: {', '.join(DEFAULT_METRICS)}]",
     ),
 ]
+_METHOD = "such as mle or bv(gamma=0.01)."
 Methods = Annotated[
     list[str] | None,
-    typer.Option(
-        "--method",
-        metavar="METHOD",
-        callback=checked_methods,
-        help="Estimator, repeatable, such as mle or bv(gamma=0.01). [default: auto]",
+    option(
+        "METHOD", f"Estimator, repeatable, {_METHOD} [default: auto]", checked_methods, "--method"
     ),
 ]
-Method = Annotated[
-    str,
-    typer.Option(
-        metavar="METHOD",
-        callback=checked_methods,
-        help="Estimator, such as mle or bv(gamma=0.01).",
-    ),
-]
+Method = Annotated[str, option("METHOD", f"Estimator, {_METHOD}", checked_methods)]
+Level = Annotated[float, option("LEVEL", "Level of intervals and verdicts.", checked_level)]
 Exponent = Annotated[
-    float, typer.Option(metavar="POWER", help="The power of the counts in --probabilities.")
+    float, option("POWER", "The power to which the counts in --probabilities are raised.")
 ]
 Candidates = Annotated[
     str | None,
-    typer.Option(
-        metavar="unseen|all",
-        **one_of("candidates", CANDIDATES),
-        help="Whether items a user has seen were left out of the candidates or kept among them. "
-        "[default: not stated, intervals allow for both]",
+    choice(
+        "candidates",
+        CANDIDATES,
+        "unseen: items that a user has seen were left out of the ranking; all: they were ranked "
+        "too. [default: not stated, and intervals allow for both]",
+        "unseen|all",
     ),
 ]
 Shape = Annotated[
     str | None,
-    typer.Option(
-        metavar="SHAPE", help="What the intervals assume about P(R). [default: by the candidates]"
-    ),
+    option("SHAPE", "What the intervals assume about P(R). [default: by the candidates]"),
 ]
 Prior = Annotated[
     str,
-    typer.Option(
-        metavar="FILE",
-        help="What other data sets know: the file of a prior (see `learn`), `shipped`, or `none`.",
+    option(
+        "FILE",
+        "What is known from other data sets: `shipped`, a file by `learn`, or `none`.",
+        checked(_check_prior),
     ),
 ]
 Kind = Annotated[
     str | None,
-    typer.Option(
-        metavar="KIND",
-        **one_of("kind", PRIOR_KINDS),
-        help="recommendation, repeats (people choose again what they chose before) or graph. "
+    choice(
+        "kind",
+        PRIOR_KINDS,
+        "recommendation, repeats (people choose again what they chose before) or graph. "
         "[default: by the data]",
+        "KIND",
     ),
 ]
 Replacement = Annotated[
     bool,
-    typer.Option(
+    option(
+        None,
+        "Whether the same item may have been sampled twice for a target.",
+        None,
         "--replacement/--without-replacement",
-        help="Whether an item may have been sampled twice for a target.",
     ),
 ]
 Sampler = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="How items were drawn; only uniform can be estimated from."),
+    str, option("NAME", "How items were sampled; estimates are made from uniform samples only.")
 ]
 Filtered = Annotated[
     bool,
-    typer.Option(
+    option(
+        None,
+        "When a target was ranked, the other relevant items of its user were left out (knowledge "
+        "graphs). Metrics are then means over targets, not over users.",
+        None,
         "--filtered",
-        help="The other relevant items of a user were left out when a target was ranked (knowledge "
-        "graphs): metrics are those of targets, not of users.",
     ),
 ]
 Negatives = Annotated[
     str,
-    typer.Option(
-        metavar="own|shared",
-        **one_of("negatives", NEGATIVES),
-        help="Whether items were sampled for each target, or all targets share one pool of them. A "
-        "column `pool` names the pool, where there are several.",
+    choice(
+        "negatives",
+        NEGATIVES,
+        "own: items were sampled for each target; shared: all targets share one pool of items. A "
+        "column `pool` names the pool if there are several.",
+        "own|shared",
     ),
 ]
 Resamples = Annotated[
-    int,
-    typer.Option(
-        metavar="B",
-        callback=at_least("resamples", 0),
-        help="Bootstrap samples behind standard errors.",
-    ),
+    int, option("B", "Bootstrap samples behind standard errors.", at_least("resamples", 0))
 ]
-Rng = Annotated[
-    int,
-    typer.Option(metavar="SEED", callback=at_least("rng", 0), help="Seed of everything random."),
-]
+Rng = Annotated[int, option("SEED", "Seed of everything random.", at_least("rng", 0))]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "ROLE=NAME",
+        "Column that has another name, repeatable, such as rank=position.",
+        None,
         "--column",
-        metavar="ROLE=NAME",
-        help="Column that has another name, repeatable, such as rank=position.",
     ),
 ]
 

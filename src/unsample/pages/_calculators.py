@@ -10,6 +10,7 @@ import json
 import math
 import re
 import shlex
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ from unsample.errors import (
 )
 from unsample.estimators import CANDIDATES
 from unsample.pages._charts import (
+    DESIGNS,
     Chart,
     IntervalRow,
     IntervalView,
@@ -57,6 +59,8 @@ from unsample.tables import read_counts, read_targets
 Answer: TypeAlias = Published | Plan | Estimates | Comparison
 #: What people put between thousands.
 _THOUSANDS = re.compile(r"[,_'\s\u00a0\u2009\u202f]")
+#: Users that a plan has numbers for: in a browser, what 32 bits can address.
+_MOST = min(LARGEST_CATALOGUE, sys.maxsize // 8)
 _DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+", re.ASCII)
 #: A printed number is called too high only beyond this.
 _HIGHER = 1.2
@@ -70,16 +74,16 @@ class Shown:
     sentences: tuple[str, ...]
     chart: Chart
     command: tuple[str, ...]
-    #: The metric of the first sentence, and how sure it is: names, what they assume, both ends.
+    #: What stands below the picture: a title, and terms, each with a figure and its meaning.
     about: str = ""
-    limits: tuple[tuple[str, str, str], ...] = ()
+    terms: tuple[tuple[str, str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the page draws."""
         return {
             "sentences": self.sentences,
             "about": self.about,
-            "limits": self.limits,
+            "terms": self.terms,
             "chart": spec(self.chart),
             "command": shlex.join(self.command),
             "warnings": self.result.warnings,
@@ -104,12 +108,14 @@ class Fields:
             raise InputError(f"{name} must be given: {hint}")
         return found
 
-    def whole(self, name: str, hint: str, *, minimum: int = 1) -> int:
+    def whole(
+        self, name: str, hint: str, *, minimum: int = 1, maximum: int = LARGEST_CATALOGUE
+    ) -> int:
         """Return a whole number, which may have marks between its thousands."""
         text = _THOUSANDS.sub("", self.needed(name, hint))
-        # What is no number is refused in the words of the check.
+        # The check refuses what is not a number.
         value = int(text) if re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII) else self._typed[name]
-        return check_integer(name, value, minimum=minimum, maximum=LARGEST_CATALOGUE, hint=hint)
+        return check_integer(name, value, minimum=minimum, maximum=maximum, hint=hint)
 
     def maybe_whole(self, name: str, hint: str) -> int | None:
         """Return a whole number, None where there is none."""
@@ -189,10 +195,10 @@ def _published(fields: Fields) -> Shown:
         "sampled": fields.whole("sampled", _SAMPLED),
         "items": fields.whole("items", _ITEMS, minimum=2),
         "users": fields.whole("users", "how many users the numbers are means over, such as 6040"),
+        "candidates": fields.candidates(),
     }
-    candidates, asked = fields.candidates(), fields.metrics()
-    wanted = asked or tuple(_metrics.parse(name).name for name in numbers)
-    result = published(numbers, metrics=wanted, candidates=candidates, percent=percent, **given)
+    wanted = fields.metrics() or tuple(_metrics.parse(name).name for name in numbers)
+    result = published(numbers, metrics=wanted, percent=percent, **given)
     chart = estimates_chart({"": result})
     (view,) = chart.views
     rows = [replace(row, label=f"{row.label}, all items") for row in view.rows]
@@ -210,14 +216,14 @@ def _published(fields: Fields) -> Shown:
     )
     entry = result.entries[0]
     values = {held.name: held.value for held in result.numbers}
-    command = ["published", *_options(given), *_stated(candidates)]
-    command += [f"{name}={value}" for name, value in numbers.items()] + ["--percent"] * percent
+    command = ["published", *_options(given, wanted), *["--percent"] * percent]
+    command += [f"{name}={value}" for name, value in numbers.items()]
     return Shown(
         result,
         _meant(entry, result, values.get(entry.metric.name)),
         chart,
-        (*command, *_named("-m", wanted)),
-        entry.metric.name,
+        tuple(command),
+        f"How sure is {entry.metric}?",
         _limits(entry, result),
     )
 
@@ -255,17 +261,17 @@ def _doubt(entry: Estimate) -> str:
 
 
 def _limits(entry: Estimate, result: Estimates) -> tuple[tuple[str, str, str], ...]:
-    """Return how sure a value is, told apart by what is assumed."""
+    """Return both ends of each range of a value, and what that range assumes."""
     if entry.certainty is None:
         return ()
 
     def row(name: str, means: str, ends: tuple[float, float]) -> tuple[str, str, str]:
-        return name, means, f"{number(ends[0])} to {number(ends[1])}"
+        return name, f"{number(ends[0])} to {number(ends[1])}", means
 
-    found = [row("bounds", "whatever P(R) is", entry.bounds())]
+    found = [row("bounds", "assuming nothing about P(R), the shares of ranks", entry.bounds())]
     found.append(row("guaranteed", f"assuming {result.assumes}", entry.interval(kind="guaranteed")))
     if entry.calibrated is not None:
-        like = "holds for 95 % of data sets like those that the prior was learned from"
+        like = "right for 95 % of data sets like those that the prior was learned from"
         found.append(row("95 % interval", like, entry.interval()))
     return tuple(found[::-1])
 
@@ -275,7 +281,7 @@ def _plan(fields: Fields) -> Shown:
     asked = fields.metrics()
     given: dict[str, Any] = {
         "items": fields.whole("items", _ITEMS, minimum=2),
-        "users": fields.whole("users", "how many users there are to evaluate, such as 6040"),
+        "users": fields.whole("users", "how many users to evaluate, such as 6040", maximum=_MOST),
         "budget": fields.maybe_whole("budget", "how many scores may be asked for in total"),
         "precision": fields.share("precision", "the error sought, such as 5 %"),
         "recall": fields.share("recall", "a guess of Recall@K on the full catalogue"),
@@ -284,8 +290,10 @@ def _plan(fields: Fields) -> Shown:
     }
     given = {name: value for name, value in given.items() if value is not None}
     result = plan(metrics=asked or "NDCG@10", **given)
-    command = ("plan", *_options(given), *_named("-m", asked))
-    return Shown(result, (result.recommendation,), plan_chart(result), command)
+    command = ("plan", *_options(given, asked))
+    terms = tuple((name, "", text) for name, text in DESIGNS.items() if name in result.needed)
+    chart = plan_chart(result)
+    return Shown(result, (result.recommendation,), chart, command, "What the designs do", terms)
 
 
 def _ranks(fields: Fields) -> Shown:
@@ -298,7 +306,7 @@ def _ranks(fields: Fields) -> Shown:
     }
     by, candidates = fields.text("by"), fields.candidates()
     asked = fields.metrics()
-    about = (*_options(given), *_stated(candidates), *_named("-m", asked))
+    design = _options({**given, "candidates": candidates}, asked)
     if by is None and len(fields.files) == 1:
         (file,) = fields.files
         counts = read_counts(file, **given)[""]
@@ -306,9 +314,9 @@ def _ranks(fields: Fields) -> Shown:
         entry = result.entries[0]
         sentences = tuple(_estimated(each) for each in result.entries)
         chart = estimates_chart({"": result})
-        command = ("estimate", file, *about)
-        limits = _limits(entry, result)
-        return Shown(result, sentences, chart, command, entry.metric.name, limits)
+        command = ("estimate", file, *design)
+        about = f"How sure is {entry.metric}?"
+        return Shown(result, sentences, chart, command, about, _limits(entry, result))
     if by is not None and len(fields.files) > 1:
         raise InputError(f"by must be left out with {len(fields.files)} files, a model in each")
     if by is not None:
@@ -322,7 +330,7 @@ def _ranks(fields: Fields) -> Shown:
         models = {name: read_targets(file, **given)[""] for name, file in places.items()}
         named = tuple(f"{name}={file}" for name, file in places.items())
     comparison = compare(models, metrics=asked or DEFAULT_METRICS, candidates=candidates)
-    command = ("compare", *named, *about)
+    command = ("compare", *named, *design)
     return Shown(comparison, comparison.sentences(), differences_chart(comparison), command)
 
 
@@ -333,17 +341,11 @@ def _estimated(entry: Estimate) -> str:
     return f"{entry.metric} on the full catalogue is about {number(entry.value)}{sure}{doubt}."
 
 
-def _options(given: Mapping[str, Any]) -> tuple[str, ...]:
-    known = {name: value for name, value in given.items() if value is not None}
-    return tuple(word for name, value in known.items() for word in (f"--{name}", str(value)))
-
-
-def _named(option: str, values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(word for value in values for word in (option, value))
-
-
-def _stated(candidates: str | None) -> tuple[str, ...]:
-    return () if candidates is None else ("--candidates", candidates)
+def _options(given: Mapping[str, Any], metrics: Iterable[str]) -> tuple[str, ...]:
+    """Return what was given as options of the command."""
+    known = {f"--{name}": str(value) for name, value in given.items() if value is not None}
+    pairs = (*known.items(), *(("-m", name) for name in metrics))
+    return tuple(word for pair in pairs for word in pair)
 
 
 #: Each calculator, and its fields in the order of the page.

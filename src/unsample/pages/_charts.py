@@ -14,7 +14,7 @@ import numpy as np
 
 from unsample._checks import FloatArray
 from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan, PowerPlan
-from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_sound, number
+from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_learned, is_sound, number
 
 _NONE = (math.nan, math.nan)
 #: Styles of the page in the order in which curves take them, the most distinct first.
@@ -22,6 +22,15 @@ _STYLES = (4, 6, 5, 2, 3, 1, 0)
 #: Smaller relative errors are none, and leave a logarithmic axis.
 _LEAST_ERROR = 1e-4
 Role: TypeAlias = Literal["interval", "guaranteed", "bounds"]
+#: What each design does, for readers of plans.
+DESIGNS = {
+    "fixed": "The same number of sampled items for each target.",
+    "adaptive": "More items for targets near the top: the sample grows until enough beat them.",
+    "certified": "Items are scored until the metric@K is certain, for as many users as the budget "
+    "allows.",
+    "guided": "Likely strong items are scored first, and part of the users is certified.",
+    "exact": "Users are ranked in full, as many as the budget allows.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +192,7 @@ def _columns(view: LineView) -> Iterable[tuple[str, FloatArray]]:
 def estimates_chart(
     results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL, *, highest_first: bool = False
 ) -> IntervalChart:
-    """Return estimates with intervals, bounds and known truths; of groups, a view a metric."""
+    """Return estimates with intervals, bounds and known truths; groups have a view for a metric."""
     alone = list(results) == [""]
     rows: dict[str, list[IntervalRow]] = {}
     for name, result in results.items():
@@ -217,13 +226,13 @@ def estimates_chart(
 
 def lines_explained(rows: Iterable[IntervalRow]) -> str:
     """Return which line of a row is what."""
-    bounds = "Thin: the bounds, which hold whatever P(R) is."
+    bounds = "Thin line: the bounds, which assume nothing about P(R)."
     if any(math.isfinite(row.guaranteed[0]) for row in rows):
         return (
-            "Thick: the interval, calibrated on other data sets. Less thick: the guaranteed one, "
-            f"which holds for every P(R) of the stated shape. {bounds}"
+            "Thick line: the interval, calibrated on other data sets. Medium line: the guaranteed "
+            f"interval, which holds for every P(R) of the stated shape. {bounds}"
         )
-    return f"Thick: the interval. {bounds}"
+    return f"Thick line: the interval. {bounds}"
 
 
 def _row(label: str, entry: Estimate, level: float, truth: float) -> IntervalRow:
@@ -258,7 +267,7 @@ def differences_chart(result: Comparison) -> IntervalChart:
         f"Each line holds the true difference at {level}, chance and the bias of sampling "
         "included. A line that crosses zero leaves open which model is better."
     )
-    if all(held.calibrated is not None for held in result.estimates.values()):
+    if is_learned(result):
         caption = (
             f"Each line holds the true difference at {level}, whatever P(R) of the stated shape "
             "the models have. Where it leaves zero out, the winner is proven. Others are told "
@@ -289,7 +298,7 @@ def plan_chart(result: Plan) -> LineChart:
     return LineChart(
         identity="error-against-cost",
         title="Error against cost",
-        caption="Lower and further left is better; an error of zero leaves a logarithmic axis.",
+        caption="Lower and further left is better. A logarithmic axis cannot show errors of zero.",
         x_label="scores in total",
         views=(view,),
         log_y=True,

@@ -33,7 +33,7 @@ class Curve:
 
     values: Mapping[str, FloatArray]
     #: Rows (low, high) of ``"bounds"``, ``"guaranteed"`` and ``"interval"``, as far as there are
-    #: any; without a prior the interval is the guaranteed one, and stands once.
+    #: any. Without a prior the interval is the guaranteed one, which is given once.
     limits: Mapping[Role, FloatArray]
 
 
@@ -74,7 +74,7 @@ class AtManyK:
         """Return the mean of P(R) over the ranks up to the first K, and from each K to the next.
 
         P(R) of a single rank is more than a sample can tell; the share of targets in a range of
-        ranks is a metric as any other, and has an interval and bounds like them.
+        ranks is a metric like any other, with an interval and bounds.
         """
         ends = np.concatenate([[0], self.ks])
         shares = {name: np.diff(held.cdf(ends)) for name, held in self.result.distributions.items()}
@@ -291,14 +291,9 @@ class Curves:
 
     @property
     def _shown(self) -> tuple[str, ...]:
-        if self._alone:
+        if len(self.held) == 1:  # bounds of several results would hide each other
             return ("interval", "guaranteed", "bounds")
         return ("interval",) if len(self.held) <= _FEW else ()
-
-    @property
-    def _alone(self) -> bool:
-        """Return whether there is one result: bounds of several would hide each other."""
-        return len(self.held) == 1
 
     def _padded(self, values: FloatArray) -> FloatArray:
         """Return values at every K, NaN beyond the catalogue they belong to."""

@@ -31,6 +31,7 @@ from unsample.answers import (
 )
 from unsample.errors import InputError
 from unsample.pages._charts import (
+    DESIGNS,
     Chart,
     differences_chart,
     estimates_chart,
@@ -90,13 +91,15 @@ class Page:
 def templates() -> Any:
     """Return the templates of all pages; every text is escaped."""
     jinja2 = import_extra("jinja2", extra="report", purpose="an HTML report")
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("unsample.pages"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals["designs"] = DESIGNS
+    return made
 
 
 def as_html(result: object, *, title: str | None = None) -> str:

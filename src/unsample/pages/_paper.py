@@ -15,7 +15,6 @@ from unsample import __version__
 from unsample.answers import (
     DEFAULT_LEVEL,
     Comparison,
-    Difference,
     Estimate,
     Estimates,
     Result,
@@ -26,15 +25,14 @@ from unsample.pages._sheet import (
     Columns,
     Sheet,
     Table,
-    chances,
     check_groups,
-    difference,
+    differences_table,
     estimates_table,
+    highest_values,
+    is_learned,
     is_sound,
     number,
-    p_value,
     sheet,
-    winner,
     within,
 )
 
@@ -109,10 +107,7 @@ def _made(methods: Iterable[str], level: float) -> str:
 @paper.register
 def _(result: Comparison) -> Sheet:
     whole, shown = sheet(result), result.excerpt()
-    highest = {
-        metric.name: max(row.value for row in shown.standings if row.metric == metric.name)
-        for metric in result.metrics
-    }
+    highest = highest_values(shown)
     doubted = {
         (row.metric, row.model)
         for row in shown.standings
@@ -124,15 +119,6 @@ def _(result: Comparison) -> Sheet:
         mark = " *" if (row.metric, row.model) in doubted else ""
         return within(value, row.low, row.high, mark=mark)
 
-    learned = all(held.calibrated is not None for held in result.estimates.values())
-    differences: Columns[Difference] = {
-        "metric": lambda row: row.metric,
-        "a - b": lambda row: f"{row.a} - {row.b}",
-        "difference": lambda row: within(difference(row), row.low, row.high, "+"),
-        "chance": lambda row: chances(row.chance, row.chance),
-        "p": lambda row: p_value(row.p_value),
-        "winner": lambda row: winner(row, learned),
-    }
     methods = dict.fromkeys(m for held in result.estimates.values() for m in held.methods)
     made = f"{_made(methods, result.level)}; p corrected by {result.correction}"
     # These columns are left out.
@@ -144,7 +130,7 @@ def _(result: Comparison) -> Sheet:
             whole,
             tables=(
                 _models_table(shown, cell),
-                Table.of(shown.differences, differences, "Differences", "difference-table"),
+                differences_table(shown, is_learned(result), brackets=True),
             ),
             notes=tuple(notes),
         )

@@ -171,7 +171,7 @@ def estimates_table(
         "method": lambda row: row.entry.method,
         "exact": lambda row: number(row.truth),
         "estimate": lambda row: number(row.entry.value),
-        "off by": lambda row: _percent(row.off_by, "+"),
+        "off by": lambda row: _percent(row.entry.value / (row.truth or math.nan) - 1.0, "+"),
         "95 % interval": lambda row: span_of(*row.entry.interval()),
         "guaranteed": lambda row: span_of(*row.entry.interval(kind="guaranteed")),
         "bounds": lambda row: span_of(*row.entry.bounds()),
@@ -201,10 +201,6 @@ class _Row(NamedTuple):
     group: str
     entry: Estimate
     truth: float
-
-    @property
-    def off_by(self) -> float:
-        return self.entry.value / self.truth - 1.0 if self.truth > 0.0 else math.nan
 
 
 def heading(result: Estimates) -> str:
@@ -274,12 +270,11 @@ def _limits_explained(result: Estimates) -> str:
 @sheet.register
 def _(result: Comparison) -> Sheet:
     shown = result.excerpt()
-    interval = f"{100 * result.level:g} % interval"
-    standings: Columns[Any] = {
+    standings: dict[str, Callable[[Any], Cell]] = {
         "metric": lambda row: row.metric,
         "model": lambda row: row.model,
         "estimate": lambda row: number(row.value, best=row.value == highest[row.metric]),
-        interval: lambda row: span_of(row.low, row.high),
+        f"{100 * result.level:g} % interval": lambda row: span_of(row.low, row.high),
         "place": lambda row: Number(str(row.place), row.place),
         "best": lambda row: chances(row.least, row.most),
         "chance": lambda row: chances(row.chance, row.chance),
@@ -288,48 +283,34 @@ def _(result: Comparison) -> Sheet:
         places = {metric.name: result.places(metric) for metric in result.metrics}
         letters = {metric.name: result.letters(metric) for metric in result.metrics}
         # Other than `place`, which counts defeats in a row, these count models.
-        standings = {name: cell for name, cell in standings.items() if name != "place"} | {
-            "places": lambda row: place_span(*places[row.metric][row.model]),
-            "like": lambda row: letters[row.metric][row.model],
-        }
-    differences: Columns[Any] = {
-        "metric": lambda row: row.metric,
-        "a - b": lambda row: f"{row.a} - {row.b}",
-        "difference": difference,
-        "interval": lambda row: span_of(row.low, row.high, "+"),
-        "a better": lambda row: chances(row.least, row.most),
-        "chance": lambda row: chances(row.chance, row.chance),
-        "p": lambda row: p_value(row.p_value),
-        "winner": lambda row: winner(row, learned),
-    }
+        del standings["place"]
+        standings["places"] = lambda row: _place_span(*places[row.metric][row.model])
+        standings["like"] = lambda row: letters[row.metric][row.model]
+    learned, highest = is_learned(result), highest_values(shown)
+    agrees, chance = "the data", "if sampling misleads about all models alike"
+    if learned:
+        agrees += " and the shape"
+        chance = (
+            "by data sets like those that the prior was learned from; a winner is proven if the "
+            "shape alone suffices"
+        )
+    explained = [
+        f"best, a better: the chance, from the least to the most that agree with {agrees}",
+        f"chance:         the chance {chance}",
+    ]
+    if "like" in standings:
+        explained.append(
+            "places, like:   the places that agree with the verdicts; models that share a letter "
+            "are not told apart"
+        )
     left_out = (
         f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
         "hold all of them"
     )
-    learned = all(held.calibrated is not None for held in result.estimates.values())
-    explained = (
-        "best, a better: the chance, from the least to the most that agree with the data\n"
-        "chance:         the chance if sampling misleads about all models alike"
-    )
-    if learned:
-        explained = (
-            "best, a better: the chance, from the least to the most that agree with the data and "
-            "the shape\n"
-            "chance:         the chance by data sets like those that the prior was learned from; a "
-            "winner is proven if the shape alone suffices"
-        )
-    if "like" in standings:
-        explained += (
-            "\nplaces, like:   the places that agree with the verdicts; models that share a letter "
-            "are not told apart"
-        )
-    highest = {
-        metric.name: max(row.value for row in shown.standings if row.metric == metric.name)
-        for metric in result.metrics
-    }
-    notes = [explained] if shown is result else [left_out, explained]
+    notes = [*([] if shown is result else [left_out]), "\n".join(explained)]
     if result.scored:
-        notes.append(_scores_asked(result))
+        each = ", ".join(f"{name} {scored:,}" for name, scored in shown.scored.items())
+        notes.append(f"scores: {each}; {sum(result.scored.values()):,} in all")
     if any(isinstance(held, Published) for held in result.estimates.values()):
         notes.insert(0, "\n".join(map(str, shown.claims)))
     first = next(filter(None, (remedy_for(result, metric) for metric in result.metrics)), None)
@@ -340,11 +321,39 @@ def _(result: Comparison) -> Sheet:
         verdicts=result.sentences(),
         tables=(
             Table.of(shown.standings, standings, "Models", "standing-table"),
-            Table.of(shown.differences, differences, "Differences", "difference-table"),
+            differences_table(shown, learned),
         ),
         notes=tuple(notes),
         warnings=result.warnings,
     )
+
+
+def differences_table(shown: Comparison, learned: bool, *, brackets: bool = False) -> Table:
+    """Return the differences of models; with ``brackets``, intervals stand behind them."""
+    columns: dict[str, Callable[[Difference], Cell]] = {
+        "metric": lambda row: row.metric,
+        "a - b": lambda row: f"{row.a} - {row.b}",
+        "difference": difference,
+        "interval": lambda row: span_of(row.low, row.high, "+"),
+        "a better": lambda row: chances(row.least, row.most),
+        "chance": lambda row: chances(row.chance, row.chance),
+        "p": lambda row: p_value(row.p_value),
+        "winner": lambda row: _winner(row, learned),
+    }
+    if brackets:
+        columns["difference"] = lambda row: within(difference(row), row.low, row.high, "+")
+        del columns["interval"], columns["a better"]
+    return Table.of(shown.differences, columns, "Differences", "difference-table")
+
+
+def is_learned(result: Comparison) -> bool:
+    """Return whether all models have intervals that other data sets taught."""
+    return all(held.calibrated is not None for held in result.estimates.values())
+
+
+def highest_values(shown: Comparison) -> dict[str, float]:
+    """Return the highest estimate of each metric."""
+    return {row.metric: row.value for row in sorted(shown.standings, key=lambda row: row.value)}
 
 
 def _comparison_title(shown: Comparison, models: int) -> tuple[str, ...]:
@@ -356,21 +365,14 @@ def _comparison_title(shown: Comparison, models: int) -> tuple[str, ...]:
     return (f"{models} models, {heading(next(iter(held.values())))}, compared {shown.pairing}",)
 
 
-def _scores_asked(result: Comparison) -> str:
-    """Return how many scores each model was asked for, in words."""
-    first = list(result.excerpt().scored.items())
-    each = ", ".join(f"{name} {scored:,}" for name, scored in first)
-    return f"scores: {each}; {sum(result.scored.values()):,} in all"
-
-
-def winner(pair: Difference, learned: bool) -> str:
+def _winner(pair: Difference, learned: bool) -> str:
     """Return the winner, and whether that is proven, where it need not be."""
     if pair.winner is None:
         return "cannot tell"
     return f"{pair.winner}, proven" if learned and pair.proven else pair.winner
 
 
-def place_span(first: int, last: int) -> Number:
+def _place_span(first: int, last: int) -> Number:
     """Return a place, or the first and the last that it may be."""
     return Number(f"{first}" if first == last else f"{first} to {last}", first)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._archives import DAMAGED
-from unsample._checks import BoolArray, IntArray, as_text_array
+from unsample._checks import BoolArray, IntArray, as_index, as_text_array
 from unsample.errors import FileError, InputError
 from unsample.evidence import beats_of, compare_lists, in_parts, numbered
 from unsample.tables._gather import gathered
@@ -92,8 +92,8 @@ def read_delimited(text: IO[str], delimiter: str, name: str) -> PlainFile:
             if {*map(len, rows)} != {len(header)}:
                 at = next(at for at, row in enumerate(rows) if len(row) != len(header))
                 raise FileError(
-                    f"{name}, line {lines_of_rows[at]}: {len(header)} cells expected, got "
-                    f"{len(rows[at])}: {', '.join(rows[at])[:60]}"
+                    f"{name}, line {lines_of_rows[at]}: each row must have as many cells as the "
+                    f"first, {len(header)}, got {len(rows[at])}: {', '.join(rows[at])[:60]}"
                 )
             yield {c: [row[place] for row in rows] for c, place in places.items()}, lines_of_rows
 
@@ -201,7 +201,7 @@ def read_named_arrays(arrays: dict[str, npt.NDArray[Any]], name: str) -> PlainFi
 
 
 class CellError(Exception):
-    """A cell that is no number: its position and its value."""
+    """A cell that is not a number: its position and its value."""
 
 
 def converted(role: str, cells: Sequence[Any] | npt.NDArray[Any], source: str) -> npt.NDArray[Any]:
@@ -258,13 +258,13 @@ def _as_name(value: Any) -> str:
 
 
 def compare_scores(columns: Columns, layout: Layout) -> Columns:
-    """Compare each target with the user's items that are no targets: a row for each, by user.
+    """Compare each target with the user's other items: one row for each target, sorted by user.
 
     Users without a target have a row too, to be refused.
     """
     codes, first = _codes(columns, layout.users)
     size, is_target = len(first), columns["target"] == 1
-    of_user = np.bincount(codes[is_target], minlength=size)
+    of_user = np.bincount(as_index(codes[is_target]), minlength=size)
     # The row of each target, users in order; any row of a user without one.
     rows = np.concatenate([np.flatnonzero(is_target), first[of_user == 0]])
     rows = rows[np.lexsort([rows, codes[rows]])]
@@ -281,7 +281,7 @@ def compare_scores(columns: Columns, layout: Layout) -> Columns:
 
 
 def _others(columns: Columns, layout: Layout) -> BoolArray:
-    """Return the rows of items that are no targets: one that is a target counts as that."""
+    """Tell the rows of other items. An item that is also a target of its user is not one."""
     is_target = columns["target"] == 1
     if "item" not in layout:
         return np.asarray(~is_target)
@@ -377,7 +377,9 @@ def have_several(columns: Columns, layout: Layout) -> bool:
     if "user" not in columns:
         return False
     codes, first = _codes(columns, layout.users)
-    counted = "count" in columns and bool((np.bincount(codes, columns["count"]) > 1).any())
+    counted = "count" in columns and bool(
+        (np.bincount(as_index(codes), columns["count"]) > 1).any()
+    )
     return counted or len(first) < len(codes)
 
 
@@ -423,7 +425,7 @@ class PlainTable:
         batches = self._batches()
         start = next(batches, None)
         if start is None:
-            raise FileError(f"{self.name} has no rows")
+            raise FileError(f"{self.name} has no rows; it must have one for each target")
         layout = start[0]
         found: Iterator[Columns] = chain([start[1]], (columns for _, columns in batches))
         if not (one_by_one or "user" in layout):
@@ -475,7 +477,8 @@ def _checked_columns(rows: _Rows, layout: Layout, file: PlainFile) -> Columns:
         try:
             columns[role] = converted(role, cells[column], file.name)
         except CellError as problem:
-            refuse(Rule(role, kind_of_values(role), FileError), *problem.args)
+            rule = Rule(role, kind_of_values(role), FileError, "correct or drop such rows")
+            refuse(rule, *problem.args)
     broken = first_broken(layout.rules(), columns)
     if broken is not None:
         rule, position = broken

@@ -151,15 +151,14 @@ class FrameTable:
         return cells
 
     def _targets(self, frame: Frame, layout: Layout, several: bool) -> Columns:
-        if layout.scores and several:
-            scored = self._checked(frame.select(*layout.read), layout, grouped=False)
-            users = compare_scores(scored, layout)
-            check_users(users, layout, self.name)
-            return users
         if layout.scores:
-            users = self._checked(_users_of_scores(frame, layout), layout)
-            order = np.lexsort([users[role] for role in reversed(layout.users)])
-            users = {role: values[order] for role, values in users.items()}
+            if several:
+                scored = self._checked(frame.select(*layout.read), layout, grouped=False)
+                users = compare_scores(scored, layout)
+            else:
+                users = self._checked(_users_of_scores(frame, layout), layout)
+                order = np.lexsort([users[role] for role in reversed(layout.users)])
+                users = {role: values[order] for role, values in users.items()}
             check_users(users, layout, self.name)
             return users
         if self.packed:
@@ -250,7 +249,7 @@ def open_parquet(name: str, files: Sequence[tuple[Path, str]], request: Request)
     paths = [path for path, _ in files]
     # Folders such as ``model=A`` give a column.
     named = any("=" in folder for folder in paths[0].parts[:-1])
-    # Names of columns that are no text fail on their way into Python.
+    # Names of columns that are not text raise these.
     failures = (duckdb.Error, nw.exceptions.NarwhalsError, RuntimeError, UnicodeError)
 
     def scan(*chosen: Path) -> Any:

@@ -115,6 +115,8 @@ class Layout:
 
         def refuse(column: str) -> NoReturn:
             near = hint or suggest(column, map(str, present))
+            if not near and column in ROLES:
+                near = f"if one of them is meant, name it: columns={{{column!r}: ...}} (--column)"
             raise InputError(
                 f"{source} has no column {column!r}; its columns are: "
                 + (", ".join(map(str, present)) or "none")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, check_choice
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_choice
 from unsample.errors import InputError
 from unsample.evidence import Negatives, RankCounts
 from unsample.tables._layout import DRAWN, Columns, Request
@@ -76,13 +76,13 @@ def read_compared(source: Any, *, items: int, rng: np.random.Generator) -> Compa
             f"each user must have one target, got {int(own.sum()):,} targets of {len(names):,} "
             "users; name each list by its user and target"
         )
-    order = _in_lists(rows["user"], names, ~own)
+    order, sizes = _in_lists(rows["user"], names, ~own), as_index(negatives.sizes)
     if "beats" in rows:
         value = rows["beats"][order]
     elif "score" in rows and own.any():
         score, aim = rows["score"], np.empty(len(names))
         aim[negatives.target_lists] = score[_in_lists(rows["user"], names, own)]
-        theirs, mine = score[order], np.repeat(aim, negatives.sizes)
+        theirs, mine = score[order], np.repeat(aim, sizes)
         value = np.where(theirs == mine, 0.5, (theirs > mine).astype(np.float64))
     else:
         raise InputError(
@@ -90,7 +90,7 @@ def read_compared(source: Any, *, items: int, rng: np.random.Generator) -> Compa
             "beat a target"
         )
     # A target is placed anywhere among its ties: one number for each list.
-    luck = np.repeat(rng.random(len(names)), negatives.sizes)
+    luck = np.repeat(rng.random(len(names)), sizes)
     beats = np.where(value == 0.5, rng.random(len(value)) < luck, value > 0.5)
     chance, stratum = rows.get("probability"), rows.get("stratum")
     return Compared(
@@ -123,8 +123,7 @@ def read_item_counts(
 ) -> FloatArray:
     """Count each item of a table: its rows, or the sum of its column ``count``."""
     rows = _read(source, items, columns, "items")
-    ids = rows[DRAWN].astype(np.int64, copy=False)
-    return np.bincount(ids, rows.get("count"), minlength=items).astype(np.float64)
+    return np.bincount(as_index(rows[DRAWN]), rows.get("count"), minlength=items).astype(np.float64)
 
 
 def match_users(

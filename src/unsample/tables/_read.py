@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unsample._archives import open_plain, read_arrays
-from unsample._checks import LARGEST_CATALOGUE, IntArray, Seed, as_rng, check_choice
+from unsample._checks import LARGEST_CATALOGUE, IntArray, Seed, as_index, as_rng, check_choice
 from unsample._files import is_file
 from unsample._places import find_files
 from unsample.errors import FileError, InputError
@@ -210,8 +210,7 @@ def read_full_ranks(
             raise InputError("full ranks must be given one by one, got saved counts")
         layout, batches = table.rows(one_by_one=True)
         (rows,) = batches
-    if "count" in rows:
-        rows = {role: np.repeat(values, rows["count"]) for role, values in rows.items()}
+    rows = _one_by_one(rows)
     ranks = _ranks_of(rows, "random", as_rng(rng))
     sizes = rows["items"]
     return Targets(
@@ -270,8 +269,7 @@ class _Reading:
         return "pool" in self.layout
 
     def _of_targets(self, rows: Columns) -> Targets:
-        if "count" in rows:
-            rows = {role: np.repeat(values, rows["count"]) for role, values in rows.items()}
+        rows = _one_by_one(rows)
         if "relevance" in rows:
             graded = ~np.isin(rows["relevance"], (0, 1))
             if graded.any():
@@ -286,7 +284,7 @@ class _Reading:
         if self.layout.scores and len(ranks):
             assert users is not None
             user = number_users(users, len(ranks))
-            relevant = np.bincount(user)[user]
+            relevant = np.bincount(as_index(user))[user]
             if self.filtered:
                 items = items - relevant + 1
             elif (relevant > 1).any():
@@ -313,6 +311,14 @@ class _Reading:
             relevance=rows.get("relevance"),
             pools=rows.get("pool", 0 if self.shared else None),
         )
+
+
+def _one_by_one(rows: Columns) -> Columns:
+    """Return a row for each target, where some rows stand for several."""
+    if "count" not in rows:
+        return rows
+    times = as_index(rows["count"])
+    return {role: np.repeat(values, times) for role, values in rows.items()}
 
 
 def _ranks_of(rows: Columns, ties: TieRule, rng: np.random.Generator) -> IntArray:

@@ -35,8 +35,8 @@
   function tickText(value, percent) {
     if (percent) return tickText(Number((100 * value).toPrecision(4)), false) + " %";
     const size = Math.abs(value);
-    if (size >= 1e3 && size < 1e7) return minus(value.toLocaleString("en"));
-    if (size >= 1e7 || (size > 0 && size < 1e-3)) {
+    if (size >= 1e3 && size < 1e8) return minus(value.toLocaleString("en"));
+    if (size >= 1e8 || (size > 0 && size < 1e-3)) {
       const [digits, power] = value.toExponential(0).split("e");
       return minus((digits === "1" ? "" : digits + "\u00b7") + "10") + superscript(Number(power));
     }
@@ -384,7 +384,7 @@
     }
     for (const role of ["interval", "guaranteed", "bounds"]) {
       if (!spec.views.some((one) => one.bands.some((band) => band.role === role))) continue;
-      parts.controls.append(toggle(role, state.roles.has(role), set((on) => {
+      parts.controls.append(toggle(`show ${role}`, state.roles.has(role), set((on) => {
         if (on) state.roles.add(role);
         else state.roles.delete(role);
       })));
@@ -496,7 +496,7 @@
       }));
     }
     for (const role of wider) {
-      parts.controls.append(toggle(role, true, (on) => {
+      parts.controls.append(toggle(`show ${role}`, true, (on) => {
         if (on) state.roles.add(role);
         else state.roles.delete(role);
         draw();
