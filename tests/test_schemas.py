@@ -45,8 +45,10 @@ CALLS = {
     ],
     "plan": [("plan", "--items", "300", "--users", "400", "--repeats", "3")],
     "plan-compare": [
-        (*("plan", "--items", "80", "--users", "150", "--repeats", "2"), *given)
-        for given in (("--compare", "60%"), ("--compare", "0.05", "--odds", "9", "-m", "Recall@5"))
+        (
+            *("plan", "--items", "80", "--users", "150", "--repeats", "2", "-m", "Recall@5"),
+            *("--compare", "60%", "--odds", "9"),
+        )
     ],
     "audit": [
         ("audit", "negatives.csv", "--items", "60"),
