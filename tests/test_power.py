@@ -19,6 +19,7 @@ from unsample.answers._power import Powers
 from unsample.designs import Exact, Fixed
 from unsample.errors import InputError, UnsampleWarning
 from unsample.evidence import RankCounts
+from unsample.pages import plot_plan
 
 ITEMS, USERS, LEVEL = 300, 400, 0.95
 NDCG = metrics.parse("NDCG@10")
@@ -240,6 +241,15 @@ def test_a_plan_names_the_design_that_needs_least(made):
     assert made.best.cost <= made.budget
 
 
+def test_the_plot_of_a_plan_has_the_power_of_each_design(made):
+    figure = pytest.importorskip("matplotlib.figure")
+    axes = plot_plan(made, ax=figure.Figure().subplots())
+    drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
+    for label in ("exact", "guided"):
+        by_cost = {row.cost: row.power for row in made.curves if row.label == label}
+        assert sorted(drawn[label]) == sorted(by_cost.values())
+
+
 def test_what_is_planned_runs(made):
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(USERS, 8)), rng.normal(size=(ITEMS, 8))
@@ -258,8 +268,10 @@ def test_what_is_planned_runs(made):
     assert found.estimates["A"].design.name == made.best.design.name
 
 
-def test_too_few_users_are_said_to_be_too_few():
-    found = unsample.plan(items=60, users=40, compare="3%", repeats=2)
+def test_too_few_users_are_said_to_be_too_few(monkeypatch):
+    never = lambda self, label, design, pair, users, part: [(False, part)] * self.repeats  # noqa: E731
+    monkeypatch.setattr(Powers, "_verdicts", never)
+    found = unsample.plan(items=60, users=40, compare="3%", repeats=8)
     assert found.least is None
     assert found.users_needed > 40
     assert "users" in found.recommendation.rpartition("takes about")[2]
