@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 
 from tests.machine import Wants
 from tests.promises import Report, ledger
@@ -22,6 +24,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Report(config.rootpath / "out" / "validity"))
         config.pluginmanager.register(Wants())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Iterator[list[pytest.Collector]]:
+    """Look for examples in the package and not in its tests, which takes as long."""
+    found = yield
+    return [each for each in found if not isinstance(each, DoctestModule)]
 
 
 #: Files that take longest: a worker that met one of them last would let the others wait.

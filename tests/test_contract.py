@@ -207,4 +207,4 @@ def test_same_seed_same_numbers(name, counts):
     )
     for metric in metrics:
         assert one[metric].value == two[metric].value
-        assert one[metric].interval() == two[metric].interval()
+        assert one[metric].standard_error == two[metric].standard_error

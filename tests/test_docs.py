@@ -28,6 +28,10 @@ OTHERS = {
 #: Code that the tests of its subject run: engines, clusters, foreign libraries. Here it compiles.
 ELSEWHERE = ("spark", "ranks.parquet")
 ELSEWHERE_PAGES = ("libraries.md",)
+#: Code that takes long and is run with the slow tests, by a word of it: what it calls is tested
+#: with less in test_power.py, test_schemas.py and test_results.py (plans of comparisons), and in
+#: test_plots.py (pictures) and test_retrieval.py (first dimensions as a guide).
+LONG = {"planning.md": "compare=", "gallery.md": "plot_", "retrieval.md": "costly"}
 
 
 def _prepare_frames() -> dict[str, object]:
@@ -53,9 +57,19 @@ def folder():
 
 @pytest.mark.parametrize("page", [p for p, text in PAGES.items() if "```python" in text])
 def test_code_runs_and_prints_what_the_page_says(page, folder):
+    _run_page(page, folder, without=LONG.get(page))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", LONG)
+def test_code_that_takes_long_runs_and_prints_what_the_page_says(page, folder):
+    _run_page(page, folder)
+
+
+def _run_page(page, folder, without=None):
     names = PREPARED.get(page, dict)()
     for block, output in with_output(PAGES[page]):
-        if not _is_run(page, block.body):
+        if not _is_run(page, block.body) or (without is not None and without in block.body):
             compile(block.body, page, "exec")
         elif ">>>" in block.body:
             _run_doctest(block.body, names, page)

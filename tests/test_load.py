@@ -121,7 +121,7 @@ def test_what_a_caller_does_to_bundled_ranks_stays_with_the_caller():
 CALLS = {
     "estimate": (5, everything),
     "count": (
-        100,
+        40,
         lambda seed: (
             RankCounts.from_ranks(draw(seed % 4), **DESIGN)
             + RankCounts.from_ranks(draw(0), **DESIGN)

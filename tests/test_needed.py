@@ -104,7 +104,7 @@ def test_samples_of_unlike_sizes_are_not_extrapolated(full):
 
 def test_the_command_says_what_is_needed(full, tmp_path, run):
     for seed, (name, one) in enumerate(full.items()):
-        ranks = draw_sampled_ranks(one.ranks, items=one.items, sampled=30, rng=seed)
+        ranks = draw_sampled_ranks(one.ranks, items=one.items, sampled=30, rng=seed)[:1000]
         (tmp_path / f"{name}.csv").write_text("rank\n" + "\n".join(map(str, ranks)) + "\n")
     files = [f"{name}={tmp_path / name}.csv" for name in full]
     asked = ("compare", *files, "--items", 3706, "--sampled", 30, "-m", METRIC, "--needed")
@@ -113,4 +113,4 @@ def test_the_command_says_what_is_needed(full, tmp_path, run):
     assert "needed: " in out
     code, out, _ = run(*asked, "--json")
     assert code == 0
-    assert json.loads(out)["needed"][0]["now"] == [30, 6040]
+    assert json.loads(out)["needed"][0]["now"] == [30, 1000]

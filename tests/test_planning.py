@@ -170,7 +170,7 @@ def test_huge_catalogues_full_samples_and_metrics_without_k_work():
 
 
 def test_a_guide_that_is_stated_is_planned_for_and_runs(guess):
-    result = plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=15, odds=5.0)
+    result = plan(items=ITEMS, users=USERS, budget=BUDGET, repeats=10, odds=5.0)
     assert [row["design"] for row in result.rows()] == ["fixed", "adaptive", "guided", "certified"]
     best = result.best
     assert (best.name, best.method, best.bias) == ("guided", None, 0.0)
@@ -205,11 +205,11 @@ def test_a_guide_that_is_stated_is_planned_for_and_runs(guess):
 
 
 def test_without_a_budget_the_best_design_reaches_the_precision():
-    result = plan(items=ITEMS, users=5000, precision=0.03, repeats=20)
+    result = plan(items=ITEMS, users=5000, precision=0.03, repeats=10)
     assert result.best.rmse <= 0.03 * result.value
     assert result.best.cost <= result.budget
     assert min(result.needed.values()) == result.needed[result.best.name] <= result.best.cost
-    assert plan(items=ITEMS, users=5000, precision=0.2, repeats=20).budget < result.budget
+    assert plan(items=ITEMS, users=5000, precision=0.2, repeats=10).budget < result.budget
 
 
 def test_plans_are_repeatable_and_depend_on_the_seed():

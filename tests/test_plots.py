@@ -86,12 +86,3 @@ def test_places_are_drawn_best_first_with_their_letters():
     assert axes.get_yticklabels()[0].get_text() == "best"
     assert [text.get_text() for text in axes.texts] == ["a", "b", "b", "c"]
     assert [tuple(line.get_xdata()) for line in axes.lines] == [(1, 1), (2, 3), (2, 3), (4, 4)]
-
-
-def test_the_plot_of_a_comparison_plan_has_the_power_of_each_design():
-    figure = pytest.importorskip("matplotlib.figure")
-    plan = unsample.plan(items=80, users=200, compare=0.05, repeats=3)
-    axes = report.plot_plan(plan, ax=figure.Figure().subplots())
-    drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
-    exact = [row.power for row in plan.curves if row.label == "exact"]
-    assert sorted(drawn["exact"]) == sorted(exact)

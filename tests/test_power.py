@@ -19,6 +19,7 @@ from unsample.answers._power import Powers
 from unsample.designs import Exact, Fixed
 from unsample.errors import InputError, UnsampleWarning
 from unsample.evidence import RankCounts
+from unsample.pages import plot_plan
 
 ITEMS, USERS, LEVEL = 300, 400, 0.95
 NDCG = metrics.parse("NDCG@10")
@@ -102,9 +103,7 @@ def evaluated(found) -> unsample.Evaluation:
     )
 
 
-@pytest.mark.parametrize(
-    "label", ["fixed", "more users", "adaptive", "guided", "certified", "exact"]
-)
+@pytest.mark.parametrize("label", ["fixed", "adaptive", "guided", "certified", "exact"])
 def test_verdicts_are_those_of_compare_on_the_same_findings(pair, label):
     """Draw by draw, not on average: quick ways to a verdict change none."""
     planned = powers(pair, repeats=6)
@@ -198,21 +197,55 @@ def test_the_least_budget_has_the_power_sought(pair):
 # -- plans ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def made() -> PowerPlan:
+#: The budget from which on designs would name the better model so often; full rankings always do.
+SUFFICES = {"fixed": 0.5, "more users": 0.3, "adaptive": 2.0, "guided": 0.1, "certified": 0.2}
+
+
+@pytest.fixture
+def counted(monkeypatch) -> None:
+    """Let plans count verdicts that cost no time, as many as the budget is large.
+
+    That the verdicts are those of `compare` is tested above, and docs/planning.md shows a plan of
+    real ones.
+    """
+
+    def verdicts(self, label, design, pair, users, part):
+        budget = 0.5 * self.full_cost * SUFFICES.get(label, 1.0)
+        share = min(0.8 * part / budget, 1.0)
+        named = np.diff(np.floor(share * np.arange(self.repeats + 1) + 0.5)) > 0
+        return ((bool(won), 2 * part) for won in named)
+
+    monkeypatch.setattr(Powers, "_verdicts", verdicts)
+
+
+@pytest.fixture
+def made(counted) -> PowerPlan:
     return unsample.plan(items=ITEMS, users=USERS, recall=0.2, compare=0.05, odds=20, repeats=20)
 
 
 def test_a_plan_names_the_design_that_needs_least(made):
     there = {label: cost for label, cost in made.needed.items() if cost and label != "more users"}
     assert set(made.needed) == {"fixed", "more users", "adaptive", "guided", "certified", "exact"}
+    assert made.needed["adaptive"] is None
+    for label, share in SUFFICES.items():
+        if share < 1.0:
+            assert made.needed[label] == pytest.approx(share * 2 * ITEMS * USERS, rel=0.15)
     assert made.least == min(there.values())
     assert made.budget == pytest.approx(made.least, abs=1)
     assert made.best.power >= 0.8 - made.best.error
-    assert made.best.label != "more users"
+    assert made.best.label == "guided"
     assert made.best.design.name in made.recommendation
     assert made.to_dict()["models"] == dict(zip(made.models, made.values, strict=True))
     assert made.best.cost <= made.budget
+
+
+def test_the_plot_of_a_plan_has_the_power_of_each_design(made):
+    figure = pytest.importorskip("matplotlib.figure")
+    axes = plot_plan(made, ax=figure.Figure().subplots())
+    drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
+    for label in ("exact", "guided"):
+        by_cost = {row.cost: row.power for row in made.curves if row.label == label}
+        assert sorted(drawn[label]) == sorted(by_cost.values())
 
 
 def test_what_is_planned_runs(made):
@@ -233,14 +266,16 @@ def test_what_is_planned_runs(made):
     assert found.estimates["A"].design.name == made.best.design.name
 
 
-def test_too_few_users_are_said_to_be_too_few():
-    found = unsample.plan(items=60, users=40, compare="3%", repeats=4)
+def test_too_few_users_are_said_to_be_too_few(monkeypatch):
+    never = lambda self, label, design, pair, users, part: [(False, part)] * self.repeats  # noqa: E731
+    monkeypatch.setattr(Powers, "_verdicts", never)
+    found = unsample.plan(items=60, users=40, compare="3%", repeats=8)
     assert found.least is None
     assert found.users_needed > 40
     assert "users" in found.recommendation.rpartition("takes about")[2]
 
 
-def test_a_comparison_is_planned_for_with_its_own_candidates(pair):
+def test_a_comparison_is_planned_for_with_its_own_candidates(pair, counted):
     first, second = pair.draw(600, np.random.default_rng(4))
     ranks = {
         name: Fixed(20).simulate(each, items=ITEMS, rng=at)
@@ -275,7 +310,7 @@ def test_what_cannot_be_compared_is_refused(given, words):
         unsample.plan(items=60, users=40, repeats=2, **given)
 
 
-def test_the_command_takes_differences_and_files(run, tmp_path, monkeypatch):
+def test_the_command_takes_differences_and_files(run, tmp_path, monkeypatch, counted):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for name, worst in (("a", 20), ("b", 9)):

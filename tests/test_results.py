@@ -82,7 +82,7 @@ RESULTS = {
     "plan": lambda: unsample.plan(
         items=500, users=1000, metrics="NDCG@10", budget=100_000, repeats=5
     ),
-    "power": lambda: unsample.plan(items=80, users=200, compare=0.05, repeats=3),
+    "power": lambda: unsample.plan(items=80, users=200, compare=0.2, repeats=2),
     "audit": lambda: unsample.audit(_negatives(), items=ITEMS),
 }
 WITH_METRICS = ["estimate", "methods", "exact", "evaluate", "published"]

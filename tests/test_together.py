@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from dataclasses import replace
@@ -82,6 +83,12 @@ def together(world, design, budget=None, **options):
         return world.run(design, budget=budget, **given)
 
 
+@functools.cache
+def usual(world, design, budget=None):
+    """Return what two models come to in one call, computed once."""
+    return together(world, design, budget)
+
+
 # -- what comes out -------------------------------------------------------------------------------
 
 
@@ -123,10 +130,10 @@ def test_random_orders_are_the_same_for_every_model(world):
 
 def test_what_an_exact_model_leaves_over_goes_to_the_next(world):
     budget = 100_000
-    result = together(world, "guided", budget)
+    result = usual(world, "guided", budget)
     assert not any(each.drawn for each in result.estimates.values())
     # Half the budget would not do for certified alone; the whole does for both.
-    needed = together(world, "certified").scored
+    needed = usual(world, "certified").scored
     assert max(needed.values()) < sum(needed.values()) <= budget
     tight = sum(needed.values())
     assert max(needed.values()) > tight // 2
@@ -140,19 +147,19 @@ def test_what_an_exact_model_leaves_over_goes_to_the_next(world):
 
 def test_a_model_is_guided_by_those_before_it(world):
     alone = together(world, "certified", scorer=models(world)["B"])
-    led = together(world, "certified").estimates["B"]
+    led = usual(world, "certified").estimates["B"]
     assert led.scored < 0.9 * alone.scored
     assert np.array_equal(led.ranks[led.ranks <= 10], alone.ranks[alone.ranks <= 10])
     # Whoever ranks in reverse leads astray, and still decides nothing but the cost.
     against = models(world, sign=-1.0)
     astray = world.run("certified", scorer={"B": against["B"], "A": against["A"]})
-    sure = together(world, "certified").estimates["A"]
+    sure = usual(world, "certified").estimates["A"]
     for metric in METRICS:
         found = astray.estimates["A"][metric].value
         assert found == pytest.approx(sure[metric].value, abs=1e-12)
     # A guide that is given leads the first model, and stands behind the others' lists.
     guided = together(world, "certified", guide=(world.left, world.right))
-    assert sum(guided.scored.values()) < sum(together(world, "certified").scored.values())
+    assert sum(guided.scored.values()) < sum(usual(world, "certified").scored.values())
 
 
 @settings(deadline=None, max_examples=40)
@@ -303,7 +310,7 @@ def test_the_error_of_a_difference_is_that_of_the_draw_and_of_the_users(shares):
     variances = []
     for same_order in (True, False):
         values, squares, assumed = [], [], []
-        for _ in range(500):
+        for _ in range(200):
             orders = [rng.permutation(size) for _ in range(2)]
             orders[1] = orders[0] if same_order else orders[1]
             (one, first), (two, second) = (
@@ -385,7 +392,7 @@ class Stopping(Asked):
 @pytest.mark.parametrize("who", ["A", "B"])
 def test_an_interrupted_call_comes_to_the_same_end(world, tmp_path, who, calls):
     options = {"budget": 16_000, "batch": 1 << 9, "checkpoint": tmp_path / "state.npz"}
-    whole = together(world, "guided", **options | {"checkpoint": None})
+    whole = usual(world, "guided", 16_000)
     both = models(world)
     both[who] = Stopping(both[who].left, both[who].right, calls)
     with pytest.raises(KeyboardInterrupt):
@@ -416,17 +423,16 @@ def test_a_damaged_list_is_refused(world, tmp_path):
 
 @pytest.mark.parametrize("options", [{"workers": 3, "batch": 512}, {"batch": 1 << 20}])
 def test_the_way_the_work_is_done_changes_nothing(world, options):
-    usual = together(world, "guided", 16_000)
     other = together(world, "guided", 16_000, **options)
-    assert other.differences == usual.differences
+    assert other.differences == usual(world, "guided", 16_000).differences
 
 
 def test_several_targets_of_a_user_and_filtered_ones():
     rng = np.random.default_rng(5)
-    scores = [rng.normal(size=(120, 700))]
+    scores = [rng.normal(size=(80, 300))]
     scores.append(scores[0] + rng.normal(scale=0.5, size=scores[0].shape))
-    users = np.sort(rng.integers(120, size=400))
-    places = np.floor(700 ** rng.random(400)).astype(int) - 1
+    users = np.sort(rng.integers(80, size=250))
+    places = np.floor(300 ** rng.random(250)).astype(int) - 1
     pairs = np.stack([users, np.argsort(-scores[0], axis=1)[users, places]])
     pairs = np.unique(pairs, axis=1)
     both = {
@@ -434,9 +440,9 @@ def test_several_targets_of_a_user_and_filtered_ones():
         for name, held in zip("AB", scores, strict=True)
     }
     for filtered in (False, True):
-        options = {"items": 700, "metrics": "NDCG@10", "filtered": filtered}
+        options = {"items": 300, "metrics": "NDCG@10", "filtered": filtered}
         exact = evaluate(both, tuple(pairs), design="exact", **options)
-        found = evaluate(both, tuple(pairs), budget=120_000, **options)
+        found = evaluate(both, tuple(pairs), budget=36_000, **options)
         assert all(each.drawn for each in found.estimates.values())
         assert found.paired
         pair = found.differences[0]

@@ -24,7 +24,7 @@ from unsample.designs import (
     run,
 )
 
-USERS, ITEMS, DIM = 400, 3000, 24
+USERS, ITEMS, DIM = 150, 1200, 24
 CERTIFIED = Certified(5)
 
 
@@ -42,9 +42,9 @@ def twins(kind, *, whole=False, seed=0) -> FactorScores:
 def some_targets(rng):
     """Return pairs of users, some of whom come twice, and items that are good for them."""
     model = twins(np.float64)
-    users = np.sort(rng.integers(USERS, size=500))
-    place = np.floor((ITEMS / 4) ** rng.random(500)).astype(np.int64)
-    items = np.argsort(-model(users), axis=1)[np.arange(500), place]
+    users = np.sort(rng.integers(USERS, size=200))
+    place = np.floor((ITEMS / 4) ** rng.random(200)).astype(np.int64)
+    items = np.argsort(-model(users), axis=1)[np.arange(200), place]
     pairs = np.unique(np.column_stack([users, items]), axis=0)
     return pairs[:, 0], pairs[:, 1]
 
@@ -69,11 +69,15 @@ def world(*, excluding=True, guide="order", seed=0):
 
 def both(model, candidates, guide, design=CERTIFIED, **options):
     """Return what products find, and what single pairs find."""
-    given = {"metrics": metrics.parse_all("NDCG@5"), "guide": guide, **options}
     return [
-        run(design, scorer, candidates, **given)
+        found(scorer, candidates, guide, design, **options)
         for scorer in (as_scorer(model, ITEMS), Scorer(model.score))
     ]
+
+
+def found(scorer, candidates, guide, design=CERTIFIED, **options):
+    metric = metrics.parse_all("NDCG@5")
+    return run(design, scorer, candidates, metrics=metric, guide=guide, **options)
 
 
 def differences(first, second):
@@ -97,7 +101,7 @@ def differences(first, second):
 def test_products_find_what_single_pairs_find(kind, whole, excluding, guide, design):
     model = twins(kind, whole=whole)
     candidates, held = world(excluding=excluding, guide=guide)
-    budget = 150_000 if design.name == "guided" else None
+    budget = 40_000 if design.name == "guided" else None
     products, pairs = both(model, candidates, held, design, budget=budget)
     assert not differences(products, pairs)
     assert products[1].equal.sum() > 20
@@ -115,14 +119,8 @@ def test_products_are_used(monkeypatch):
         "score",
         lambda self, *given: asked.append(given[1].size) or score(self, *given),
     )
-    found, _ = run(
-        Certified(5),
-        as_scorer(model, ITEMS),
-        candidates,
-        guide=held,
-        metrics=metrics.parse_all("NDCG@5"),
-    )
-    assert sum(asked) < found.scored / 10
+    products, _ = found(as_scorer(model, ITEMS), candidates, held)
+    assert sum(asked) < products.scored / 10
 
 
 def test_rounding_decides_where_no_pair_is_scored_again(monkeypatch):
@@ -157,7 +155,7 @@ def test_sums_of_products_stay_within_the_rounding():
 def test_tiles_and_threads_change_nothing(monkeypatch, threads, rows):
     model = twins(np.float32)
     candidates, held = world(guide="lists")
-    expected = both(model, candidates, held)[1]
+    expected = found(Scorer(model.score), candidates, held)
     monkeypatch.setattr(_windows, "_FEWEST_COLUMNS", rows)
     monkeypatch.setattr(_windows, "_FOUND_AT_ONCE", 3 * rows)
     advance = _windows.advance_in_order
@@ -165,8 +163,8 @@ def test_tiles_and_threads_change_nothing(monkeypatch, threads, rows):
         _windows, "advance_in_order", lambda *given, **how: advance(*given, **how, rows=rows)
     )
     with threadpool_limits(threads, user_api="blas"):
-        found = both(model, candidates, held)[0]
-    assert not differences(found, expected)
+        products = found(as_scorer(model, ITEMS), candidates, held)
+    assert not differences(products, expected)
 
 
 @pytest.mark.parametrize("excluding", [False, True])
