@@ -1,6 +1,6 @@
 """Which answers are near a question, from training triples alone: a guide, made without a model.
 
-Entities are alike that stand in the same places of triples. An answer is near a question if it is
+Two entities are alike if they appear in similar triples. An answer is near a question if it is
 
 * an answer to the same question about entities like the known one,
 * like the answers that training has for the question itself,
