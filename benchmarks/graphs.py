@@ -1,7 +1,7 @@
 """Filtered link prediction from 2 % of the scores: errors and widths of intervals on real graphs.
 
 python benchmarks/graphs.py FOLDER [graph ...] [--share 0.02] [--runs 60] [--guides neighbours ...]
-    [--evaluate]
+    [--evaluate] [--rotate]
 
 FOLDER holds NAME.npz of each graph (fb15k-237, wn18rr, codex-m; with or without kg- before the
 name): columns h, r, t, and split (0 train, 1 test, 2 validation). The model is ComplEx with
@@ -11,6 +11,9 @@ All scores are computed once, to know the truth and where entities that beat a t
 guide. From there on the design is simulated, which takes a second for each run and finds the same
 in law as `unsample.evaluate`; with ``--evaluate``, the last row of a graph is one such evaluation.
 What the model has learned and where beaters come is kept in out/graphs.
+
+With ``--rotate``, MRR of each graph is judged with lists of the length that is best on the others,
+by draws of other seeds.
 """
 
 from __future__ import annotations
@@ -36,14 +39,16 @@ from unsample.metrics import parse_all
 
 KEPT = Path("out/graphs")
 GRAPHS = ("fb15k-237", "wn18rr", "codex-m")
+#: Lengths of lists that are tried on the other graphs.
+LENGTHS = (128, 256, 512)
 #: What is asked for in one evaluation; each asks for its own.
 ASKED = (["MRR"], ["MRR@10"], ["MRR", "Hits@1", "Hits@3", "Hits@10"])
-#: Beaters of a target whose places are kept: no design looks deeper here.
+#: Beaters of a target whose places in the order of all entities are kept: no design looks deeper.
 _KEPT_PLACES = 10
 _ROWS = 256
 #: Settings were chosen on draws of other seeds.
 _FIRST_SEED = 1000
-_NEVER = np.iinfo(np.int64).max
+_NEVER = np.iinfo(np.int32).max
 WIDTH, EPOCHS, BATCH, DRAWN = 128, 8, 1024, 512
 
 
@@ -139,12 +144,15 @@ def asked_vectors(
 
 @dataclass(frozen=True, eq=False)
 class Beaters:
-    """What all scores tell: full ranks, and where the first entities that beat a target come."""
+    """What all scores tell: full ranks, and where entities that beat a target come."""
 
     ranks: np.ndarray
     items: np.ndarray
     own: np.ndarray
+    #: The first of them where the guide orders all entities, and all that are on its list.
     places: np.ndarray
+    on_list: np.ndarray
+    listed: np.ndarray
 
     @classmethod
     def find(cls, asked: graphs.Questions, scorer: tuple[np.ndarray, np.ndarray]) -> Beaters:
@@ -152,9 +160,12 @@ class Beaters:
         candidates = Candidates.check(asked.targets, asked.items, asked.exclude)
         keys = target_keys(0, *asked.targets)
         orders = GuidedOrders(candidates, keys, as_guide(asked.guide, candidates))
-        others, size = candidates.others, len(candidates)
+        others, size, listed = candidates.others, len(candidates), orders.listed_others
         ranks, own = np.empty(size, dtype=np.int64), np.empty(size)
-        places = np.full((size, _KEPT_PLACES), _NEVER)
+        places, on_list = (
+            np.full((size, width), _NEVER, dtype=np.int32)
+            for width in (_KEPT_PLACES, int(listed.max()))
+        )
         for start in range(0, size, _ROWS):
             rows = np.arange(start, min(start + _ROWS, size))
             scores = scorer[0][rows] @ scorer[1].T
@@ -164,20 +175,35 @@ class Beaters:
             beats &= np.arange(beats.shape[1]) < others[rows][:, None]
             row, place = np.nonzero(beats)
             number = np.arange(len(row)) - np.searchsorted(row, row)
-            kept = number < _KEPT_PLACES
-            places[rows[row[kept]], number[kept]] = place[kept] + 1
+            for found, kept in (
+                (places, number < _KEPT_PLACES), (on_list, place < listed[rows[row]])
+            ):  # fmt: skip
+                found[rows[row[kept]], number[kept]] = place[kept] + 1
             ranks[rows], own[rows] = 1 + beats.sum(axis=1), mine
-        return cls(ranks, others + 1, own, places)
+        width = int((on_list < _NEVER).sum(axis=1).max())
+        return cls(ranks, others + 1, own, places, on_list[:, :width], listed)
 
 
-def simulated(found: Beaters, metrics: Sequence[str], budget: int, runs: int) -> np.ndarray:
-    """Return values and ends of intervals, of runs x metrics."""
+def simulated(
+    found: Beaters,
+    metrics: Sequence[str],
+    budget: int,
+    runs: int,
+    first: int = _FIRST_SEED,
+    longest: int | None = None,
+) -> np.ndarray:
+    """Return values and ends of intervals, of runs x metrics; lists may be cut to ``longest``."""
     wanted = parse_all(metrics)
+    # Where MRR is all that is asked for, what is on no list comes in random order.
+    order = {"places": found.places, "listed": None}
+    if list(metrics) == ["MRR"]:
+        listed = found.listed if longest is None else np.minimum(found.listed, longest)
+        order = {"places": found.on_list, "listed": listed}
     rows = []
-    for seed in range(_FIRST_SEED, _FIRST_SEED + runs):
+    for seed in range(first, first + runs):
         seen = Guided().simulate(
             found.ranks, items=found.items, budget=budget, rng=seed, metrics=wanted,
-            places=found.places, own=found.own,
+            own=found.own, **order,
         )  # fmt: skip
         result = certified_targets(seen, wanted, None, 0, 0)
         rows.append([(each.value, *each.interval(population=False)) for each in result.entries])
@@ -205,6 +231,32 @@ def measure(
                 )
 
 
+def rotated(folder: Path, names: Sequence[str], share: float, runs: int) -> Iterator[str]:
+    """Yield a row for each graph: the length of lists that is best on the others, and its error."""
+    found = {name: kept_beaters(load(folder, name), name, "neighbours") for name in names}
+
+    def summary(name: str, longest: int, first: int, runs: int) -> np.ndarray:
+        mine = found[name]
+        budget, true = int(share * mine.items.sum()), (1.0 / mine.ranks).mean()
+        value, low, high = simulated(mine, ["MRR"], budget, runs, first, longest)[:, 0].T / true
+        held = ((low <= 1.0) & (high >= 1.0)).mean()
+        return np.array([np.abs(value - 1.0).mean(), (high - low).mean() / 2.0, held])
+
+    errors = {
+        longest: {name: summary(name, longest, 0, runs // 3)[0] for name in names}
+        for longest in LENGTHS
+    }
+    for name in names:
+        others = [other for other in names if other != name]
+        best = min(LENGTHS, key=lambda each: sum(errors[each][other] for other in others))
+        error, half, held = summary(name, best, _FIRST_SEED, runs)
+        tried = ", ".join(f"{each}: {100 * errors[each][name]:.2f} %" for each in LENGTHS)
+        yield (
+            f"{name:10} {best:6} {100 * error:10.2f} % {100 * half:8.2f} %  "
+            f"{round(held * runs)}/{runs}  ({tried})"
+        )
+
+
 def asked_with(
     graph: Triples, name: str, guide: str
 ) -> tuple[graphs.Questions, tuple[np.ndarray, np.ndarray]]:
@@ -220,7 +272,8 @@ def kept_beaters(graph: Triples, name: str, guide: str) -> Beaters:
     """Return where beaters come under a guide, computed where that was not done yet."""
     path = KEPT / f"{name}-{guide}.npz"
     if not path.exists():
-        np.savez(path, **vars(Beaters.find(*asked_with(graph, name, guide))))
+        found = Beaters.find(*asked_with(graph, name, guide))
+        np.savez_compressed(path, **vars(found))
     held = np.load(path)
     return Beaters(**{each.name: held[each.name] for each in fields(Beaters)})
 
@@ -251,8 +304,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--guides", nargs="+", default=["relation", "neighbours"])
     parser.add_argument("--evaluate", action="store_true")
+    parser.add_argument("--rotate", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.rotate:
+        print(
+            "graph      length  mean error  half-width  held  (errors of the choice, other draws)"
+        )
+        for row in rotated(options.folder, options.graphs, options.share, options.runs):
+            print(row, flush=True)
+        return
     print("graph      guide       metric                   truth   mean error  half-width  held")
     for name in options.graphs:
         graph = load(options.folder, name)

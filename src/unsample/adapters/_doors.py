@@ -1,4 +1,4 @@
-"""How an estimate stands beside the numbers of a foreign library."""
+"""How an estimate is shown beside the numbers of another library."""
 
 from __future__ import annotations
 

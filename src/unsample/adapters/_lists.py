@@ -241,7 +241,7 @@ def codes_of(
     """Return the names of several columns as numbers, and the names that there are."""
     (first, here), *others = [(name, array) for name, array in named if len(array)]
     for name, there in others:
-        # Text here and numbers there: nothing would match, and nobody would know why.
+        # Text here and numbers there would never match, without any message.
         if (here.dtype.kind in "US") != (there.dtype.kind in "US"):
             raise InputError(
                 f"{first} and {name} must name each {what} alike, got {here[0]!r} and "

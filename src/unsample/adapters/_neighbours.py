@@ -1,6 +1,6 @@
 """Which answers are near a question, from training triples alone: a guide, made without a model.
 
-Entities are alike that stand in the same places of triples. An answer is near a question if it is
+Two entities are alike if they appear in similar triples. An answer is near a question if it is
 
 * an answer to the same question about entities like the known one,
 * like the answers that training has for the question itself,
@@ -66,6 +66,7 @@ def nearest(
             near = often + _ALIKE * _shares(stands[asked] @ standing @ answers)
             near += _LIKE_KNOWN * _shares(answers[asked] @ stands @ standing)
             near += _NEAR * _shares(walks[asked] @ walks + walks[asked])
+            near[answers[asked].nonzero()] = -1.0  # these are left out anyway
             best = np.argpartition(-near, length_of_list - 1, axis=1)[:, :length_of_list]
             best.sort(axis=1)
             order = np.argsort(-np.take_along_axis(near, best, axis=1), axis=1, kind="stable")

@@ -92,8 +92,8 @@ class ModelScores:
     """Scores of a library's model, all at once or only the chosen ones.
 
     ``chosen`` is None where the model has no way to score some items alone; then all of them are
-    scored and some picked, and sampling saves nothing: use ``design="exact"``. Items without a
-    score (NaN) rank below all that have one, as the libraries have it, and tie with each other.
+    scored and some picked, and sampling saves nothing: use ``design="exact"``. As in the libraries,
+    items without a score (NaN) rank below all others, and tie with each other.
     """
 
     everything: ScoreAll
@@ -149,7 +149,7 @@ class Task:
         seen: Pairs | None,
         ids: Pairs,
     ) -> Task:
-        """Make a task of the targets, each once, what is no candidate, and everybody's names."""
+        """Make a task of the targets (each counts once), pairs to leave out, and all names."""
         from scipy import sparse
 
         users, items = (np.asarray(column).astype(np.int64) for column in held_out)

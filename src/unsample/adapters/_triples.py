@@ -48,6 +48,13 @@ class Asked:
         place = np.arange(count.sum()) + np.repeat(start - np.cumsum(count) + count, count)
         return count, true.targets[order[place]]
 
+    def others(self, known: Any) -> tuple[IntArray, IntArray]:
+        """Return the questions and their true answers other than the target, pair by pair."""
+        count, true = self.answers(known)
+        row = np.repeat(np.arange(len(count)), count)
+        other = true != self.targets[row]
+        return row[other], true[other]
+
     def codes(self, size: int) -> IntArray:
         """Return a number for each question: what is wanted, the relation, the other entity."""
         other = self.triples[np.arange(len(self.wanted)), 2 - self.wanted]

@@ -205,11 +205,9 @@ def questions(
             f"the first {tested[np.argmax(again)].tolist()}"
         )
     asked = Asked.of(tested, sides)
-    count, true = asked.answers([learned, *others])
-    row = np.repeat(np.arange(len(count)), count)
-    other = true != asked.targets[row]
-    pairs = row[other], true[other]
-    exclude = csr_array((np.ones(len(pairs[0]), dtype=bool), pairs), shape=(len(count), size))
+    pairs = asked.others([learned, *others])
+    shape = len(asked.wanted), size
+    exclude = csr_array((np.ones(len(pairs[0]), dtype=bool), pairs), shape=shape)
     relations = 1 + int(max(part[:, 1].max(initial=0) for part in (learned, tested)))
     kind = 2 * asked.triples[:, 1] + asked.wanted // 2
     if guide == "relation":

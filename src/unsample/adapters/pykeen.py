@@ -127,14 +127,11 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
             found[rows] = part.float().cpu().numpy()
         return found
 
-    count, true = questions.answers(known)
-    row = np.repeat(np.arange(len(count)), count)
-    other = true != questions.targets[row]
     names = [f"{part} of triple {number}" for part in sides for number in range(len(tested))]
     return Task.of_pairs(
         ModelScores(scores, width, scores),
-        (np.arange(len(count)), questions.targets),
-        (row[other], true[other]),
+        (np.arange(len(names)), questions.targets),
+        questions.others(known),
         (np.array(names), np.arange(width)),
     )
 

@@ -107,7 +107,7 @@ def run(
         made = find(*names)
         return lambda *given: watch(made(*given), method=method, level=level, after=after)
 
-    # The one place where RecBole can be told of another trainer.
+    # RecBole lets another trainer be chosen only here.
     quick.get_trainer = get_trainer
     try:
         found: dict[str, Any] = quick.run_recbole(
@@ -286,8 +286,8 @@ def _compare_batch(
 ) -> tuple[npt.NDArray[Any], ...]:
     """Return for each target its user, and how many items of the user beat it, tie and are there.
 
-    Last comes its score. As RecBole has it, all targets of a user are compared with all items drawn
-    for any of them. A user's rows are the targets, and then the items.
+    Its score comes last. As in RecBole, all targets of a user are compared with all items drawn for
+    any of them. The rows of a user are the targets, and then the items.
     """
     interaction, owner, positive, _ = batch
     scores = scores.reshape(-1)
@@ -318,7 +318,7 @@ def _rank(parts: list[tuple[npt.NDArray[Any], ...]], loader: Any, counting: Coun
 
 
 def _is_repeatable(loader: Any) -> bool:
-    """Return whether the target alone is not drawn for a user, as sequential models have it."""
+    """Return whether all items but the target may be drawn, as for sequential models."""
     return type(loader._sampler).__name__ == "RepeatableSampler"  # noqa: SLF001  # no other way
 
 

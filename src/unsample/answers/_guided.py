@@ -19,6 +19,8 @@ from unsample.metrics import Metric
 
 #: The method by which results call values that come from a guided evaluation.
 NAME = "guided"
+#: A rank of which nothing is left that counts.
+_NOWHERE = np.iinfo(np.int64).max
 
 
 def guided_targets(
@@ -36,6 +38,11 @@ def guided_targets(
     if not found.filtered and relevance is None:
         best = _apart(user, best)
     last = np.where(open_then, np.asarray(found.items), ranks)
+    if notes.ends.any():
+        # What is right on average is 1/R at its best, or nothing.
+        last = np.where(open_then, _NOWHERE, ranks)
+        stopped = np.where(found.lost, _NOWHERE, 1 + notes.at_start)
+        ranks = np.where(found.settled, stopped, ranks)
     # Known values, and the most and the least that was possible before anybody was drawn.
     values, most, least = (
         UserValues.of(replace(found, ranks=some), metrics, relevance)
@@ -68,13 +75,15 @@ def drawn_users(found: Findings, user: IntArray, weights: FloatArray) -> Drawn:
     """Return who was drawn, and who stands for others."""
     stratum, turn = (np.zeros(len(weights), dtype=np.int64) for _ in range(2))
     stratum[user], turn[user] = found.notes.stratum, found.notes.turn
-    known = np.bincount(user, found.unknown, minlength=len(weights)) == 0
+    settled = found.settled
+    known = np.bincount(user, found.unknown & ~settled, minlength=len(weights)) == 0
     counted = turn > 0
     last = int(np.argmax(turn))
     if not known.all() and turn[last] > 0 and not known[stratum == stratum[last]].all():
         # At this one the budget ran out, likely because it was a costly one: see `Guided`.
         counted[last] = False
-    return Drawn(weights, stratum, counted, known)
+    guessed = np.bincount(user, settled, minlength=len(weights)) > 0
+    return Drawn(weights, stratum, counted, known, guessed if settled.any() else None)
 
 
 def _apart(user: IntArray, ranks: IntArray) -> IntArray:
@@ -92,9 +101,10 @@ def _apart(user: IntArray, ranks: IntArray) -> IntArray:
 
 def _explained(drawn: Drawn) -> str:
     left = int(np.isin(drawn.stratum, drawn.open_strata).sum())
+    followed = "ranked in full" if drawn.guessed is None else "followed until chance stopped them"
     return (
         f"{len(drawn.known) - left:,} users known for certain; of the other {left:,}, "
-        f"{drawn.users:,} drawn at random and ranked in full stand for all"
+        f"{drawn.users:,} drawn at random and {followed} stand for all"
     )
 
 

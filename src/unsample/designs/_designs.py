@@ -126,6 +126,7 @@ class Design(ABC):
         odds: float = 1.0,
         places: IntArray | None = None,
         own: FloatArray | None = None,
+        listed: IntArray | None = None,
     ) -> Findings:
         """Return what this design would find of targets whose full ranks are known.
 
@@ -154,6 +155,9 @@ class Design(ABC):
             a row for each target, numbers from 1, and the largest integer where there are fewer.
         own
             The scores of the targets themselves, by which a guided design groups them.
+        listed
+            How many items each target meets as ``places`` say; all others come in random order.
+            By default the guide orders all items.
 
         >>> found = Adaptive().simulate([1, 500, 20], items=1000)
         >>> found.ranks[0], found.scored < 3 * 1000
@@ -168,12 +172,16 @@ class Design(ABC):
         rng = as_rng(rng)
         if shuffle is None:
             shuffle = rng.permutation(len(better))
-        met = _Met.draw(design, better, others, rng, odds, places)
+        met = _Met.draw(design, better, others, rng, odds, places, listed)
         scored, beaten = (np.zeros(len(better), dtype=np.int64) for _ in range(2))
         notes, users = Notes.empty(len(better)), np.arange(len(better))
         own = np.zeros(len(better)) if own is None else np.asarray(own, dtype=np.float64)
+        chance = rng.random(len(better)) if getattr(design, "reciprocal", False) else own * 0.0
         while True:
-            now = Situation(scored, beaten, others, shuffle, allowed, users, shuffle, notes, own)
+            now = Situation(
+                scored, beaten, others, shuffle, allowed, users, shuffle, notes, own, met.listed,
+                chance,
+            )  # fmt: skip
             plan = design.step(now)
             notes, rows = plan.notes, np.flatnonzero(plan.goal > scored)
             if not len(rows):
@@ -426,6 +434,8 @@ class _Met:
     #: After how many items each of the first K that beat a target comes; None for a random order,
     #: in which it is drawn on the way.
     places: IntArray | None
+    #: How many items come as ``places`` say; all others come in random order.
+    listed: IntArray
 
     @classmethod
     def draw(
@@ -436,6 +446,7 @@ class _Met:
         rng: np.random.Generator,
         odds: float,
         places: IntArray | None,
+        listed: IntArray | None,
     ) -> _Met:
         """Draw an order of items for each target if a guide makes it uneven.
 
@@ -445,9 +456,11 @@ class _Met:
         odds = check_real("odds", odds, low=0.0, open_low=True)
         k = getattr(design, "k", None)
         if places is not None and design.guided:
-            return cls(better, others, rng, replacement=False, places=places)
+            listed = others if listed is None else np.minimum(listed, others)
+            return cls(better, others, rng, replacement=False, places=places, listed=listed)
         if odds == 1.0 or not design.guided or k is None:
-            return cls(better, others, rng, design.with_replacement, None)
+            none = np.zeros_like(others)
+            return cls(better, others, rng, design.with_replacement, None, none)
         places = np.full((len(better), k), np.iinfo(np.int64).max)
         before = np.zeros(len(better), dtype=np.int64)
         slower = others - better
@@ -457,16 +470,22 @@ class _Met:
             # Of the others still to come, each has come by then with probability 1 - exp(-step).
             before = before + rng.binomial(slower - before, -np.expm1(-np.minimum(step, 700.0)))
             places[:, number] = np.where(left > 0, before + number + 1, places[:, number])
-        return cls(better, others, rng, replacement=False, places=places)
+        return cls(better, others, rng, replacement=False, places=places, listed=others)
 
     def beaters(
         self, rows: IntArray, scored: IntArray, goal: IntArray, beaten: IntArray
     ) -> IntArray:
         """Return how many of the items between ``scored`` and ``goal`` beat each target."""
+        listed, better, others = self.listed[rows], self.better[rows], self.others[rows]
+        known = np.zeros_like(beaten)
         if self.places is not None:
-            return np.asarray((self.places[rows] <= goal[:, None]).sum(axis=1) - beaten)
-        step, better, others = goal - scored, self.better[rows], self.others[rows]
+            end = np.minimum(goal, listed)
+            known = np.maximum((self.places[rows] <= end[:, None]).sum(axis=1) - beaten, 0)
+            if (goal <= listed).all():
+                return np.asarray(known)
         if self.replacement:
-            return self.rng.binomial(step, better / others)
-        left = better - beaten
-        return self.rng.hypergeometric(left, others - scored - left, step)
+            return self.rng.binomial(goal - scored, better / others)
+        begin = np.minimum(np.maximum(scored, listed), goal)
+        left = np.where(begin < goal, better - beaten - known, 0)
+        rest = np.maximum(others - begin - left, 0)
+        return np.asarray(known + self.rng.hypergeometric(left, rest, goal - begin))

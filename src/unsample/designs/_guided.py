@@ -17,12 +17,19 @@ P(R) is needed, and a bad guide makes intervals wider, never wrong.
   whatever the costs are: that the budget sufficed for them says nothing about who of them came
   first, so the first user, who is any of the stratum, has their mean as expectation (so it is in
   inverse sampling, Haldane 1945).
+* **MRR without a K needs no full ranking.** Let b items have beaten a target so far, and M others
+  come in random order, of which B beat it. Put the target and the b items at random places among
+  the M. That one of these b + 1 comes before all of the B has the probability (b + 1)/(b + 1 + B).
+  So look only at the items before the first of the b + 1. If none of them beats the target, it
+  counts 1/(b + 1), otherwise nothing: on average that is 1/R, for any P(R). It takes M/(R + 1)
+  scores on average instead of M, so that several times as many users can be drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Self
 
@@ -54,6 +61,9 @@ _ALIKE, _MOST_GROUPS = 50, 16
 #: How many of those drawn are taken to lose all, whoever they are. Intervals assume one; fewer
 #: leave more draws for those who are likely to lose.
 _ASSUMED = 0.5
+#: How far a target goes in random order before it is looked at again: at least so many items, and
+#: this part of those met.
+_SHORTEST_WALK, _WALK = 32, 0.25
 #: Full rankings for each stratum on average, those that every stratum has first, and most strata.
 _FOR_STRATUM, _FIRST_OF_STRATUM, _MOST_STRATA = 10, 5, 20
 
@@ -84,6 +94,8 @@ class Guided(Design):
     #: `for_metrics` finds both.
     beyond: bool = field(default=False, repr=False, compare=False)
     gains: tuple[float, ...] = field(default=(), repr=False, compare=False)
+    #: Whether 1/R is all that is asked for, so that chance may stop targets.
+    reciprocal: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_optional("k", self.k)
@@ -96,7 +108,9 @@ class Guided(Design):
         if limited:
             k = max(largest_k(self.k, limited, relevant, name="guided"), k or 1)
         assert k is not None
-        return replace(self, k=k, beyond=beyond, gains=_gains(metrics, k))
+        inverse = (_metrics.MRR, _metrics.AP)
+        reciprocal = relevant == 1 and not limited and all(m.family in inverse for m in metrics)
+        return replace(self, k=k, beyond=beyond, gains=_gains(metrics, k), reciprocal=reciprocal)
 
     def least(self, others: IntArray) -> int:
         """Return the first stage of every target, and two of them ranked in full."""
@@ -116,7 +130,7 @@ class Guided(Design):
         if now.allowed is None:
             return Step(to_end, now.notes)
         if now.notes.turn.any():
-            return next_in_turn(now, to_end, last)
+            return _next_walk(now, to_end)
         look = Look(now, self, now.allowed)
         goal, _ = towards_the_kth(now, self.k)
         stage = _stage(self.k, look.reached)
@@ -126,7 +140,7 @@ class Guided(Design):
         if look.is_worth(after):
             notes = replace(now.notes, before=now.beaten.copy(), earlier=now.notes.before)
             return Step(np.minimum(goal, after), notes)
-        return next_in_turn(replace(now, notes=look.draw()), to_end, last)
+        return _next_walk(replace(now, notes=look.draw()), to_end)
 
 
 def _stage(k: int, reached: int) -> int:
@@ -137,23 +151,61 @@ def _stage(k: int, reached: int) -> int:
     return end
 
 
-def next_in_turn(now: Situation, goal: IntArray, k: int) -> Step:
+def _next_walk(now: Situation, to_end: IntArray) -> Step:
+    """Go on with users whose turn it is, as far as chance lets them, or towards their end."""
+    notes, scored = now.notes, now.scored
+    # Those who have met all that is listed meet the others in random order.
+    begin = np.flatnonzero((notes.turn != 0) & (notes.stop == 0) & (scored >= now.listed))
+    if len(begin):
+        stop, at_start = notes.stop.copy(), notes.at_start.copy()
+        at_start[begin] = now.beaten[begin]
+        rest = (now.others - scored)[begin]
+        stop[begin] = scored[begin] + _before_first(1 + at_start[begin], rest, now.chance[begin])
+        notes = replace(notes, stop=stop, at_start=at_start)
+    step = np.maximum(_SHORTEST_WALK, _WALK * (scored - now.listed)).astype(np.int64)
+    on = np.where(now.beaten > notes.at_start, scored, np.minimum(scored + step, notes.stop))
+    goal = np.where(notes.stop > 0, on, np.maximum(now.listed, scored))
+    return next_in_turn(replace(now, notes=notes), np.where(notes.stop < 0, to_end, goal))
+
+
+def _before_first(marked: IntArray, rest: IntArray, chance: FloatArray) -> IntArray:
+    """Return how many of ``rest`` items come before the first of the marked, at random places.
+
+    That these are w or more has the probability C(rest - w + marked, marked) / C(rest + marked,
+    marked). ``chance`` says at which probability to look it up.
+    """
+    from scipy.special import gammaln
+
+    def log_choices(items: IntArray) -> FloatArray:
+        return np.asarray(gammaln(items + marked + 1.0) - gammaln(items + 1.0))
+
+    wanted = np.log(np.maximum(chance, 1e-300)) + log_choices(rest)
+    low, high = np.zeros_like(rest), rest + 1
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        more = log_choices(rest - middle) > wanted
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return low
+
+
+def next_in_turn(now: Situation, goal: IntArray) -> Step:
     """Go on with users whose turn it is; when all of them are done, give turns to more of them.
 
     As many as certainly fit into the budget go on together, then one after the other.
     """
     assert now.allowed is not None
     notes, left = now.notes, now.allowed - int(now.scored.sum())
-    going = (now.beaten < k) & (now.scored < now.others) & (notes.turn > 0)
-    if not going.any():
+    while not ((goal > now.scored) & (notes.turn > 0)).any():
         waiting = np.where(notes.turn < 0, notes.reserved, 0)
+        if not waiting.any():
+            break
         together = left // max(int(_of_users(now, waiting).max()), 1)
         if waiting.sum() <= left:
             together = len(notes.turn)
         last = max(int(notes.turn.max(initial=0)), 0) + together
         last = max(last, int(np.abs(notes.turn[waiting > 0]).min(initial=len(notes.turn))))
         notes = replace(notes, turn=np.where(-notes.turn <= last, np.abs(notes.turn), notes.turn))
-    step = np.where(notes.turn > 0, goal - now.scored, 0)
+    step = np.where(notes.turn > 0, np.maximum(goal - now.scored, 0), 0)
     spent = np.minimum(np.cumsum(step), left)
     return Step(now.scored + np.diff(spent, prepend=0), notes)
 
@@ -194,6 +246,32 @@ class Look:
         return (self.now.scored < self.now.others) if self.design.beyond else self.open
 
     @property
+    def missing(self) -> IntArray:
+        """Return how many items each unknown target has not met."""
+        return np.where(self.unknown, self.now.others - self.now.scored, 0)
+
+    @cached_property
+    def stopping(self) -> bool:
+        """Return whether chance may stop targets: where the budget suffices for all, it must not.
+
+        Nothing comes in random order where a guide orders all items.
+        """
+        at_random = bool((self.now.listed < self.now.others).any())
+        return self.design.reciprocal and at_random and float(self._walks.sum()) > self.left
+
+    @property
+    def _walks(self) -> FloatArray:
+        """Return how many items a target meets at most on average until chance stops it."""
+        now = self.now
+        to_list = np.clip(now.listed - now.scored, 0, self.missing)
+        return np.asarray(to_list + (self.missing - to_list) / (now.beaten + 2.0))
+
+    @property
+    def costs(self) -> FloatArray:
+        """Return what it takes to follow each unknown target."""
+        return self._walks if self.stopping else self.missing.astype(np.float64)
+
+    @property
     def left(self) -> int:
         """Return what the budget leaves."""
         return self.allowed - int(self.now.scored.sum())
@@ -211,11 +289,10 @@ class Look:
         A stage lowers the first sum, about as the last one did, and leaves less for n.
         """
         now, left = self.now, self.left
-        missing = np.where(self.unknown, now.others - now.scored, 0)
-        if missing.sum() <= left:
+        if self.missing.sum() <= left:
             return False
         cost = int(np.where(self.open, np.minimum(end, now.others) - now.scored, 0).sum())
-        each = float(_of_users(now, missing).max())
+        each = float(_of_users(now, self.costs).max())
         if not cost or cost >= left - min(_ENOUGH * each, left / 2):
             return False
         spread, part = self._spread_and_part()
@@ -252,10 +329,9 @@ class Look:
         """Put users with open targets into strata, and settle when the turn of each comes."""
         now, users = self.now, len(self.now.user_order)
         beaten = np.minimum(now.beaten, self.k)
-        missing = np.where(self.unknown, now.others - now.scored, 0)
-        reserved = _of_users(now, missing)
-        waiting = np.flatnonzero(reserved)
-        affordable = int(self.left // max(int(reserved.max(initial=1)), 1))
+        costs = _of_users(now, self.costs)
+        waiting = np.flatnonzero(costs)
+        affordable = int(self.left // max(float(costs.max(initial=1.0)), 1.0))
         moved, known = self.moved, (now.beaten, now.own)
         squares, stakes = moved.spreads(*known) ** 2, self.gains[beaten] ** 2
         seen, stake, loss = (
@@ -264,6 +340,8 @@ class Look:
         )
         # Somebody may lose all where nobody seems to lose anything.
         spread = np.sqrt(seen + _ASSUMED * stake / max(affordable, 1))
+        if self.stopping:  # the same spread tells more where it is cheaper
+            spread = np.where(costs > 0, spread / np.sqrt(np.maximum(costs, 1.0)), 0.0)
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
         # Metrics differ in what those beyond K can lose: nobody else stands for them.
         beyond = _of_users(now, self.open.astype(np.int64)) == 0
@@ -279,7 +357,8 @@ class Look:
             before=now.beaten.copy(),
             stratum=stratum[now.users],
             turn=-turn[now.users],
-            reserved=missing,
+            reserved=self.missing,
+            stop=np.full_like(now.beaten, 0 if self.stopping else -1),
         )
 
 

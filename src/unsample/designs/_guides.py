@@ -52,6 +52,11 @@ class Guide:
     listed: IntArray | None = None
 
     @property
+    def then_at_random(self) -> Guide:
+        """Return the lists alone, where there are some: all else then comes in random order."""
+        return self if self.lists is None else replace(self, order=None)
+
+    @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what decides in which order items come, by name."""
         held = {"guide": self.order, "lists": self.lists, "listed": self.listed}

@@ -82,6 +82,10 @@ class Orders:
         own = self.tie_place(row)
         return np.asarray(_unit(_mixed(self.keys[row] ^ _spread(item, 2))) < own)
 
+    def chance(self) -> npt.NDArray[np.float64]:
+        """Return a random number from 0 to 1 for each row."""
+        return _unit(_mixed(self.keys ^ _spread(np.zeros_like(self.size), 4)))
+
     def tie_place(self, row: IntArray) -> npt.NDArray[np.float64]:
         """Return where in 0..1 each target stands among the items that tie with it."""
         return _unit(_mixed(self.keys[row] ^ _spread(np.zeros_like(row), 1)))

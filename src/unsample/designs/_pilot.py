@@ -109,7 +109,7 @@ class Pilot(Design):
         k = self.k or int(now.others.max()) + 1
         goal, _ = towards_the_kth(now, k)
         if now.allowed is not None:
-            return next_in_turn(now, goal, k)
+            return next_in_turn(now, goal)
         turn = np.abs(now.notes.turn)
         return Step(np.where(turn > 0, goal, now.scored), replace(now.notes, turn=turn))
 

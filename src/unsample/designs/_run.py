@@ -24,7 +24,7 @@ from unsample.designs._device_rounds import Certify
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._learned import Lesson
-from unsample.designs._orders import target_keys
+from unsample.designs._orders import Orders, target_keys
 from unsample.designs._ranking import count_all
 from unsample.designs._rounds import fused_certify, is_fused, quickest_advance
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
@@ -33,7 +33,7 @@ from unsample.designs._shortlists import Shortlists
 from unsample.errors import CheckpointError, FileError, ScoreError
 from unsample.metrics import Metric
 
-_FORMAT = "unsample.Checkpoint/3"
+_FORMAT = "unsample.Checkpoint/4"
 _TALLY = tuple(each.name for each in fields(Tally))
 _NOTES = tuple(each.name for each in fields(Notes))
 #: Scores of a resumed model may differ from those of the interrupted run by this much, relatively.
@@ -98,8 +98,11 @@ def run(
     relevant = candidates.relevant
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
+    # Whom chance may stop must meet what is on no list in random order, and break ties on the way.
+    by_chance = getattr(fitted, "reciprocal", False)
     orders = lesson = None
     if guide is not None and fitted.guided:
+        guide = guide.then_at_random if by_chance else guide
         # Where whole rows are fused, a lesson costs more than it saves.
         if not guide.arrays and not is_fused(scorer.score):
             lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
@@ -114,31 +117,25 @@ def run(
         lesson,
     )
     probe = Probe.ask(scan, checked)
-    state = State.empty(len(others))
-    work = _Run(scan, scorer, probe, state, execution or Execution(), fitted, allowed)
+    empty = State.empty(len(others))
+    work = _Run(scan, scorer, probe, empty, execution or Execution(), fitted, allowed)
     if work.execution.checkpoint is not None:
         known = {} if orders is None else orders.guide.arrays
         if shortlists is not None:
             known |= {"shortlists": np.array(shortlists.items.shape)}
         identity = _identity(fitted, candidates, known, allowed=allowed, ties=ties, seed=seed)
-        path = Path(work.execution.checkpoint)
-        work.place = Checkpoint(path, identity, probe.scores, shortlists, lesson)
-        work.state = state = work.place.load() or state
+        work.keep_in(Path(work.execution.checkpoint), identity, shortlists, lesson)
     # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
-    open_ties = fitted.certifies and (ties == "random" or relevant > 1)
+    open_ties = fitted.certifies and not by_chance and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
-    tally = state.tally
-    users, user_order = user_numbers(candidates, seed)
+    state, tally = work.state, work.state.tally
+    users = user_numbers(candidates, seed)
     try:
         if lesson is not None:
             work.learn(lesson)
         while True:
             work.reach_goal()
-            beaten = tally.beaten(for_sure)
-            now = Situation(
-                tally.scored, beaten, others, scan.shuffle, allowed, users, user_order,
-                state.notes, tally.own,
-            )  # fmt: skip
+            now = work.situation(tally.beaten(for_sure), *users)
             step = fitted.step(now)
             state.notes = step.notes
             if shortlists is not None:
@@ -150,7 +147,7 @@ def run(
         if work.place is not None:
             work.place.save(state, now=True)
     above = tally.beaten(ties)
-    if ties == "random":  # of full counts: keyed, the same for every model
+    if ties == "random" and not by_chance:  # of full counts: keyed, the same for every model
         above = tally.better + np.floor(scan.tie_place() * (tally.equal + 1)).astype(np.int64)
     if fitted.certifies and relevant > 1:
         above = _in_one_list(above, tally, candidates.users, scan.tie_place(), ties)
@@ -218,6 +215,13 @@ class _Run:
     def __post_init__(self) -> None:
         self.advance = quickest_advance(self.scan, self.scorer)
 
+    def keep_in(
+        self, path: Path, identity: str, shortlists: Shortlists | None, lesson: Lesson | None
+    ) -> None:
+        """Keep the state in a file, and go on with what is there already."""
+        self.place = Checkpoint(path, identity, self.probe.scores, shortlists, lesson)
+        self.state = self.place.load() or self.state
+
     def learn(self, lesson: Lesson) -> None:
         """Let those who teach meet their items; then targets meet items as it was learned."""
         goal = np.maximum(self.state.goal, lesson.goal)
@@ -226,6 +230,18 @@ class _Run:
         self.state.goal[:] = goal
         self.scan = replace(self.scan, guided=lesson.learned, learner=None)
         self.advance = quickest_advance(self.scan, self.scorer)
+
+    def situation(self, beaten: IntArray, users: IntArray, user_order: IntArray) -> Situation:
+        """Return what the design sees between two rounds."""
+        scan, tally, others = self.scan, self.state.tally, self.scan.candidates.others
+        listed = np.zeros_like(others)
+        if isinstance(scan.guided, GuidedOrders):
+            ordered = scan.guided.guide.order is not None
+            listed = others if ordered else scan.guided.listed_others
+        return Situation(
+            tally.scored, beaten, others, scan.shuffle, self.allowed, users, user_order,
+            self.state.notes, tally.own, listed, Orders(others, scan.keys).chance(),
+        )  # fmt: skip
 
     def reach_goal(self) -> None:
         """Compare targets with items up to the goal of the state."""

@@ -91,7 +91,7 @@ def evaluate(
         As in `unsample.evaluate`; a checkpoint needs a trained recommender.
 
     ``truth`` of the result has the exact metrics of bundled ranks, and of a trained recommender
-    under the fixed design. Where only a part of the data set was at hand, its warnings say so.
+    under the fixed design. A warning says where only a part of the data set was found.
 
     >>> result = evaluate("ml-1m", "ease", bundled=True, metrics="Recall@50", resamples=0)
     >>> result["Recall@50", "naive"].value > 2 * result.truth["Recall@50"]
@@ -113,23 +113,10 @@ def evaluate(
         result = _completed(result, known.ranks, known.items, known.note)
         return _named(result, dataset, recommender, candidates, bundled=True)
     model, split, exclude = _trained(dataset, recommender, candidates, progress)
-    targets = (split.target_user, split.target_item)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsampleWarning)  # they stand in the result
-        result = answers.evaluate(
-            model,
-            targets,
-            items=split.train.items,
-            design=chosen,
-            budget=budget,
-            exclude=exclude,
-            method=method,
-            checkpoint=checkpoint,
-            progress=progress,
-            **wanted,
-        )
+    wanted |= {"budget": budget, "method": method, "checkpoint": checkpoint, "progress": progress}
+    result = _evaluated(model, split, exclude, chosen, wanted)
     if isinstance(chosen, Fixed):
-        full = exact_ranks(model, targets, items=split.train.items, exclude=exclude)
+        full = exact_ranks(model, split.targets, items=split.train.items, exclude=exclude)
         result = _completed(result, full.ranks, full.items, split.note)
     else:
         result = replace(result, notes=_notes(result, split.note))
@@ -172,20 +159,9 @@ def evaluate_together(
         return answers.compare(found, metrics=metrics, rng=rng)
     trained = {name: _trained(dataset, name, candidates, progress) for name in names}
     _, split, exclude = trained[names[0]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsampleWarning)  # they stand in the result
-        result: Comparison = answers.evaluate(
-            {name: model for name, (model, *_) in trained.items()},
-            (split.target_user, split.target_item),
-            items=split.train.items,
-            design=chosen,
-            budget=budget,
-            exclude=exclude,
-            method=method,
-            checkpoint=checkpoint,
-            progress=progress,
-            **wanted,
-        )
+    wanted |= {"budget": budget, "method": method, "checkpoint": checkpoint, "progress": progress}
+    models = {name: model for name, (model, *_) in trained.items()}
+    result: Comparison = _evaluated(models, split, exclude, chosen, wanted)
     noted = (f"the data set: {split.note}",) if split.note else ()
     return replace(result, warnings=(*result.warnings, *noted))
 
@@ -195,8 +171,23 @@ def rank_trained(
 ) -> FullRanks:
     """Train a recommender on a data set's published split (or a random one), and rank."""
     model, split, exclude = _trained(dataset, recommender, candidates, progress)
-    targets = (split.target_user, split.target_item)
-    return exact_ranks(model, targets, items=split.train.items, exclude=exclude)
+    return exact_ranks(model, split.targets, items=split.train.items, exclude=exclude)
+
+
+def _evaluated(
+    scorer: Recommender | dict[str, Recommender],
+    split: Split,
+    exclude: scipy.sparse.csr_array | None,
+    design: Design,
+    wanted: dict[str, Any],
+) -> Any:
+    """Evaluate one recommender, or several together; the result holds all warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        items = split.train.items
+        return answers.evaluate(
+            scorer, split.targets, items=items, design=design, exclude=exclude, **wanted
+        )
 
 
 def _trained(
@@ -233,7 +224,7 @@ def _simulated(
         estimates = answers.estimate_counts(
             found.counts, method=method, candidates=known.candidates, **wanted
         )
-    # Shipped ranks do not tell whose they are, but users stand in one order for all recommenders.
+    # Bundled ranks do not name users, but users have the same order for all recommenders.
     users, unknown = np.arange(len(known)), np.full(len(known), -1)
     return Evaluation(
         **_parts(estimates),

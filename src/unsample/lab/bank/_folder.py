@@ -40,7 +40,7 @@ def read_folder(folder: Path) -> Bank:
         with path.open("rb") as file:
             arrays = read_arrays(file, f"the ranks {path.name}")
         sets += _sets(path.stem, entry, arrays)
-        sources[path.stem] = {key: entry.get(key, "") for key in ("source", "licence")}
+        sources[path.stem] = _source(entry)
     return Bank(tuple(sets), sources)
 
 
@@ -56,7 +56,7 @@ def bundled_sets() -> Bank:
                 about = _fields(dataset, entry) | {"partial": not found.complete}
                 about |= {"model": model, "candidates": candidates, "kind": candidates}
                 sets.append(RankSet.of_ranks(found.ranks, found.items, **about))
-        sources[dataset] = {key: entry.get(key, "") for key in ("source", "licence")}
+        sources[dataset] = _source(entry)
     return Bank(tuple(sets), sources)
 
 
@@ -90,6 +90,10 @@ def _fields(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         "family": entry.get("family", name),
         "partial": bool(entry.get("partial", False)),
     }
+
+
+def _source(entry: Mapping[str, Any]) -> dict[str, str]:
+    return {key: entry.get(key, "") for key in ("source", "licence")}
 
 
 def _about(folder: Path | None) -> dict[str, Any]:

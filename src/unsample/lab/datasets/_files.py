@@ -1,4 +1,4 @@
-"""The files of a data set: where they lie, what they must hold, and fetching those that lack.
+"""The files of a data set: where they are, what they must hold, and how to fetch missing ones.
 
 A file is looked for in ``$UNSAMPLE_DATA/NAME/original``, in ``$UNSAMPLE_DATA/NAME``, and in the
 folder of downloads, plain or compressed (``.xz``, ``.gz``). Files of the user are only ever read. A
@@ -82,7 +82,7 @@ def locate(
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError as problem:  # not to be told from where we stand
+    except OSError as problem:  # a folder that may not be read
         raise FileError(
             f"cannot look for {str(path)!r}: {problem.strerror}; set UNSAMPLE_CACHE (or "
             "UNSAMPLE_DATA) to a folder that you may read"
@@ -109,7 +109,7 @@ def _folders(dataset: str, cache: str | os.PathLike[str] | None) -> Iterator[Pat
 def _provided() -> Path | None:
     """Return the folder of files that the user provides."""
     named = os.environ.get("UNSAMPLE_DATA")
-    # As it is where nobody is at home.
+    # Unlike `_expanded`, this keeps the path as it is where there is no home folder.
     return Path(os.path.expanduser(named)) if named else None  # noqa: PTH111
 
 
@@ -120,13 +120,13 @@ def read_local(
     *,
     verify: bool = True,
 ) -> tuple[Path, bytes] | None:
-    """Return where ``file`` lies and its verified content, or None where it is not at hand."""
+    """Return the path of ``file`` and its verified content, or None if it is not found."""
     path = locate(dataset, file, cache)
     if path is None:
         return None
     try:
         with open_plain(path) as stream:
-            content = stream.read(file.limit + 1)  # one byte more tells that it goes on
+            content = stream.read(file.limit + 1)  # one byte more shows that the file is too long
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
         raise FileError(
             f"cannot read {str(path)!r}: {problem}; provide the file again"
@@ -178,8 +178,8 @@ def fetch(
     progress
         Called as ``progress(file, done, total)`` with bytes; ``total`` may be None.
 
-    Files that are at hand, here or under ``$UNSAMPLE_DATA``, are verified and not fetched again; a
-    download that has gone bad is replaced.
+    Files that are there already, also under ``$UNSAMPLE_DATA``, are verified and not fetched again.
+    A damaged download is replaced.
     """
     dataset = record(name)
     return fetch_files(dataset, dataset.wanted, cache=cache, progress=progress)
@@ -227,7 +227,7 @@ def _obtain(file: DataFile, folder: Path, progress: Progress | None) -> Path:
 
 
 class _Watcher:
-    """What pooch tells of a download: ends one that goes astray or grows too large."""
+    """Watches a download of pooch, and ends one that is redirected elsewhere or grows too large."""
 
     total: int
     response: Any = None

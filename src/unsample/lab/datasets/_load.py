@@ -1,4 +1,4 @@
-"""Loading the public data sets, and telling what of them is at hand."""
+"""Loading the public data sets, and which of their files are on this machine."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Access:
         return locate(self.dataset.name, self.dataset.files[file], self.cache)
 
     def source(self) -> Source | None:
-        """Return the best combination of files that is at hand."""
+        """Return the best combination of files that is on this machine."""
         found = (s for s in self.dataset.sources if all(self.path(file) for file in s.files))
         return next(found, None)
 
     def require(self, files: Sequence[str]) -> None:
-        """Fetch files that are not at hand, or say how to get them."""
+        """Fetch missing files, or say how to get them."""
         if self.download:
             fetch_files(self.dataset, files, cache=self.cache, progress=self.progress)
             return
@@ -86,7 +86,7 @@ class Access:
         return read_local(self.dataset.name, found, self.cache, verify=self.verify)
 
     def rows(self, file: str) -> Columns:
-        """Return the rows of a file that is at hand."""
+        """Return the rows of a file."""
         found = self.content(file)
         assert found is not None
         return read_columns(found[1], self.dataset.files[file].format, str(found[0]))
@@ -173,7 +173,7 @@ def load_interactions(access: Access) -> Interactions:
 
 
 def load_published_test(access: Access) -> tuple[IntArray, IntArray, IntArray | None]:
-    """Return users, their held-out items, and the negatives where they are at hand."""
+    """Return users, their held-out items, and the negatives if they are on this machine."""
     dataset = access.dataset
     if not dataset.test:
         raise DatasetError(

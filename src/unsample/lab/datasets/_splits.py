@@ -58,6 +58,11 @@ class Split:
             )
 
     @property
+    def targets(self) -> tuple[IntArray, IntArray]:
+        """Return the users and the items of the targets."""
+        return self.target_user, self.target_item
+
+    @property
     def complete(self) -> bool:
         """Return whether this is a split of a whole data set; see `note`."""
         return self.train.complete

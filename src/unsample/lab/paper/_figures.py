@@ -1,7 +1,7 @@
-"""The paper's figures and two of our own, from rows to SVG images that stand in a page.
+"""The paper's figures and two of our own: from rows to SVG images inside a page.
 
-Each estimator has a colour, a dash pattern and a marker of its own in all figures: nothing is told
-by colour alone. Colours are variables inside an image, so that it serves light and dark pages.
+Each estimator has the same colour, dash pattern and marker in all figures, so that no reader needs
+the colours. These are variables inside an image, which suits light and dark pages.
 """
 
 from __future__ import annotations

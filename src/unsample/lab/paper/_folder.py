@@ -1,4 +1,4 @@
-"""The folder of a run: whose run it is, and the cells finished so far.
+"""The folder of a run: which run it holds, and the cells finished so far.
 
 Every file is written whole or not at all. A cell that is there is never computed again; one that
 cannot be read counts as missing.

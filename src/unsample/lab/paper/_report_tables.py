@@ -277,7 +277,7 @@ def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
         rows, "dataset", "candidates", "sampled"
     ).items():
         estimators = values_of(group, "estimator")
-        # Metric by metric, as the paper has it, whatever the order of the rows.
+        # Metric by metric, as in the paper, whatever the order of the rows.
         lines = [
             _accuracy_line(line, estimators)
             for metric in grouped(group, "metric", "k").values()

@@ -179,7 +179,7 @@ def _begin_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is gone, however that ended."""
+    """End this process when its parent has ended for any reason."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -206,6 +206,6 @@ def _write_tables(spec: Spec, results: Cells, folder: Path) -> None:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
-    told = [{"id": key, "text": text} for key, text in deviations().items()]
-    settings = {"digest": spec.digest, "versions": versions, "deviations": told}
+    listed = [{"id": key, "text": text} for key, text in deviations().items()]
+    settings = {"digest": spec.digest, "versions": versions, "deviations": listed}
     write_json(folder / "settings.json", {**spec.to_dict(), **settings})

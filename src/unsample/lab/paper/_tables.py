@@ -92,7 +92,7 @@ class Reproduction:
 
 
 def statistics_rows(spec: Spec) -> Iterator[Row]:
-    """Yield the sizes of each data set: the paper's, and those at hand."""
+    """Yield the sizes of each data set: those of the paper, and those found here."""
     printed = {row["dataset"]: row for row in _printed("statistics")}
     for dataset in spec.datasets:
         if dataset in printed:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -166,11 +166,7 @@ class Recommender(ABC):
             "activity": fitted.activity,
             **{f"weights/{name}": array for name, array in fitted.weights.items()},
         }
-
-        def write(file: IO[bytes]) -> None:
-            np.savez(file, allow_pickle=False, **arrays)
-
-        write_atomically(Path(path), write)
+        write_atomically(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))
 
     @property
     def hyperparameters(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _METRIC = NDCG @ 10
 _MOST_VALIDATION_PAIRS = 3000
 #: Pairs whose hidden layers NeuMF holds at a time while scoring.
 _PAIRS = 1 << 18
-#: Times a negative that the user has is drawn again before it is let through.
+#: How often a negative that the user has is drawn again before it is accepted.
 _REDRAWS = 16
 #: Spread of NeuMF's first embeddings.
 _SPREAD = 0.01
