@@ -11,15 +11,14 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
-from dataclasses import fields
 
 import numpy as np
 
 import unsample
 from unsample import metrics
-from unsample.answers import certified_targets, estimate_counts
+from unsample.answers import estimates_of
 from unsample.answers._pair import Pair
-from unsample.answers._planner import planned_method
+from unsample.answers._planner import Asked, planned_method
 from unsample.answers._power import Powers
 from unsample.designs import Certified, Exact, Findings
 from unsample.errors import UnsampleWarning
@@ -53,31 +52,12 @@ def correlations() -> None:
     print(f"median {middle:.2f}, 80 % of pairs in {low:.2f} .. {high:.2f}")
 
 
-def evaluated(found: Findings) -> unsample.Evaluation:
+def evaluated(found: Findings, candidates: str = "unseen") -> unsample.Evaluation:
     """Return what `evaluate` would of what a design found."""
-    if found.design.certifies:
-        made = certified_targets(found, (METRIC,), None, 0, 0)
-    else:
-        made = estimate_counts(
-            found.counts,
-            metrics=METRIC,
-            method=planned_method(found.design),
-            candidates="unseen",
-            errors="delta",
-        )
+    method = planned_method(found.design)
+    made = estimates_of(found, (METRIC,), method=method, candidates=candidates, errors="delta")
     users = np.arange(len(found.ranks))
-    return unsample.Evaluation(
-        **{each.name: getattr(made, each.name) for each in fields(made)} | {"counts": found.ranges},
-        design=found.design,
-        users=users,
-        targets=users,
-        ranks=found.lowest,
-        highest=found.ranks,
-        sampled=np.asarray(found.sampled),
-        catalogues=np.asarray(found.items),
-        scored=found.scored,
-        rng=0,
-    )
+    return unsample.Evaluation.of(found, made, users=users, targets=users, rng=0)
 
 
 def observed_power(
@@ -139,7 +119,9 @@ def main(draws: int, designs: list[str]) -> None:
         held = tuple(load_ranks(dataset, name, candidates="unseen") for name in (a, b))
         items, users = int(max(each.items.max() for each in held)), len(held[0].ranks)
         pair = Pair.of({a: held[0].ranks, b: held[1].ranks}, items, METRIC, "unseen")
-        plan = Powers(pair, users, 1.0, 0.95, 0.8, odds, "unseen", 99, draws, (3,))
+        plan = Powers(
+            Asked(items, METRIC, users, odds=odds), pair, 0.95, 0.8, "unseen", 99, draws, (3,)
+        )
         deviate = pair.difference / pair.spread * users**0.5
         some = min(round(users * (DEVIATE / deviate) ** 2), users)
         budgets = {"exact": 2 * items * some, "certified": 4 * 99 * some}

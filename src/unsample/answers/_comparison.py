@@ -178,10 +178,13 @@ class Comparison(Result):
 
     def letters(self, metric: str | Metric) -> dict[str, str]:
         """Return letters for each model, best first: models that share one are not told apart."""
+        return letter_display(self.by_estimate(metric), self._verdicts(metric))
+
+    def by_estimate(self, metric: str | Metric) -> list[str]:
+        """Return the models, the one with the highest estimate first."""
         name = self.metric_name(metric)
         rows = [row for row in self.standings if row.metric == name]
-        ordered = [row.model for row in sorted(rows, key=lambda row: -row.value)]
-        return letter_display(ordered, self._verdicts(metric))
+        return [row.model for row in sorted(rows, key=lambda row: -row.value)]
 
     def _verdicts(self, metric: str | Metric) -> list[tuple[str, str]]:
         """Return (winner, loser) of each pair that was told apart on a metric."""
