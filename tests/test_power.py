@@ -7,14 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
-from benchmarks.power import evaluated
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, keep
 from unsample import metrics
-from unsample.answers import PowerPlan, remedies
+from unsample.answers import PowerPlan, estimates_of, remedies
 from unsample.answers._pair import Pair
-from unsample.answers._planner import Asked, power_law
+from unsample.answers._planner import Asked, planned_method, power_law
 from unsample.answers._power import Powers
 from unsample.designs import Exact, Fixed
 from unsample.errors import InputError, UnsampleWarning
@@ -70,6 +69,14 @@ def test_models_whose_users_are_not_known_are_as_alike_as_usual(pair):
 
 
 # -- the power is that of compare ----------------------------------------------------------------
+
+
+def evaluated(found) -> unsample.Evaluation:
+    """What `evaluate` makes of findings."""
+    method = planned_method(found.design)
+    made = estimates_of(found, (NDCG,), method=method, candidates="unseen", errors="delta")
+    users = np.arange(len(found.ranks))
+    return unsample.Evaluation.of(found, made, users=users, targets=users, rng=0)
 
 
 @pytest.mark.parametrize(

@@ -321,11 +321,15 @@ class Planner:
 
         Above it is where the error is clearly less than the one that is sought.
         """
-        targets, most = self.asked.targets, min(self.asked.items / 2.0, _LARGEST_SAMPLE)
-        up = not self._suffices(name, budget)
+        targets, up = self.asked.targets, not self._suffices(name, budget)
+        most = round(min(self.asked.items / 2.0, _LARGEST_SAMPLE) * targets)
         while True:
-            budget = round(budget * _STEP if up else budget / _STEP)
-            if not 2 * targets <= budget <= most * targets or self._suffices(name, budget) == up:
+            after = round(budget * _STEP if up else budget / _STEP)
+            after = min(after, most) if up else max(after, 2 * targets)
+            if after == budget or (after > budget) != up:
+                return
+            budget = after
+            if self._suffices(name, budget) == up:
                 return
 
     def _suffices(self, name: str, budget: int) -> bool:
