@@ -10,7 +10,8 @@ import unsample
 from tests.promises import Finding, keep
 from unsample import metrics
 from unsample.answers import certified_targets, plan
-from unsample.answers._planner import Asked, Planner, draw_ranks, from_pilot, power_law
+from unsample.answers._guess import draw_ranks, from_pilot, power_law
+from unsample.answers._planner import Asked, Planner
 from unsample.designs import DESIGNS, Adaptive, Certified, Exact, Fixed, Guide
 from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
 from unsample.evidence import RankCounts

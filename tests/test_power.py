@@ -12,8 +12,9 @@ import unsample
 from tests.promises import BrokenPromiseError, Finding, keep
 from unsample import metrics
 from unsample.answers import PowerPlan, estimates_of, remedies
+from unsample.answers._guess import power_law
 from unsample.answers._pair import Pair
-from unsample.answers._planner import Asked, planned_method, power_law
+from unsample.answers._planner import Asked, planned_method
 from unsample.answers._power import Powers
 from unsample.designs import Exact, Fixed
 from unsample.errors import InputError, UnsampleWarning

@@ -18,9 +18,9 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
 from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import estimate_counts
+from unsample.answers._guess import from_pilot, usual_k
 from unsample.answers._model import Model
 from unsample.answers._pilot import expected_at, typical_law
-from unsample.answers._planner import from_pilot, usual_k
 from unsample.errors import InputError
 from unsample.evidence import RankCounts, Targets
 from unsample.law import RankDistribution, RankGrid, bin_weights

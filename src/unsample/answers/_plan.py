@@ -11,9 +11,10 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_rng, check_choice, check_integer, check_level, check_real
 from unsample.answers._comparison import Comparison
+from unsample.answers._guess import from_pilot, power_law, usual_k
 from unsample.answers._pair import Pair
 from unsample.answers._planned import Plan, PowerPlan
-from unsample.answers._planner import Asked, Planner, from_pilot, power_law, usual_k
+from unsample.answers._planner import Asked, Planner
 from unsample.answers._power import Powers
 from unsample.answers._result import DEFAULT_LEVEL
 from unsample.errors import DesignError, InputError, MetricError
