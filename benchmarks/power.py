@@ -1,7 +1,8 @@
 """Is the power that `plan(compare=...)` predicts the power that evaluations have?
 
-``python benchmarks/power.py [draws] [design ...]`` plans comparisons of two recommenders on three
-data sets from their full ranks, and evaluates real users, drawn with replacement, as planned.
+``python benchmarks/power.py [draws] [design or data set ...]`` plans comparisons of two models
+on three data sets from their full ranks, and evaluates real users, drawn with replacement, as
+planned. Each power has its standard error.
 ``python benchmarks/power.py correlations`` prints how alike pairs of recommenders are, and
 ``python benchmarks/power.py rankings`` the power of full rankings alone, from very many draws.
 """
@@ -11,19 +12,17 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
-from dataclasses import fields
+from dataclasses import dataclass
 
 import numpy as np
 
-import unsample
 from unsample import metrics
-from unsample.answers import certified_targets, estimate_counts
 from unsample.answers._pair import Pair
-from unsample.answers._planner import planned_method
+from unsample.answers._planner import Asked
 from unsample.answers._power import Powers
-from unsample.designs import Certified, Exact, Findings
+from unsample.designs import Design, Findings
 from unsample.errors import UnsampleWarning
-from unsample.lab.datasets import load_ranks
+from unsample.lab.datasets import BundledRanks, load_ranks
 
 METRIC = metrics.parse("NDCG@10")
 RECOMMENDERS = ("ease", "multivae", "neumf", "itemknn", "als")
@@ -53,58 +52,29 @@ def correlations() -> None:
     print(f"median {middle:.2f}, 80 % of pairs in {low:.2f} .. {high:.2f}")
 
 
-def evaluated(found: Findings) -> unsample.Evaluation:
-    """Return what `evaluate` would of what a design found."""
-    if found.design.certifies:
-        made = certified_targets(found, (METRIC,), None, 0, 0)
-    else:
-        made = estimate_counts(
-            found.counts,
-            metrics=METRIC,
-            method=planned_method(found.design),
-            candidates="unseen",
-            errors="delta",
-        )
-    users = np.arange(len(found.ranks))
-    return unsample.Evaluation(
-        **{each.name: getattr(made, each.name) for each in fields(made)} | {"counts": found.ranges},
-        design=found.design,
-        users=users,
-        targets=users,
-        ranks=found.lowest,
-        highest=found.ranks,
-        sampled=np.asarray(found.sampled),
-        catalogues=np.asarray(found.items),
-        scored=found.scored,
-        rng=0,
-    )
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RealPowers(Powers):
+    """How often designs tell two models apart on real users, drawn with replacement."""
 
+    held: tuple[BundledRanks, ...]
 
-def observed_power(
-    held: tuple, design: object, users: int, part: int, odds: float, draws: int
-) -> float:
-    """Return how often `compare` names the better model of real users drawn anew."""
-    values = [METRIC.weights(each.ranks, 10**6).mean() for each in held]
-    better, won = "ab"[int(values[1] > values[0])], 0
-    for number in range(draws):
+    def _found(
+        self, label: str, design: Design, pair: Pair, users: int, part: int, number: int
+    ) -> list[Findings]:
         rng = np.random.default_rng([7, number])
-        chosen, shuffle = rng.integers(len(held[0].ranks), size=users), rng.permutation(users)
-        found = {
-            name: evaluated(
-                design.simulate(
-                    each.ranks[chosen],
-                    items=each.items[chosen],
-                    rng=rng,
-                    budget=part,
-                    metrics=METRIC,
-                    shuffle=shuffle,
-                    odds=odds,
-                )
+        chosen, shuffle = rng.integers(self.asked.users, size=users), rng.permutation(users)
+        return [
+            design.simulate(
+                each.ranks[chosen],
+                items=each.items[chosen],
+                rng=rng,
+                budget=None if design.exact else part,
+                metrics=METRIC,
+                shuffle=shuffle,
+                odds=self.asked.odds or 1.0,
             )
-            for name, each in zip("ab", held, strict=True)
-        }
-        won += unsample.compare(found, metrics=METRIC).winner(METRIC) == better
-    return won / draws
+            for each in self.held
+        ]
 
 
 def rankings(draws: int = 3000) -> None:
@@ -132,14 +102,18 @@ def rankings(draws: int = 3000) -> None:
         )
 
 
-def main(draws: int, designs: list[str]) -> None:
+def main(draws: int, chosen: list[str]) -> None:
     """Print predicted and observed powers side by side."""
-    print("data set      design         scores  predicted  observed", flush=True)
-    for dataset, (a, b, odds, each_target) in SETTINGS.items():
+    print("data set      design         scores  predicted    observed", flush=True)
+    datasets = [each for each in SETTINGS if each in chosen] or list(SETTINGS)
+    designs = [each for each in chosen if each not in SETTINGS]
+    for dataset in datasets:
+        a, b, odds, each_target = SETTINGS[dataset]
         held = tuple(load_ranks(dataset, name, candidates="unseen") for name in (a, b))
         items, users = int(max(each.items.max() for each in held)), len(held[0].ranks)
         pair = Pair.of({a: held[0].ranks, b: held[1].ranks}, items, METRIC, "unseen")
-        plan = Powers(pair, users, 1.0, 0.95, 0.8, odds, "unseen", 99, draws, (3,))
+        asked = Asked(items, METRIC, users, odds=odds)
+        given = (asked, pair, 0.95, 0.8, "unseen", 99, draws, (3,))
         deviate = pair.difference / pair.spread * users**0.5
         some = min(round(users * (DEVIATE / deviate) ** 2), users)
         budgets = {"exact": 2 * items * some, "certified": 4 * 99 * some}
@@ -147,12 +121,13 @@ def main(draws: int, designs: list[str]) -> None:
         for label, budget in budgets.items():
             if designs and label not in designs:
                 continue
-            found = plan.trial(label, budget, pair, 0.0)
-            part = None if isinstance(found.design, Exact | Certified) else budget // 2
-            real = observed_power(held, found.design, found.users, part, odds, draws)
-            print(
-                f"{dataset:13s} {label:9s} {budget:11,d} {found.power:9.2f} {real:9.2f}", flush=True
-            )
+            # The verdicts of both are those of `compare` (tests/test_power.py).
+            found = [
+                powers.trial(label, budget, pair, 0.0)
+                for powers in (Powers(*given), RealPowers(*given, held=held))
+            ]
+            shown = " ".join(f"{each.power:5.2f} ±{each.error:.2f}" for each in found)
+            print(f"{dataset:13s} {label:9s} {budget:11,d} {shown}", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import unsample
 from tests.promises import Finding, keep
 from unsample import metrics
 from unsample.answers import certified_targets, plan
-from unsample.answers._planner import Planner, draw_ranks, from_pilot, power_law
+from unsample.answers._guess import draw_ranks, from_pilot, power_law
+from unsample.answers._planner import Asked, Planner
 from unsample.designs import DESIGNS, Adaptive, Certified, Exact, Fixed, Guide
 from unsample.errors import DesignError, FileError, InputError, MetricError, RankError
 from unsample.evidence import RankCounts
@@ -34,7 +35,7 @@ def small() -> unsample.Plan:
 def _planner(
     guess: RankDistribution, users: int = 1000, repeats: int = 100, seed: int = 3
 ) -> Planner:
-    return Planner(guess, users, NDCG, repeats, np.random.SeedSequence(seed), 0.05)
+    return Planner(Asked(ITEMS, NDCG, users), guess, repeats, np.random.SeedSequence(seed), 0.05)
 
 
 # -- the guess ------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -12,9 +11,10 @@ import pytest
 import unsample
 from tests.promises import BrokenPromiseError, Finding, keep
 from unsample import metrics
-from unsample.answers import PowerPlan, certified_targets, estimate_counts, remedies
+from unsample.answers import PowerPlan, estimates_of, remedies
+from unsample.answers._guess import power_law
 from unsample.answers._pair import Pair
-from unsample.answers._planner import planned_method, power_law
+from unsample.answers._planner import Asked, planned_method
 from unsample.answers._power import Powers
 from unsample.designs import Exact, Fixed
 from unsample.errors import InputError, UnsampleWarning
@@ -31,10 +31,9 @@ def pair() -> Pair:
     return Pair.with_difference(guess, NDCG, 0.025, source)
 
 
-def powers(pair: Pair, repeats: int = 120, **changed) -> Powers:
-    given = {"users": USERS, "of_user": 1.0, "level": LEVEL, "sought": 0.8, "odds": 10.0}
-    given |= {"candidates": "unseen", "sampled": 99, "repeats": repeats, "seed": (5,)}
-    return Powers(pair, **given | changed)
+def powers(pair: Pair, repeats=120, *, users=USERS, odds=10.0, seed=(5,)) -> Powers:
+    asked = Asked(ITEMS, NDCG, users, odds=odds)
+    return Powers(asked, pair, LEVEL, 0.8, "unseen", 99, repeats, seed)
 
 
 # -- two models ----------------------------------------------------------------------------------
@@ -75,32 +74,11 @@ def test_models_whose_users_are_not_known_are_as_alike_as_usual(pair):
 
 
 def evaluated(found) -> unsample.Evaluation:
-    """What `evaluate` makes of findings, put together by hand."""
-    made = (
-        certified_targets(found, (NDCG,), None, 0, 0)
-        if found.design.certifies
-        else estimate_counts(
-            found.counts,
-            metrics=NDCG,
-            method=planned_method(found.design),
-            candidates="unseen",
-            errors="delta",
-        )
-    )
+    """What `evaluate` makes of findings."""
+    method = planned_method(found.design)
+    made = estimates_of(found, (NDCG,), method=method, candidates="unseen", errors="delta")
     users = np.arange(len(found.ranks))
-    held = {each.name: getattr(made, each.name) for each in fields(made)}
-    return unsample.Evaluation(
-        **held | {"counts": found.ranges},
-        design=found.design,
-        users=users,
-        targets=users,
-        ranks=found.lowest,
-        highest=found.ranks,
-        sampled=np.asarray(found.sampled),
-        catalogues=np.asarray(found.items),
-        scored=found.scored,
-        rng=0,
-    )
+    return unsample.Evaluation.of(found, made, users=users, targets=users, rng=0)
 
 
 @pytest.mark.parametrize("label", ["fixed", "adaptive", "guided", "certified", "exact"])
@@ -108,7 +86,7 @@ def test_verdicts_are_those_of_compare_on_the_same_findings(pair, label):
     """Draw by draw, not on average: quick ways to a verdict change none."""
     planned = powers(pair, repeats=6)
     part = 30 * USERS if label != "exact" else ITEMS * USERS // 2
-    design, users = planned._fit(label, part)
+    design, users, _, part = planned._evaluation(label, 2 * part)
     quick = planned._verdicts(label, design, pair, users, part)
     for number, (won, _) in enumerate(quick):
         found = planned._found(label, design, pair, users, part, number)

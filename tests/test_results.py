@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import inspect
 import json
 import threading
 import warnings
@@ -156,7 +157,8 @@ def test_no_kind_of_result_escapes():
         return {kind}.union(*map(below, kind.__subclasses__()))
 
     kinds = {kind for kind in below(Result) if kind.__module__.startswith("unsample.answers")}
-    assert {type(made(kind)) for kind in RESULTS} == kinds - {Result}
+    whole = {kind for kind in kinds if not inspect.isabstract(kind)}
+    assert {type(made(kind)) for kind in RESULTS} == whole
 
 
 def test_json_has_the_promised_fields():

@@ -11,6 +11,7 @@ import unsample
 from tests.libraries import need_library
 from unsample.adapters import retrieval
 from unsample.errors import DesignError, InputError, MetricError, ScoreError
+from unsample.evidence import Targets
 from unsample.metrics import parse
 
 NAMES = ["NDCG@10", "NDCG(gain=exp)@10", "MRR@10", "Recall@100", "HR@3", "AP@20", "Precision@5"]
@@ -339,6 +340,140 @@ def test_the_part_of_the_documents_is_that_of_leaving_each_out(monkeypatch):
     left = 1 - 150 / found.rest[0]
     assert part.variance == pytest.approx(left * max(spread - twice, 0.0), rel=1e-9)
     assert part.drawn == 150
+
+
+def effect_on_queries(weighed, scores, document):
+    """Return what a drawn document does to the metric of each query, target by target."""
+    found, effects = weighed.found, np.zeros(weighed.found.size)
+    beats = set(found.beaten[found.document == document].tolist())
+    for group, score in zip(weighed.groups, scores, strict=True):
+        for target in beats.intersection(group.rows.tolist()):
+            hits = found.hits[target]
+            step = weighed.part[target] * (score[hits] - score[hits - 1])
+            effects[found.queries[target]] += step / found.size
+    return effects
+
+
+def two_models(documents=500, size=150, queries=120):
+    """Return targets of two models that searched the same part of a corpus."""
+    scores, qrels = world(queries=queries, documents=documents)
+    other = scores + np.random.default_rng(9).normal(size=scores.shape)
+    relevant, drawn = cut(qrels, documents, size)
+    return [
+        retrieval.targets(as_results(each, [*relevant, *drawn]), qrels, documents=documents)
+        for each in (scores, other)
+    ]
+
+
+def test_the_part_of_a_difference_is_that_of_leaving_each_out_of_both_models(monkeypatch):
+    monkeypatch.setattr("unsample.evidence._cut.smoothed", lambda score: score)
+    rng, size = np.random.default_rng(0), 150
+    a, b = (found.for_metric(parse("NDCG@10")) for found in two_models(size=size))
+    scores = [[rng.normal(size=each.found.depth + 1) for _ in each.groups] for each in (a, b)]
+    effects = np.array(
+        [
+            effect_on_queries(a, scores[0], document) - effect_on_queries(b, scores[1], document)
+            for document in a.found.names.drawn
+        ]
+    )
+    by_document = effects.sum(axis=1)
+    spread = ((by_document - by_document.mean()) ** 2).sum()
+    twice = (effects**2).sum() - (effects.sum(axis=0) ** 2).sum() / size
+    left = 1 - size / a.found.rest[0]
+    part = a.difference_part(scores[0], b, scores[1])
+    assert part.variance == pytest.approx(left * (1 - 1 / size) * max(spread - twice, 0.0))
+    assert part.drawn == size
+    # The same model twice has no difference, whatever was drawn.
+    assert a.difference_part(scores[0], a, scores[0]).variance == 0.0
+
+
+def test_two_models_on_one_cut_corpus_are_compared_query_by_query():
+    found = dict(zip("AB", two_models(documents=2000, size=600, queries=300), strict=True))
+    compared = unsample.compare(found)
+    assert (compared.matched, compared.paired) == ("query", True)
+    assert [each.name for each in compared.metrics] == ["NDCG@10", "MRR@10", "Recall@100"]
+    for metric in compared.metrics:
+        pair = compared.difference("A", "B", metric)
+        alone = [unsample.estimate(each, metrics=metric)[metric] for each in found.values()]
+        assert pair.value == alone[0].value - alone[1].value
+        ends = [each.interval() for each in alone]
+        # Sharper than what the intervals of each model leave.
+        assert pair.high - pair.low < sum(high - low for low, high in ends)
+        assert pair.low < pair.value < pair.high
+    assert compared.winner("NDCG@10") == "A"
+    assert compared.difference("B", "A", "NDCG@10").winner == "A"
+    same = unsample.compare({"A": found["A"], "twin": found["A"]}, metrics="NDCG@10")
+    assert same.winner("NDCG@10") is None
+    assert same.chance("A", "twin", "NDCG@10") == 0.5
+
+
+def test_models_on_a_complete_corpus_are_compared_by_their_ranks():
+    scores, qrels = world()
+    other = scores + np.random.default_rng(9).normal(size=scores.shape)
+    results = [as_results(each, range(800)) for each in (scores, other)]
+    found = [retrieval.targets(each, qrels, documents=800) for each in results]
+    compared = unsample.compare(dict(zip("AB", found, strict=True)), metrics="NDCG@10")
+    each = [
+        np.bincount(
+            one.queries,
+            one.for_metric(parse("NDCG@10")).part * parse("NDCG@10").weights(one.ranks, 800),
+        )
+        for one in found
+    ]
+    apart = each[0] - each[1]
+    pair = compared.difference("A", "B", "NDCG@10")
+    assert pair.value == pytest.approx(apart.mean())
+    assert (pair.high - pair.low) / 2 == pytest.approx(
+        2.0 * apart.std(ddof=1) / math.sqrt(len(apart)), rel=0.05
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"documents": 900}, "searched a corpus of one size .* differ, such as in 800"),
+        ({"queries": 59}, "the same queries .* such as in q59"),
+        ({"grade": 3}, r"the same relevant documents, with the same grades .* of query q0 \("),
+        ({"drawn": 1}, "the same documents drawn .* score both on one cut corpus"),
+        ({"kept": True}, "the same documents drawn"),
+    ],
+)
+def test_models_on_other_corpora_queries_or_draws_are_not_compared(changed, message):
+    scores, qrels = world()
+    relevant, drawn = cut(qrels, 800, 100)
+    first = retrieval.targets(as_results(scores, [*relevant, *drawn]), qrels, documents=800)
+    if "drawn" in changed:
+        drawn = cut(qrels, 800, 100, seed=1)[1]
+    qrels = dict(list(qrels.items())[: changed.get("queries", 60)])
+    if "queries" in changed:
+        drawn = [*drawn, *set(relevant) - {int(d[1:]) for row in qrels.values() for d in row}]
+    if "grade" in changed:
+        name = next(iter(qrels["q0"]))
+        qrels = qrels | {"q0": qrels["q0"] | {name: qrels["q0"][name] + 3}}
+    second = retrieval.targets(
+        as_results(scores, sorted({*relevant, *drawn})),
+        qrels,
+        documents=changed.get("documents", 800),
+        kept=[f"d{d}" for d in drawn[:5]] if "kept" in changed else (),
+    )
+    with pytest.raises(DesignError, match=message):
+        unsample.compare({"A": first, "B": second})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"items": 50}, "items must be left out with CutTargets"),
+        ({"method": "mle"}, "method must be left out with CutTargets"),
+        ({"paired": True}, "paired must be left out with CutTargets"),
+    ],
+)
+def test_what_cut_corpora_know_is_not_taken_again(given, message):
+    found = retrieval.targets(RESULTS, QRELS, documents=50)
+    with pytest.raises(InputError, match=message):
+        unsample.compare({"A": found, "B": found}, **given)
+    with pytest.raises(InputError, match="must all be CutTargets where one is, got other ranks"):
+        unsample.compare({"A": found, "B": Targets([1, 2], 50, 9)})
 
 
 def test_groups_hold_every_target_that_may_count_once():

@@ -26,7 +26,7 @@ def _world(hubs: float) -> tuple[np.ndarray, dict[int, dict[int, int]]]:
     """Return scores and graded relevant documents; some documents are strong for every query."""
     rng = np.random.default_rng(1)
     scores = rng.normal(size=(QUERIES, DOCUMENTS)) + hubs * rng.normal(size=DOCUMENTS)
-    qrels = {}
+    qrels: dict[int, dict[int, int]] = {}
     for query in range(QUERIES):
         size = 1 + int(rng.poisson(2))
         chosen = rng.choice(DOCUMENTS, size, replace=False)
@@ -88,6 +88,48 @@ def _coverages(hubs: float, drawn: int, size: int, *, pooled: bool = False) -> l
         )
         for (name, population), ends in rows.items()
     ]  # fmt: skip
+
+
+def _differences(hubs: float, drawn: int, size: int) -> list[Finding]:
+    """Return how often intervals of a difference hold it: other documents are strong in each."""
+    scores, qrels = _world(hubs)
+    rng = np.random.default_rng(4)
+    strong = hubs * rng.normal(size=DOCUMENTS)
+    other = 0.5 * scores + strong + rng.normal(size=scores.shape)
+    truth = [_truth(each, qrels) for each in (scores, other)]
+    rows: dict[str, list[tuple[float, float]]] = {}
+    draws = zip(*(_cuts(each, qrels, drawn, size, False) for each in (scores, other)), strict=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        for found in draws:
+            names = NAMES[::2]
+            result = unsample.compare(dict(zip("AB", found, strict=True)), metrics=names)
+            for name in names:
+                pair = result.difference("A", "B", name)
+                rows.setdefault(name, []).append((pair.low, pair.high))
+    return [
+        coverage(
+            "intervals hold the difference of two models on the full corpus",
+            f"hubs {hubs:g}, {drawn} drawn, {name}",
+            *np.transpose(ends), truth[0][name] - truth[1][name], 0.93,
+        )
+        for name, ends in rows.items()
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("hubs", "drawn"), [(0.0, 400), (1.0, 400), (3.0, 400), (1.0, 1200)])
+def test_intervals_hold_the_difference_of_two_models(hubs, drawn, ledger):
+    keep(ledger(_differences(hubs, drawn, simulations(40))))
+
+
+def test_differences_without_the_draw_of_the_documents_fail_the_promise(ledger, monkeypatch):
+    monkeypatch.setattr(
+        Weighed,
+        "difference_part",
+        lambda self, *given: DrawnPart(0.0, 0.0, math.inf, self.found.drawn),
+    )
+    with pytest.raises(BrokenPromiseError, match="coverage"):
+        keep(ledger(_differences(3.0, 400, simulations(40)), planted="the draw left out"))
 
 
 @pytest.mark.parametrize("drawn", [100, 400, 1200])

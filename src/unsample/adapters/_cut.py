@@ -22,7 +22,7 @@ from unsample._checks import (
 )
 from unsample.adapters._lists import Lists, as_names, codes_of
 from unsample.errors import DesignError, InputError
-from unsample.evidence import CutTargets, check_ties
+from unsample.evidence import CutNames, CutTargets, check_ties
 
 #: Of a target that more drawn documents beat, it is not kept which these are: so many, or so many
 #: times what is expected of a target at the greatest K.
@@ -193,6 +193,7 @@ class Cut:
     """Which documents were kept for certain, and which were drawn, from how many."""
 
     reading: Reading
+    names: CutNames
     #: The queries that have a relevant document, by their first numbers.
     queries: IntArray
     #: By document: whether it was kept for certain for all queries, or drawn for all of them.
@@ -244,8 +245,10 @@ class Cut:
         which = np.concatenate([coded.pool_item, coded.wanted])
         own = (number[whose] >= 0) & ~certain[which]
         alone = np.unique(number[whose[own]] * len(inside) + which[own])
+        drawn = inside & ~certain
+        names = CutNames(coded.queries[queries], coded.items, np.flatnonzero(drawn))
         found = cls(
-            reading, queries, certain, inside & ~certain, alone,
+            reading, names, queries, certain, drawn, alone,
             number[coded.asked[relevant]], coded.wanted[relevant], coded.grade[relevant],
         )  # fmt: skip
         found._check()
@@ -313,7 +316,7 @@ class Cut:
             query[kept], score[kept], item[kept],
             grade=grade[kept], by_chance=by_chance[kept], rest=self.rest,
             drawn=int(self.sizes.min()), documents=self.reading.documents, depth=depth,
-            deepest=self.reading.deepest, ties=self.reading.ties, rng=rng,
+            deepest=self.reading.deepest, ties=self.reading.ties, rng=rng, names=self.names,
         )  # fmt: skip
 
     def _shown(self, rows: Rows, queries: IntArray) -> int:

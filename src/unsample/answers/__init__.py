@@ -13,6 +13,7 @@ from unsample.answers._estimate import (
 from unsample.answers._evaluate import (
     ADAPTIVE_METHOD,
     certified_targets,
+    estimates_of,
     evaluate,
     method_of,
 )
@@ -21,9 +22,8 @@ from unsample.answers._exact import exact
 from unsample.answers._findings import Finding
 from unsample.answers._looked import Profile
 from unsample.answers._needed import Needed
-from unsample.answers._plan import Plan, plan
-from unsample.answers._power import PowerOutcome
-from unsample.answers._power_plan import PowerPlan
+from unsample.answers._plan import plan
+from unsample.answers._planned import Plan, Planned, PowerOutcome, PowerPlan
 from unsample.answers._prior import PRIOR_KINDS, prior_kind
 from unsample.answers._published import Published, published
 from unsample.answers._remedy import Remedy, remedies, remedy_for
@@ -55,6 +55,7 @@ __all__ = [
     "Finding",
     "Needed",
     "Plan",
+    "Planned",
     "PowerOutcome",
     "PowerPlan",
     "Profile",
@@ -67,6 +68,7 @@ __all__ = [
     "compare",
     "estimate",
     "estimate_counts",
+    "estimates_of",
     "evaluate",
     "exact",
     "method_of",

@@ -27,9 +27,16 @@ from unsample.answers._comparison import (
     BEST,
     INDEX,
     POSITION,
+    QUERY,
     USER,
     Comparison,
     listed_briefly,
+)
+from unsample.answers._cut import (
+    RETRIEVAL_METRICS,
+    cut_estimates,
+    refuse_other_cuts,
+    refuse_with_cut,
 )
 from unsample.answers._duels import CORRECTIONS, Duels
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
@@ -43,7 +50,7 @@ from unsample.confidence import Shape
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
-from unsample.evidence import RankCounts, Targets, place_halves, shared_pools
+from unsample.evidence import CutTargets, RankCounts, Targets, place_halves, shared_pools
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_targets
 
@@ -86,7 +93,9 @@ def compare(
         frame, which know their users; or `RankCounts`, which cannot be paired; or what
         `unsample.evaluate` returned for them (``metrics`` are then those it was asked for; guided
         results of one ``rng`` drew the same users first); or what `unsample.published` made of the
-        numbers of a paper, from the same data set. Or one data frame of all models, with ``by``.
+        numbers of a paper, from the same data set; or what `unsample.adapters.retrieval` found of
+        models that searched one corpus that was cut down. Or one data frame of all models, with
+        ``by``.
     items, sampled, metrics, method, weights, filtered, negatives, pools, replacement
         As in `unsample.estimate`, the same for all models. Models that were ranked against the same
         shared items profit from it, where it is known which item beats which target.
@@ -130,6 +139,11 @@ def compare(
     notes: list[str] = []
     against = _chosen_pairs(against, list(models), notes)
     loaded = [given.model(name, ranks) for name, ranks in models.items()]
+    if any(model.cut is not None for model in loaded):
+        other = None if method == DEFAULT_METHOD else method
+        refuse_with_cut({**given.stated, "method": other, "kind": kind, "paired": paired})
+        refuse_other_cuts({model.name: model.cut for model in loaded})
+        metrics = RETRIEVAL_METRICS if metrics is DEFAULT_METRICS else metrics
     wanted = _wanted(metrics, loaded)
     _check_same_catalogue(loaded)
     _check_same_candidates(loaded, candidates)
@@ -145,6 +159,10 @@ def compare(
             _check_made(model, model.made, wanted)
             estimates[model.name] = model.made
             notes += model.made.warnings
+            continue
+        if model.cut is not None:
+            estimates[model.name] = cut_estimates(model.cut, wanted, candidates, shape)
+            notes += estimates[model.name].warnings
             continue
         found = estimate_counts(
             model.counts,
@@ -229,6 +247,12 @@ class _Given:
     pools: npt.ArrayLike | None
     rng: Seed
 
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Return what models that know their design must not be given."""
+        names = ("items", "sampled", "weights", "users", "pools")
+        return {name: getattr(self, name) for name in names}
+
     def model(self, name: str, given: Any) -> Model:
         """Bring what is given for a model into one form."""
         if isinstance(given, RankCounts):
@@ -237,6 +261,8 @@ class _Given:
             given = self.read(given)[""]
         if isinstance(given, Targets | Evaluation):
             return Model.of(name, given)
+        if isinstance(given, CutTargets):
+            return Model.of_cut(name, given)
         if isinstance(given, Published):
             return Model(name, given.counts, published=given)
         if isinstance(given, Estimates):
@@ -346,6 +372,8 @@ def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
 
 def why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or nothing where they can."""
+    if models[0].cut is not None:
+        return ""
     for model in models:
         if model.published is not None:
             return f"printed numbers of {model.name}, which do not know users"
@@ -392,6 +420,8 @@ def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
 def _matched(models: list[Model]) -> str:
     """Return what tells which targets of the models belong together."""
     model = models[0]
+    if model.cut is not None:
+        return QUERY
     if model.targets is not None and model.targets.users is not None:
         return USER
     return POSITION if model.labels is None else INDEX

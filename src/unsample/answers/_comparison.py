@@ -23,7 +23,7 @@ from unsample.metrics import Metric
 #: Which pairs are compared, if not those with one model: all, or the highest estimate with each.
 ALL, BEST = "all", "best"
 #: What users of two models are matched by.
-USER, INDEX, POSITION = "user", "index", "position"
+USER, QUERY, INDEX, POSITION = "user", "query", "index", "position"
 #: Longer lists of names are cut short in sentences, and longer tables where people read them.
 _MOST_NAMES = 20
 _MOST_ROWS = 50
@@ -109,8 +109,8 @@ class Comparison(Result):
     estimates: Mapping[str, Estimates]
     standings: tuple[Standing, ...]
     differences: tuple[Difference, ...]
-    #: What the users of the models were matched by: ``"user"``, ``"index"`` or ``"position"``;
-    #: empty where they were not.
+    #: What the users of the models were matched by: ``"user"``, ``"query"``, ``"index"`` or
+    #: ``"position"``; empty where they were not.
     matched: str
     level: float
     correction: str
@@ -130,6 +130,7 @@ class Comparison(Result):
         """Return how the users of the models were compared, in words."""
         return {
             USER: "user by user",
+            QUERY: "query by query, on the same documents",
             INDEX: "user by user (matched by their index)",
             POSITION: "row by row (matched by their position)",
         }.get(self.matched, "unpaired")
@@ -178,10 +179,13 @@ class Comparison(Result):
 
     def letters(self, metric: str | Metric) -> dict[str, str]:
         """Return letters for each model, best first: models that share one are not told apart."""
+        return letter_display(self.by_estimate(metric), self._verdicts(metric))
+
+    def by_estimate(self, metric: str | Metric) -> list[str]:
+        """Return the models, the one with the highest estimate first."""
         name = self.metric_name(metric)
         rows = [row for row in self.standings if row.metric == name]
-        ordered = [row.model for row in sorted(rows, key=lambda row: -row.value)]
-        return letter_display(ordered, self._verdicts(metric))
+        return [row.model for row in sorted(rows, key=lambda row: -row.value)]
 
     def _verdicts(self, metric: str | Metric) -> list[tuple[str, str]]:
         """Return (winner, loser) of each pair that was told apart on a metric."""

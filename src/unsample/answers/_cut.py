@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample.answers._exact import exact_targets
 from unsample.answers._result import Estimate, Estimates, Variation
 from unsample.answers._unequal import NAME, unresolved_notes
 from unsample.confidence import CutCertainty, CutLaw, Shape, shape_for
-from unsample.errors import InputError, UnsampleWarning
+from unsample.errors import DesignError, InputError, UnsampleWarning
 from unsample.estimators import CLOSED_FORM, AverageCurve, Certificate, Condensed, coarse_grid
-from unsample.evidence import CutTargets, Targets, Weighed
+from unsample.evidence import CutTargets, Weighed
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
@@ -39,7 +40,7 @@ def cut_estimates(
     wanted = _metrics.parse_all(metrics)
     weighed = [found.for_metric(metric) for metric in wanted]
     if found.complete:
-        return _known(found, wanted)
+        return exact_targets(found.known, wanted, found.relevance, 400, 0)
     variation = {NAME: Variation(np.empty((0, len(wanted))))}
     stated = shape_for(_SHAPE if shape is None and candidates is None else shape, candidates)
     law, condensed = CutLaw.of(found, wanted), _condensed(found)
@@ -81,11 +82,53 @@ def refuse_with_cut(given: Mapping[str, Any]) -> None:
         )
 
 
-def _known(found: CutTargets, metrics: tuple[Metric, ...]) -> Estimates:
-    """Return the metrics of ranks that are known, as far as the metrics look."""
-    items = found.documents
-    known = Targets(found.ranks, items, items - 1, users=found.queries, replacement=False)
-    return exact_targets(known, metrics, found.relevance, 400, 0)
+def refuse_other_cuts(found: Mapping[str, CutTargets | None]) -> None:
+    """Refuse models that did not search the same documents for the same queries."""
+    without = [name for name, each in found.items() if each is None]
+    if without:
+        raise InputError(
+            f"models must all be CutTargets where one is, got other ranks for {without[0]}: they "
+            "come from another corpus"
+        )
+    (first, mine), *others = ((name, each) for name, each in found.items() if each is not None)
+    for name, other in others:
+        for what, ours, theirs in zip(_SAME, _identity(mine), _identity(other), strict=True):
+            if np.array_equal(ours, theirs):
+                continue
+            apart = sorted(set(map(str, ours.tolist())) ^ set(map(str, theirs.tolist())))
+            raise DesignError(
+                f"models must have {what} to be compared, got {first} and {name} that differ, such "
+                f"as in {apart[0]}; score both on one cut corpus"
+            )
+
+
+#: What models that are compared must have in common, in the order in which it is looked at.
+_SAME = (
+    "searched a corpus of one size",
+    "the same queries",
+    "the same relevant documents, with the same grades",
+    "the same documents drawn",
+    "the same documents kept",
+)
+
+
+def _identity(found: CutTargets) -> Iterator[npt.NDArray[Any]]:
+    """Yield what `_SAME` names."""
+    names = found.names
+    yield np.array([found.documents])
+    yield names.queries
+    order = np.lexsort([found.targets, found.queries])
+    each = zip(
+        names.queries[found.queries[order]].tolist(),
+        names.documents[found.targets[order]].tolist(),
+        found.relevance[order].tolist(),
+        strict=True,
+    )
+    yield np.array(
+        [f"document {document} of query {query} ({grade:g})" for query, document, grade in each]
+    )
+    yield names.documents[names.drawn]
+    yield np.unique(np.stack([found.queries, found.rest]), axis=1).ravel()
 
 
 def _fitted(weighed: Weighed, metric: Metric, condensed: Condensed) -> tuple[float, Certificate]:

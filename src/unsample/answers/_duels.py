@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +16,11 @@ from unsample.answers._comparison import ALL, BEST, Difference, Standing
 from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
 from unsample.answers._result import Estimate, Estimates
-from unsample.answers._verdicts import corrected
+from unsample.answers._verdicts import corrected, places_by
 from unsample.confidence import (
     AffineBound,
+    CutBound,
+    CutCertainty,
     DirectMean,
     DrawnError,
     PooledCertainty,
@@ -63,6 +65,8 @@ class _Side:
     known: bool = False
     #: Variance that is assumed and was not seen, beside ``error``: see `DrawnError`.
     assumed: float = 0.0
+    #: The bound itself, of a corpus that was cut down.
+    cut: CutBound | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +218,11 @@ class Duels:
         None where the error cannot be estimated, because targets share their items.
         """
         error, alone = 0.0, math.hypot(of_a.error, of_b.error)
+        if of_a.cut is not None and of_b.cut is not None:
+            drawn = of_a.cut.error_less(of_b.cut)
+            if not drawn.trusted and (of_a.cut.varies or of_b.cut.varies):
+                return None
+            error = drawn.standard_error(self.level, side)
         if of_a.totals is not None and of_b.totals is not None:
             error = models[0].error_of_mean(of_a.totals - of_b.totals)
             seen = math.hypot(*map(models[0].error_of_mean, (of_a.totals, of_b.totals)))
@@ -268,6 +277,8 @@ class Duels:
         entry = self.estimates[model.name][metric]
         if entry.calibrated is not None and self.chances is not None:
             return _Entrant(model, entry.value, 0.0, None)
+        if isinstance(entry.certainty, CutCertainty):
+            return _cut_entrant(metric, entry, entry.certainty, model, self.level)
         known = entry.certainty is None and model.targets is not None and _of_draw(entry) is None
         totals = _totals(metric, entry, model) if self.paired or known else np.empty(0)
         direction = _direction(totals, model.user_weights) if self.paired else None
@@ -291,8 +302,9 @@ class Duels:
             totals = _plain_totals(metric, model) if self.paired else None
             side = _Side(entrant.value, entrant.error, totals, known=certainty is None)
             return replace(entrant, sides=(side, side))
-        if certainty.few or certainty.doubt > 0.0:
-            return entrant
+        doubtful = certainty.few or certainty.doubt > 0.0
+        if doubtful or isinstance(certainty, CutCertainty):
+            return replace(entrant, sides=None) if doubtful else entrant
         low, high = (
             _Side(
                 bound.expected, bound.standard_error(), self._totals_of_bound(metric, bound, model)
@@ -354,7 +366,7 @@ class Duels:
             chances[pair.a].append((pair.least, pair.most))
             chances[pair.b].append((1.0 - pair.most, 1.0 - pair.least))
         alike = self._chances_of_being_best(metric, rng)
-        places = _places([model.name for model in self.models], differences)
+        places = places_by([model.name for model in self.models], differences)
         rows = []
         for model in self.models:
             entry = self.estimates[model.name][metric]
@@ -396,6 +408,26 @@ class Duels:
         return dict(zip((each.model.name for each in hopeful), chances, strict=True))
 
 
+def _cut_entrant(
+    metric: Metric, entry: Estimate, certainty: CutCertainty, model: Model, level: float
+) -> _Entrant:
+    """Return a model on a corpus that was cut down, with sides if their errors are known.
+
+    The error of its value is taken to be that of the mean of the two bounds.
+    """
+    low, high = (certainty.side(metric, end, level) for end in (-1, 1))
+    if low is None or high is None:
+        return _Entrant(model, entry.value, 0.0, None)
+    middle = [(a + b) / 2.0 for a, b in zip(low.scores, high.scores, strict=True)]
+    apart = certainty.weighed.deviations(middle)
+    error = math.sqrt(float(apart @ apart))
+    sides = (
+        _Side(low.expected, low.error.standard_error(level, -1), None, cut=low),
+        _Side(high.expected, high.error.standard_error(level, 1), None, cut=high),
+    )
+    return _Entrant(model, entry.value, error, apart / error if error > 0.0 else apart, sides)
+
+
 def _totals(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
     """Return what each user adds to the estimate, up to a scale."""
     assert model.targets is not None
@@ -422,8 +454,7 @@ def _plain_totals(metric: Metric, model: Model) -> FloatArray:
         relevant = targets.relevant_and_place[0]
         sizes = np.asarray(targets.items), np.asarray(targets.sampled)
         return model.totals(metric, sampled_auc(np.asarray(targets.ranks), *sizes, relevant))
-    relevance = None if model.evaluation is None else model.evaluation.relevance
-    return UserValues.of(targets, [metric], relevance).totals[:, 0]
+    return UserValues.of(targets, [metric], model.relevance).totals[:, 0]
 
 
 def _direction(totals: FloatArray, weights: FloatArray) -> FloatArray:
@@ -464,29 +495,3 @@ def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
     correlation[alone, alone] = 1.0
     powers, axes = np.linalg.eigh(correlation)
     return np.asarray(axes * np.sqrt(np.maximum(powers, 0.0)))
-
-
-def _places(names: Iterable[str], differences: Iterable[Difference]) -> dict[str, int]:
-    """Return 1 for models that no other beats, 2 for those beaten by one of them, and so on.
-
-    Verdicts on pairs need not be transitive: models in a circle of them, and those whom they beat,
-    share the last place, which is never the first.
-    """
-    beaten_by = dict.fromkeys(names, 0)
-    beats: dict[str, list[str]] = defaultdict(list)
-    for pair in differences:
-        if pair.winner is not None:
-            loser = pair.b if pair.winner == pair.a else pair.a
-            beats[pair.winner].append(loser)
-            beaten_by[loser] += 1
-    places: dict[str, int] = {}
-    place, level = 1, [name for name, count in beaten_by.items() if count == 0]
-    while level:
-        places |= dict.fromkeys(level, place)
-        below = []
-        for loser in itertools.chain.from_iterable(beats[name] for name in level):
-            beaten_by[loser] -= 1
-            if beaten_by[loser] == 0:
-                below.append(loser)
-        place, level = place + 1, below
-    return dict.fromkeys(beaten_by, max(place, 2)) | places

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -331,19 +331,15 @@ class _Task:
             found, tally = run(self.design, scorer, candidates, **options)
         if self.weights is not None:
             found = replace(found, weights=self.weights)
-        if found.design.certifies:
-            estimates = certified_targets(
-                found, self.metrics, self.relevance, self.resamples, self.seed
-            )
-        else:
-            estimates = estimate_counts(
-                found.counts,
-                metrics=self.metrics,
-                method=method_of(found.design) if self.method is None else self.method,
-                candidates=self.among,
-                resamples=self.resamples,
-                rng=self.seed,
-            )
+        estimates = estimates_of(
+            found,
+            self.metrics,
+            method=self.method,
+            relevance=self.relevance,
+            candidates=self.among,
+            resamples=self.resamples,
+            rng=self.seed,
+        )
         estimates = adjusted(estimates, self.asked)
         for note in estimates.notes:
             warnings.warn(note, stacklevel=3)
@@ -356,19 +352,12 @@ class _Task:
                     f"{first}: such items rank above (+inf) or below (-inf) all others"
                 )
             )
-        return Evaluation(
-            **{each.name: getattr(estimates, each.name) for each in fields(estimates)}
-            | {"notes": tuple(notes), "counts": found.ranges, "filtered": candidates.filtered},
-            design=found.design,
+        return Evaluation.of(
+            found,
+            replace(estimates, notes=tuple(notes)),
             users=candidates.users,
             targets=candidates.targets,
-            ranks=found.lowest,
-            highest=found.ranks,
-            sampled=np.asarray(found.sampled),
-            catalogues=np.asarray(found.items),
-            scored=found.scored,
             rng=self.seed,
-            weights=found.weights,
             relevance=self.relevance,
         )
 
@@ -430,6 +419,31 @@ def _naming(name: str) -> Iterator[None]:
         yield
     except UnsampleError as problem:
         raise type(problem)(f"{problem} (model {name!r})") from problem
+
+
+def estimates_of(
+    found: Findings,
+    metrics: tuple[Metric, ...],
+    *,
+    method: str | Estimator | Iterable[str | Estimator] | None = None,
+    relevance: FloatArray | None = None,
+    candidates: str | None = None,
+    errors: str = "bootstrap",
+    resamples: int = 0,
+    rng: Seed = 0,
+) -> Estimates:
+    """Return the metrics of what a design found; ``method`` is for sampled designs."""
+    if found.design.certifies:
+        return certified_targets(found, metrics, relevance, resamples, rng)
+    return estimate_counts(
+        found.counts,
+        metrics=metrics,
+        method=method_of(found.design) if method is None else method,
+        candidates=candidates,
+        errors=errors,
+        resamples=resamples,
+        rng=rng,
+    )
 
 
 def certified_targets(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._result import Estimates
-from unsample.designs import Design
+from unsample.designs import Design, Findings
 from unsample.evidence import Targets
 
 
@@ -56,6 +57,34 @@ class Evaluation(Estimates):
     rng: int
     weights: npt.ArrayLike | None = field(repr=False, default=None)
     relevance: FloatArray | None = field(repr=False, default=None)
+
+    @classmethod
+    def of(
+        cls,
+        found: Findings,
+        estimates: Estimates,
+        *,
+        users: IntArray,
+        targets: IntArray,
+        rng: int,
+        relevance: FloatArray | None = None,
+    ) -> Self:
+        """Return what a design found of targets, with the metrics estimated from it."""
+        made = {each.name: getattr(estimates, each.name) for each in fields(estimates)}
+        return cls(
+            **made | {"counts": found.ranges, "filtered": found.filtered},
+            design=found.design,
+            users=users,
+            targets=targets,
+            ranks=found.lowest,
+            highest=found.ranks,
+            sampled=np.asarray(found.sampled),
+            catalogues=np.asarray(found.items),
+            scored=found.scored,
+            rng=rng,
+            weights=found.weights,
+            relevance=relevance,
+        )
 
     @property
     def found(self) -> Targets:

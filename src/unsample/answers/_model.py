@@ -14,7 +14,7 @@ from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._published import Published
 from unsample.designs import Pilot
-from unsample.evidence import RankCounts, Targets, deviations_of_mean, distinct_users
+from unsample.evidence import CutTargets, RankCounts, Targets, deviations_of_mean, distinct_users
 from unsample.metrics import Metric
 
 
@@ -32,6 +32,8 @@ class Model:
     evaluation: Evaluation | None = None
     #: Made already, where all that is known are the numbers of a paper.
     published: Published | None = None
+    #: Relevant documents of queries, where the corpus was cut down.
+    cut: CutTargets | None = None
 
     @classmethod
     def of(
@@ -43,6 +45,17 @@ class Model:
             known = not (isinstance(given.design, Pilot) and given.drawn)
             return cls(name, given.counts, given.found if known else None, evaluation=given)
         return cls(name, given.counts, given, labels)
+
+    @classmethod
+    def of_cut(cls, name: str, given: CutTargets) -> Model:
+        """Return a model that searched a corpus that was cut down, or a complete one."""
+        return cls(name, given.counts(), given.known if given.complete else None, cut=given)
+
+    @property
+    def relevance(self) -> FloatArray | None:
+        """Return how relevant each target is, where that is known."""
+        held = self.evaluation if self.cut is None else self.cut
+        return None if held is None else held.relevance
 
     @property
     def made(self) -> Evaluation | Published | None:

@@ -18,9 +18,9 @@ import numpy as np
 from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
 from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import estimate_counts
+from unsample.answers._guess import from_pilot, usual_k
 from unsample.answers._model import Model
 from unsample.answers._pilot import expected_at, typical_law
-from unsample.answers._planner import from_pilot, usual_k
 from unsample.errors import InputError
 from unsample.evidence import RankCounts, Targets
 from unsample.law import RankDistribution, RankGrid, bin_weights
@@ -229,19 +229,17 @@ def _among(shape: RankDistribution, items: int) -> RankDistribution:
 
 def _two_best(given: Comparison, metric: Metric) -> list[_Known]:
     """Return the two models of a comparison with the highest estimates of the metric."""
-    name = given.metric_name(metric)
-    rows = sorted((row for row in given.standings if row.metric == name), key=lambda r: -r.value)
     found = []
-    for row in rows[:2]:
-        held = given.estimates[row.model]
+    for name in given.by_estimate(metric)[:2]:
+        held = given.estimates[name]
         if not held.distributions:
             raise InputError(
-                f"compare must hold models of which P(R) is known, got {row.model}, of which only "
+                f"compare must hold models of which P(R) is known, got {name}, of which only "
                 f"the top {metric.k} was looked at; give a difference instead"
             )
-        model = next((each for each in given.held if each.name == row.model), None)
+        model = next((each for each in given.held if each.name == name), None)
         shape = held.distributions[held.methods[0]]
-        found.append(_Known(row.model, f"{row.model} as estimated", model, shape))
+        found.append(_Known(name, f"{name} as estimated", model, shape))
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -12,116 +11,17 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_rng, check_choice, check_integer, check_level, check_real
 from unsample.answers._comparison import Comparison
+from unsample.answers._guess import from_pilot, power_law, usual_k
 from unsample.answers._pair import Pair
-from unsample.answers._planner import Outcome, Planner, best_of, from_pilot, power_law, usual_k
+from unsample.answers._planned import Plan, PowerPlan
+from unsample.answers._planner import Asked, Planner
 from unsample.answers._power import Powers
-from unsample.answers._power_plan import PowerPlan, plan_comparison
-from unsample.answers._result import DEFAULT_LEVEL, Result, percent
+from unsample.answers._result import DEFAULT_LEVEL
 from unsample.errors import DesignError, InputError, MetricError
 from unsample.estimators import CANDIDATES
 from unsample.evidence import RankCounts
 from unsample.law import LARGEST_URN, RankDistribution
 from unsample.metrics import Metric
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Plan(Result):
-    """The expected error of each design at the same cost, and which one to use.
-
-    ``evaluate(scorer, targets, items=..., design=plan.best.design, budget=plan.budget)`` does what
-    is recommended.
-    """
-
-    items: int
-    users: int
-    #: Relevant items of all users together: what is ranked.
-    targets: int
-    metric: Metric
-    #: The guess of P(R) in words, and the metric it has.
-    guess: str
-    value: float
-    #: The error that is sought, relative to the metric.
-    precision: float
-    #: Scores that may be asked for; what the recommended design needs where none was given.
-    budget: int
-    #: Each design at (or just below) this cost.
-    outcomes: tuple[Outcome, ...]
-    #: Each design at growing costs, for a plot.
-    curves: tuple[Outcome, ...]
-    #: The scores that each design needs to reach the precision.
-    needed: dict[str, float]
-    repeats: int
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Return nothing: the plan itself says what it guesses."""
-        return ()
-
-    @property
-    def best(self) -> Outcome:
-        """Return the design with the least expected error at this cost."""
-        return best_of(self.outcomes)
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """Return the share of a full ranking that each design needs to reach the precision.
-
-        That of ``"fixed"`` is the part of a corpus to keep where it is cut down by chance.
-        """
-        full = float(self.items) * self.targets
-        return {name: cost / full for name, cost in self.needed.items()}
-
-    @property
-    def recommendation(self) -> str:
-        """Return what to do, in a sentence or two."""
-        best = self.best
-        share = best.cost / (self.items * self.targets)
-        text = (
-            f"Use design={best.name!r} ({best.setting}): {best.cost:,.0f} scores "
-            f"({percent(share)} of a full ranking) for an expected error of "
-            f"{percent(best.rmse / self.value)} of {self.metric}."
-        )
-        if best.users < self.users:
-            text += f" Evaluate {best.users:,} of the {self.users:,} users, drawn at random."
-        if best.rmse > self.precision * self.value:
-            cheapest = min(self.needed, key=lambda name: self.needed[name])
-            text += (
-                f" An error of {percent(self.precision)} needs about {self.needed[cheapest]:,.0f} "
-                f"scores ({cheapest})."
-            )
-        return text
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
-        return {
-            "items": self.items,
-            "users": self.users,
-            "targets": self.targets,
-            "metric": self.metric.name,
-            "guess": self.guess,
-            "value": self.value,
-            "precision": self.precision,
-            "budget": self.budget,
-            "designs": self.rows(),
-            "curves": [self._row(outcome) for outcome in self.curves],
-            "recommended": self.best.name,
-            "recommendation": self.recommendation,
-            "repeats": self.repeats,
-        }
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row for each design."""
-        return [self._row(outcome) for outcome in self.outcomes]
-
-    def _row(self, outcome: Outcome) -> dict[str, Any]:
-        names = ("setting", "users", "cost", "bias", "sd", "method", "rmse")
-        return {
-            "design": outcome.name,
-            **{name: getattr(outcome, name) for name in names},
-            "relative_error": outcome.rmse / self.value,
-            "share_of_full": outcome.cost / (float(self.items) * self.targets),
-            "cost_for_precision": self.needed[outcome.name],
-        }
 
 
 @overload
@@ -263,7 +163,7 @@ def plan(
         raise InputError(
             "pilot and recall must be left out where compare says what models are like"
         )
-    k = usual_k(metric, items)
+    k, asked = usual_k(metric, items), Asked(items, metric, users, targets / users, odds)
     if isinstance(pilot, RankCounts):
         pilot = pilot.for_metric(metric)
     if not known:
@@ -279,40 +179,13 @@ def plan(
             pair = Pair.of(compare, items, metric, candidates)
         else:
             pair = Pair.with_difference(guess, metric, compare, source)
+        power = check_real("power", power, low=0.0, high=1.0, open_low=True, open_high=True)
+        seeds = tuple(seed.generate_state(2).tolist())
         powers = Powers(
-            pair,
-            users,
-            targets / users,
-            check_level(level),
-            check_real("power", power, low=0.0, high=1.0, open_low=True, open_high=True),
-            odds,
-            candidates,
-            pair.sampled,
-            repeats,
-            tuple(seed.generate_state(2).tolist()),
+            asked, pair, check_level(level), power, candidates, pair.sampled, repeats, seeds
         )
-        return plan_comparison(powers, budget)
-    planner = Planner(guess, targets, metric, repeats, seed, precision, targets / users, odds)
-    budget, outcomes, curves = planner.compare(budget)
-    needed = {name: planner.needed(name, curves) for name in planner.names}
-    best = best_of(outcomes)
-    if best.rmse <= planner.sought:
-        # What was found by trying counts more than what the curve between two trials promises.
-        needed[best.name] = min(needed[best.name], best.cost)
-    return Plan(
-        items,
-        users,
-        targets,
-        metric,
-        source,
-        planner.value,
-        precision,
-        budget,
-        outcomes,
-        tuple(sorted(curves, key=lambda outcome: (outcome.name, outcome.cost))),
-        needed,
-        repeats,
-    )
+        return powers.plan(budget)
+    return Planner(asked, guess, repeats, seed, precision).plan(budget, source)
 
 
 def _only_metric(metrics: str | Metric | Iterable[str | Metric], items: int) -> Metric:

@@ -1,7 +1,7 @@
-"""What each design would give, before anything is scored: a guess of P(R), and evaluations of it.
+"""What each design would give, before anything is scored: evaluations of users that are guessed.
 
-Users are drawn from the guess, and each design is simulated on them as `evaluate` would run it: the
-same classes, the same budget, the same estimator.
+Users are drawn from a guess of P(R), and each design is simulated on them as `evaluate` would run
+it: the same classes, the same budget, the same estimator.
 """
 
 from __future__ import annotations
@@ -9,240 +9,166 @@ from __future__ import annotations
 import contextlib
 import math
 from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample import estimators as _estimators
-from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
+from unsample._checks import FloatArray, IntArray
 from unsample.answers._chosen import is_of_the_top
 from unsample.answers._estimate import DEFAULT_METHOD
 from unsample.answers._evaluate import certified_targets, method_of
+from unsample.answers._guess import draw_ranks
+from unsample.answers._planned import ErrorOutcome, Plan
 from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed, Guided
-from unsample.errors import BudgetError, InputError, RankError
+from unsample.errors import BudgetError, InputError
 from unsample.estimators import Observed
 from unsample.evidence import RankCounts
-from unsample.law import RankDistribution, RankGrid, bin_weights, mean_over
+from unsample.law import RankDistribution, bin_weights
 from unsample.metrics import Metric
 
-#: Bins of a guess: ranks stand alone up to K, then a bin is this wide relative to its rank.
-_RATIO = 0.05
-_SINGLE_RANKS = 24
-#: The steepest power law that is tried.
-_STEEPEST = 4.0
-_BISECTIONS = 60
-#: The K whose Recall is guessed for metrics without K, and the guess where nothing is known.
-_USUAL_K = 10
-_DEFAULT_RECALL = 0.1
 #: Users that are simulated. For more of them the bias hardly moves, and the standard deviation
 #: falls with the square root of their number. (`auto` trusts more users more: 1,000 are too few.)
 _MOST_USERS = 4000
+#: Users that are looked at together; more would not fit into the cache.
+_AT_ONCE = 20_000
 #: Sampled ranks are exact up to here, or K, then rounded to a share of themselves, less than their
 #: noise; and beyond the last number they are taken from a thinner sample.
 _SINGLE, _ROUNDED, _FAR = 16, 0.06, 300
 #: Larger fixed samples are estimated by `mle`: `auto` takes long, and gains little on them.
 _LARGEST_AUTO = 1000
-#: Costs at which designs are tried, from this for each user up to a full ranking.
-_CHEAPEST = 16.0
-_MOST_COSTS = 5
+#: Costs for each target at which designs are tried: the first, and from one to the next.
+_USUAL_COST, _STEP = 80.0, 5.0
 #: Samples beyond this are not simulated.
 _LARGEST_SAMPLE = 1e6
 #: How often a cost is read off the curves and tried, by how much it is raised at least after one
-#: that failed, and which share of the error sought, and of the cost, is close enough.
+#: that failed, which share of the error sought is aimed at, and which share of it, and of the
+#: cost, is close enough.
 _ATTEMPTS = 5
 _NEXT_COST = 1.25
-_CLOSE, _CLOSER = 0.85, 0.95
+_AIMED, _CLOSE, _CLOSER = 0.93, 0.85, 0.95
 #: Errors below this share of the one that is sought are as good as none.
 _NEGLIGIBLE = 0.01
+#: Targets behind the mean cost of an exact one.
+_PRICED = 20_000
 #: A certified evaluation costs what it costs: so many standard deviations are kept in hand.
-IN_HAND = 3.0
+_IN_HAND = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is planned for: a metric of users, and how good a guide there is."""
+
+    items: int
+    metric: Metric
+    users: int
+    #: How many targets a user has. All of them are ranked, and they may be alike.
+    of_user: float = 1.0
+    #: How good the guide is, as in `Design.simulate`; None where there is none.
+    odds: float | None = None
+
+    @property
+    def targets(self) -> int:
+        """Return how many targets there are in all."""
+        return round(self.users * self.of_user)
+
+    @property
+    def guided(self) -> list[str]:
+        """Return the design that follows a guide, where there is one and it can."""
+        can = self.odds is not None and is_of_the_top(self.metric)
+        return [Guided.name] if can else []
+
+    def fit(self, name: str, budget: int, targets: int) -> Design:
+        """Return the design, fixed, adaptive or guided, that spends a budget on so many targets."""
+        chosen = {Fixed.name: Fixed(replacement=False), Adaptive.name: Adaptive()}
+        others = np.broadcast_to(np.int64(self.items - 1), targets)
+        return chosen.get(name, Guided()).fit([self.metric], others, budget)[0]
+
+    def simulate(
+        self,
+        design: Design,
+        ranks: IntArray,
+        rng: np.random.Generator,
+        budget: int | None = None,
+        shuffle: IntArray | None = None,
+    ) -> Findings:
+        """Return what the design finds of targets with these ranks."""
+        odds = 1.0 if self.odds is None else self.odds
+        return design.simulate(
+            ranks,
+            items=self.items,
+            rng=rng,
+            budget=budget,
+            metrics=self.metric,
+            shuffle=shuffle,
+            odds=odds,
+        )
+
+    def price(self, design: Design, ranks: Sequence[IntArray], rng: np.random.Generator) -> Price:
+        """Return what an exact metric of a target costs under models that rank it so, together."""
+        met = [self.simulate(design, each, rng).met + 1.0 for each in ranks]
+        each = np.sum(met, axis=0)
+        return Price(float(each.mean()), float(each.std()), float(self.items) * len(met))
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a design would cost, and how far off the metric of these users it would be."""
+class Price:
+    """The scores of a target's exact metric: their mean, standard deviation and maximum."""
 
-    #: What goes into ``evaluate(design=...)``.
-    design: Design
-    #: How many of the users to evaluate, drawn at random; all but for exact designs.
-    users: int
-    #: Scores asked for in all, as expected.
-    cost: float
-    bias: float
+    mean: float
     sd: float
-    #: The method that was simulated; None for exact designs. It is the one that `evaluate` uses by
-    #: default, but for large fixed samples, where it goes into ``evaluate(method=...)``.
-    method: str | None
+    most: float
 
-    @property
-    def name(self) -> str:
-        """Return the name of the design."""
-        return self.design.name
+    def of(self, targets: int) -> float:
+        """Return a budget that suffices for so many targets, but for very bad luck."""
+        in_hand = _IN_HAND * math.sqrt(targets) * self.sd
+        return min(targets * self.mean + in_hand, targets * self.most)
 
-    @property
-    def rmse(self) -> float:
-        """Return the root of the expected squared error."""
-        return math.hypot(self.bias, self.sd)
-
-    @property
-    def setting(self) -> str:
-        """Return the design's parameters in words."""
-        return setting_of(self.design, self.users)
+    def affords(self, budget: float, most: int) -> int:
+        """Return how many targets a budget suffices for, of so many."""
+        return bisect_right(range(most + 1), budget, key=self.of) - 1
 
 
-def setting_of(design: Design, users: int) -> str:
-    """Return the parameters of a design in words."""
-    if isinstance(design, Fixed):
-        return f"{design.sampled:,} items for each target"
-    if isinstance(design, Adaptive):
-        return f"{design.start:,} items at first, more for targets that none beats"
-    if isinstance(design, Guided):
-        return "strong items first, a random part of who is left ranked in full"
-    return f"exact for {users:,} users"
-
-
-def best_of(outcomes: Iterable[Outcome]) -> Outcome:
-    return min(outcomes, key=lambda outcome: (outcome.rmse, outcome.cost))
-
-
-def planned_method(design: Design) -> str:
+def planned_method(design: Design) -> str | None:
+    """Return the method by which a design is estimated; None where it needs none."""
+    if design.certifies:
+        return None
     large = isinstance(design, Fixed) and (design.sampled or 0) > _LARGEST_AUTO
     return "mle" if large else method_of(design)
-
-
-# -- the guess -------------------------------------------------------------------------------------
-
-
-def usual_k(metric: Metric, items: int) -> int:
-    """Return the K whose Recall is guessed: that of the metric, or a usual one."""
-    return metric.k or min(_USUAL_K, items - 1)
-
-
-def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistribution, str]:
-    """Return P(R) proportional to R^-a, with the a that makes Recall@k as given, and so in words.
-
-    Without a recall it is 0.1, or what two lists of K find by luck where that is more.
-    """
-    if k >= items:
-        raise InputError(
-            f"K must be below items = {items} where no pilot is given, got {k}: Recall@{k} is 1 "
-            "whatever P(R) is, so it cannot be guessed from that"
-        )
-    if recall is None:
-        recall = max(_DEFAULT_RECALL, 1.0 - (1.0 - k / items) ** 2)
-    check_real("recall", recall, low=0.0, high=1.0, open_low=True, open_high=True)
-    grid = _guess_grid(items, k)
-
-    def mass(exponent: float) -> FloatArray:
-        found = mean_over(lambda ranks: ranks**-exponent, grid.low, grid.high) * grid.width
-        return np.asarray(found / found.sum())
-
-    def at_top(exponent: float) -> float:
-        return float(mass(exponent)[grid.high <= k].sum())
-
-    if not at_top(0.0) <= recall <= at_top(_STEEPEST):
-        raise InputError(
-            f"recall must be in {at_top(0.0):.4g}..{at_top(_STEEPEST):.4g}, what power laws from "
-            f"R^0 to R^-{_STEEPEST:g} give at K = {k} of {items} items, got {recall:g}; or give a "
-            "pilot instead"
-        )
-    low, high = 0.0, _STEEPEST
-    for _ in range(_BISECTIONS):
-        exponent = (low + high) / 2.0
-        low, high = (exponent, high) if at_top(exponent) < recall else (low, exponent)
-    text = f"P(R) falls as R^-{high:.2f}, so that Recall@{k} is {recall:.4g}"
-    return RankDistribution(grid, mass(high)), text
-
-
-def from_pilot(
-    pilot: RankCounts | RankDistribution | npt.ArrayLike, items: int, k: int
-) -> tuple[RankDistribution, str]:
-    """Return the P(R) of sampled ranks (fitted by `mle`), or of ranks among all items."""
-    if isinstance(pilot, RankDistribution):
-        found, text = pilot, "the given P(R)"
-    elif isinstance(pilot, RankCounts):
-        found = _estimators.MLE().fit(pilot, cutoffs=[k])
-        text = f"P(R) fitted to a pilot of {pilot.total:,} sampled ranks"
-    else:
-        ranks = as_integer_array("pilot", pilot, hint="ranks among all items start at 1")
-        if ranks.size == 0:
-            raise RankError("pilot must hold at least one rank, got none")
-        found = RankDistribution.from_ranks(ranks, items=items)
-        text = f"a pilot of {len(ranks):,} ranks among all items"
-    if found.items != items:
-        raise InputError(
-            f"pilot must rank among items = {items}, got one among {found.items} items"
-        )
-    grid = _guess_grid(items, k)
-    # Some estimators give bins a mass below zero.
-    mass = np.maximum(np.diff(found.cdf(grid.high), prepend=0.0), 0.0)
-    return RankDistribution(grid, mass / mass.sum()), text
-
-
-def draw_ranks(
-    guess: RankDistribution, size: tuple[int, ...], rng: np.random.Generator
-) -> IntArray:
-    """Draw global ranks from a guess."""
-    bins = rng.choice(len(guess.grid), size=size, p=guess.mass)
-    return np.asarray(guess.grid.low[bins] + rng.integers(guess.grid.width[bins]))
-
-
-def _guess_grid(items: int, k: int) -> RankGrid:
-    single = max(_SINGLE_RANKS, min(k, 4 * _SINGLE_RANKS))
-    return RankGrid.build(items, cutoffs=[k], ratio=_RATIO, single=single)
-
-
-# -- the simulation --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Planner:
     """Many sets of users with ranks from a guess, and what designs make of them."""
 
+    asked: Asked
     guess: RankDistribution
-    #: How many targets there are in all.
-    targets: int
-    metric: Metric
     repeats: int
     seed: np.random.SeedSequence
     precision: float
-    #: How many targets a user has; an exact design ranks all of them, and they may be alike.
-    of_user: float = 1.0
-    #: How good the guide is, as in `Design.simulate`; None where there is none.
-    odds: float | None = None
-
-    @property
-    def users(self) -> int:
-        """Return the number of users."""
-        return round(self.targets / self.of_user)
-
-    @cached_property
-    def items(self) -> int:
-        """Return the size of the catalogue."""
-        return self.guess.items
+    _tried: dict[tuple[str, int], ErrorOutcome | None] = field(default_factory=dict)
 
     @cached_property
     def exact(self) -> Design:
         """Return the design that is run on some of the users."""
-        return Exact() if self.metric.k is None else Certified(self.metric.k)
+        k = self.asked.metric.k
+        return Exact() if k is None else Certified(k)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names of the designs."""
-        guided = self.odds is not None and is_of_the_top(self.metric)
-        return ("fixed", "adaptive", *(["guided"] if guided else []), self.exact.name)
+        return (Fixed.name, Adaptive.name, *self.asked.guided, self.exact.name)
 
     @cached_property
     def value(self) -> float:
         """Return the metric of the guess."""
-        value = float(self.guess.mass @ self._weights)
+        value, metric = float(self.guess.mass @ self._weights), self.asked.metric
         if value <= 0.0:
             raise InputError(
-                f"the pilot must have some targets in the top {self.metric.k}, got none: an error "
-                f"relative to {self.metric} = 0 has no meaning"
+                f"the pilot must have some targets in the top {metric.k}, got none: an error "
+                f"relative to {metric} = 0 has no meaning"
             )
         return value
 
@@ -253,186 +179,229 @@ class Planner:
 
     @cached_property
     def _weights(self) -> FloatArray:
-        return bin_weights(self.metric, self.guess.grid, self.guess.items)
+        return bin_weights(self.asked.metric, self.guess.grid, self.guess.items)
 
     @cached_property
     def _sd_of_users(self) -> float:
         square = float(self.guess.mass @ self._weights**2)
-        return math.sqrt(self.of_user * max(square - self.value**2, 0.0))
+        return math.sqrt(self.asked.of_user * max(square - self.value**2, 0.0))
 
-    def compare(self, budget: int | None) -> tuple[int, tuple[Outcome, ...], list[Outcome]]:
-        """Return a budget, each design within it, and each at growing costs.
+    def plan(self, budget: int | None, source: str) -> Plan:
+        """Return the plan: each design within the budget, and at costs around what it needs.
 
         The budget is the one given, or the least found at which a design has the precision.
         """
-        last = min(self.items / 2.0, _LARGEST_SAMPLE)
-        each = np.geomspace(max(2.0, min(_CHEAPEST, last)), max(2.0, last), _MOST_COSTS)
-        curves = [found for cost in each for found in self.within(round(cost * self.targets))]
-        full = float(self.items) * self.targets
-        curves += [
-            Outcome(design, self.users, full, 0.0, 0.0, planned_method(design))
-            for design in (Fixed(self.items - 1, replacement=False), Adaptive(start=self.items - 1))
-        ]
-        if "guided" in self.names:
-            guided = Guided(self.metric.k)
-            curves.append(Outcome(guided, self.users, full, 0.0, 0.0, None))
-        if budget is None:
-            return (*self._at_precision(curves), curves)
+        asked, held = self.asked, math.ceil(self.needed(self.exact.name))
+        start = budget or min(held, round(_USUAL_COST * asked.targets))
+        for name in self.names[-2::-1]:
+            self._bracket(name, start)
+            if budget is None:
+                start = held = self._least(name, held)
+        budget = budget or held
         outcomes = self.within(budget)
-        return budget, outcomes, [*curves, *outcomes]
+        needed = {name: self.needed(name) for name in self.names}
+        best = min(outcomes, key=lambda outcome: outcome.rmse)
+        if best.rmse <= self.sought:
+            # What was found by trying counts more than what the curve between two trials promises.
+            needed[best.name] = min(needed[best.name], best.cost)
+        found = [each for each in self._tried.values() if each is not None]
+        exact = [self._of_exact(cost) for cost in {each for _, each in self._tried}]
+        curves = [*found, *self._whole, *(each for each in exact if each is not None)]
+        return Plan(
+            items=asked.items,
+            users=asked.users,
+            targets=asked.targets,
+            metric=asked.metric,
+            guess=source,
+            budget=budget,
+            outcomes=outcomes,
+            curves=tuple(sorted(curves, key=lambda outcome: (outcome.name, outcome.cost))),
+            needed=needed,
+            repeats=self.repeats,
+            value=self.value,
+            precision=self.precision,
+        )
 
-    def _at_precision(self, curves: list[Outcome]) -> tuple[int, tuple[Outcome, ...]]:
-        """Try the budget that the curves promise, learn from it; return the least that held."""
-        held = math.ceil(self.needed(self.exact.name, curves))
-        outcomes = self.within(held)
-        curves += outcomes
-        cost = 0.0
+    def _bracket(self, name: str, budget: int) -> None:
+        """Try budgets from this one on, up or down, until one is below and one above what it takes.
+
+        Above it is where the error is clearly less than the one that is sought.
+        """
+        targets, up = self.asked.targets, not self._suffices(name, budget)
+        most = round(min(self.asked.items / 2.0, _LARGEST_SAMPLE) * targets)
+        while True:
+            after = round(budget * _STEP if up else budget / _STEP)
+            after = min(after, most) if up else max(after, 2 * targets)
+            if after == budget or (after > budget) != up:
+                return
+            budget = after
+            if self._suffices(name, budget) == up:
+                return
+
+    def _suffices(self, name: str, budget: int) -> bool:
+        found = self._at(name, budget)
+        return found is not None and found.rmse <= _AIMED * self.sought
+
+    def _least(self, name: str, held: int) -> int:
+        """Return the least budget found with which a design has the precision, if below one held.
+
+        Tried is what the curve promises, with something to spare; it learns from that.
+        """
+        failed = 0.0
         for _ in range(_ATTEMPTS):
             # Rounds come in steps, so a cost in between may buy nothing: try a higher one.
-            cost = max(min(self.needed(name, curves) for name in self.names), _NEXT_COST * cost)
+            cost = max(self.needed(name, _AIMED), _NEXT_COST * failed)
             if cost >= _CLOSER * held:
                 break
-            budget = max(math.ceil(cost), 2 * self.targets)
-            tried = self.within(budget)
-            curves += tried
-            error = best_of(tried).rmse
-            if error <= self.sought:
-                held, outcomes, cost = budget, tried, 0.0
-            if _CLOSE * self.sought <= error <= self.sought:
+            budget = max(math.ceil(cost), 2 * self.asked.targets)
+            found = self._at(name, budget)
+            if found is None or found.rmse > self.sought:
+                failed = budget
+                continue
+            held = budget
+            if found.rmse >= _CLOSE * self.sought:
                 break
-        return held, outcomes
+        return held
 
-    def needed(self, name: str, curves: Iterable[Outcome]) -> float:
-        """Return the cost at which a design reaches the precision."""
+    def needed(self, name: str, part: float = 1.0) -> float:
+        """Return the cost at which a design reaches the precision, or a part of its error."""
         if name == self.exact.name:
             # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
-            share = (self.sought / self._sd_of_users) ** 2 + 1.0 / self.targets
-            return self._cost_of_exact(math.ceil(1.0 / share - 1e-9))
-        curve = sorted((each.cost, each.rmse) for each in curves if each.name == name)
+            share = (self.sought / self._sd_of_users) ** 2 + 1.0 / self.asked.targets
+            return self._price.of(math.ceil(1.0 / share - 1e-9))
+        known = (*self._tried.values(), *self._whole)
+        curve = sorted((each.cost, each.rmse) for each in known if each and each.name == name)
         cost, error = np.transpose(curve)
         # Noise aside, errors fall with the cost; what counts is the worst from there on.
         worst = np.maximum.accumulate(error[::-1])[::-1]
-        ratio = np.maximum(worst / self.sought, _NEGLIGIBLE)
+        ratio = np.maximum(worst / (part * self.sought), _NEGLIGIBLE)
         return float(np.exp(np.interp(0.0, -np.log(ratio), np.log(cost))))
 
-    def within(self, budget: int) -> tuple[Outcome, ...]:
-        """Return what each design gives for this budget; an exact one only if it allows a user."""
-        budget = min(budget, self.items * self.targets)
-        others = np.broadcast_to(np.int64(self.items - 1), self.targets)
-        fixed, adaptive = (
-            design.fit([self.metric], others, budget)[0]
-            for design in (Fixed(replacement=False), Adaptive())
-        )
-        designs: list[Design] = [fixed, adaptive]
-        if "guided" in self.names:
-            simulated = others[: self._ranks.shape[1]]
-            with contextlib.suppress(BudgetError):  # too small for those that are simulated
-                designs.append(Guided().fit([self.metric], simulated, self._part_of(budget))[0])
-        outcomes = [self._simulated(design, budget) for design in designs]
-        some = bisect_right(range(self.targets + 1), float(budget), key=self._cost_of_exact) - 1
-        if some:
-            sd = self._sd_of_users * math.sqrt(1.0 / some - 1.0 / self.targets)
-            cost = some * self._cost_of_user[0]
-            users = max(1, int(some / self.of_user))
-            outcomes.append(Outcome(self.exact, users, cost, 0.0, sd, None))
-        return tuple(outcomes)
+    def within(self, budget: int) -> tuple[ErrorOutcome, ...]:
+        """Return what each design gives for this budget, of those that it suffices for."""
+        found = [*(self._at(name, budget) for name in self.names[:-1]), self._of_exact(budget)]
+        return tuple(each for each in found if each is not None)
 
-    def _cost_of_exact(self, users: int) -> float:
-        """Return a budget that suffices for so many users, but for very bad luck."""
-        mean, sd = self._cost_of_user
-        return min(users * mean + IN_HAND * math.sqrt(users) * sd, float(self.items) * users)
+    def _at(self, name: str, budget: int) -> ErrorOutcome | None:
+        """Return what a sampled design gives for a budget; None where that is too small."""
+        budget = min(budget, self.asked.items * self.asked.targets)
+        if (name, budget) not in self._tried:
+            found = None
+            with contextlib.suppress(BudgetError):  # too small for those that are simulated
+                found = self._simulated(name, budget)
+            self._tried[name, budget] = found
+        return self._tried[name, budget]
+
+    def _of_exact(self, budget: int) -> ErrorOutcome | None:
+        """Return what an exact design gives for a budget, if it suffices for a user."""
+        some = self._price.affords(budget, self.asked.targets)
+        if not some:
+            return None
+        sd = self._sd_of_users * math.sqrt(1.0 / some - 1.0 / self.asked.targets)
+        users, cost = max(1, int(some / self.asked.of_user)), some * self._price.mean
+        return ErrorOutcome(self.exact.name, self.exact, users, cost, None, 0.0, sd)
 
     @cached_property
-    def _cost_of_user(self) -> tuple[float, float]:
-        """Return the mean and the standard deviation of the scores of a user's exact metric."""
-        ranks = self._ranks[: max(1, 20_000 // self._ranks.shape[1])].ravel()
-        found = self.exact.simulate(
-            ranks,
-            items=self.items,
-            rng=self._rng(0),
-            metrics=self.metric,
-            odds=1.0 if self.odds is None else self.odds,
+    def _whole(self) -> list[ErrorOutcome]:
+        """Return what sampled designs give for a full ranking: no error."""
+        last, users = self.asked.items - 1, self.asked.users
+        full = float(self.asked.items) * self.asked.targets
+        designs = (
+            Fixed(last, replacement=False),
+            Adaptive(start=last),
+            Guided(self.asked.metric.k),
         )
-        return float(found.met.mean()) + 1.0, float(found.met.std())
+        return [
+            ErrorOutcome(each.name, each, users, full, planned_method(each), 0.0, 0.0)
+            for each in designs
+            if each.name in self.names
+        ]
+
+    @cached_property
+    def _price(self) -> Price:
+        some = self._ranks[: max(1, _PRICED // self._ranks.shape[1])].ravel()
+        return self.asked.price(self.exact, [some], self._rng(0))
 
     # -- sampled designs --
 
     @cached_property
     def _ranks(self) -> IntArray:
         """Return global ranks: one row for each set of users."""
-        size = (self.repeats, min(self.targets, _MOST_USERS))
+        size = (self.repeats, min(self.asked.targets, _MOST_USERS))
         return draw_ranks(self.guess, size, np.random.default_rng(self.seed))
 
     @cached_property
     def _truth(self) -> FloatArray:
-        return np.asarray(self.metric.weights(self._ranks, self.items).mean(axis=1))
+        return np.asarray(self.asked.metric.weights(self._ranks, self.asked.items).mean(axis=1))
 
     def _rng(self, *key: int) -> np.random.Generator:
         """Return a stream for each use, so that none depends on what ran before."""
         return np.random.default_rng([*self.seed.generate_state(2).tolist(), *key])
 
-    def _part_of(self, budget: int) -> int:
-        """Return what the users that are simulated may spend."""
-        return -(-budget * int(self._ranks.shape[1]) // self.targets)
-
-    def _simulated(self, design: Design, budget: int) -> Outcome:
+    def _simulated(self, name: str, budget: int) -> ErrorOutcome:
         """Evaluate every set of users by the design, estimate, and compare with the truth."""
-        users, part = self._ranks.shape[1], self._part_of(budget)
-        rng = self._rng(budget, self.names.index(design.name))
-        odds = 1.0 if self.odds is None else self.odds
-        found = [
-            design.simulate(
-                row, items=self.items, rng=rng, budget=part, metrics=self.metric, odds=odds
-            )
-            for row in self._ranks
-        ]
-        method = None if design.certifies else planned_method(design)
-        errors = self._estimates(found, method) - self._truth
+        simulated, targets = self._ranks.shape[1], self.asked.targets
+        part = -(-budget * simulated // targets)
+        design = self.asked.fit(name, part, simulated)
+        rng = self._rng(budget, self.names.index(name))
+        method = planned_method(design)
+        if method is None:
+            found = [self.asked.simulate(design, row, rng, part) for row in self._ranks]
+            made = (certified_targets(each, (self.asked.metric,), None, 0, 0) for each in found)
+            values = np.array([each.entries[0].value for each in made])
+        else:
+            # What a target meets does not depend on others, but for where a budget ends: several
+            # sets of users are looked at as one, with the budget of all.
+            some = max(1, _AT_ONCE // simulated)
+            rows = (self._ranks[at : at + some] for at in range(0, self.repeats, some))
+            found = [
+                self.asked.simulate(design, each.ravel(), rng, part * len(each)) for each in rows
+            ]
+            values = self._estimates(found, method)
+        errors = values - self._truth
         mean, sd = float(errors.mean()), float(errors.std(ddof=1))
         # A mean of few repeats is off by chance: only what goes beyond that is a bias. A guided
         # design has none.
         beyond = math.sqrt(max(mean**2 - sd**2 / self.repeats, 0.0)) if method else 0.0
-        return Outcome(
+        return ErrorOutcome(
+            name,
             design,
-            self.users,
-            float(np.mean([each.scored for each in found])) * self.targets / users,
-            math.copysign(beyond, mean) if beyond else 0.0,
-            sd * math.sqrt(users / self.targets),
+            self.asked.users,
+            sum(each.scored for each in found) / self._ranks.size * targets,
             method,
+            math.copysign(beyond, mean) if beyond else 0.0,
+            sd * math.sqrt(simulated / targets),
         )
 
-    def _estimates(self, found: list[Findings], method: str | None) -> FloatArray:
+    def _estimates(self, found: list[Findings], method: str) -> FloatArray:
         """Return the metric of each set of users as the method estimates it, all in one fit."""
-        if method is None:
-            values = (certified_targets(each, (self.metric,), None, 0, 0) for each in found)
-            return np.array([each.entries[0].value for each in values])
-        ranks = np.stack([each.ranks for each in found])
-        sampled = np.stack([np.asarray(each.sampled) for each in found])
+        ranks = np.concatenate([each.ranks for each in found])
+        sampled = np.concatenate([np.asarray(each.sampled) for each in found])
         base = int(ranks.max()) + 1
         cells, where = np.unique(sampled * base + ranks, return_inverse=True)
         if method != DEFAULT_METHOD:
-            k = self.metric.cutoff(self.items)
-            fewer, thinner = _simplified(cells % base, cells // base, k, self.items)
+            k = self.asked.metric.cutoff(self.asked.items)
+            fewer, thinner = _simplified(cells % base, cells // base, k, self.asked.items)
             base = int(fewer.max()) + 1
             cells, place = np.unique(thinner * base + fewer, return_inverse=True)
             where = place[where]
-        places = where.reshape(ranks.shape) + np.arange(len(found))[:, None] * len(cells)
-        times = np.bincount(places.ravel(), minlength=len(found) * len(cells))
-        times = times.reshape(len(found), len(cells))
+        size = self.repeats * len(cells)
+        each = where.reshape(self._ranks.shape) + np.arange(0, size, len(cells))[:, None]
+        times = np.bincount(each.ravel(), minlength=size).reshape(self.repeats, len(cells))
         total = times.sum(axis=0)
         counts = RankCounts(
             sampled=cells // base,
-            items=np.full(len(cells), self.items),
+            items=np.full(len(cells), self.asked.items),
             low=cells % base,
             high=cells % base,
             count=total,
-            weight=total / len(found),
-            weight_squared=total / len(found),
+            weight=total / self.repeats,
+            weight_squared=total / self.repeats,
             replacement=found[0].replacement,
             stop=found[0].stop,
         )
-        observed = Observed(counts, times / ranks.shape[1], self.guess.grid)
-        return _estimators.parse(method).evaluate(observed, [self.metric]).values[:, 0]
+        observed = Observed(counts, times / self._ranks.shape[1], self.guess.grid)
+        return _estimators.parse(method).evaluate(observed, [self.asked.metric]).values[:, 0]
 
 
 def _simplified(

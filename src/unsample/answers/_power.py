@@ -7,7 +7,6 @@ out is compared by the code that `compare` runs, and verdicts for the better mod
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,13 +17,18 @@ from unsample.answers._chances import Chances
 from unsample.answers._compare import why_unmatched
 from unsample.answers._comparison import ALL, Difference
 from unsample.answers._duels import Duels
-from unsample.answers._estimate import estimate_counts
-from unsample.answers._evaluate import certified_targets
+from unsample.answers._evaluate import estimates_of
 from unsample.answers._model import Model
 from unsample.answers._pair import Pair
-from unsample.answers._planner import IN_HAND, planned_method, setting_of
+from unsample.answers._planned import (
+    MORE_USERS,
+    PowerOutcome,
+    PowerPlan,
+    error_of_share,
+    least_of,
+)
+from unsample.answers._planner import Asked, Price, planned_method
 from unsample.answers._question import Question
-from unsample.answers._result import Estimates
 from unsample.answers._verdicts import corrected
 from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed, Guided
 from unsample.errors import BudgetError
@@ -49,8 +53,8 @@ _NEAR = 0.4
 _DIFFERENCES = 3
 #: Users that "more users" may add: so many times those there are.
 _MANY_TIMES = 20
-#: Users behind the mean cost of certifying one.
-_COSTED = 20_000
+#: Users behind the mean cost of ranking one exactly.
+_PRICED = 20_000
 #: Proofs take long. They are given up where the first so many all had p-values above this.
 _TRIED_IN_VAIN, _HOPELESS = 5, 0.9
 #: With fewer targets it may be that chances are no verdicts: `compare` decides.
@@ -58,59 +62,16 @@ _MANY_TARGETS = 100
 #: The sample size with which more users are evaluated, where none is known.
 _USUAL_SAMPLE = 99
 
-MORE_USERS = "more users"
-
-
-@dataclass(frozen=True)
-class PowerOutcome:
-    """What a design would cost for two models together, and how often it tells them apart."""
-
-    #: What it is called: the design, or "more users".
-    label: str
-    #: What goes into ``evaluate(design=...)``.
-    design: Design
-    #: How many users to evaluate, drawn at random; all but for exact designs and more users.
-    users: int
-    #: Scores asked for in all, of both models, as expected.
-    cost: float
-    #: The method that was simulated, as in `Outcome`; None for exact designs.
-    method: str | None
-    #: The chance that `compare` names the better model, and how many evaluations showed it.
-    power: float
-    evaluations: int
-    #: The least difference that is told apart as often as is sought; None where none is.
-    detectable: float | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the name of the design."""
-        return self.design.name
-
-    @property
-    def setting(self) -> str:
-        """Return the design's parameters in words."""
-        more = f" of {self.users:,} users" if self.label == MORE_USERS else ""
-        return setting_of(self.design, self.users) + more
-
-    @property
-    def error(self) -> float:
-        """Return the standard error of the power."""
-        return _error_of(self.power * self.evaluations, self.evaluations)
-
 
 @dataclass(frozen=True, eq=False)
 class Powers:
     """Two models, the users there are, and how often each design tells the models apart."""
 
+    asked: Asked
     pair: Pair
-    users: int
-    #: How many targets a user has.
-    of_user: float
     level: float
     #: The power that is sought.
     sought: float
-    #: How good a guide there is; None where there is none.
-    odds: float | None
     candidates: str | None
     #: The sample size with which more users are evaluated.
     sampled: int | None
@@ -122,9 +83,8 @@ class Powers:
     def labels(self) -> tuple[str, ...]:
         """Return the designs that can be planned."""
         by_k = [] if self.pair.metric.k is None else [Certified.name]
-        guided = [Guided.name] if by_k and self.odds is not None else []
         more = [MORE_USERS] if self._sample < self.pair.items - 1 else []
-        return (Fixed.name, *more, Adaptive.name, *guided, *by_k, Exact.name)
+        return (Fixed.name, *more, Adaptive.name, *self.asked.guided, *by_k, Exact.name)
 
     @property
     def curves(self) -> tuple[PowerOutcome, ...]:
@@ -135,7 +95,12 @@ class Powers:
     @property
     def full_cost(self) -> float:
         """Return the scores of full rankings of all users under both models."""
-        return 2.0 * self.pair.items * self.users * self.of_user
+        return 2.0 * self.pair.items * self._each
+
+    @property
+    def _each(self) -> float:
+        """Return the targets of all users."""
+        return self.asked.users * self.asked.of_user
 
     @cached_property
     def at_most(self) -> PowerOutcome:
@@ -153,7 +118,7 @@ class Powers:
         """Return the budget with which the power is as sought; None where none suffices."""
         most = self._most(label)
         # Exact and guided designs end in full rankings; others are tried with all there is.
-        certain = label in {Exact.name, Certified.name, Guided.name}
+        certain = label in {*self._exact, Guided.name}
         top = (
             self.at_most if certain else self.trial(label, math.ceil(most), self.pair, _ON_THE_WAY)
         )
@@ -173,12 +138,38 @@ class Powers:
             return math.exp(high)
         # Between the two the deviate of the power is taken to grow with the log of the budget.
         start, end = _deviate(below), _deviate(above)
-        share = (_normal_deviate(self.sought) - start) / max(end - start, 1e-9)
+        share = (normal_deviate(self.sought) - start) / max(end - start, 1e-9)
         return math.exp(low + min(max(share, 0.0), 1.0) * (high - low))
+
+    def plan(self, budget: int | None) -> PowerPlan:
+        """Return the plan: what each design needs, and what it gives for the budget."""
+        needed, pair = {label: self.needed(label) for label in self.labels}, self.pair
+        least = least_of(needed)[1]
+        if budget is None:
+            budget = math.ceil(least or self.full_cost)
+        found = [self.outcome(label, budget) for label in self.labels]
+        return PowerPlan(
+            items=pair.items,
+            users=self.asked.users,
+            targets=self.asked.targets,
+            metric=pair.metric,
+            guess=pair.source,
+            budget=budget,
+            outcomes=tuple(each for each in found if each is not None),
+            curves=self.curves,
+            needed=needed,
+            repeats=self.repeats,
+            models=pair.names,
+            values=pair.values,
+            correlation=pair.correlation,
+            level=self.level,
+            power=self.sought,
+            users_needed=None if least else self.users_needed(),
+        )
 
     def users_needed(self) -> int:
         """Return about how many users must be ranked in full, were there so many."""
-        ratio = (_VERDICT + _normal_deviate(self.sought)) / max(
+        ratio = (_VERDICT + normal_deviate(self.sought)) / max(
             _VERDICT + _deviate(self.at_most), 0.1
         )
         return math.ceil(self.at_most.users * ratio**2)
@@ -188,20 +179,16 @@ class Powers:
 
         None where the budget does not suffice for the design.
         """
-        part = int(min(budget, self._most(label)) / 2.0 / self.of_user)
-        try:
-            design, users = self._fit(label, part)
-        except BudgetError:
+        evaluation = self._evaluation(label, budget)
+        if evaluation is None:
             return None
-        if users < 1:
-            return None
+        design, users, simulated, part = evaluation
         wins, cost, count = 0, 0.0, 0
-        simulated = min(users, _MOST_USERS)
         for count, (won, scored) in enumerate(
-            self._verdicts(label, design, pair, simulated, part * simulated // users), 1
+            self._verdicts(label, design, pair, simulated, part), 1
         ):
             wins, cost = wins + won, cost + scored
-            known = _error_of(wins, count)
+            known = error_of_share(wins, count)
             if count >= _FEWEST and (
                 known <= error
                 or (
@@ -210,11 +197,9 @@ class Powers:
                 )
             ):
                 break
-        method = None if design.certifies else planned_method(design)
-        scale = self.of_user * users / simulated
-        found = PowerOutcome(
-            label, design, users, scale * cost / count, method, wins / count, count
-        )
+        cost = self.asked.of_user * users / simulated * cost / count
+        method = planned_method(design)
+        found = PowerOutcome(label, design, users, cost, method, wins / count, count)
         if pair is self.pair:
             self._tried.append(found)
         return found
@@ -243,35 +228,30 @@ class Powers:
         rng = np.random.default_rng([*self.seed, number, self.labels.index(label)])
         # Models that are evaluated together draw users in one order.
         shuffle = rng.permutation(users)
-        return [
-            design.simulate(
-                each,
-                items=pair.items,
-                rng=rng,
-                budget=None if design.exact else part,
-                metrics=pair.metric,
-                shuffle=shuffle,
-                odds=1.0 if self.odds is None else self.odds,
-            )
-            for each in ranks
-        ]
+        budget = None if design.exact else part
+        return [self.asked.simulate(design, each, rng, budget, shuffle) for each in ranks]
 
     def half_width(self, label: str, budget: int) -> float:
         """Return half the width of the interval of the difference, in a single evaluation."""
-        part = int(min(budget, self._most(label)) / 2.0 / self.of_user)
-        try:
-            design, users = self._fit(label, part)
-        except BudgetError:
+        evaluation = self._evaluation(label, budget)
+        if evaluation is None:
             return math.inf
-        simulated = min(users, _MOST_USERS)
-        found = self._found(label, design, self.pair, simulated, part * simulated // users, 0)
+        design, users, simulated, part = evaluation
+        found = self._found(label, design, self.pair, simulated, part, 0)
         verdict = self._verdict(self.pair, found)
         return (verdict.high - verdict.low) / 2.0 * math.sqrt(simulated / users)
 
     def _verdict(self, pair: Pair, found: list[Findings]) -> Difference:
         """Return what `compare` says of the two models."""
         estimates = {
-            name: self._estimates(pair, each) for name, each in zip(pair.names, found, strict=True)
+            name: estimates_of(
+                each,
+                (pair.metric,),
+                method=planned_method(each.design),
+                candidates=self.candidates,
+                errors="delta",
+            )
+            for name, each in zip(pair.names, found, strict=True)
         }
         models = [
             Model(name, estimates[name].counts, each)
@@ -284,9 +264,8 @@ class Powers:
 
     def _named_by_chance(self, pair: Pair, found: list[Findings]) -> str | None:
         """Return the winner by chance, before anything is proved: a proof takes longer."""
-        question = Question.parse(
-            pair.metric, planned_method(found[0].design), self.candidates, None
-        )
+        method = planned_method(found[0].design) or ()
+        question = Question.parse(pair.metric, method, self.candidates, None)
         cutoffs = question.cutoffs(pair.items)
         observed = [
             Observed.prepare(
@@ -307,92 +286,71 @@ class Powers:
         )
         return corrected([unproven], "holm", self.level, 1, by_chance=True)[0].winner
 
-    def _estimates(self, pair: Pair, found: Findings) -> Estimates:
-        """Return what `evaluate` makes of the findings."""
-        if found.design.certifies:
-            return certified_targets(found, (pair.metric,), None, 0, 0)
-        return estimate_counts(
-            found.counts,
-            metrics=pair.metric,
-            method=planned_method(found.design),
-            candidates=self.candidates,
-            errors="delta",
-            resamples=0,
-        )
-
     # -- what a budget buys -----------------------------------------------------------------------
 
     @property
     def _sample(self) -> int:
         return self.sampled or _USUAL_SAMPLE
 
-    def _cost_of_sample(self, users: float) -> float:
-        """Return the scores of both models for samples of the size that there is."""
-        return 2.0 * (self._sample + 1) * users * self.of_user
-
     def _most(self, label: str) -> float:
         """Return the largest budget that buys anything."""
         if label == MORE_USERS:
-            return self._cost_of_sample(_MANY_TIMES * self.users)
+            return 2.0 * (self._sample + 1) * _MANY_TIMES * self._each
         return self.full_cost
 
     def _least(self, label: str) -> float:
         """Return the budget from which the search starts."""
-        if label in {Exact.name, Certified.name}:
-            each = sum(self._cost_of_user(label)[:2])
-            return min(_FEWEST_USERS, self.users) * self.of_user * each
+        few = min(_FEWEST_USERS, self.asked.users) * self.asked.of_user
+        if label in self._exact:
+            return few * self._prices[label].mean
         if label == MORE_USERS:
-            return self._cost_of_sample(min(_FEWEST_USERS, self.users))
-        return min(2.0 * _CHEAPEST * self.users * self.of_user, self.full_cost)
+            return 2.0 * (self._sample + 1) * few
+        return min(2.0 * _CHEAPEST * self._each, self.full_cost)
 
-    def _fit(self, label: str, part: int) -> tuple[Design, int]:
-        """Return the design that spends ``part`` on one target of each user, and for how many."""
-        pair, metrics = self.pair, [self.pair.metric]
+    def _evaluation(self, label: str, budget: int) -> tuple[Design, int, int, int] | None:
+        """Return the design that a budget buys, for how many users, and what is simulated of it.
+
+        That is how many users, and what one model may spend on a target of each of them. None
+        where the budget does not suffice.
+        """
+        part = int(min(budget, self._most(label)) / 2.0 / self.asked.of_user)
+        users = self.asked.users
         if label == MORE_USERS:
-            return Fixed(self._sample, replacement=False), part // (self._sample + 1)
-        if label in {Exact.name, Certified.name}:
-            design: Design = Exact() if label == Exact.name else Certified(pair.metric.k)
-            (mean, other), sd = self._cost_of_user(label)[:2], self._cost_of_user(label)[2]
-            some = bisect_right(
-                range(self.users + 1),
-                2.0 * part,
-                key=lambda users: users * (mean + other) + IN_HAND * math.sqrt(users) * sd,
-            )
-            if 2 * part >= 2 * pair.items * self.users:
-                return design, self.users
-            return design, min(some - 1, self.users)
-        others = np.broadcast_to(np.int64(pair.items - 1), min(self.users, _MOST_USERS))
-        part = part * len(others) // self.users
-        chosen = {Fixed.name: Fixed(replacement=False), Adaptive.name: Adaptive()}.get(
-            label, Guided()
-        )
-        return chosen.fit(metrics, others, part)[0], self.users
-
-    def _cost_of_user(self, label: str) -> tuple[float, float, float]:
-        """Return the mean cost of a user under each model, and the deviation of their sum."""
-        if label == Exact.name:
-            return float(self.pair.items), float(self.pair.items), 0.0
-        return self._cost_of_certified
+            design: Design = Fixed(self._sample, replacement=False)
+            users = part // (self._sample + 1)
+        elif label in self._exact:
+            design = self._exact[label]
+            users = self._prices[label].affords(2.0 * part, users)
+        else:
+            simulated = min(users, _MOST_USERS)
+            try:
+                design = self.asked.fit(label, part * simulated // users, simulated)
+            except BudgetError:
+                return None
+        simulated = min(users, _MOST_USERS)
+        return (design, users, simulated, part * simulated // users) if users else None
 
     @cached_property
-    def _cost_of_certified(self) -> tuple[float, float, float]:
-        pair, rng = self.pair, np.random.default_rng(self.seed)
-        odds = 1.0 if self.odds is None else self.odds
-        met = [
-            Certified(pair.metric.k)
-            .simulate(each, items=pair.items, rng=rng, metrics=pair.metric, odds=odds)
-            .met
-            + 1.0
-            for each in pair.draw(_COSTED, rng)
-        ]
-        return float(met[0].mean()), float(met[1].mean()), float((met[0] + met[1]).std())
+    def _exact(self) -> dict[str, Design]:
+        return {Certified.name: Certified(self.pair.metric.k), Exact.name: Exact()}
+
+    @cached_property
+    def _prices(self) -> dict[str, Price]:
+        """Return what exact metrics of a target cost under both models."""
+        rng = np.random.default_rng(self.seed)
+        ranks = self.pair.draw(_PRICED, rng)
+        return {
+            label: self.asked.price(design, ranks, rng)
+            for label, design in self._exact.items()
+            if label in self.labels
+        }
 
     def _detectable(self, found: PowerOutcome, budget: int) -> float | None:
         """Return the difference that would be told apart as often as is sought.
 
         The deviate of the power is taken to be linear in the difference, and guesses are tried.
         """
-        sought = _VERDICT + _normal_deviate(self.sought)
+        sought = _VERDICT + normal_deviate(self.sought)
         difference, power = self.pair.difference, found
         slope = weight = 0.0
         for _ in range(_DIFFERENCES):
@@ -401,7 +359,7 @@ class Powers:
             difference = sought * weight / slope
             if difference >= self.pair.largest_difference:
                 return None
-            if abs(_deviate(power) - _normal_deviate(self.sought)) < _NEAR:
+            if abs(_deviate(power) - normal_deviate(self.sought)) < _NEAR:
                 break
             tried = self.trial(found.label, budget, self.pair.apart(difference), _ON_THE_WAY)
             assert tried is not None
@@ -409,18 +367,13 @@ class Powers:
         return difference
 
 
-def _error_of(wins: float, count: int) -> float:
-    """Return the standard error of a share, which is never none."""
-    share = (wins + 1.0) / (count + 2.0)
-    return math.sqrt(share * (1.0 - share) / (count + 2.0))
-
-
 def _deviate(found: PowerOutcome) -> float:
     """Return the normal deviate of a power, which is neither none nor sure."""
-    return _normal_deviate((found.power * found.evaluations + 0.5) / (found.evaluations + 1.0))
+    return normal_deviate((found.power * found.evaluations + 0.5) / (found.evaluations + 1.0))
 
 
-def _normal_deviate(share: float) -> float:
+def normal_deviate(share: float) -> float:
+    """Return the normal deviate below which a share lies."""
     from scipy.special import ndtri
 
     return float(ndtri(share))

@@ -13,7 +13,8 @@ import numpy as np
 
 from unsample.answers._comparison import Comparison
 from unsample.answers._pair import Pair
-from unsample.answers._power import Powers
+from unsample.answers._planner import Asked
+from unsample.answers._power import Powers, normal_deviate
 from unsample.answers._published import Published
 from unsample.designs import Guided
 from unsample.errors import InputError
@@ -73,11 +74,8 @@ def remedies(comparison: Comparison, *, guided: bool = False) -> list[Remedy]:
 
 def remedy_for(comparison: Comparison, metric: Metric, *, guided: bool = False) -> Remedy | None:
     """Return what would tell the two best models apart; None where they are, or nobody knows."""
-    rows = sorted(
-        (row for row in comparison.standings if row.metric == metric.name),
-        key=lambda row: -row.value,
-    )
-    names = rows[0].model, rows[1].model
+    first, second = comparison.by_estimate(metric)[:2]
+    names = first, second
     held = [comparison.estimates[name] for name in names]
     if comparison.difference(*names, metric).winner is not None or any(
         isinstance(each, Published) or each.counts.several or not each.distributions
@@ -92,7 +90,7 @@ def remedy_for(comparison: Comparison, metric: Metric, *, guided: bool = False) 
     if pair.difference <= 0.0:
         return None
     now = min(each.counts.users for each in held)
-    users = max(math.ceil((pair.spread * _deviates(comparison.level) / pair.difference) ** 2), 2)
+    users = max(math.ceil((pair.spread * _deviates(comparison.level)[1] / pair.difference) ** 2), 2)
     users = max(users, min(_FEWEST, now))
     certified = None
     if metric.k is not None and users <= now:
@@ -103,18 +101,10 @@ def remedy_for(comparison: Comparison, metric: Metric, *, guided: bool = False) 
     return remedy
 
 
-def _verdict_needs(level: float) -> float:
-    """Return how many standard errors a verdict needs."""
-    from scipy.special import ndtri
-
-    return float(ndtri((1.0 + level) / 2.0))
-
-
-def _deviates(level: float) -> float:
-    """Return how many standard errors a difference must have to be told apart so often."""
-    from scipy.special import ndtri
-
-    return _verdict_needs(level) + float(ndtri(_POWER))
+def _deviates(level: float) -> tuple[float, float]:
+    """Return how many standard errors a verdict needs, and a difference to be told so often."""
+    verdict = normal_deviate((1.0 + level) / 2.0)
+    return verdict, verdict + normal_deviate(_POWER)
 
 
 def _certified_cost(pair: Pair, place: int) -> float:
@@ -126,9 +116,11 @@ def _certified_cost(pair: Pair, place: int) -> float:
 
 def _guided(pair: Pair, users: int, level: float) -> int | None:
     """Return the least budget of both models with which the error is small enough."""
-    powers = Powers(pair, users, 1.0, level, _POWER, _ODDS, None, None, 1, (0,))
+    asked = Asked(pair.items, pair.metric, users, odds=_ODDS)
+    powers = Powers(asked, pair, level, _POWER, None, None, 1, (0,))
     # A half-width is so many errors as a verdict needs; a power needs some more.
-    sought = pair.difference * _verdict_needs(level) / _deviates(level)
+    verdict, told = _deviates(level)
+    sought = pair.difference * verdict / told
     least = 2.0 * (pair.metric.k or 1) * users
     low, high = min(least, powers.full_cost), powers.full_cost
     for _ in range(_HALVED):

@@ -26,10 +26,9 @@ class Advised:
         """Return, for each metric without a winner, what would tell the two best apart."""
         found = []
         for metric in self.comparison.metrics:
-            rows = [row for row in self.comparison.standings if row.metric == metric.name]
-            first, second = sorted(rows, key=lambda row: -row.value)[:2]
-            if self.comparison.difference(first.model, second.model, metric).winner is None:
-                found.append(self.comparison.needed(first.model, second.model, metric))
+            first, second = self.comparison.by_estimate(metric)[:2]
+            if self.comparison.difference(first, second, metric).winner is None:
+                found.append(self.comparison.needed(first, second, metric))
         return tuple(each for each in found if each is not None)
 
     @cached_property

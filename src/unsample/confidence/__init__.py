@@ -2,7 +2,7 @@
 
 from unsample.confidence._calibrated import Calibrated
 from unsample.confidence._certainty import AffineBound, Certainty
-from unsample.confidence._cut import CutCertainty, CutLaw
+from unsample.confidence._cut import CutBound, CutCertainty, CutLaw
 from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._drawn import FEW_DRAWN, Drawn, DrawnError
 from unsample.confidence._errors import (
@@ -37,6 +37,7 @@ __all__ = [
     "Calibrated",
     "Certainty",
     "CountTest",
+    "CutBound",
     "CutCertainty",
     "CutLaw",
     "DirectMean",

@@ -30,7 +30,7 @@ from unsample.confidence._pooled import TESTED, SharedCertainty
 from unsample.confidence._program import SHAPES, Lowest, Shape
 from unsample.confidence._shared import PooledError, PooledLimits
 from unsample.confidence._unequal import StratumBehind
-from unsample.evidence import CutTargets, Weighed
+from unsample.evidence import CutTargets, Weighed, variance_of_mean
 from unsample.law import RankGrid, RankPoints
 from unsample.metrics import Metric
 
@@ -84,6 +84,41 @@ class _Limits(PooledLimits):
 
 
 @dataclass(frozen=True, eq=False)
+class CutBound:
+    """The least or the greatest value of a metric, as the mean of scores that it is."""
+
+    expected: float
+    #: By group, a score for each number of hits.
+    scores: list[FloatArray]
+    weighed: Weighed
+    #: The variance of the mean over queries.
+    queries: float
+    solved: list[Lowest]
+
+    @property
+    def varies(self) -> bool:
+        """Return whether the bound depends on what was drawn."""
+        return any(np.ptp(each) > 0.0 for each in self.scores)
+
+    @property
+    def error(self) -> PooledError:
+        """Return its error, of queries and of documents."""
+        return PooledError(self.queries, self.weighed.items_part(self.scores))
+
+    def error_less(self, other: CutBound) -> PooledError:
+        """Return the error of its difference to a bound of another model, on the same draw."""
+        mine, theirs = (each.weighed.totals(each.scores) for each in (self, other))
+        alike = np.ones(len(mine))
+        queries = variance_of_mean(mine - theirs, alike)
+        seen = variance_of_mean(mine, alike) + variance_of_mean(theirs, alike)
+        if seen > 0.0:
+            # Rare events that were not seen count as those of each model alone do.
+            queries *= max((self.queries + other.queries) / seen, 1.0)
+        part = self.weighed.difference_part(self.scores, other.weighed, other.scores)
+        return PooledError(queries, part)
+
+
+@dataclass(frozen=True, eq=False)
 class CutCertainty(SharedCertainty):
     """How sure we are of one metric of queries whose corpus was cut down.
 
@@ -133,9 +168,8 @@ class CutCertainty(SharedCertainty):
         low, high = sorted(self._side(metric, side, TESTED)[0] for side in (-1, 1))
         return high - low <= RESOLVED * (max(low, 0.0) + high)
 
-    def _estimated_end(
-        self, metric: Metric, side: int, level: float, population: bool
-    ) -> float | None:
+    def side(self, metric: Metric, side: int, level: float) -> CutBound | None:
+        """Return the lower (-1) or upper (+1) bound; None where its error is not known."""
         if self.few:
             return None
         expected, scores, solved = self._side(metric, side, level)
@@ -150,12 +184,21 @@ class CutCertainty(SharedCertainty):
             return None
         # The events that decide may be rare, and missing from what was seen.
         queries = max(self.weighed.variance(scores), bound.variance_at_bound)
-        if not population:
-            queries = min(queries, self._variance_of_these(metric, side, solved))
-        error = PooledError(queries, self.weighed.items_part(scores))
-        if not error.trusted and any(np.ptp(each) > 0.0 for each in scores):
+        return CutBound(expected, scores, self.weighed, queries, solved)
+
+    def _estimated_end(
+        self, metric: Metric, side: int, level: float, population: bool
+    ) -> float | None:
+        bound = self.side(metric, side, level)
+        if bound is None:
             return None
-        return expected + side * error.reach(level, side)
+        queries = bound.queries
+        if not population:
+            queries = min(queries, self._variance_of_these(metric, side, bound.solved))
+        error = PooledError(queries, self.weighed.items_part(bound.scores))
+        if not error.trusted and bound.varies:
+            return None
+        return bound.expected + side * error.reach(level, side)
 
     def _side(
         self, metric: Metric, side: int, level: float

@@ -14,7 +14,7 @@ from unsample.evidence._catalogues import group_catalogues, group_with_shares, s
 from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._columns import in_parts
 from unsample.evidence._counts import RankCounts
-from unsample.evidence._cut import CutTargets, Weighed
+from unsample.evidence._cut import CutNames, CutTargets, Weighed, variance_of_mean
 from unsample.evidence._drawn import DrawnPart, freedom_of, part_of_pools
 from unsample.evidence._negatives import (
     ListCounts,
@@ -54,6 +54,7 @@ __all__ = [
     "NEGATIVES",
     "TIE_RULES",
     "Comparisons",
+    "CutNames",
     "CutTargets",
     "DesignCells",
     "DrawnPart",
@@ -91,4 +92,5 @@ __all__ = [
     "shared_pools",
     "shared_targets",
     "size_ranges",
+    "variance_of_mean",
 ]

@@ -12,17 +12,21 @@ target. A target with many hits is far below every K, and no more is recorded of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample.errors import MetricError
 from unsample.evidence._columns import joined
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._drawn import DrawnPart, more_cautious, part_of_items, smoothed
+from unsample.evidence._targets import Targets
 from unsample.evidence._users import deviations_of_mean
 from unsample.law import Law, RankGrid, RankPoints
 from unsample.metrics import Metric
@@ -30,7 +34,17 @@ from unsample.metrics import Metric
 #: A group with fewer targets than this, or than one of so many parts, is joined with the next.
 _SMALL_GROUP, _GROUPS = 50, 8
 #: Columns with one number for each target.
-_COLUMNS = ("queries", "places", "relevance", "ranks", "ahead", "hits", "rest")
+_COLUMNS = ("queries", "targets", "places", "relevance", "ranks", "ahead", "hits", "rest")
+
+
+@dataclass(frozen=True, eq=False)
+class CutNames:
+    """What queries and documents are called, by their numbers, and which were drawn."""
+
+    queries: npt.NDArray[Any]
+    documents: npt.NDArray[Any]
+    #: The numbers of the documents drawn, in the order of their names.
+    drawn: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +54,10 @@ class CutTargets:
     `unsample.adapters.retrieval` makes them, and `unsample.estimate` takes them.
     """
 
-    #: The query of each target, from 0; its place among that query's targets; and its grade.
+    #: The query of each target, from 0; which document it is; its place among that query's
+    #: targets; and its grade.
     queries: IntArray
+    targets: IntArray
     places: IntArray
     relevance: FloatArray
     #: Its rank in the cut corpus: the best that it may have in the full one.
@@ -62,6 +78,7 @@ class CutTargets:
     #: Pairs of a target and a drawn document that beats it, for targets with at most ``depth``.
     beaten: IntArray
     document: IntArray
+    names: CutNames
 
     @classmethod
     def of_lists(
@@ -79,6 +96,7 @@ class CutTargets:
         deepest: int,
         ties: str,
         rng: np.random.Generator,
+        names: CutNames,
     ) -> CutTargets:
         """Take the scores of a query's documents, row by row; targets are those with a ``grade``.
 
@@ -102,6 +120,7 @@ class CutTargets:
         )
         return cls(
             query[chosen],
+            document[order][chosen],
             above[chosen] - above[first] + 1,
             grade[order][chosen],
             chosen - first + 1,
@@ -114,6 +133,7 @@ class CutTargets:
             deepest,
             beaten,
             document[order][met[start[beaten] + within]],
+            names,
         )
 
     @classmethod
@@ -148,6 +168,17 @@ class CutTargets:
     def complete(self) -> bool:
         """Return whether every document was drawn, so that ranks are known."""
         return bool((self.rest == self.drawn).all())
+
+    @property
+    def known(self) -> Targets:
+        """Return the targets of a corpus that is complete, as ranks among all documents."""
+        last = self.documents - 1
+        return Targets(self.ranks, self.documents, last, users=self.queries, replacement=False)
+
+    @cached_property
+    def places_of_beaters(self) -> IntArray:
+        """Return which of the documents drawn each one is that beats a target."""
+        return np.searchsorted(self.names.drawn, self.document)
 
     @property
     def left(self) -> float:
@@ -264,9 +295,7 @@ class Weighed:
         """
         ones = [np.ones_like(score) for score in scores]
         weights = self.totals(ones) if ratio else np.ones(self.found.size)
-        deviations = deviations_of_mean(self.totals(scores), weights)
-        count = len(deviations)
-        return float(deviations @ deviations) * count / max(count - 1, 1)
+        return variance_of_mean(self.totals(scores), weights)
 
     def items_part(self, scores: list[FloatArray]) -> DrawnPart:
         """Return the part of the variance of the mean that comes with the documents drawn."""
@@ -275,23 +304,77 @@ class Weighed:
         )
 
     def _items_part(self, scores: list[FloatArray]) -> DrawnPart:
-        found = self.found
-        # How a target's score changes with one hit less.
-        change = np.zeros(len(found))
+        found, change = self.found, self.changes(scores)
+        apart = change**2 * found.hits * (found.drawn - found.hits) / found.drawn
+        return self._part_of(found.places_of_beaters, change[found.beaten], float(apart.sum()))
+
+    def difference_part(
+        self, scores: list[FloatArray], other: Weighed, other_scores: list[FloatArray]
+    ) -> DrawnPart:
+        """Return the documents' part for the mean of ``scores`` less that of another model's.
+
+        Both models searched the same documents, so what one of them does to both cancels.
+        """
+        versions = [(scores, other_scores)]
+        versions.append(([*map(smoothed, scores)], [*map(smoothed, other_scores)]))
+        return more_cautious(*(self._difference_part(a, other, b) for a, b in versions))
+
+    def _difference_part(
+        self, scores: list[FloatArray], other: Weighed, other_scores: list[FloatArray]
+    ) -> DrawnPart:
+        documents, pairs, effects = len(self.found.names.drawn), [], []
+        for weighed, some, sign in ((self, scores, 1.0), (other, other_scores, -1.0)):
+            found = weighed.found
+            pairs.append(found.queries[found.beaten] * documents + found.places_of_beaters)
+            effects.append(sign * weighed.changes(some)[found.beaten])
+        keys, place = np.unique(np.concatenate(pairs), return_inverse=True)
+        # What leaving out a document does to the difference of a query.
+        each = _sums(place.reshape(-1), np.concatenate(effects), len(keys))
+        query = _sums(keys // documents, each, self.found.size)
+        apart = float(each @ each) - float(query @ query) / self.found.drawn
+        return self._part_of(keys % documents, each, apart)
+
+    def changes(self, scores: list[FloatArray]) -> FloatArray:
+        """Return what one hit more or less of a target does to the mean."""
+        found, change = self.found, np.zeros(len(self.found))
         for group, score in zip(self.groups, scores, strict=True):
             steps = np.diff(score, prepend=score[0])
             change[group.rows] = self.part[group.rows] * steps[found.hits[group.rows]]
         # A target far below stays there, whichever document is left out.
         change[found.beaters != found.hits] = 0.0
-        change /= found.size
-        documents, place = np.unique(found.document, return_inverse=True)
-        effects = np.bincount(
-            place.reshape(-1), change[found.beaten], minlength=len(documents)
-        ).astype(np.float64)
-        apart = change**2 * found.hits * (found.drawn - found.hits) / found.drawn
-        twice = (1.0 - 1.0 / found.drawn) * float(apart.sum())
-        pool = np.zeros(len(effects), dtype=np.int64)
-        return part_of_items(pool, effects, 1, found.drawn, twice=twice, left=found.left)
+        return change / found.size
+
+    def _part_of(self, document: IntArray, changes: FloatArray, apart: float) -> DrawnPart:
+        """Return the part made of what each document does; ``apart`` queries have in theirs too."""
+        drawn = self.found.drawn
+        documents, place = np.unique(document, return_inverse=True)
+        effects = _sums(place.reshape(-1), changes, len(documents))
+        pool, twice = np.zeros(len(effects), dtype=np.int64), (1.0 - 1.0 / drawn) * apart
+        return part_of_items(pool, effects, 1, drawn, twice=twice, left=self.found.left)
+
+    def deviations(self, scores: list[FloatArray]) -> FloatArray:
+        """Return numbers whose squares sum to the variance of the mean: of queries, and documents.
+
+        Those of two models on the same draw stand side by side: their products are what the two
+        means have in common.
+        """
+        found, totals = self.found, self.totals(scores)
+        changes, size = self.changes(scores)[found.beaten], len(found.names.drawn)
+        effects = _sums(found.places_of_beaters, changes, size)
+        queries = deviations_of_mean(totals, np.ones(found.size))
+        return np.concatenate([queries, math.sqrt(found.left) * (effects - effects.mean())])
+
+
+def _sums(place: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """Return the sum of the values at each place."""
+    return np.bincount(as_index(place), values, size).astype(np.float64)
+
+
+def variance_of_mean(totals: FloatArray, weights: FloatArray) -> float:
+    """Return the variance of a weighed mean over queries drawn anew."""
+    deviations = deviations_of_mean(totals, weights)
+    count = len(deviations)
+    return float(deviations @ deviations) * count / max(count - 1, 1)
 
 
 #: The place of a target among its ties: first or last.

@@ -286,22 +286,34 @@ def differences_chart(result: Comparison) -> IntervalChart:
     )
 
 
-def plan_chart(result: Plan) -> LineChart:
-    """Return the expected error of each design against its cost."""
-    relative = {(row.name, row.cost): row.rmse / result.value for row in result.curves}
-    view = _against_cost(
-        f"error relative to {result.metric}",
-        {key: error if error > _LEAST_ERROR else np.nan for key, error in relative.items()},
-        Guide("y", result.precision, f"error sought, {100 * result.precision:.4g} %"),
-        result.budget,
-    )
+def plan_chart(result: Plan | PowerPlan) -> LineChart:
+    """Return the expected error of each design against its cost, or its power."""
+    if isinstance(result, PowerPlan):
+        view = _against_cost(
+            "power: how often the better model is named",
+            {(row.label, row.cost): row.power for row in result.curves},
+            Guide("y", result.power, f"power sought, {100 * result.power:.4g} %"),
+            result.budget,
+        )
+        what, better, x_label = "Power", "Higher", "scores of both models in total"
+        caption = "Powers are shares of simulated evaluations."
+    else:
+        relative = {(row.label, row.cost): row.rmse / result.value for row in result.curves}
+        view = _against_cost(
+            f"error relative to {result.metric}",
+            {key: error if error > _LEAST_ERROR else np.nan for key, error in relative.items()},
+            Guide("y", result.precision, f"error sought, {100 * result.precision:.4g} %"),
+            result.budget,
+        )
+        what, better, x_label = "Error", "Lower", "scores in total"
+        caption = "A logarithmic axis cannot show errors of zero."
     return LineChart(
-        identity="error-against-cost",
-        title="Error against cost",
-        caption="Lower and further left is better. A logarithmic axis cannot show errors of zero.",
-        x_label="scores in total",
+        identity=f"{what.lower()}-against-cost",
+        title=f"{what} against cost",
+        caption=f"{better} and further left is better. {caption}",
+        x_label=x_label,
         views=(view,),
-        log_y=True,
+        log_y=what == "Error",
         percent=True,
     )
 
@@ -322,22 +334,4 @@ def _against_cost(
         tuple(f"{cost:,.0f} scores" for cost in costs),
         tuple(Series(name, style(place), curves[name]) for place, name in enumerate(designs)),
         guides=(sought, Guide("x", budget, f"{budget:,.0f} scores")),
-    )
-
-
-def power_chart(result: PowerPlan) -> LineChart:
-    """Return the power of each design against its cost."""
-    view = _against_cost(
-        "power: how often the better model is named",
-        {(row.label, row.cost): row.power for row in result.curves},
-        Guide("y", result.power, f"power sought, {100 * result.power:.4g} %"),
-        result.budget,
-    )
-    return LineChart(
-        identity="power-against-cost",
-        title="Power against cost",
-        caption="Higher and further left is better; powers are shares of simulated evaluations.",
-        x_label="scores of both models in total",
-        views=(view,),
-        percent=True,
     )

@@ -26,6 +26,7 @@ from unsample.answers import (
     Estimates,
     Evaluation,
     Plan,
+    Planned,
     PowerPlan,
     Published,
 )
@@ -36,7 +37,6 @@ from unsample.pages._charts import (
     differences_chart,
     estimates_chart,
     plan_chart,
-    power_chart,
     spec,
 )
 from unsample.pages._curves import Curves
@@ -261,52 +261,32 @@ def _(result: Comparison) -> Page:
     )
 
 
-@page.register
-def _(result: Plan) -> Page:
-    said = sheet(result)
+@page.register(Planned)
+def _(result: Plan | PowerPlan) -> Page:
+    said, chart = sheet(result), plan_chart(result)
+    if isinstance(result, PowerPlan):
+        what = "compare two models by"
+        sought = {"Power sought": result.power, "Level": result.level}
+    else:
+        what = "evaluate"
+        sought = {"Error sought": result.precision}
     return Page(
         verb="plan",
-        title=f"How to evaluate {result.metric} on {result.items:,} items",
+        title=f"How to {what} {result.metric} on {result.items:,} items",
         subtitle="; ".join(said.title),
         warnings=said.warnings,
         headline=(result.recommendation,),
         parts=(
             Part("designs", "Designs at the same cost", tables=said.tables),
-            Part("costs", "Error against cost", charts=(plan_chart(result),)),
+            Part("costs", chart.title, charts=(chart,)),
         ),
         about=result,
-        words="plan",
+        words="power" if isinstance(result, PowerPlan) else "plan",
         settings=(
             ("Items", f"{result.items:,}"),
             ("Users", f"{result.users:,}"),
             ("Metric", result.metric.name),
-            ("Error sought", f"{100 * result.precision:.4g} %"),
-            ("Budget", f"{result.budget:,.0f} scores"),
-        ),
-    )
-
-
-@page.register
-def _(result: PowerPlan) -> Page:
-    said = sheet(result)
-    return Page(
-        verb="plan",
-        title=f"How to compare two models by {result.metric} on {result.items:,} items",
-        subtitle="; ".join(said.title),
-        warnings=said.warnings,
-        headline=(result.recommendation,),
-        parts=(
-            Part("designs", "Designs at the same cost", tables=said.tables),
-            Part("costs", "Power against cost", charts=(power_chart(result),)),
-        ),
-        about=result,
-        words="power",
-        settings=(
-            ("Items", f"{result.items:,}"),
-            ("Users", f"{result.users:,}"),
-            ("Metric", result.metric.name),
-            ("Power sought", f"{100 * result.power:.4g} %"),
-            ("Level", f"{100 * result.level:g} %"),
+            *((name, f"{100 * share:.4g} %") for name, share in sought.items()),
             ("Budget", f"{result.budget:,.0f} scores"),
         ),
     )

@@ -28,7 +28,6 @@ from unsample.pages._charts import (
     differences_chart,
     estimates_chart,
     plan_chart,
-    power_chart,
 )
 from unsample.pages._curves import Curves, limit_names
 
@@ -165,11 +164,9 @@ def plot_places(result: Comparison, *, metric: str | None = None, ax: Axes | Non
 
 def plot_plan(result: Plan | PowerPlan, *, ax: Axes | None = None) -> Axes:
     """Draw the expected error of each design against its cost, or its power to compare models."""
+    axes = _draw_lines(plan_chart(result), ax, marker="o")
     if isinstance(result, PowerPlan):
-        axes = _draw_lines(power_chart(result), ax, marker="o")
         axes.set_ylim(-0.03, 1.03)
-    else:
-        axes = _draw_lines(plan_chart(result), ax, marker="o")
     axes.set_title(f"{result.users:,} users, {result.items:,} items")
     return axes
 

@@ -388,11 +388,10 @@ def chances(least: float, most: float) -> Number:
 
 @sheet.register
 def _(result: Plan) -> Sheet:
-    full = float(result.items) * result.targets
     columns: Columns[Any] = {
         "design": lambda row: row.name,
         "scores": lambda row: _whole(row.cost),
-        "of all": lambda row: _percent(row.cost / full),
+        "of all": lambda row: _percent(row.cost / result.full),
         "bias": lambda row: _percent(row.bias / result.value, "+"),
         "sd": lambda row: _percent(row.sd / result.value),
         "error": lambda row: _percent(row.rmse / result.value),
@@ -416,11 +415,11 @@ def _(result: Plan) -> Sheet:
 
 @sheet.register
 def _(result: PowerPlan) -> Sheet:
-    full, sought = 2.0 * result.items * result.targets, f"{100 * result.power:.0f} %"
+    sought = f"{100 * result.power:.0f} %"
     columns: Columns[Any] = {
         "design": lambda row: row.label,
         "scores": lambda row: _whole(row.cost),
-        "of all": lambda row: _percent(row.cost / full),
+        "of all": lambda row: _percent(row.cost / result.full),
         "power": lambda row: Number(f"{100 * row.power:.0f} ± {100 * row.error:.0f} %", row.power),
         "detects": lambda row: _or_dash(row.detectable, ".4f"),
         f"scores for {sought}": lambda row: _or_dash(result.needed[row.label], ",.0f"),

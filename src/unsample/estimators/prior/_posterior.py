@@ -126,20 +126,23 @@ class Prepared:
         logs = np.log(np.maximum(expected @ self.weights, _LEAST))
         mean = logs.mean(axis=0)
         slope = (logs - mean).T @ points / len(points)
-        chance = self._chance(_middle(mass), shares, np.exp(mean))
+        chance = self._chance(mass, shares, np.exp(mean))
         # From the points to the standardised coefficients.
         slope = np.linalg.solve(spread.T, slope.T).T
+        middle = left = _middle(expected)
         hidden = np.where(np.arange(len(shares)) < self.condensed.known, 0.0, shares)
-        unknown = mass * ((hidden / mixture) @ likelihood)
-        middle = _middle(expected)
+        if self.condensed.known:
+            left = _middle(mass * ((hidden / mixture) @ likelihood))
         first, second = middle @ self.weights, middle @ self.weights**2
         varies = np.maximum(second / np.maximum(first, _LEAST) ** 2 - 1.0, 0.0)
         varies[first <= _LEAST] = 0.0
-        return mean, logs.var(axis=0) + chance, slope, hidden.sum() * _middle(unknown), varies
+        return mean, logs.var(axis=0) + chance, slope, hidden.sum() * left, varies
 
-    def _chance(self, mass: FloatArray, shares: FloatArray, value: FloatArray) -> FloatArray:
+    def _chance(self, masses: FloatArray, shares: FloatArray, value: FloatArray) -> FloatArray:
         """Return the relative variance of the metrics of as many targets, given sampled ranks."""
-        joint = self.condensed.likelihood * mass
+        if not len(value):
+            return value
+        joint = self.condensed.likelihood * _middle(masses)
         total = np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
         first, second = joint @ self.weights / total, joint @ self.weights**2 / total
         variance = shares @ np.maximum(second - first**2, 0.0) / max(self.targets, 1.0)

@@ -1,0 +1,102 @@
+"""A guess of P(R): a power law, or what a pilot shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample import estimators as _estimators
+from unsample._checks import FloatArray, IntArray, as_integer_array, check_real
+from unsample.errors import InputError, RankError
+from unsample.evidence import RankCounts
+from unsample.law import RankDistribution, RankGrid, mean_over
+from unsample.metrics import Metric
+
+#: Bins of a guess: ranks stand alone up to K, then a bin is this wide relative to its rank.
+_RATIO = 0.05
+_SINGLE_RANKS = 24
+#: The steepest power law that is tried.
+_STEEPEST = 4.0
+_BISECTIONS = 60
+#: The K whose Recall is guessed for metrics without K, and the guess where nothing is known.
+_USUAL_K = 10
+_DEFAULT_RECALL = 0.1
+
+
+def usual_k(metric: Metric, items: int) -> int:
+    """Return the K whose Recall is guessed: that of the metric, or a usual one."""
+    return metric.k or min(_USUAL_K, items - 1)
+
+
+def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistribution, str]:
+    """Return P(R) proportional to R^-a, with the a that makes Recall@k as given, and so in words.
+
+    Without a recall it is 0.1, or what two lists of K find by luck where that is more.
+    """
+    if k >= items:
+        raise InputError(
+            f"K must be below items = {items} where no pilot is given, got {k}: Recall@{k} is 1 "
+            "whatever P(R) is, so it cannot be guessed from that"
+        )
+    if recall is None:
+        recall = max(_DEFAULT_RECALL, 1.0 - (1.0 - k / items) ** 2)
+    check_real("recall", recall, low=0.0, high=1.0, open_low=True, open_high=True)
+    grid = _guess_grid(items, k)
+
+    def mass(exponent: float) -> FloatArray:
+        found = mean_over(lambda ranks: ranks**-exponent, grid.low, grid.high) * grid.width
+        return np.asarray(found / found.sum())
+
+    def at_top(exponent: float) -> float:
+        return float(mass(exponent)[grid.high <= k].sum())
+
+    if not at_top(0.0) <= recall <= at_top(_STEEPEST):
+        raise InputError(
+            f"recall must be in {at_top(0.0):.4g}..{at_top(_STEEPEST):.4g}, what power laws from "
+            f"R^0 to R^-{_STEEPEST:g} give at K = {k} of {items} items, got {recall:g}; or give a "
+            "pilot instead"
+        )
+    low, high = 0.0, _STEEPEST
+    for _ in range(_BISECTIONS):
+        exponent = (low + high) / 2.0
+        low, high = (exponent, high) if at_top(exponent) < recall else (low, exponent)
+    text = f"P(R) falls as R^-{high:.2f}, so that Recall@{k} is {recall:.4g}"
+    return RankDistribution(grid, mass(high)), text
+
+
+def from_pilot(
+    pilot: RankCounts | RankDistribution | npt.ArrayLike, items: int, k: int
+) -> tuple[RankDistribution, str]:
+    """Return the P(R) of sampled ranks (fitted by `mle`), or of ranks among all items."""
+    if isinstance(pilot, RankDistribution):
+        found, text = pilot, "the given P(R)"
+    elif isinstance(pilot, RankCounts):
+        found = _estimators.MLE().fit(pilot, cutoffs=[k])
+        text = f"P(R) fitted to a pilot of {pilot.total:,} sampled ranks"
+    else:
+        ranks = as_integer_array("pilot", pilot, hint="ranks among all items start at 1")
+        if ranks.size == 0:
+            raise RankError("pilot must hold at least one rank, got none")
+        found = RankDistribution.from_ranks(ranks, items=items)
+        text = f"a pilot of {len(ranks):,} ranks among all items"
+    if found.items != items:
+        raise InputError(
+            f"pilot must rank among items = {items}, got one among {found.items} items"
+        )
+    grid = _guess_grid(items, k)
+    # Some estimators give bins a mass below zero.
+    mass = np.maximum(np.diff(found.cdf(grid.high), prepend=0.0), 0.0)
+    return RankDistribution(grid, mass / mass.sum()), text
+
+
+def draw_ranks(
+    guess: RankDistribution, size: tuple[int, ...], rng: np.random.Generator
+) -> IntArray:
+    """Draw global ranks from a guess."""
+    bins = rng.choice(len(guess.grid), size=size, p=guess.mass)
+    return np.asarray(guess.grid.low[bins] + rng.integers(guess.grid.width[bins]))
+
+
+def _guess_grid(items: int, k: int) -> RankGrid:
+    single = max(_SINGLE_RANKS, min(k, 4 * _SINGLE_RANKS))
+    return RankGrid.build(items, cutoffs=[k], ratio=_RATIO, single=single)
