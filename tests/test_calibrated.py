@@ -178,7 +178,7 @@ def test_own_history_narrows_and_travels(bundled, drawn, tmp_path, run):
 
 
 @pytest.mark.parametrize(
-    ("folder", "text"), [("missing", "must be a folder"), (".", "got none in")]
+    ("folder", "text"), [("missing", "which is not a folder"), (".", "got none in")]
 )
 def test_folders_without_ranks_are_refused(folder, text, tmp_path, run):
     code, _, errors = run("learn", tmp_path / folder, "--items", 50, "--out", tmp_path / "p.npz")

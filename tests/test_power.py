@@ -304,7 +304,7 @@ def test_the_command_takes_differences_and_files(run, tmp_path, monkeypatch, cou
     for wrong in (("--compare", "a=a.csv"), ("--compare", "1%", "--compare", "2%")):
         code, _, err = run(*design, *wrong)
         assert code == 2
-        assert "compare must be one difference, or NAME=FILE twice" in err
+        assert "compare must be one difference, or NAME=FILE for two models" in err
 
 
 # -- what to do ----------------------------------------------------------------------------------
