@@ -15,6 +15,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
 from unsample._threads import one_thread
+from unsample.confidence._limits import quantile
 from unsample.estimators import Observed, em
 from unsample.evidence import RankCounts, size_ranges
 
@@ -38,9 +39,7 @@ class SamplingError:
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
         """Return the normal interval around a value, for users like these."""
-        from scipy.special import ndtri
-
-        half = float(ndtri((1.0 + check_level(level)) / 2.0)) * self.population
+        half = quantile(level) * self.population
         return value - half, value + half
 
     def of_ranks(self, ranks: IntArray, sampled: IntArray) -> FloatArray:

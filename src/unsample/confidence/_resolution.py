@@ -10,6 +10,7 @@ import numpy as np
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_level, check_real
 from unsample.confidence._certainty import Certainty
+from unsample.confidence._limits import quantile
 from unsample.evidence import RankCounts
 
 #: How many K are tried. Each takes two linear programs, and one more shows how far down the shape
@@ -109,8 +110,6 @@ def _expected(
     To this comes the chance of so many hits. A target of sampled rank r is taken for a hit from
     about K = r N/n on. Before the first of these, Recall is taken for a power of K.
     """
-    from scipy.special import ndtri
-
     order = np.argsort(counts.low, kind="stable")
     places = np.log((counts.low[order] - 0.4) * blind)
     hits = np.log(np.cumsum(counts.weight[order]) / counts.weight.sum())
@@ -128,4 +127,4 @@ def _expected(
     share = np.exp(recall(height))
     chance = np.sqrt((1.0 - share).clip(1e-3) / (share * counts.effective))
     open_part = _OPEN * (_DENTS if dents else 1.0) * growth**_SLOPE * (cutoffs / blind) ** -_DEPTH
-    return np.asarray(open_part + _CHANCE * float(ndtri((1.0 + level) / 2.0)) * chance)
+    return np.asarray(open_part + _CHANCE * quantile(level) * chance)

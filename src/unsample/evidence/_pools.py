@@ -44,6 +44,7 @@ from unsample.evidence._columns import (
     first_of_equal,
     joined,
     merge_equal,
+    read_columns,
     refuse_where,
 )
 from unsample.evidence._drawn import (
@@ -368,20 +369,10 @@ class PoolCounts:
         marker = str(fields.get("format"))
         if marker != _FORMAT:
             raise FileError(f"{source} must hold {_FORMAT}, got {marker}")
-        missing = {"sampled", "known", *_COLUMNS} - set(fields)
-        if missing:
-            raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
-        columns: dict[str, Any] = {}
-        for name in _COLUMNS:
-            if name in (*_TARGET_SUMS, *_BEAT_SUMS):
-                values = as_floats(f"{name} in {source}", fields[name], error=FileError)
-                bad = ~(np.isfinite(values) & (values >= 0))
-                rule = f"{name} in {source} must be finite and not negative"
-                refuse_where(bad, rule, values, FileError)
-                columns[name] = values
-            else:
-                whole = as_integer_array(f"{name} in {source}", fields[name], error=FileError)
-                columns[name] = whole.astype(np.int64)
+        whole, reals = (*_TARGET_KEYS, *_BEAT_KEYS), (*_TARGET_SUMS, *_BEAT_SUMS)
+        columns = read_columns(fields, source, whole=whole, reals=reals)
+        if not {"sampled", "known"} <= set(fields):
+            raise FileError(f"{source} lacks sampled or known")
         sampled = np.asarray(fields["sampled"])
         size = check_integer(f"sampled in {source}", sampled.item(), minimum=2, error=FileError)
         return cls(size, **columns, known=bool(np.asarray(fields["known"])))
