@@ -255,6 +255,15 @@ class PoolCounts:
         weight = _sums(place, self.weight)
         return _sums(place, self.weight * score[self.rank - 1]) / weight, weight / self.total
 
+    @property
+    def estimable(self) -> bool:
+        """Return whether anything is known of how far ranks depend on each other."""
+        return self.known or len(self.pools) > 1
+
+    def drawn_part(self, scores: npt.ArrayLike, *, left: float) -> DrawnPart:
+        """Return the part of the variance that comes from the items, or else from the pools."""
+        return self.items_part(scores, left=left) if self.known else self.between_part(scores)
+
     def between_part(self, scores: npt.ArrayLike) -> DrawnPart:
         """Return the variance of the mean of ``scores[r - 1]``, from how much pools differ.
 
