@@ -10,7 +10,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
 from unsample.confidence._direct import DirectMean
-from unsample.confidence._limits import Spread, clopper_pearson
+from unsample.confidence._limits import Spread, clopper_pearson, quantile
 from unsample.confidence._program import SHAPES, Lowest, Shape
 from unsample.confidence._strata import Stratum, strata_of
 from unsample.evidence import RankCounts
@@ -265,9 +265,7 @@ class Certainty:
         The two are means of different scores, and may change places by chance. Then nothing is
         known between them, and the errors are added outside of both.
         """
-        from scipy.special import ndtri
-
-        z = float(ndtri((1.0 + level) / 2.0))
+        z = quantile(level)
         low, high = (self.affine_bound(metric, side, level) for side in (-1, 1))
         least, most = sorted((low.expected, high.expected))
         return (
@@ -279,10 +277,8 @@ class Certainty:
         self, ends: tuple[float, float], metric: Metric, level: float
     ) -> tuple[float, float]:
         """Return the ends, at least as far apart as those of as many known ranks would be."""
-        from scipy.special import ndtri
-
         errors = [self.affine_bound(metric, side, level).error_of_ranks for side in (-1, 1)]
-        reach, middle = float(ndtri((1.0 + level) / 2.0)) * min(errors), sum(ends) / 2.0
+        reach, middle = quantile(level) * min(errors), sum(ends) / 2.0
         return min(ends[0], middle - reach), max(ends[1], middle + reach)
 
     def resolves(self, metric: Metric) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray
-from unsample.confidence._limits import hoeffding
+from unsample.confidence._limits import hoeffding, quantile
 from unsample.evidence import RankCounts
 from unsample.metrics import AUC, MR, Metric
 
@@ -51,8 +51,6 @@ class DirectMean:
 
     def interval(self, level: float, *, population: bool = True) -> tuple[float, float]:
         """Return the interval of a mean: for users like these, or for these users alone."""
-        from scipy.special import ndtri
-
         counts = self.counts
         variance = counts.variance_of_mean(self.values)
         if not population:
@@ -63,7 +61,7 @@ class DirectMean:
             if not counts.replacement:
                 spread *= 1.0 - counts.sampled / (counts.items - 1)
             variance = float(counts.weight_squared @ spread) / float(counts.weight.sum()) ** 2
-        reach = float(ndtri((1.0 + level) / 2.0)) * math.sqrt(variance)
+        reach = quantile(level) * math.sqrt(variance)
         return self._inside(self.value - reach, self.value + reach)
 
     def bounds(self, level: float) -> tuple[float, float]:

@@ -29,6 +29,7 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import BoolArray, FloatArray, IntArray, check_level
+from unsample.confidence._limits import quantile
 from unsample.confidence._means import MeanError
 from unsample.evidence import freedom_of
 from unsample.metrics import Metric
@@ -168,13 +169,11 @@ class DrawnError(MeanError):
 
     def of_these(self, value: float, level: float) -> tuple[float, float]:
         """Return limits of the mean of these users, over other draws from them."""
-        from scipy.special import stdtrit
-
         level = check_level(level)
         if self.stake <= 0.0:
             return value, value
         if not self.bounded:
-            reach = float(stdtrit(self.freedom_of_these, (1.0 + level) / 2.0)) * self.these
+            reach = quantile(level, self.freedom_of_these) * self.these
             return value - reach, value + reach
         if not self.drawn:
             return self.best - self.stake, min(self.best, self.most)
@@ -184,15 +183,12 @@ class DrawnError(MeanError):
 
     def _outcomes(self, level: float) -> float:
         """Return how many outcomes of all or nothing would have the variance."""
-        from scipy.special import ndtri, stdtrit
-
-        end = (1.0 + level) / 2.0
         # The assumed user is on both sides of the ratio.
         square = self.lost * (1.0 - self.lost) + 1.0 / self.drawn
         found = square * (self.stake / self.these) ** 2
         if self.drawn < FEW_DRAWN:
             return min(found, self.alike)
-        return float(found * (ndtri(end) / stdtrit(self.freedom_of_these, end)) ** 2)
+        return found * (quantile(level) / quantile(level, self.freedom_of_these)) ** 2
 
 
 @dataclass(frozen=True)

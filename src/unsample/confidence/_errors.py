@@ -15,6 +15,7 @@ import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
 from unsample._threads import one_thread
+from unsample.confidence._limits import quantile
 from unsample.estimators import Observed, em
 from unsample.evidence import RankCounts, size_ranges
 
@@ -38,9 +39,7 @@ class SamplingError:
 
     def interval(self, value: float, level: float) -> tuple[float, float]:
         """Return the normal interval around a value, for users like these."""
-        from scipy.special import ndtri
-
-        half = float(ndtri((1.0 + check_level(level)) / 2.0)) * self.population
+        half = quantile(level) * self.population
         return value - half, value + half
 
     def of_ranks(self, ranks: IntArray, sampled: IntArray) -> FloatArray:
@@ -119,14 +118,13 @@ def _of_items(counts: RankCounts, influence: FloatArray) -> float:
     """Return the standard error that comes from shared items; NaN where it cannot be known."""
     pools = counts.pools
     assert pools is not None
-    if not pools.known and len(pools.pools) < 2:
+    if not pools.estimable:
         return math.nan
     order = np.argsort(counts.low, kind="stable")
     ranks = np.arange(1, pools.sampled + 2)
     scores = np.interp(ranks, counts.low[order], influence[order])
     left = 1.0 if counts.replacement else 1.0 - pools.sampled / (counts.largest_catalogue - 1)
-    part = pools.items_part(scores, left=left) if pools.known else pools.between_part(scores)
-    return math.sqrt(part.variance)
+    return math.sqrt(pools.drawn_part(scores, left=left).variance)
 
 
 def _nudge_groups(counts: RankCounts) -> IntArray:

@@ -8,13 +8,14 @@ those of a mean of so many targets.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
-from unsample._checks import BoolArray, FloatArray, IntArray
+from unsample._checks import BoolArray, FloatArray, IntArray, check_level
 from unsample.estimators import Observed
 from unsample.evidence import RankCounts
 from unsample.law import Law, RankGrid, RankPoints
@@ -281,6 +282,22 @@ def group_ends(allowed: IntArray, wanted: list[int]) -> IntArray:
             ends.append(end)
             last = end
     return np.union1d(ends, np.intersect1d(allowed, wanted)).astype(np.int64)
+
+
+def quantile(level: float, freedom: float = math.inf) -> float:
+    """Return how many standard errors a two-sided interval reaches, by the law of t or normal."""
+    from scipy.special import ndtri, stdtrit
+
+    end = (1.0 + check_level(level)) / 2.0
+    return float(ndtri(end) if math.isinf(freedom) else stdtrit(freedom, end))
+
+
+def skewed(reach: float, skewness: float) -> float:
+    """Return how many standard errors a limit reaches on the side to which a mean is skewed.
+
+    Such a mean errs further there (Johnson 1978). On the other side no less is allowed.
+    """
+    return reach + max(skewness, 0.0) * (2.0 * reach**2 + 1.0) / 6.0
 
 
 def clopper_pearson(

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from unsample._checks import FloatArray, IntArray, check_level
-from unsample.confidence._limits import clopper_pearson
+from unsample.confidence._limits import clopper_pearson, quantile
 from unsample.evidence import RankCounts, freedom_of
 from unsample.metrics import Metric
 
@@ -86,8 +86,6 @@ class MeanError:
         value, other values are rare: as many users as the limits of a share allow could have
         nothing, or the most.
         """
-        from scipy.special import stdtrit
-
         level = check_level(level)
         share = value / self.most
         if is_rare(self, value) or (math.isfinite(self.most) and self.all_or_nothing):
@@ -96,7 +94,7 @@ class MeanError:
             return self.most * float(low[0]), self.most * float(high[0])
         if math.isnan(self.population):
             return math.nan, math.nan
-        reach = float(stdtrit(self.freedom, (1.0 + level) / 2.0)) * self.population
+        reach = quantile(level, self.freedom) * self.population
         ends = value - reach, min(value + reach, max(self.most, value))
         if math.isfinite(self.most) and self.users * self.apart < _FEW:
             apart = np.array([self.apart])

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special
 
 from unsample._checks import BoolArray, FloatArray, IntArray, as_index
+from unsample.confidence._limits import quantile
 from unsample.evidence import ListCounts, Negatives
 
 #: The expected count that chi-square tests need in every cell.
@@ -299,7 +300,7 @@ class Power:
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the range that holds the exponent at this level."""
-        far = float(special.ndtri(0.5 + 0.5 * level)) * self.standard_error
+        far = quantile(level) * self.standard_error
         return self.exponent - far, self.exponent + far
 
     @property

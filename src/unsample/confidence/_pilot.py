@@ -15,7 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from unsample._checks import FloatArray, check_level
+from unsample._checks import FloatArray
+from unsample.confidence._limits import quantile, skewed
 from unsample.confidence._means import MeanError, degrees_of_freedom, is_rare
 from unsample.metrics import Metric
 
@@ -89,12 +90,8 @@ class PilotError(MeanError):
         return self._within(value, level, self.these)
 
     def _within(self, value: float, level: float, error: float) -> tuple[float, float]:
-        from scipy.special import stdtrit
-
-        quantile = float(stdtrit(self.freedom, (1.0 + check_level(level)) / 2.0))
-        # A skewed mean errs further on one side (Johnson 1978); the other side gets no less.
-        more = self.skewness * (2.0 * quantile**2 + 1.0) / 6.0
-        low, high = (error * (quantile + max(side * more, 0.0)) for side in (-1.0, 1.0))
+        far = quantile(level, self.freedom)
+        low, high = (error * skewed(far, side * self.skewness) for side in (-1.0, 1.0))
         least = 0.0 if math.isfinite(self.most) else -math.inf
         return max(value - low, min(least, value)), min(value + high, max(self.most, value))
 

@@ -19,7 +19,7 @@ from unsample.confidence._program import SHAPES, InfeasibleError, Lowest, Progra
 from unsample.confidence._shared import PooledError, PooledLimits, proved_rows
 from unsample.confidence._strata import Stratum
 from unsample.errors import DesignError
-from unsample.evidence import DrawnPart, PoolCounts
+from unsample.evidence import PoolCounts
 from unsample.metrics import Metric
 
 #: The level at which a shape is tested, as for own items.
@@ -203,7 +203,7 @@ class PooledCertainty(SharedCertainty):
     @property
     def estimable(self) -> bool:
         """Return whether anything is known of how far ranks depend on each other."""
-        return self.pools.known or len(self.pools.pools) > 1
+        return self.pools.estimable
 
     @property
     def caveat(self) -> str:
@@ -274,10 +274,5 @@ class PooledCertainty(SharedCertainty):
 
     def _error(self, scores: FloatArray, targets: float) -> PooledError:
         return PooledError(
-            targets if self.pools.known else 0.0, drawn_part(self.pools, scores, self.left)
+            targets if self.pools.known else 0.0, self.pools.drawn_part(scores, left=self.left)
         )
-
-
-def drawn_part(pools: PoolCounts, scores: FloatArray, left: float) -> DrawnPart:
-    """Return the part of the variance that comes with the items, or with the pools."""
-    return pools.items_part(scores, left=left) if pools.known else pools.between_part(scores)

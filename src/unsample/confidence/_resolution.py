@@ -10,12 +10,13 @@ import numpy as np
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray, check_level, check_real
 from unsample.confidence._certainty import Certainty
+from unsample.confidence._limits import quantile
 from unsample.evidence import RankCounts
 
 #: How many K are tried. Each takes two linear programs, and one more shows how far down the shape
-#: holds. Only one K is tried where it takes more: where the shape is in doubt, or does not hold far
-#: down; where samples grew, are shared or unequal.
-_TRIES = 2
+#: holds. Where the shape is in doubt, or does not hold far down, a K takes more, and one is tried.
+#: Samples that grew, are shared or unequal always take more: of them, so many K are tried.
+_TRIES, _TRIES_OF_OTHERS = 2, 3
 #: An interval within this factor of the precision suggests the next K of the ladder; beyond it,
 #: the K after that.
 _NEAR = 1.6
@@ -60,8 +61,11 @@ class Resolution:
         place = int(np.abs(excess).argmin())
         low, high = -1, len(ladder)
         furthest = _metrics.parse(f"{metric}@{ladder[min(place + 2, len(ladder) - 1)]}")
-        easy = type(certainty) is Certainty and counts.stop is None and certainty.doubt == 0.0
-        for _ in range(_TRIES if easy and certainty.reach_is_clear(furthest) else 1):
+        tries = _TRIES_OF_OTHERS
+        if type(certainty) is Certainty and counts.stop is None:
+            easy = certainty.doubt == 0.0 and certainty.reach_is_clear(furthest)
+            tries = _TRIES if easy else 1
+        for _ in range(tries):
             if high - low == 1:
                 break
             place = min(max(place, low + 1), high - 1)
@@ -95,7 +99,7 @@ class Resolution:
 
 def ladder_of(items: int) -> IntArray:
     """Return 1, 2, 5, 10, 20, 50, ... up to the number of items, which comes last."""
-    tens = 10 ** np.arange(len(str(items)))
+    tens = 10 ** np.arange(len(str(items)), dtype=np.int64)
     steps = np.outer(tens, [1, 2, 5]).ravel()
     return np.append(steps[steps < items], items)
 
@@ -106,18 +110,14 @@ def _expected(
     """Return about how wide half the interval of Recall@K is, as a share of its middle.
 
     What a shape leaves open falls as a power of K. It is less where Recall grows slowly with K.
-    To this comes the chance of so many hits. A target of sampled rank r is taken for a hit from
-    about K = r N/n on. Before the first of these, Recall is taken for a power of K.
+    The chance of so many hits is added. A target of sampled rank r counts as a hit from about
+    K = r N/n on. For smaller K than the first of these, Recall is taken as a power of K.
     """
-    from scipy.special import ndtri
-
-    order = np.argsort(counts.low, kind="stable")
-    places = np.log((counts.low[order] - 0.4) * blind)
-    hits = np.log(np.cumsum(counts.weight[order]) / counts.weight.sum())
-    places, last = np.unique(places[::-1], return_index=True)
-    hits = hits[::-1][last]
-    four = min(places[0] + math.log(6.0), places[-1])
-    slope = (np.interp(four, places, hits) - hits[0]) / max(four - places[0], 1.0)
+    ranks, cell = np.unique(counts.low, return_inverse=True)
+    shares = np.cumsum(np.bincount(cell.reshape(-1), counts.weight)) / counts.weight.sum()
+    places, hits = np.log((ranks - 0.4) * blind), np.log(shares.clip(0.3 / counts.effective))
+    end = min(places[0] + math.log(6.0), places[-1])
+    slope = (np.interp(end, places, hits) - hits[0]) / max(end - places[0], 1.0)
 
     def recall(height: FloatArray) -> FloatArray:
         before = slope * np.minimum(height - places[0], 0.0)
@@ -128,4 +128,4 @@ def _expected(
     share = np.exp(recall(height))
     chance = np.sqrt((1.0 - share).clip(1e-3) / (share * counts.effective))
     open_part = _OPEN * (_DENTS if dents else 1.0) * growth**_SLOPE * (cutoffs / blind) ** -_DEPTH
-    return np.asarray(open_part + _CHANCE * float(ndtri((1.0 + level) / 2.0)) * chance)
+    return np.asarray(open_part + _CHANCE * quantile(level) * chance)

@@ -41,6 +41,8 @@ from unsample.confidence._limits import (
     OverBins,
     clopper_pearson,
     hoeffding,
+    quantile,
+    skewed,
 )
 from unsample.evidence import DrawnPart
 
@@ -81,25 +83,15 @@ class PooledError:
         return self.drawn.freedom / max(share * share, 1e-9)
 
     def reach(self, level: float, side: int) -> float:
-        """Return how far the limit on one side is from the mean, for a two-sided ``level``.
-
-        It is the quantile of t. On the side where skewed items make the mean err further, it is
-        more (Johnson 1978); on the other side it is not less.
-        """
-        from scipy.special import stdtrit
-
+        """Return how far the limit on one side is from the mean, for a two-sided ``level``."""
         error = math.sqrt(self.variance)
         if error == 0.0:
             return 0.0
-        quantile = float(stdtrit(self.freedom, (1.0 + level) / 2.0))
-        skewness = max(side * self.drawn.third / error**3, 0.0)
-        return error * (quantile + skewness * (2.0 * quantile**2 + 1.0) / 6.0)
+        return error * skewed(quantile(level, self.freedom), side * self.drawn.third / error**3)
 
     def standard_error(self, level: float, side: int) -> float:
         """Return the standard error of a normal mean with the same limit at this level."""
-        from scipy.special import ndtri
-
-        return self.reach(level, side) / float(ndtri((1.0 + level) / 2.0))
+        return self.reach(level, side) / quantile(level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +122,8 @@ class PooledLimits(MeanLimits):
         spread = self.low * (1.0 - self.low)
         known = (spread > 0) & (self.variances > 0) & (self.freedom > 0)
         alike = np.divide(spread, self.variances, out=np.zeros_like(spread), where=known)
-        quantile = stdtrit(np.where(known, self.freedom, 1.0), 1.0 - part)
-        targets = np.minimum(alike * (ndtri(1.0 - part) / quantile) ** 2, self.targets)
+        wider = stdtrit(np.where(known, self.freedom, 1.0), 1.0 - part) / ndtri(1.0 - part)
+        targets = np.minimum(alike / wider**2, self.targets)
         targets = np.maximum(targets, 1e-6)
         low, high = clopper_pearson(self.low, self.high, targets, part)
         return np.where(known, low, 0.0), np.where(known, high, 1.0)

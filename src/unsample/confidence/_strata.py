@@ -135,17 +135,19 @@ class Stratum:
     def _at_ease(self, shape: Shape, alpha: float) -> bool:
         """Return whether the data are at ease with a shape.
 
-        One that reaches further limits more. So what is known of it may tell of nearer ones.
+        A shape that reaches further limits more. So what is known of other reaches may decide.
         """
-        most = self.evidence[0].at_ease[0]
-        for (other, its_alpha, _), program in self._programs.items():
-            if its_alpha == alpha and replace(other, reach=shape.reach) == shape:
-                eased = program.strain_if_known
-                if eased is not None and eased <= most and other.reach >= shape.reach:
-                    return True
-                if eased is not None and eased > most and other.reach <= shape.reach:
-                    return False
-        return self.program(shape, alpha, proved=False).strain <= most
+        most, program = self.evidence[0].at_ease[0], self.program(shape, alpha, proved=False)
+        for other in self._programs.values():
+            strain = other.strain_if_known
+            alike = (other.alpha, other.proved) == (alpha, program.proved)
+            if strain is None or not alike or replace(other.shape, reach=shape.reach) != shape:
+                continue
+            if strain <= most and other.shape.reach >= shape.reach:
+                return True
+            if strain > most and other.shape.reach <= shape.reach:
+                return False
+        return program.strain <= most
 
 
 def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]:

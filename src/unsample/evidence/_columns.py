@@ -17,7 +17,7 @@ from unsample._checks import (
     at_position,
     check_integer,
 )
-from unsample.errors import DesignError, InputError
+from unsample.errors import DesignError, FileError, InputError
 
 #: What is summed over targets with the same keys.
 SUMS = ("count", "weight", "weight_squared")
@@ -93,6 +93,26 @@ def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
     """Return each column of all parts, one part after the other."""
     cells = list(parts)
     return {name: np.concatenate([getattr(part, name) for part in cells]) for name in names}
+
+
+def read_columns(
+    fields: Mapping[str, Any], source: str, *, whole: Iterable[str], reals: Iterable[str]
+) -> dict[str, Any]:
+    """Return columns that a file must hold: whole numbers, and numbers that are not negative."""
+    wanted = [*whole, *reals]
+    missing = sorted(set(wanted) - set(fields))
+    if missing:
+        raise FileError(f"{source} lacks {', '.join(missing)}")
+    found: dict[str, Any] = {}
+    for name in wanted:
+        what = f"{name} in {source}"
+        if name in whole:
+            found[name] = as_integer_array(what, fields[name], error=FileError).astype(np.int64)
+        else:
+            values = found[name] = as_floats(what, fields[name], error=FileError)
+            bad = ~(np.isfinite(values) & (values >= 0))
+            refuse_where(bad, f"{what} must be finite and not negative", values, FileError)
+    return found
 
 
 def refuse_where(

@@ -30,13 +30,13 @@ from unsample.evidence._cells import DesignCells, check_cells, count_ranks, refu
 from unsample.evidence._columns import (
     SUMS,
     as_column,
-    as_floats,
     as_weights,
     check_lengths,
     check_weight_sums,
     joined,
     merge_equal,
     no_numbers,
+    read_columns,
 )
 from unsample.evidence._pools import PoolCounts
 from unsample.evidence._ties import Comparisons
@@ -472,19 +472,10 @@ class RankCounts:
             raise FileError(
                 f"{source} must hold {_FORMATS[0]}, got {marker}; write it with RankCounts.save"
             )
-        missing = {"replacement", *_COLUMNS} - set(fields)
-        if marker == _FORMATS[1]:
-            missing -= set(_NEW_KEYS)
-        if missing:
-            raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
-        arrays: dict[str, Any] = {
-            name: as_integer_array(name, fields[name], error=FileError).astype(np.int64)
-            for name in (*_KEYS, "count")
-            if name in fields
-        }
-        for name in ("weight", "weight_squared"):
-            arrays[name] = as_floats(f"{name} in {source}", fields[name], error=FileError)
-        replacement = np.asarray(fields["replacement"])
+        new = set(_NEW_KEYS) - set(fields) if marker == _FORMATS[1] else set()
+        whole = [name for name in (*_KEYS, "count") if name not in new]
+        arrays = read_columns(fields, source, whole=whole, reals=("weight", "weight_squared"))
+        replacement = np.asarray(fields.get("replacement"))
         if replacement.shape != () or replacement.dtype != bool:
             raise FileError(f"{source} must say true or false for replacement, got {replacement}")
         stop = fields.get("stop")

@@ -44,6 +44,7 @@ from unsample.evidence._columns import (
     first_of_equal,
     joined,
     merge_equal,
+    read_columns,
     refuse_where,
 )
 from unsample.evidence._drawn import (
@@ -254,6 +255,15 @@ class PoolCounts:
         weight = _sums(place, self.weight)
         return _sums(place, self.weight * score[self.rank - 1]) / weight, weight / self.total
 
+    @property
+    def estimable(self) -> bool:
+        """Return whether anything is known of how far ranks depend on each other."""
+        return self.known or len(self.pools) > 1
+
+    def drawn_part(self, scores: npt.ArrayLike, *, left: float) -> DrawnPart:
+        """Return the part of the variance that comes from the items, or else from the pools."""
+        return self.items_part(scores, left=left) if self.known else self.between_part(scores)
+
     def between_part(self, scores: npt.ArrayLike) -> DrawnPart:
         """Return the variance of the mean of ``scores[r - 1]``, from how much pools differ.
 
@@ -368,20 +378,10 @@ class PoolCounts:
         marker = str(fields.get("format"))
         if marker != _FORMAT:
             raise FileError(f"{source} must hold {_FORMAT}, got {marker}")
-        missing = {"sampled", "known", *_COLUMNS} - set(fields)
-        if missing:
-            raise FileError(f"{source} lacks {', '.join(sorted(missing))}")
-        columns: dict[str, Any] = {}
-        for name in _COLUMNS:
-            if name in (*_TARGET_SUMS, *_BEAT_SUMS):
-                values = as_floats(f"{name} in {source}", fields[name], error=FileError)
-                bad = ~(np.isfinite(values) & (values >= 0))
-                rule = f"{name} in {source} must be finite and not negative"
-                refuse_where(bad, rule, values, FileError)
-                columns[name] = values
-            else:
-                whole = as_integer_array(f"{name} in {source}", fields[name], error=FileError)
-                columns[name] = whole.astype(np.int64)
+        whole, reals = (*_TARGET_KEYS, *_BEAT_KEYS), (*_TARGET_SUMS, *_BEAT_SUMS)
+        columns = read_columns(fields, source, whole=whole, reals=reals)
+        if not {"sampled", "known"} <= set(fields):
+            raise FileError(f"{source} lacks sampled or known")
         sampled = np.asarray(fields["sampled"])
         size = check_integer(f"sampled in {source}", sampled.item(), minimum=2, error=FileError)
         return cls(size, **columns, known=bool(np.asarray(fields["known"])))

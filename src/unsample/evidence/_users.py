@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_index, as_integer_array
+from unsample._checks import BoolArray, FloatArray, IntArray, as_index
 from unsample.errors import FileError, InputError, RankError
-from unsample.evidence._columns import as_column, as_floats, in_parts, joined, refuse_where
+from unsample.evidence._columns import as_column, in_parts, joined, read_columns, refuse_where
 from unsample.metrics import places_of
 
 if TYPE_CHECKING:
@@ -107,22 +107,13 @@ class Whose:
         """Take what `as_arrays` gave, checked; None where a file has none."""
         if "whose_user" not in fields:
             return None
-        lacks = [f"whose_{name}" for name in _ARRAYS if f"whose_{name}" not in fields]
-        if lacks:
-            raise FileError(f"{source} lacks {', '.join(lacks)}")
-        user, cell = (
-            as_integer_array(name, fields[f"whose_{name}"], error=FileError).astype(np.int64)
-            for name in ("user", "cell")
-        )
-        weight, users = (
-            as_floats(f"whose_{name} in {source}", fields[f"whose_{name}"], error=FileError)
-            for name in ("weight", "users")
-        )
+        names = [f"whose_{name}" for name in _ARRAYS]
+        columns = read_columns(fields, source, whole=names[:2], reals=names[2:])
+        user, cell, weight, users = columns.values()
         inside = len(user) == len(cell) == len(weight) > 0 and len(users) > 0
         inside = inside and user.min() >= 0 and user.max() < len(users)
         inside = inside and cell.min() >= 0 and cell.max() < cells
-        sound = all(np.isfinite(values).all() and (values >= 0).all() for values in (weight, users))
-        if not (inside and sound):
+        if not inside:
             raise FileError(
                 f"{source} must say of each target whose it is, got numbers that do not"
             )
