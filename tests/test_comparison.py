@@ -7,7 +7,7 @@ import pytest
 
 import unsample
 from unsample.answers import CORRECTIONS, Difference
-from unsample.answers._duels import _places
+from unsample.answers._verdicts import places_by
 from unsample.errors import DesignError, InputError
 from unsample.evidence import RankCounts
 from unsample.law import Law
@@ -255,18 +255,18 @@ def test_estimates_and_unknown_metrics_are_refused_by_name(ranks, result):
 
 def test_places_follow_the_longest_chain_of_defeats_and_circles_have_an_end():
     line = [_beats("a", "b"), _beats("b", "c"), _beats("a", "c")]
-    assert _places("abcd", line) == {"a": 1, "b": 2, "c": 3, "d": 1}
+    assert places_by("abcd", line) == {"a": 1, "b": 2, "c": 3, "d": 1}
     circle = [_beats("a", "b"), _beats("b", "c"), _beats("c", "a")]
-    assert _places("abc", circle) == {"a": 2, "b": 2, "c": 2}
+    assert places_by("abc", circle) == {"a": 2, "b": 2, "c": 2}
     beaten = [_beats("d", "a"), *circle, _beats("c", "e")]
-    assert _places("abcde", beaten) == {"a": 2, "b": 2, "c": 2, "d": 1, "e": 2}
+    assert places_by("abcde", beaten) == {"a": 2, "b": 2, "c": 2, "d": 1, "e": 2}
 
 
 def test_a_strict_order_of_many_models_takes_no_time():
     # Every chain of defeats used to be walked: 2^300 of them here.
     names = [f"{place:03d}" for place in range(300)]
     order = [_beats(a, b) for place, a in enumerate(names) for b in names[place + 1 :]]
-    assert list(_places(names, order).values()) == list(range(1, 301))
+    assert list(places_by(names, order).values()) == list(range(1, 301))
 
 
 def test_an_evaluation_without_errors_says_what_it_lacks():
