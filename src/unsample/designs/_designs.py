@@ -40,6 +40,8 @@ _SMALLEST_START = 4
 #: Own scores that are asked for twice, to find out a scorer that contradicts itself: so many, and
 #: no more than this part of all scores.
 _CHECKED, _CHECKED_SHARE = 16, 0.01
+#: Places of items that beat a target which are looked at first.
+_FEW_PLACES = 16
 
 
 @dataclass(frozen=True)
@@ -459,8 +461,7 @@ class _Met:
             listed = others if listed is None else np.minimum(listed, others)
             return cls(better, others, rng, replacement=False, places=places, listed=listed)
         if odds == 1.0 or not design.guided or k is None:
-            none = np.zeros_like(others)
-            return cls(better, others, rng, design.with_replacement, None, none)
+            return cls(better, others, rng, design.with_replacement, None, 0 * others)
         places = np.full((len(better), k), np.iinfo(np.int64).max)
         before = np.zeros(len(better), dtype=np.int64)
         slower = others - better
@@ -472,6 +473,14 @@ class _Met:
             places[:, number] = np.where(left > 0, before + number + 1, places[:, number])
         return cls(better, others, rng, replacement=False, places=places, listed=others)
 
+    def _up_to(self, rows: IntArray, end: IntArray) -> IntArray:
+        """Return how many of the places of each target are not beyond ``end``."""
+        assert self.places is not None
+        found = (self.places[rows, :_FEW_PLACES] <= end[:, None]).sum(axis=1)
+        full = np.flatnonzero(found == _FEW_PLACES)  # most targets have few
+        found[full] = (self.places[rows[full]] <= end[full, None]).sum(axis=1)
+        return np.asarray(found)
+
     def beaters(
         self, rows: IntArray, scored: IntArray, goal: IntArray, beaten: IntArray
     ) -> IntArray:
@@ -480,7 +489,7 @@ class _Met:
         known = np.zeros_like(beaten)
         if self.places is not None:
             end = np.minimum(goal, listed)
-            known = np.maximum((self.places[rows] <= end[:, None]).sum(axis=1) - beaten, 0)
+            known = np.maximum(self._up_to(rows, end) - beaten, 0)
             if (goal <= listed).all():
                 return np.asarray(known)
         if self.replacement:

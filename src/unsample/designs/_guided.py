@@ -196,14 +196,13 @@ def next_in_turn(now: Situation, goal: IntArray) -> Step:
     assert now.allowed is not None
     notes, left = now.notes, now.allowed - int(now.scored.sum())
     while not ((goal > now.scored) & (notes.turn > 0)).any():
-        waiting = np.where(notes.turn < 0, notes.reserved, 0)
-        if not waiting.any():
+        waiting = np.flatnonzero((notes.turn < 0) & (notes.reserved > 0))
+        if not len(waiting):
             break
-        together = left // max(int(_of_users(now, waiting).max()), 1)
-        if waiting.sum() <= left:
-            together = len(notes.turn)
-        last = max(int(notes.turn.max(initial=0)), 0) + together
-        last = max(last, int(np.abs(notes.turn[waiting > 0]).min(initial=len(notes.turn))))
+        waiting = waiting[np.argsort(-notes.turn[waiting], kind="stable")]
+        turns = -notes.turn[waiting]
+        fit = int(np.searchsorted(np.cumsum(notes.reserved[waiting]), left, side="right"))
+        last = int(turns[-1] if fit == len(turns) else max(turns[fit] - 1, turns[0]))
         notes = replace(notes, turn=np.where(-notes.turn <= last, np.abs(notes.turn), notes.turn))
     step = np.where(notes.turn > 0, np.maximum(goal - now.scored, 0), 0)
     spent = np.minimum(np.cumsum(step), left)
@@ -265,6 +264,14 @@ class Look:
         now = self.now
         to_list = np.clip(now.listed - now.scored, 0, self.missing)
         return np.asarray(to_list + (self.missing - to_list) / (now.beaten + 2.0))
+
+    @property
+    def _longest_walks(self) -> IntArray:
+        """Return how many items a target meets at most: further beaters let it stop earlier."""
+        now = self.now
+        begin = np.maximum(now.scored, now.listed)
+        walk = _before_first(1 + now.beaten, now.others - begin, now.chance)
+        return np.where(self.unknown, np.maximum(begin - now.scored + walk, 1), 0)
 
     @property
     def costs(self) -> FloatArray:
@@ -357,7 +364,7 @@ class Look:
             before=now.beaten.copy(),
             stratum=stratum[now.users],
             turn=-turn[now.users],
-            reserved=self.missing,
+            reserved=self._longest_walks if self.stopping else self.missing,
             stop=np.full_like(now.beaten, 0 if self.stopping else -1),
         )
 
