@@ -121,12 +121,12 @@ def quiet_estimate(
 
 
 def what_can_be_known() -> None:
-    """Draw intervals and bounds for 99 and 499 negatives, seen items said and not said."""
+    """Draw intervals and bounds for 99 and 499 negatives, with and without stated candidates."""
     panels = [
-        ("99 negatives, nothing said", 99, "unseen", None),
-        ("99 negatives, seen items excluded", 99, "unseen", "unseen"),
-        ("499 negatives, seen items excluded", 499, "unseen", "unseen"),
-        ("99 negatives, seen items kept", 99, "all", "all"),
+        ("99 negatives, candidates not stated", 99, "unseen", None),
+        ("99 negatives, unseen candidates", 99, "unseen", "unseen"),
+        ("499 negatives, unseen candidates", 499, "unseen", "unseen"),
+        ("99 negatives, all candidates", 99, "all", "all"),
     ]
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharey=True, layout="constrained")
     for ax, (title, sampled, candidates, stated) in zip(axes.flat, panels, strict=True):
