@@ -290,14 +290,15 @@ def _(result: Comparison) -> Sheet:
     agrees, chance = "the data", "if sampling misleads about all models alike"
     if learned:
         agrees += " and the shape"
-        chance = (
-            "by data sets like those that the prior was learned from; a winner is proven if the "
-            "shape alone suffices"
-        )
+        chance = "by data sets like those that the prior was learned from; a winner rests on it"
     explained = [
         f"best, a better: the chance, from the least to the most that agree with {agrees}",
         f"chance:         the chance {chance}",
     ]
+    if learned:
+        explained.append(
+            "guaranteed, p:  what holds by the shape alone; where it suffices, a winner is proven"
+        )
     if "like" in standings:
         explained.append(
             "places, like:   the places that agree with the verdicts; models that share a letter "
@@ -340,9 +341,13 @@ def differences_table(shown: Comparison, learned: bool, *, brackets: bool = Fals
         "p": lambda row: p_value(row.p_value),
         "winner": lambda row: _winner(row, learned),
     }
+    if learned:  # A winner then rests on the chance: what the shape alone gives stands behind it.
+        columns["guaranteed"] = columns.pop("interval")
+        columns["a better"], columns["p"] = columns.pop("a better"), columns.pop("p")
     if brackets:
         columns["difference"] = lambda row: within(difference(row), row.low, row.high, "+")
-        del columns["interval"], columns["a better"]
+        for name in ("interval", "guaranteed", "a better"):
+            columns.pop(name, None)
     return Table.of(shown.differences, columns, "Differences", "difference-table")
 
 
