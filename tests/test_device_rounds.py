@@ -172,7 +172,7 @@ def test_items_are_those_of_numpy(guide, excluding):
     keys = target_keys(3, candidates.users, candidates.targets)
     orders = GuidedOrders(candidates, keys, held or Guide())
     rows = np.random.default_rng(0).permutation(len(candidates))[:40]
-    scan = Scan(scorers("cpu")["float32"].score, candidates, keys, False, orders)
+    scan = Scan(scorers("cpu")["float32"].score, orders)
     device = _device_rounds.DeviceScan.of(scan)
     listed = orders.listed_others[rows]
     rng = np.random.default_rng(1)
@@ -302,6 +302,6 @@ def test_infinite_scores_are_counted():
 def test_short_orders_stay_on_the_host():
     candidates = Candidates.check(([0, 1], [3, 4]), 100)
     keys = target_keys(0, candidates.users, candidates.targets)
-    scan = Scan(scorers("cpu")["float32"].score, candidates, keys, False)
+    scan = Scan(scorers("cpu")["float32"].score, GuidedOrders(candidates, keys, Guide()))
     assert not _device_rounds.can_scan(scan)
     assert isinstance(scan.score, _device.DeviceScores)
