@@ -11,7 +11,7 @@ import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray
-from unsample.designs._designs import Design, check_optional
+from unsample.designs._designs import Design
 from unsample.designs._findings import Situation, Step
 from unsample.errors import BudgetError, DesignError
 from unsample.metrics import Metric
@@ -73,9 +73,6 @@ class Certified(Design):
     guided: ClassVar[bool] = True
     instead: ClassVar[str] = "raise it, or use design='guided' or 'adaptive'"
     k: int | None = None
-
-    def __post_init__(self) -> None:
-        check_optional("k", self.k)
 
     def step(self, now: Situation) -> Step:
         assert self.k is not None

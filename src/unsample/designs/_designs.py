@@ -57,6 +57,12 @@ class Design(ABC):
     #: What to do if the budget is too small.
     instead: ClassVar[str] = "raise it, or evaluate fewer targets"
 
+    def __post_init__(self) -> None:
+        for name in ("sampled", "start", "cap", "k"):
+            value = getattr(self, name, None)
+            if value is not None:
+                check_integer(name, value, minimum=1, error=DesignError)
+
     @property
     def with_replacement(self) -> bool:
         """Return whether an item may be drawn twice."""
@@ -237,9 +243,9 @@ class Design(ABC):
         """Return the design for these metrics; refuse metrics that it cannot give."""
         return self
 
+    @abstractmethod
     def least(self, others: IntArray) -> int:
         """Return the smallest number of items that must be scored in total."""
-        return len(others)
 
     def within(self, each: float, others: IntArray) -> Self:
         """Return the design that scores at most ``each`` items for a target on average."""
@@ -275,9 +281,6 @@ class Fixed(Design):
     name: ClassVar[str] = "fixed"
     sampled: int | None = None
     replacement: bool = True
-
-    def __post_init__(self) -> None:
-        check_optional("sampled", self.sampled)
 
     def step(self, now: Situation) -> Step:
         assert self.sampled is not None
@@ -331,8 +334,7 @@ class Adaptive(Design):
     replacement: bool = False
 
     def __post_init__(self) -> None:
-        check_optional("start", self.start)
-        check_optional("cap", self.cap)
+        super().__post_init__()
         check_integer("stop", self.stop, minimum=1, error=DesignError)
         check_real("growth", self.growth, low=1.0, open_low=True, error=DesignError)
         if self.start is not None and self.cap is not None and self.start > self.cap:
@@ -410,11 +412,6 @@ class Adaptive(Design):
         start = 16 if math.isinf(each) else max(round(_START_SHARE * each), _SMALLEST_START)
         start = int(min(start, each, self.cap or start))
         return replace(self, start=self.start or start)
-
-
-def check_optional(name: str, value: int | None) -> None:
-    if value is not None:
-        check_integer(name, value, minimum=1, error=DesignError)
 
 
 def _draw_places(

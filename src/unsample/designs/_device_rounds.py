@@ -72,10 +72,10 @@ class DeviceScan(Scan):
         """Return the results of targets with their next ``count`` items."""
         torch, sent, scorer = _torch(), self._sent, cast("Any", self.score)
         users, targets = self.candidates.users[rows], self.candidates.targets[rows]
-        pairs = _Pairs.of(count, tally.scored[rows], sent)
-        items = self._items(rows, pairs)
+        row_of, place = _pairs(count, tally.scored[rows], sent)
+        items = self._items(rows, tally.scored[rows], row_of, place)
         new = np.flatnonzero(fresh)
-        who = torch.cat([sent(users[new]), sent(users)[pairs.row]])
+        who = torch.cat([sent(users[new]), sent(users)[row_of]])
         what = torch.cat([sent(targets[new]), items])[:, None]
         scores = scorer.of(who, what)
         if tuple(scores.shape) != tuple(what.shape) or bool(torch.isnan(scores).any()):
@@ -84,30 +84,30 @@ class DeviceScan(Scan):
         scores, own = scores[:, 0], tally.own[rows]
         own[new] = scores[: len(new)].double().cpu().numpy()
         refuse_infinite_targets(own[new], users[new], targets[new])
-        scores, rival = scores[len(new) :], sent(own)[pairs.row]
+        scores, rival = scores[len(new) :], sent(own)[row_of]
         better, infinite = (
-            torch.bincount(pairs.row[which], minlength=len(rows)).cpu().numpy()
+            torch.bincount(row_of[which], minlength=len(rows)).cpu().numpy()
             for which in (scores > rival, torch.isinf(scores))
         )
         tied = (scores == rival).nonzero()[:, 0]
-        ties = pairs.row[tied].cpu().numpy(), items[tied].cpu().numpy()
+        ties = row_of[tied].cpu().numpy(), items[tied].cpu().numpy()
         return self.counted(rows, count, better, ties, infinite, own)
 
-    def _items(self, rows: IntArray, pairs: _Pairs) -> Any:
-        """Return the items of some targets."""
-        sent, place, listed = self._sent, pairs.place, self.orders.listed
+    def _items(self, rows: IntArray, first: IntArray, row_of: Any, place: Any) -> Any:
+        """Return the items at some places of targets that are at number ``first``."""
+        sent, listed = self._sent, self.orders.listed
         if listed is not None:
             row, size, own = (each[rows] for each in listed)
-            if (pairs.first < size).any():
+            if (first < size).any():
                 # The target itself is left out if it is on the list.
-                place = place + (place >= sent(own)[pairs.row])
-                return self._lists[sent(row)[pairs.row], place].long()
+                place = place + (place >= sent(own)[row_of])
+                return self._lists[sent(row)[row_of], place].long()
         size, targets, excluded = self._rest(rows)
-        place = place - sent(size)[pairs.row]
+        place = place - sent(size)[row_of]
         if self._order is None:
             others = self.candidates.others[rows] - size
-            place = _permuted(others, self.keys[rows], place, pairs.row, sent)
-        found = items_at(_torch(), place, pairs.row, targets, excluded, self.candidates.items)
+            place = _permuted(others, self.keys[rows], place, row_of, sent)
+        found = items_at(_torch(), place, row_of, targets, excluded, self.candidates.items)
         return found if self._order is None else self._order[found]
 
     def _rest(self, rows: IntArray) -> tuple[IntArray, Any, tuple[Any, Any]]:
@@ -160,23 +160,13 @@ class DeviceScan(Scan):
         return _sent(values, cast("Any", self.score).place)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """The next items of some targets, one target after the other."""
-
-    #: With how many items each target was compared before.
-    first: IntArray
-    #: The row of the target and the number of the item, for each pair, on the device.
-    row: Any
-    place: Any
-
-    @classmethod
-    def of(cls, count: IntArray, first: IntArray, sent: Any) -> _Pairs:
-        torch, total = _torch(), int(count.sum())
-        times, begin = sent(count), sent(first - (np.cumsum(count) - count))
-        row = torch.arange(len(count), device=times.device)
-        row = row.repeat_interleave(times, output_size=total)
-        return cls(first, row, torch.arange(total, device=times.device) + begin[row])
+def _pairs(count: IntArray, first: IntArray, sent: Any) -> tuple[Any, Any]:
+    """Return the row and the place of the next ``count`` items of each target."""
+    torch, total = _torch(), int(count.sum())
+    times, begin = sent(count), sent(first - (np.cumsum(count) - count))
+    row = torch.arange(len(count), device=times.device)
+    row = row.repeat_interleave(times, output_size=total)
+    return row, torch.arange(total, device=times.device) + begin[row]
 
 
 def _permuted(

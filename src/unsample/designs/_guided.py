@@ -31,7 +31,7 @@ import numpy as np
 from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.designs._certified import largest_k, towards_the_kth
-from unsample.designs._designs import Design, check_optional
+from unsample.designs._designs import Design
 from unsample.designs._findings import Notes, Situation, Step
 from unsample.metrics import Metric
 
@@ -86,9 +86,6 @@ class Guided(Design):
     #: `for_metrics` sets both.
     beyond: bool = field(default=False, repr=False, compare=False)
     gains: tuple[float, ...] = field(default=(), repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_optional("k", self.k)
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         limited = [metric for metric in metrics if not _looks_at_all_ranks(metric)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from unsample._checks import BoolArray, IntArray, check_real
 from unsample.designs._certified import largest_k, towards_the_kth
-from unsample.designs._designs import Design, check_optional
+from unsample.designs._designs import Design
 from unsample.designs._findings import Notes, Situation, Step
 from unsample.designs._guided import next_in_turn
 from unsample.errors import DesignError
@@ -61,8 +61,7 @@ class Pilot(Design):
     k: int | None = None
 
     def __post_init__(self) -> None:
-        check_optional("sampled", self.sampled)
-        check_optional("k", self.k)
+        super().__post_init__()
         if self.share is not None:
             check_real("share", self.share, low=0.0, high=1.0, open_low=True, error=DesignError)
 
