@@ -168,8 +168,8 @@ def test_orders_are_those_of_numpy(size):
     sizes = np.full(50, size) - np.arange(50) % 7 * (size > 300)
     first = np.arange(50) * 3
     expected = Orders(sizes, keys).positions(first, 40)
-    pairs = _device_rounds._Pairs.of(np.full(50, 40), first, torch.as_tensor)
-    found = _device_rounds._permuted(sizes, keys, pairs.place, pairs.row, torch.as_tensor)
+    row, place = _device_rounds._pairs(np.full(50, 40), first, torch.as_tensor)
+    found = _device_rounds._permuted(sizes, keys, place, row, torch.as_tensor)
     assert np.array_equal(found.numpy(), expected.reshape(-1))
 
 
@@ -180,7 +180,7 @@ def test_items_are_those_of_numpy(guide, excluding):
     keys = target_keys(3, candidates.users, candidates.targets)
     orders = GuidedOrders(candidates, keys, held or Guide())
     rows = np.random.default_rng(0).permutation(len(candidates))[:40]
-    scan = Scan(scorers("cpu")["float32"].score, candidates, keys, False, orders)
+    scan = Scan(scorers("cpu")["float32"].score, orders)
     device = _device_rounds.DeviceScan.of(scan)
     listed = orders.listed_others[rows]
     rng = np.random.default_rng(1)
@@ -190,10 +190,10 @@ def test_items_are_those_of_numpy(guide, excluding):
         (listing, np.zeros(len(listing), dtype=np.int64), 3),
     ):
         count = rng.integers(1, most + 1, size=len(some))
-        pairs = _device_rounds._Pairs.of(count, first, torch.as_tensor)
+        pairs = _device_rounds._pairs(count, first, torch.as_tensor)
         expected = orders.items(some, first, most)[np.arange(most) < count[:, None]]
         if len(some):
-            assert np.array_equal(device._items(some, pairs).numpy(), expected)
+            assert np.array_equal(device._items(some, first, *pairs).numpy(), expected)
 
 
 def test_real_numbers_differ_by_rounding_alone():
@@ -310,6 +310,6 @@ def test_infinite_scores_are_counted():
 def test_short_orders_stay_on_the_host():
     candidates = Candidates.check(([0, 1], [3, 4]), 100)
     keys = target_keys(0, candidates.users, candidates.targets)
-    scan = Scan(scorers("cpu")["float32"].score, candidates, keys, False)
+    scan = Scan(scorers("cpu")["float32"].score, GuidedOrders(candidates, keys, Guide()))
     assert not _device_rounds.can_scan(scan)
     assert isinstance(scan.score, _device.DeviceScores)

@@ -260,7 +260,7 @@ def test_a_budget_that_cannot_suffice_names_the_least_that_would(world, design, 
     if not isinstance(design, Certified):
         assert world.find(design, budget=least).scored == least
         return
-    with pytest.raises(BudgetError, match=r"targets are still open; about [\d,]+ scores should do"):
+    with pytest.raises(BudgetError, match=r"targets open; about [\d,]+ scores should suffice"):
         world.find(design, budget=least)
 
 
@@ -462,7 +462,7 @@ def test_a_checkpoint_of_another_evaluation_is_refused(world, tmp_path):
 
 def test_a_certified_evaluation_goes_on_with_a_larger_budget(world, tmp_path):
     path = tmp_path / "state.npz"
-    with pytest.raises(BudgetError, match="still open"):
+    with pytest.raises(BudgetError, match="targets open"):
         world.find("certified", budget=12_000, checkpoint=path)
     same(world.find("certified", checkpoint=path), world.find("certified"))
 
@@ -592,7 +592,7 @@ def spoilt(world, value, at):
         (lambda world: spoilt(world, np.nan, 0), r"got 16 NaN .* first for user 0 and item"),
         (lambda world: spoilt(world, -np.inf, 0), "scores of targets must be finite, got"),
         (noisy, "must be the same when asked for again, got 1"),
-        (listwise, "let no score depend on the items asked with it"),
+        (listwise, "no score may depend on the other items of a call"),
     ],
 )
 def test_bad_scores_are_refused(world, scorer, words):

@@ -258,13 +258,13 @@ def call(score_all=THREE.__getitem__, users=(0,), targets=(0,), items=3, **optio
     [
         ({"targets": [3]}, InputError, r"targets must be in 0\.\.2 .* got 3 at position 1 of 1"),
         ({"users": [-1]}, InputError, "users must be at least 0, got -1"),
-        ({"users": [0, 1]}, InputError, "as long as each other, got 2 and 1"),
+        ({"users": [0, 1]}, InputError, "same length, got 2 and 1"),
         ({"users": [], "targets": []}, InputError, "at least one target"),
         ({"users": [0.5]}, InputError, "whole numbers"),
         ({"ties": "optimist"}, InputError, "did you mean optimistic"),
         ({"items": 4}, ScoreError, r"shape \(1, 4\) for 1 users, got \(1, 3\)"),
         ({"exclude": np.eye(3)}, InputError, "scipy sparse matrix"),
-        ({"exclude": csr_array((3, 4))}, InputError, "3 columns, one an item, got 4"),
+        ({"exclude": csr_array((3, 4))}, InputError, "3 columns, one for each item, got 4"),
         ({"exclude": csr_array((2, 3)), "users": [2]}, InputError, "2 rows of exclude"),
         ({"score_all": lambda users: [["a", "b", "c"]]}, ScoreError, "real numbers"),
     ],
@@ -282,7 +282,7 @@ def test_nan_scores_are_refused_with_their_number_and_the_first():
 
 
 def test_factors_must_fit_each_other():
-    with pytest.raises(InputError, match="as many columns as each other, got 3 and 2"):
+    with pytest.raises(InputError, match="same number of columns, got 3 and 2"):
         FactorScores(np.ones((4, 3)), np.ones((5, 2)))
     with pytest.raises(InputError, match="item_bias must be 5 numbers"):
         FactorScores(np.ones((4, 3)), np.ones((5, 3)), np.ones(4))

@@ -82,7 +82,7 @@ def test_a_device_that_is_not_there_is_refused():
     ("options", "words"),
     [
         ({"precision": "float16"}, "precision must be one of"),
-        ({"precision": "tf32"}, "number format of CUDA"),
+        ({"precision": "tf32"}, "only CUDA devices have"),
         ({"device": "abacus"}, "device must be one of torch"),
     ],
 )

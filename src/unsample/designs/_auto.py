@@ -1,8 +1,8 @@
-"""The quickest of the exact ways: full rankings, or certified ones in guided or in random order.
+"""The fastest exact evaluation: full rankings, or certified ones in guided or in random order.
 
-Which way is the quickest depends on what a score costs, alone and in whole rows, and on how good
-the guide is. So each way is tried on a few users, drawn at random, and timed. What they found
-counts: each user is evaluated once. Ways only differ in time, and in how far beyond K they look.
+Which way is the fastest depends on the cost of a score, alone and in whole rows, and on how good
+the guide is. So each way is tried on a few users, drawn at random, and timed. The results of the
+trials are kept, so each user is evaluated once. All ways give the same metrics.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from unsample.designs._scan import Candidates, Tally
 from unsample.designs._scorers import Scorer
 from unsample.metrics import Metric
 
-#: The name by which `evaluate` takes it.
+#: Its name in `evaluate`.
 AUTO = "auto"
-#: Users of the first trial of a way, and of the first full rankings by a matrix product; every
-#: further trial has four times as many, so that what a call costs beside its scores weighs less.
+#: Users of the first trial of a way, and of the first full rankings by a matrix product. Each
+#: further trial has four times as many, so that the fixed cost of a call matters less.
 _FIRST, _FIRST_OF_PRODUCTS = 1, 16
-#: Every way is tried for this part of the time that the quickest would take in all; one that is
-#: nearly as quick for longer, which costs little where it is.
+#: Every way is tried for this part of the total time of the fastest one. A way that is almost as
+#: fast (less than so many times slower) is tried for longer, because its trials cost little.
 _TRIED, _TRIED_IF_NEAR, _NEAR = 0.015, 0.05, 3.0
-#: Where full rankings take no longer in all (seconds), nothing else is tried.
+#: If full rankings take less than this number of seconds in total, nothing else is tried.
 _SHORT = 0.2
-#: Products that any machine computes in a fraction of a second.
+#: Number of products that any machine computes in a fraction of a second.
 _QUICK = 5e9
-#: Certified evaluations that take so many times longer with the guide are not tried without it.
+#: If guided certified evaluations are this many times slower than full rankings, they are not tried
+#: in random order.
 _HOPELESS = 10.0
 
 
@@ -51,10 +52,10 @@ def run_quickest(
     rng: int,
     execution: Execution,
 ) -> tuple[Findings, Tally]:
-    """Evaluate all targets exactly, as far as the metrics look, in the way that takes least time.
+    """Evaluate all targets so that the metrics are exact, in the way that takes the least time.
 
-    ``guide`` makes the guide of some targets. With a checkpoint nothing is timed, so that the same
-    call continues: factors are ranked in full, others are certified.
+    ``guide`` returns the guide of some targets. With a checkpoint nothing is timed, so that the
+    same call can continue: factors are ranked in full, all else is certified.
     """
     full, certified = _Way(Exact()), _Way(Certified(), guide)
     ways = [full, certified, _Way(Certified())]
@@ -72,7 +73,7 @@ def run_quickest(
 
 @dataclass(eq=False)
 class _Way:
-    """A way to evaluate, and what is known of the time it takes."""
+    """A way to evaluate, and what is known about its time."""
 
     design: Design
     guide: Callable[[Candidates], Guide] | None = None
@@ -81,15 +82,15 @@ class _Way:
     tried: int = 0
     scored: int = 0
     spent: float = 0.0
-    #: Seconds for each user: those of a score in the last trial, times the scores of all trials.
+    #: Seconds per user: the time of a score in the last trial, times the scores of all trials.
     pace: float = 0.0
-    #: Whether the guide knows anything.
+    #: Whether the guide is not empty.
     guided: bool = False
 
     def timed(self, users: int, scored: int, seconds: float, most: float) -> None:
-        """Take note of a trial.
+        """Record a trial.
 
-        A few users may all be cheap ones, so one more is assumed that takes the ``most`` scores.
+        Few users may all be cheap by chance, so one more is assumed that takes ``most`` scores.
         """
         self.users *= 4
         self.tried += users
@@ -100,7 +101,7 @@ class _Way:
 
 @dataclass(eq=False)
 class _Race:
-    """Ways on their way: users in random order, some of whom are done."""
+    """The trials of several ways; users come in random order, and some of them are done."""
 
     scorer: Scorer
     candidates: Candidates
@@ -118,7 +119,7 @@ class _Race:
         self.most = float((self.candidates.others + 1).sum()) / self.users
 
     def choose(self) -> _Way:
-        """Try the ways until it is clear which one is the quickest."""
+        """Try the ways until it is clear which one is the fastest."""
         full, guided, _ = self.ways
         self._try(full)
         if self._total(full) < _SHORT:
@@ -134,7 +135,7 @@ class _Race:
             behind = [way for way in self.ways if way is not best and left[id(way)] > 0.0]
             if not behind or self.done == self.users:
                 return best
-            # What the best way takes must be known first: more of it is no loss.
+            # The time of the best way must be known first. To try it longer costs nothing.
             way = best if left[id(best)] > 0.0 else min(behind, key=lambda way: way.spent)
             self._try(way, left[id(way)])
 
@@ -143,7 +144,7 @@ class _Race:
         return (_TRIED_IF_NEAR if near else _TRIED) * self._total(best)
 
     def finish(self, way: _Way) -> tuple[Findings, Tally]:
-        """Evaluate all that are left in one way, and put everything together."""
+        """Evaluate all other users in one way, and join the results."""
         if self.done < self.users:
             self._run(way, self.users)
         return _together(self.parts)
@@ -152,7 +153,7 @@ class _Race:
         return way.pace * self.users
 
     def _try(self, way: _Way, seconds: float = math.inf) -> None:
-        """Try a way on more users, for no more than some seconds if they can be told."""
+        """Try a way on more users, for at most ``seconds`` if its time is known."""
         most = min(way.users, seconds / way.pace) if way.pace > 0.0 else way.users
         last = min(self.done + math.ceil(most), self.users)
         if last == self.done:
@@ -173,7 +174,7 @@ class _Race:
 
 
 def _lean(some: Candidates) -> Candidates:
-    """Return a few targets without what is excluded of others, which would be sorted in vain."""
+    """Return targets without the excluded items of other users, which would take time to sort."""
     from scipy.sparse import csr_array
 
     if some.exclude is None:
@@ -190,7 +191,7 @@ def _lean(some: Candidates) -> Candidates:
 
 
 def _together(parts: list[tuple[IntArray, Findings, Tally]]) -> tuple[Findings, Tally]:
-    """Return what was found of all targets, in their order; the last part is most of it."""
+    """Return the results of all targets, in their order; everything else is of the last part."""
     order = np.argsort(np.concatenate([rows for rows, _, _ in parts]), kind="stable")
 
     def join(each: Sequence[Any], name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Certified: exact metrics@K, because a target that K items beat is not in the top K."""
+"""Certified: exact metrics@K. A target that K items beat is not in the top K."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, IntArray
-from unsample.designs._designs import Design, check_optional
-from unsample.designs._findings import Situation
+from unsample.designs._designs import Design
+from unsample.designs._findings import Situation, Step
 from unsample.errors import BudgetError, DesignError
 from unsample.metrics import Metric
 
-#: A certified scan goes this part of the way to where it expects to be done, then looks again.
+#: The part of the expected way to the K-th item that beats a target that one round takes.
 _CERTIFIED_STEP = 0.25
 
 
 def largest_k(
     k: int | None, metrics: Sequence[Metric], relevant: int, *, name: str = "certified"
 ) -> int:
-    """Return the K beyond which no metric looks; refuse metrics without one, and a lower ``k``."""
+    """Return the largest K of the metrics; refuse metrics without a K, and a smaller ``k``."""
     last = [relevant if metric.family is _metrics.RPrec else metric.k for metric in metrics]
     pairs = zip(metrics, last, strict=True)
     unlimited = [metric.name for metric, found in pairs if found is None]
@@ -41,10 +41,10 @@ def largest_k(
 
 
 def towards_the_kth(now: Situation, k: int) -> tuple[IntArray, FloatArray]:
-    """Return how far each target goes next on its way to its K-th beater, and how far that may be.
+    """Return how far each target goes next, and where its K-th item that beats it is expected.
 
-    It goes part of the way to where that is expected, but never too short a way: K - b further
-    items cannot be too many where b of the K are found.
+    The step is a part of the expected way. If b items beat the target so far, it takes at least
+    K - b further items, so a step is never shorter.
     """
     needed = np.maximum(k - now.beaten, 0)
     expected = needed * (now.scored + 1) / (now.beaten + 1)
@@ -54,13 +54,13 @@ def towards_the_kth(now: Situation, k: int) -> tuple[IntArray, FloatArray]:
 
 @dataclass(frozen=True)
 class Certified(Design):
-    """Exact metrics@K: a target beaten K times is out of the top K, and is followed no further.
+    """Exact metrics@K: a target that K items beat is not in the top K, and needs no more scores.
 
     Items come without replacement, in the order of a guide or in random order. A target stops at
-    the K-th item that beats it or at its last candidate, so every rank up to K is known, and of the
-    others that they are beyond. In random order that costs about min(1, K/R) of a full ranking; a
-    good guide leaves little more than the share of targets in the top K. A budget that does not
-    suffice is an error. ``k`` is by default the largest K of the metrics.
+    the K-th item that beats it, or at its last candidate. So every rank up to K is known, and all
+    others are known to be beyond K. In random order this costs about min(1, K/R) of a full ranking.
+    With a good guide it costs little more than the share of targets in the top K. A budget that is
+    too small is an error. ``k`` is by default the largest K of the metrics.
 
     >>> found = Certified().simulate([1, 500, 20], items=1000)
     >>> found.lowest[0], found.ranks[0], found.scored < 3 * 1000
@@ -74,28 +74,22 @@ class Certified(Design):
     instead: ClassVar[str] = "raise it, or use design='guided' or 'adaptive'"
     k: int | None = None
 
-    def __post_init__(self) -> None:
-        check_optional("k", self.k)
-
-    def goal(self, now: Situation) -> IntArray:
-        """Go towards the K-th item that beats, and refuse to go on where the budget ends."""
+    def step(self, now: Situation) -> Step:
         assert self.k is not None
         goal, expected = towards_the_kth(now, self.k)
         if now.allowed is not None and goal.sum() > now.allowed:
             still = int(np.count_nonzero(goal > now.scored))
             about = max(np.minimum(expected, now.others).sum(), goal.sum())
             raise BudgetError(
-                f"budget must suffice to certify K = {self.k} for every target, got one with which "
-                f"{still:,} of {len(goal):,} targets are still open; about "
-                f"{len(goal) + math.ceil(about):,} scores should do"
+                f"budget must suffice to certify K = {self.k} for every target, got one that "
+                f"leaves {still:,} of {len(goal):,} targets open; about "
+                f"{len(goal) + math.ceil(about):,} scores should suffice"
             )
-        return goal
+        return Step(goal, now.notes)
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        """Find K; refuse metrics that look beyond it."""
         return replace(self, k=largest_k(self.k, metrics, relevant))
 
     def least(self, others: IntArray) -> int:
-        """Return what it takes if the first items all beat their targets."""
         assert self.k is not None
         return int(np.minimum(self.k, others).sum())

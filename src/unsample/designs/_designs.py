@@ -1,11 +1,11 @@
-"""How to look: designs, each a frozen set of parameters that says when a target has met enough.
+"""Designs: each is a frozen set of parameters that says how many items a target is compared with.
 
-A design looks at what is known of every target and says how far each should go next. What it says
-depends on the scores of items already met and on nothing else; that is why the likelihood of a
-target's sampled rank stays that of its own sample size, however the design came to stop there.
+After each round a design sees what is known of every target, and says how far each goes next. It
+decides by the scores of items that were already compared, and by nothing else. So the likelihood of
+a sampled rank is that of its sample size, whatever made the design stop there.
 
-A design runs on a scorer (`unsample.evaluate`), and is simulated on known ranks (`simulate`), where
-what it meets is drawn from the law instead of being scored. Both ask the same methods of it.
+A design runs on a scorer (`unsample.evaluate`) or is simulated on known ranks (`simulate`). A
+simulation draws the comparisons from their law instead of scoring. Both use the same methods.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from unsample.errors import BudgetError, DesignError, RankError
 from unsample.law import LARGEST_URN, as_better
 from unsample.metrics import Metric
 
-#: The part of the budget with which an adaptive design starts on every target.
+#: The part of the budget that an adaptive design spends in its first round.
 _START_SHARE = 0.03
 _SMALLEST_START = 4
-#: Own scores that are asked for twice, to find out a scorer that contradicts itself: so many, and
-#: no more than this part of all scores.
+#: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
+#: this number, and at most this part of all scores.
 _CHECKED, _CHECKED_SHARE = 16, 0.01
 #: Places of items that beat a target which are looked at first.
 _FEW_PLACES = 16
@@ -49,24 +49,30 @@ class Design(ABC):
     """What every design does."""
 
     name: ClassVar[str]
-    #: Whether ranks come out as they are in the whole catalogue, as far as metrics look.
+    #: Whether all ranks that the metrics use are ranks of the full catalogue.
     exact: ClassVar[bool] = False
-    #: Whether a target is followed to its K-th beater or its end, so that its rank holds in the
-    #: whole catalogue, or that it is beyond K: of all targets, or of some of them.
+    #: Whether some targets at least are compared until K items beat them or none is left. Then the
+    #: full rank is known, or it is known to be beyond K.
     certifies: ClassVar[bool] = False
-    #: Whether items may come in the order of a guide instead of a random one.
+    #: Whether items may come in the order of a guide.
     guided: ClassVar[bool] = False
-    #: What to do instead where a budget does not suffice.
+    #: What to do if the budget is too small.
     instead: ClassVar[str] = "raise it, or evaluate fewer targets"
+
+    def __post_init__(self) -> None:
+        for name in ("sampled", "start", "cap", "k"):
+            value = getattr(self, name, None)
+            if value is not None:
+                check_integer(name, value, minimum=1, error=DesignError)
 
     @property
     def with_replacement(self) -> bool:
-        """Return whether an item may be met twice."""
+        """Return whether an item may be drawn twice."""
         return bool(getattr(self, "replacement", False))
 
     @property
     def stops_after(self) -> int | None:
-        """Return after how many items that beat it a sample stops growing; None: for none."""
+        """Return how many items must beat a target to stop its sample; None if nothing does."""
         return getattr(self, "stop", None)
 
     def fit(
@@ -78,12 +84,12 @@ class Design(ABC):
         relevant: int = 1,
         models: int = 1,
     ) -> tuple[Self, int | None, int]:
-        """Return this design with what was left open decided, and what the budget leaves it.
+        """Return this design with all parameters set, and what the budget allows.
 
-        That is, how many items may be scored (None: any number), and how many own scores may be
-        asked for twice. ``others`` is the number of candidates beside the target, for each target;
-        ``relevant`` the most targets that one user has. Of ``models`` that share the budget it is
-        what one of them has. A budget with which the design cannot keep its word is refused.
+        The second value is how many items may be scored (None: any number). The third is how many
+        targets may be scored twice. ``others`` is the number of candidates of each target, without
+        the target. ``relevant`` is the largest number of targets of a user. ``models`` share the
+        budget equally. A budget that is too small for the design is refused.
         """
         if budget is not None:
             budget = check_integer("budget", budget, minimum=1, hint="all scores in total")
@@ -106,15 +112,11 @@ class Design(ABC):
         return design.within((budget - checked) / targets - 1, others), left, checked
 
     @abstractmethod
-    def goal(self, now: Situation) -> IntArray:
-        """Return how many items each target is to have met after the next round.
-
-        A target that is done keeps what it has; when all are, the evaluation ends.
-        """
-
     def step(self, now: Situation) -> Step:
-        """Return the goal of the next round, and what the design notes down for later ones."""
-        return Step(self.goal(now), now.notes)
+        """Return how many items each target will have been compared with after the next round.
+
+        The evaluation ends when no target goes further.
+        """
 
     def simulate(
         self,
@@ -130,9 +132,9 @@ class Design(ABC):
         own: FloatArray | None = None,
         listed: IntArray | None = None,
     ) -> Findings:
-        """Return what this design would find of targets whose full ranks are known.
+        """Return what this design would find for targets whose full ranks are known.
 
-        Nothing is scored: how many of the items met beat a target is drawn from its law. The
+        Nothing is scored. How many items beat a target is drawn from the law of the design. The
         result goes into `unsample.estimate`.
 
         Parameters
@@ -144,22 +146,23 @@ class Design(ABC):
         rng
             Seed or Generator.
         budget
-            All scores that may be asked for, as in `unsample.evaluate`.
+            The total number of scores, as in `unsample.evaluate`.
         metrics
-            The metrics that are to be known: a certified design looks as far as their K.
+            The metrics to be found. Certified designs need their K.
         shuffle
-            A random order of the targets, where several models are to share it; by default drawn.
+            A random order of the targets, if several models share one. By default it is drawn.
         odds
-            How good the guide of a guided or certified design is: the odds with which an item that
-            beats the target comes next, against one that does not. 1 is a random order.
+            How good the guide of a guided or certified design is: the odds that an item that beats
+            the target comes before one that does not. 1 is a random order.
         places
-            Instead of ``odds``, where the first K items that beat each target come under a guide:
-            a row for each target, numbers from 1, and the largest integer where there are fewer.
+            Instead of ``odds``: the places of the first K items that beat each target in the order
+            of the guide. One row for each target, places from 1, and the largest integer where
+            fewer than K items beat the target.
         own
-            The scores of the targets themselves, by which a guided design groups them.
+            The scores of the targets. A guided design groups targets by them.
         listed
-            How many items each target meets as ``places`` say; all others come in random order.
-            By default the guide orders all items.
+            How many items of each target come in the order of ``places``. All others come in random
+            order. By default the guide orders all items.
 
         >>> found = Adaptive().simulate([1, 500, 20], items=1000)
         >>> found.ranks[0], found.scored < 3 * 1000
@@ -174,7 +177,14 @@ class Design(ABC):
         rng = as_rng(rng)
         if shuffle is None:
             shuffle = rng.permutation(len(better))
-        met = _Met.draw(design, better, others, rng, odds, places, listed)
+        odds, k = check_real("odds", odds, low=0.0, open_low=True), getattr(design, "k", None)
+        if not design.guided:
+            places = None
+        elif places is None and odds != 1.0 and k is not None:
+            places = _draw_places(better, others, k, odds, rng)
+        listed = others if listed is None else np.minimum(listed, others)
+        listed = 0 * others if places is None else listed
+        met = _Met(better, others, rng, design.with_replacement, places, listed)
         scored, beaten = (np.zeros(len(better), dtype=np.int64) for _ in range(2))
         notes, users = Notes.empty(len(better)), np.arange(len(better))
         own = np.zeros(len(better)) if own is None else np.asarray(own, dtype=np.float64)
@@ -192,14 +202,11 @@ class Design(ABC):
             beaten[rows] = before + met.beaters(rows, scored[rows], goal, before)
             scored[rows] = goal
         total = len(better) + checked + int(scored.sum())
-        return design.findings(
-            1 + beaten, scored == others, 1 + better, scored, others, scored=total, notes=notes
-        )
+        return design.findings(1 + beaten, 1 + better, scored, others, scored=total, notes=notes)
 
     def findings(
         self,
         lowest: IntArray,
-        complete: BoolArray,
         full: IntArray,
         met: IntArray,
         others: IntArray,
@@ -209,42 +216,46 @@ class Design(ABC):
         users: IntArray | None = None,
         filtered: bool = False,
     ) -> Findings:
-        """Return ranks among the items met; those of a design that certifies are full ones.
+        """Return ranks among the ``met`` items, or full ranks of targets that are certified.
 
-        ``full`` are the ranks of targets that are ``complete``; the others of such a design may
-        have any rank from ``lowest`` on.
+        ``full`` is the rank of targets that were compared with all ``others``. Every other
+        certified target may have any rank from ``lowest`` on.
         """
-        ranks, sampled = lowest, met
-        if self.certifies:
-            lowest = np.where(complete, full, lowest)
-            ranks, sampled = np.where(complete, full, others + 1), others
+        certified = self.certified(lowest - 1, met, others, notes)
+        complete = certified & (met == others)
         return Findings(
-            ranks=ranks,
+            ranks=np.where(complete, full, np.where(certified, others + 1, lowest)),
             items=others + 1,
-            sampled=sampled,
+            sampled=np.where(certified, others, met),
             users=users,
             filtered=filtered,
             replacement=self.with_replacement,
             stop=self.stops_after,
             design=self,
-            lowest=lowest,
+            lowest=np.where(complete, full, lowest),
             met=met,
             scored=scored,
             notes=notes,
         )
 
+    def certified(
+        self, beaten: IntArray, met: IntArray, others: IntArray, notes: Notes
+    ) -> BoolArray:
+        """Return which targets have a rank, or a range of ranks, in the full catalogue."""
+        return np.full(len(met), self.certifies)
+
     # What differs between designs before they start.
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        """Return the design for these metrics, or say why it cannot give them."""
+        """Return the design for these metrics; refuse metrics that it cannot give."""
         return self
 
+    @abstractmethod
     def least(self, others: IntArray) -> int:
-        """Return the fewest items that must be scored in all."""
-        return len(others)
+        """Return the smallest number of items that must be scored in total."""
 
     def within(self, each: float, others: IntArray) -> Self:
-        """Return the design that scores so many items for a target on average, at most."""
+        """Return the design that scores at most ``each`` items for a target on average."""
         return self
 
 
@@ -259,12 +270,10 @@ class Exact(Design):
         "design='certified' needs less for metrics@K, design='guided' keeps to a budget"
     )
 
-    def goal(self, now: Situation) -> IntArray:
-        """Go to the end."""
-        return now.others
+    def step(self, now: Situation) -> Step:
+        return Step(now.others, now.notes)
 
     def least(self, others: IntArray) -> int:
-        """Return the number of all candidates."""
         return int(others.sum())
 
 
@@ -272,33 +281,28 @@ class Exact(Design):
 class Fixed(Design):
     """Every target is compared with the same number of sampled items.
 
-    ``sampled`` does not count the target (99, not 100); by default what the budget allows, or 99.
+    ``sampled`` does not count the target (99, not 100). By default it is what the budget allows, or
+    99 without a budget.
     """
 
     name: ClassVar[str] = "fixed"
     sampled: int | None = None
     replacement: bool = True
 
-    def __post_init__(self) -> None:
-        check_optional("sampled", self.sampled)
-
-    def goal(self, now: Situation) -> IntArray:
-        """Sample as many for everyone."""
+    def step(self, now: Situation) -> Step:
         assert self.sampled is not None
-        return np.full(len(now.scored), self.sampled)
+        return Step(np.full(len(now.scored), self.sampled), now.notes)
 
     def least(self, others: IntArray) -> int:
-        """Return the size of all samples."""
         return (self.sampled or 1) * len(others)
 
     def within(self, each: float, others: IntArray) -> Self:
-        """Sample what the budget allows; refuse samples beyond a target's candidates."""
         fewest = int(others.min())
         if self.sampled is not None:
             if not self.replacement and self.sampled > fewest:
                 raise DesignError(
                     f"sampled must be at most a target's other candidates without replacement, got "
-                    f"{self.sampled} where one has {fewest}; sample fewer, or with replacement"
+                    f"{self.sampled} for a target with {fewest}; sample fewer, or with replacement"
                 )
             return self
         sampled = 99 if math.isinf(each) else max(1, math.floor(each))
@@ -307,25 +311,26 @@ class Fixed(Design):
 
 @dataclass(frozen=True)
 class Adaptive(Design):
-    """Samples grow until enough items beat the target: the budget goes where metrics are decided.
+    """The sample of each target grows until enough items beat it.
 
-    A budget is spread over the rounds; where it does not suffice for all targets, those that are
-    followed further are drawn at random, and stand for the others.
+    So most of the budget goes to targets near the top, which decide the metrics. The budget is
+    spread over the rounds. If it is too small for all targets, some of them are drawn at random.
+    These continue, and stand for the others.
 
     Parameters
     ----------
     start
-        Items that every target is compared with at first; with a budget, 3 % of it by default,
-        else 16.
+        How many items every target is compared with at first. By default 3 % of the budget, or 16
+        without a budget.
     growth
-        By what factor the sample of a target grows from round to round.
+        The factor by which the sample of a target grows in each round.
     stop
-        A target is left alone once so many items beat it.
+        The sample of a target stops growing when this many items beat it.
     cap
-        Most items for a target; None for all its candidates.
+        The largest sample of a target; None for all its candidates.
     replacement
-        Whether an item may be met twice. Without replacement a target that met all its
-        candidates has a known rank.
+        Whether an item may be drawn twice. Without replacement, the rank of a target is known when
+        it was compared with all its candidates.
     """
 
     name: ClassVar[str] = "adaptive"
@@ -336,15 +341,13 @@ class Adaptive(Design):
     replacement: bool = False
 
     def __post_init__(self) -> None:
-        check_optional("start", self.start)
-        check_optional("cap", self.cap)
+        super().__post_init__()
         check_integer("stop", self.stop, minimum=1, error=DesignError)
         check_real("growth", self.growth, low=1.0, open_low=True, error=DesignError)
         if self.start is not None and self.cap is not None and self.start > self.cap:
             raise DesignError(f"start must be at most cap = {self.cap}, got {self.start}")
 
-    def goal(self, now: Situation) -> IntArray:
-        """Let the samples grow of those not yet beaten often enough, as far as the budget goes."""
+    def step(self, now: Situation) -> Step:
         assert self.start is not None
         rows = np.flatnonzero(now.beaten < self.stop)
         reached = now.scored[rows]
@@ -352,7 +355,8 @@ class Adaptive(Design):
         if not self.replacement:
             most = now.others[rows] if self.cap is None else np.minimum(most, now.others[rows])
         still = reached < most
-        # Who is behind the others was not drawn to be followed: only if the budget outlasts them.
+        # The largest samples grow first. Targets with smaller ones were not drawn in an earlier
+        # round, and continue only if budget is left.
         while still.any():
             level = int(reached[still].max())
             size = max(self.start, math.ceil(level * self.growth))
@@ -364,17 +368,17 @@ class Adaptive(Design):
             if len(chosen):
                 goal = now.scored.copy()
                 goal[chosen] += step
-                return goal
+                return Step(goal, now.notes)
             still[here] = False
-        return now.scored
+        return Step(now.scored, now.notes)
 
     def _affordable(
         self, rows: IntArray, step: IntArray, size: int, left: int, now: Situation
     ) -> tuple[IntArray, IntArray]:
-        """Let only so many targets, drawn at random, take a step that the budget lasts to the end.
+        """Return the targets that take a step, and the steps, so that the budget lasts to the end.
 
-        Those drawn stand for those left behind: the top ranks are then seen on a part of the
-        targets instead of being guessed for all of them. One at least goes on if it can.
+        They are drawn at random, and stand for the targets that stop. So the top ranks are observed
+        for some targets, instead of being guessed for all. At least one continues if it can.
         """
         spread = left
         if now.scored.any():
@@ -395,21 +399,18 @@ class Adaptive(Design):
         return now.shuffle[kept], steps[kept]
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        """Refuse a cap with which nothing can be said about the top K."""
         largest = max((metric.k or 0 for metric in metrics), default=0)
         if self.cap is not None and self.cap < largest:
             raise DesignError(
                 f"cap must be at least the largest K = {largest}, got {self.cap}; a target that "
-                "met fewer items says nothing about the top K"
+                "is compared with fewer items says nothing about the top K"
             )
         return self
 
     def least(self, others: IntArray) -> int:
-        """Return what the first round takes."""
         return (self.start or 1) * len(others)
 
     def within(self, each: float, others: IntArray) -> Self:
-        """Choose the start."""
         if self.replacement and self.cap is None and math.isinf(each):
             raise DesignError(
                 "cap or budget must be given with replacement, got neither; nothing would stop "
@@ -420,58 +421,38 @@ class Adaptive(Design):
         return replace(self, start=self.start or start)
 
 
-def check_optional(name: str, value: int | None) -> None:
-    if value is not None:
-        check_integer(name, value, minimum=1, error=DesignError)
+def _draw_places(
+    better: IntArray, others: IntArray, k: int, odds: float, rng: np.random.Generator
+) -> IntArray:
+    """Draw the places of the first ``k`` items that beat each target under a guide.
+
+    Every item has a random arrival time: exponential with rate ``odds`` if it beats the target, and
+    with rate 1 if not. So these are the odds that the next item beats the target.
+    """
+    places = np.full((len(better), k), np.iinfo(np.int64).max)
+    before = np.zeros(len(better), dtype=np.int64)
+    slower = others - better
+    for number in range(min(k, int(better.max(initial=0)))):
+        left = np.maximum(better - number, 0)
+        step = rng.exponential(size=len(better)) / np.maximum(odds * left, 1e-300)
+        # Each of the other items arrives in this time with probability 1 - exp(-step).
+        before = before + rng.binomial(slower - before, -np.expm1(-np.minimum(step, 700.0)))
+        places[:, number] = np.where(left > 0, before + number + 1, places[:, number])
+    return places
 
 
 @dataclass(frozen=True, eq=False)
 class _Met:
-    """What simulated targets meet: where the items that beat them come in their orders."""
+    """What simulated targets meet."""
 
     better: IntArray
     others: IntArray
     rng: np.random.Generator
     replacement: bool
-    #: After how many items each of the first K that beat a target comes; None for a random order,
-    #: in which it is drawn on the way.
+    #: The places of the first K items that beat each target; None if all items come at random.
     places: IntArray | None
-    #: How many items come as ``places`` say; all others come in random order.
+    #: How many items come in the order of ``places``. All others come in random order.
     listed: IntArray
-
-    @classmethod
-    def draw(
-        cls,
-        design: Design,
-        better: IntArray,
-        others: IntArray,
-        rng: np.random.Generator,
-        odds: float,
-        places: IntArray | None,
-        listed: IntArray | None,
-    ) -> _Met:
-        """Draw an order of items for each target if a guide makes it uneven.
-
-        Items race: the time of an item that beats the target is exponential with rate ``odds``, of
-        any other with rate 1. So the next to come is one that beats it with these odds.
-        """
-        odds = check_real("odds", odds, low=0.0, open_low=True)
-        k = getattr(design, "k", None)
-        if places is not None and design.guided:
-            listed = others if listed is None else np.minimum(listed, others)
-            return cls(better, others, rng, replacement=False, places=places, listed=listed)
-        if odds == 1.0 or not design.guided or k is None:
-            return cls(better, others, rng, design.with_replacement, None, 0 * others)
-        places = np.full((len(better), k), np.iinfo(np.int64).max)
-        before = np.zeros(len(better), dtype=np.int64)
-        slower = others - better
-        for number in range(min(k, int(better.max(initial=0)))):
-            left = np.maximum(better - number, 0)
-            step = rng.exponential(size=len(better)) / np.maximum(odds * left, 1e-300)
-            # Of the others still to come, each has come by then with probability 1 - exp(-step).
-            before = before + rng.binomial(slower - before, -np.expm1(-np.minimum(step, 700.0)))
-            places[:, number] = np.where(left > 0, before + number + 1, places[:, number])
-        return cls(better, others, rng, replacement=False, places=places, listed=others)
 
     def _up_to(self, rows: IntArray, end: IntArray) -> IntArray:
         """Return how many of the places of each target are not beyond ``end``."""

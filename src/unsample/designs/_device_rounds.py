@@ -1,8 +1,8 @@
-"""Rounds on a device of torch: items are listed, scored and compared there, and counts come back.
+"""Rounds on a torch device: items are listed, scored and compared there, and counts come back.
 
-`DeviceScan` does what a `Scan` does, for scores that can be had as tensors. `by_products_on` counts
-windows of a guide's order, as `_windows.by_products` does on the processor. What goes to the device
-in a round is a few numbers for each target; exclusions, lists and orders are put there once.
+`DeviceScan` is a `Scan` for scores that are tensors. `by_products_on` counts windows of the order
+of a guide, as `_windows.by_products` does on the processor. Excluded items, lists and orders are
+sent to the device once, and then a few numbers for each target and round.
 """
 
 from __future__ import annotations
@@ -11,71 +11,54 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, IntArray, as_index
+from unsample._checks import BoolArray, IntArray
 from unsample.designs._device import TARGETS, DeviceScores, matrix_products
-from unsample.designs._guides import GuidedOrders
-from unsample.designs._orders import FIRST, ROUNDS, SECOND, SHORT, Orders, network
-from unsample.designs._scan import Candidates, Scan, Tally
+from unsample.designs._orders import FIRST, ROUNDS, SECOND, SHORT, network
+from unsample.designs._scan import Candidates, Scan, Tally, items_at
 from unsample.designs._scorers import as_scores, refuse_infinite_targets
 from unsample.designs._windows import Count, Counted, Windows, rounding
 
 #: Lower half of a 64-bit word.
 _WORD = 0xFFFFFFFF
-#: Scores that are held at a time where windows are compared.
+#: Scores in memory at a time when windows are compared.
 _SCORES = 1 << 26
 #: Targets whose windows are compared at a time.
 WINDOWS_AT_ONCE = 1 << 12
-#: Items of the first window of a certified ranking; each further one is as long as all before.
+#: Items of the first window of a certified ranking; each next window is as long as all before.
 _FIRST_WINDOW = 1 << 10
-#: Products of a device may cut off where a processor rounds.
+#: A device may cut off digits where a processor rounds, so its errors may be larger.
 _COARSER = 4.0
 
 
-class TensorScores(Protocol):
-    """Scores that can be had as tensors."""
-
-    @property
-    def place(self) -> Any:
-        """Return the device."""
-
-    def of(self, users: Any, items: Any) -> Any:
-        """Return scores in the shape of ``items``, row i for ``users[i]``, all of them tensors."""
-
-
 def can_scan(scan: Scan) -> bool:
-    """Return whether items can be listed on a device, and nobody wants them back."""
+    """Return whether items can be listed and scored on a device, and are needed nowhere else."""
     tensors = all(hasattr(scan.score, name) for name in ("place", "of"))
     plain = scan.listener is None and scan.learner is None and not scan.replacement
-    known = scan.guided is None or isinstance(scan.guided, GuidedOrders)
-    return tensors and plain and known and int(scan.candidates.others.min()) > SHORT
+    return tensors and plain and int(scan.candidates.others.min()) > SHORT
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceScan(Scan):
     """A scan whose items never leave the device.
 
-    Pairs of many targets lie in one row, however many items each target meets: a launch takes as
-    long as thousands of pairs.
+    The pairs of many targets are scored in one call, whatever number of items each target has: to
+    start a kernel takes as long as thousands of pairs.
     """
 
     @classmethod
     def of(cls, scan: Scan) -> DeviceScan:
-        """Return the scan of the same targets on the device of its scores."""
         return cls(**{each.name: getattr(scan, each.name) for each in fields(scan)})
 
     def advance(
         self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1
     ) -> Iterator[int]:
-        """Compare every target with items until it met ``goal`` of them: lists first."""
-        goals = [goal]
-        if isinstance(self.guided, GuidedOrders):
-            goals.insert(0, np.minimum(goal, self.guided.listed_others))
-        for each in goals:
+        """Compare every target with items up to number ``goal``, those on its list first."""
+        for each in (np.minimum(goal, self.orders.listed_others), goal):
             while (rows := np.flatnonzero(tally.scored < each)).size:
                 count = np.minimum((each - tally.scored)[rows], batch)
                 fresh = np.isnan(tally.own[rows])
@@ -86,160 +69,110 @@ class DeviceScan(Scan):
                     yield int(count[some].sum()) + int(fresh[some].sum())
 
     def _met(self, rows: IntArray, count: IntArray, fresh: BoolArray, tally: Tally) -> Tally:
-        """Return how targets compare with their next items, so many of each."""
-        torch, sent = _torch(), self._sent
-        scorer: TensorScores = self.score  # type: ignore[assignment]
+        """Return the results of targets with their next ``count`` items."""
+        torch, sent, scorer = _torch(), self._sent, cast("Any", self.score)
         users, targets = self.candidates.users[rows], self.candidates.targets[rows]
-        pairs = _Pairs.of(count, tally.scored[rows], sent)
-        items = self._items(rows, pairs)
+        row_of, place = _pairs(count, tally.scored[rows], sent)
+        items = self._items(rows, tally.scored[rows], row_of, place)
         new = np.flatnonzero(fresh)
-        who = torch.cat([sent(users[new]), sent(users)[pairs.row]])
+        who = torch.cat([sent(users[new]), sent(users)[row_of]])
         what = torch.cat([sent(targets[new]), items])[:, None]
         scores = scorer.of(who, what)
         if tuple(scores.shape) != tuple(what.shape) or bool(torch.isnan(scores).any()):
-            as_scores(
-                scores.cpu().numpy(), tuple(what.shape), who.cpu().numpy(), what.cpu().numpy()
-            )
+            found, who, what = (each.cpu().numpy() for each in (scores, who, what))
+            as_scores(found, what.shape, who, what)
         scores, own = scores[:, 0], tally.own[rows]
         own[new] = scores[: len(new)].double().cpu().numpy()
         refuse_infinite_targets(own[new], users[new], targets[new])
-        scores, rival = scores[len(new) :], sent(own)[pairs.row]
+        scores, rival = scores[len(new) :], sent(own)[row_of]
         better, infinite = (
-            torch.bincount(pairs.row[which], minlength=len(rows)).cpu().numpy()
+            torch.bincount(row_of[which], minlength=len(rows)).cpu().numpy()
             for which in (scores > rival, torch.isinf(scores))
         )
         tied = (scores == rival).nonzero()[:, 0]
-        row, item = pairs.row[tied].cpu().numpy(), items[tied].cpu().numpy()
-        lost = Orders(self.candidates.others[rows], self.keys[rows]).tie_is_lost(row, item)
-        equal, lost_ties = (
-            np.bincount(as_index(some), minlength=len(rows)) for some in (row, row[lost])
-        )
-        return Tally(count, better, equal, lost_ties, infinite, own)
+        ties = row_of[tied].cpu().numpy(), items[tied].cpu().numpy()
+        return self.counted(rows, count, better, ties, infinite, own)
 
-    def _items(self, rows: IntArray, pairs: _Pairs) -> Any:
-        """Return the items that some targets meet."""
-        held, place = self._held, pairs.place
-        if held.lists is not None and held.listed is not None:
-            row, size, own = (each[rows] for each in held.listed)
-            if (pairs.first < size).any():
-                # The target itself is passed over where it stands on the list.
-                place = place + (place >= self._sent(own)[pairs.row])
-                return held.lists[self._sent(row)[pairs.row], place].long()
-        others, passed, targets = self._rest(rows)
-        place = place - self._sent(self.candidates.others[rows] - others)[pairs.row]
-        if held.order is None:
-            place = _permuted(others, self.keys[rows], place, pairs.row, self._sent)
-        found = _items_at(place, pairs.row, targets, *passed, self.candidates.items)
-        return found if held.order is None else held.order[found]
+    def _items(self, rows: IntArray, first: IntArray, row_of: Any, place: Any) -> Any:
+        """Return the items at some places of targets that are at number ``first``."""
+        sent, listed = self._sent, self.orders.listed
+        if listed is not None:
+            row, size, own = (each[rows] for each in listed)
+            if (first < size).any():
+                # The target itself is left out if it is on the list.
+                place = place + (place >= sent(own)[row_of])
+                return self._lists[sent(row)[row_of], place].long()
+        size, targets, excluded = self._rest(rows)
+        place = place - sent(size)[row_of]
+        if self._order is None:
+            others = self.candidates.others[rows] - size
+            place = _permuted(others, self.keys[rows], place, row_of, sent)
+        found = items_at(_torch(), place, row_of, targets, excluded, self.candidates.items)
+        return found if self._order is None else self._order[found]
 
-    def _rest(self, rows: IntArray) -> tuple[IntArray, tuple[Any, Any], Any]:
-        """Return how many candidates are on no list, and what is passed over among items.
+    def _rest(self, rows: IntArray) -> tuple[IntArray, Any, tuple[Any, Any]]:
+        """Return how many items are on lists, the targets, and the pairs (row, item) to leave out.
 
-        Items are named by their places where a guide orders them all.
+        Targets and items are named by their places in the order of the guide, if there is one.
         """
-        held, others = self._held, self.candidates.others[rows]
-        lists = held.listed is not None and held.listed[1][rows].any()
-        if lists and isinstance(self.guided, GuidedOrders):
-            some, size = self.guided.rest(rows)
+        size = self.orders.listed_others[rows]
+        if size.any():
+            some, _ = self.orders.rest(rows)
             row, column = (self._sent(ids.astype(np.int64)) for ids in some.excluded)
-            return others - size, (row, column), self._sent(some.targets)
-        targets = self._sent(held.targets[rows])
-        return others, held.excluded(self._sent(self.candidates.users[rows]), targets), targets
+            return size, self._sent(some.targets), (row, column)
+        users = self._sent(self.candidates.users[rows])
+        targets = self._sent(self.orders.relabelled.targets[rows])
+        return size, targets, self._excluded(users, targets)
 
-    @cached_property
-    def _held(self) -> _Held:
-        return _Held.of(self, self._sent)
-
-    def _sent(self, values: npt.NDArray[Any]) -> Any:
-        scorer: TensorScores = self.score  # type: ignore[assignment]
-        return _sent(values, scorer.place)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Some targets with some items each, one after the other."""
-
-    #: How many items each target met before.
-    first: IntArray
-    #: The row of each pair's target, and which of its items comes, both on the device.
-    row: Any
-    place: Any
-
-    @classmethod
-    def of(cls, count: IntArray, first: IntArray, sent: Any) -> _Pairs:
-        """Return ``count`` items of each target, from number ``first`` on."""
-        torch, total = _torch(), int(count.sum())
-        times, begin = sent(count), sent(first - (np.cumsum(count) - count))
-        row = torch.arange(len(count), device=times.device)
-        row = row.repeat_interleave(times, output_size=total)
-        return cls(first, row, torch.arange(total, device=times.device) + begin[row])
-
-
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """What is kept on the device from round to round."""
-
-    place: Any
-    targets: IntArray
-    #: Where the excluded items of each user begin, and all of them, sorted for each user.
-    starts: Any
-    items: Any
-    order: Any
-    lists: Any
-    #: The row of each target's list, how many others are on it, and the target's own place.
-    listed: tuple[IntArray, IntArray, IntArray] | None
-
-    @classmethod
-    def of(cls, scan: DeviceScan, sent: Any) -> _Held:
-        """Send what there is."""
-        candidates, order, lists, listed = scan.candidates, None, None, None
-        if isinstance(scan.guided, GuidedOrders):
-            candidates, listed = scan.guided.relabelled, scan.guided.listed
-            order, lists = scan.guided.guide.order, scan.guided.guide.lists
-        exclude = candidates.exclude
-        return cls(
-            scan.score.place,  # type: ignore[attr-defined]
-            candidates.targets,
-            None if exclude is None else sent(exclude.indptr.astype(np.int64)),
-            None if exclude is None else sent(exclude.indices.astype(np.int64)),
-            None if order is None else sent(order),
-            None if lists is None or listed is None else sent(lists),
-            listed,
-        )
-
-    def excluded(self, users: Any, targets: Any) -> tuple[Any, Any]:
-        """Return the pairs (row, item) to leave out; a target is always a candidate."""
-        torch = _torch()
-        if self.starts is None:
-            nothing = torch.empty(0, dtype=torch.int64, device=self.place)
-            return nothing, nothing
-        start = self.starts[users]
-        size = self.starts[users + 1] - start
-        row = torch.repeat_interleave(torch.arange(len(users), device=self.place), size)
-        at = torch.arange(len(row), device=self.place) + (start - size.cumsum(0) + size)[row]
-        column = self.items[at]
+    def _excluded(self, users: Any, targets: Any) -> tuple[Any, Any]:
+        """Return the excluded pairs (row, item): see `Candidates.excluded`."""
+        if self._exclude is None:
+            return targets[:0], targets[:0]
+        torch, (starts, items) = _torch(), self._exclude
+        start = starts[users]
+        size = starts[users + 1] - start
+        row = torch.arange(len(users), device=size.device).repeat_interleave(size)
+        at = torch.arange(len(row), device=size.device) + (start - size.cumsum(0) + size)[row]
+        column = items[at]
         other = column != targets[row]
         return row[other], column[other]
 
+    # What is sent to the device once.
 
-def _items_at(place: Any, row_of: Any, targets: Any, row: Any, column: Any, items: int) -> Any:
-    """Return the items at places among other candidates: see `Candidates.items_at`."""
-    torch, count = _torch(), len(targets)
-    if not len(row):
-        return place + (place >= targets[row_of])
-    before = torch.bincount(row[column < targets[row]], minlength=count)
-    place = place + (place >= (targets - before)[row_of])
-    size = torch.bincount(row, minlength=count)
-    first = size.cumsum(0) - size
-    keys = column - (torch.arange(len(row), device=row.device) - first[row]) + row * (items + 1)
-    found = torch.searchsorted(keys, place + row_of * (items + 1), right=True)
-    return place + found - first[row_of]
+    @cached_property
+    def _exclude(self) -> tuple[Any, Any] | None:
+        exclude = self.orders.relabelled.exclude
+        if exclude is None:
+            return None
+        return self._sent(exclude.indptr).long(), self._sent(exclude.indices).long()
+
+    @cached_property
+    def _order(self) -> Any:
+        order = self.orders.guide.order
+        return None if order is None else self._sent(order)
+
+    @cached_property
+    def _lists(self) -> Any:
+        assert self.orders.guide.lists is not None
+        return self._sent(self.orders.guide.lists)
+
+    def _sent(self, values: npt.NDArray[Any]) -> Any:
+        return _sent(values, cast("Any", self.score).place)
+
+
+def _pairs(count: IntArray, first: IntArray, sent: Any) -> tuple[Any, Any]:
+    """Return the row and the place of the next ``count`` items of each target."""
+    torch, total = _torch(), int(count.sum())
+    times, begin = sent(count), sent(first - (np.cumsum(count) - count))
+    row = torch.arange(len(count), device=times.device)
+    row = row.repeat_interleave(times, output_size=total)
+    return row, torch.arange(total, device=times.device) + begin[row]
 
 
 def _permuted(
     size: IntArray, keys: npt.NDArray[np.uint64], places: Any, row_of: Any, sent: Any
 ) -> Any:
-    """Return where the network of each target sends its places: see `Orders.positions`."""
+    """Return the items at some places of each target's random order: see `Orders.positions`."""
     left, right, words = (sent(each.astype(np.int64)) for each in network(size, keys))
     left, right, limit = left[:, 0], right[:, 0], sent(size)
     outside = _torch().arange(len(places), device=places.device)
@@ -260,7 +193,7 @@ def _walk(places: Any, left: Any, right: Any, words: Any) -> Any:
 
 
 def _shifted(digit: Any, other: Any, word: Any, radix: Any) -> Any:
-    """Return a digit plus a keyed function of the other one, modulo the radix."""
+    """Return a digit plus a keyed function of the other digit, modulo the radix."""
     mixed = (other + word) & _WORD
     mixed = ((mixed ^ (mixed >> 16)) * int(FIRST)) & _WORD
     mixed = ((mixed ^ (mixed >> 15)) * int(SECOND)) & _WORD
@@ -268,7 +201,7 @@ def _shifted(digit: Any, other: Any, word: Any, radix: Any) -> Any:
     return _torch().where(digit >= radix, digit - radix, digit)
 
 
-#: Compares targets with items until K beat each or none is left; yields targets and their counts.
+#: Compares targets with items until K beat each or none is left; yields targets and results.
 Certify: TypeAlias = Callable[[IntArray, int], Iterator[tuple[IntArray, Tally]]]
 
 
@@ -277,11 +210,11 @@ def certify_fused(
 ) -> Iterator[tuple[IntArray, Tally]]:
     """Compare targets with items in one order until ``k`` items beat each, or none is left.
 
-    Without an order, items come as these targets' users like them on average. Users' own lists are
-    not looked at: a kernel compares a whole window of items in the time in which a few would be
-    looked up. It scores as it does in full rankings, so ranks are the same.
+    Without an order, items are sorted by their mean score for the users of these targets. Lists of
+    users are not used, because the kernel compares a whole window as fast as it looks up a few
+    items. It is the kernel of full rankings, so ranks are the same.
     """
-    # Imported here, for Triton takes a while.
+    # Imported here, because Triton takes long to import.
     from unsample.designs import _fused
 
     torch, place, launch = scores.torch, scores.place, scores.launch
@@ -326,7 +259,7 @@ def certify_fused(
 
 @dataclass(frozen=True, eq=False)
 class _Passed:
-    """What each user passes over: pairs (user, place) as sorted numbers, and their places."""
+    """The excluded pairs (user, place), as sorted numbers, and their places."""
 
     items: int
     keys: Any = None
@@ -334,7 +267,6 @@ class _Passed:
 
     @classmethod
     def of(cls, candidates: Candidates, places: Any) -> _Passed:
-        """Name what is excluded by its place in the order of all items."""
         torch, exclude = _torch(), candidates.exclude
         if exclude is None or not exclude.nnz:
             return cls(candidates.items)
@@ -345,7 +277,7 @@ class _Passed:
         return cls(candidates.items, keys, keys % candidates.items)
 
     def holds(self, users: Any, places: Any) -> Any:
-        """Return whether these places are passed over: a target is a candidate all the same."""
+        """Return which of these places are excluded. A target is a candidate nevertheless."""
         torch = _torch()
         if self.keys is None:
             return torch.zeros_like(places, dtype=torch.bool)
@@ -354,14 +286,14 @@ class _Passed:
         return self.keys[at] == wanted
 
     def between(self, users: Any, first: int, last: int) -> tuple[Any, Any, Any]:
-        """Return where the places from ``first`` to before ``last`` begin and end, and all."""
+        """Return where places ``first..last - 1`` of each user begin and end, and all places."""
         torch, base = _torch(), users * self.items
         start, stop = (torch.searchsorted(self.keys, base + edge) for edge in (first, last))
         return start, stop, self.places
 
 
 def by_products_on(scores: DeviceScores, order: IntArray) -> Count:
-    """Return what counts windows of factors on a device."""
+    """Return a function that counts windows of factors on a device."""
     torch, place = scores.torch, scores.place
     kind = np.dtype(str(scores.left.dtype).removeprefix("torch."))
     relative = _COARSER * rounding(kind, scores.left.shape[1])
@@ -376,7 +308,7 @@ def by_products_on(scores: DeviceScores, order: IntArray) -> Count:
         length = some.double().norm(dim=1)
         better = torch.zeros(len(windows), dtype=torch.int64, device=place)
         ties = [(row[:0], row[:0])]
-        # A launch takes as long as many scores, so tiles are as long as memory allows.
+        # Starting a kernel takes as long as many scores, so tiles are as long as memory allows.
         width = _SCORES // len(windows)
         edges = windows.edges(width, width)
         cuts = np.searchsorted(windows.place, edges).tolist()

@@ -1,4 +1,4 @@
-"""What a design sees of targets between two rounds, what it notes down, and what it finds."""
+"""What a design knows about targets between two rounds, what it notes, and what it finds."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Notes:
-    """What a design writes down about each target for its later rounds; zero where it does not."""
+    """What a design notes about each target for later rounds; zero by default."""
 
-    #: How many items beat the target one stage ago (or when turns were given), and two stages ago.
+    #: How many items beat the target one stage ago (or when users were drawn), and two stages ago.
     before: IntArray
     earlier: IntArray
-    #: The group, from 1, of users from which some are drawn to be ranked in full.
+    #: The stratum of the user, from 1.
     stratum: IntArray
-    #: When the user's turn comes, from 1; negative as long as it has not come.
+    #: The place of the user in the order in which users are ranked in full, from 1. Negative until
+    #: the user's turn comes.
     turn: IntArray
-    #: How many scores it may take to finish the target, from when turns were given.
+    #: The most scores that the target could take after users were drawn.
     reserved: IntArray
     #: After how many items chance stops the target; 0 as long as that is open, -1 for never.
     stop: IntArray
@@ -41,20 +42,19 @@ class Notes:
 
     @classmethod
     def empty(cls, targets: int) -> Notes:
-        """Return notes with nothing in them."""
         return cls(*(np.zeros(targets, dtype=np.int64) for _ in fields(cls)))
 
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """What a design sees of the targets between two rounds.
+    """What a design knows about the targets between two rounds.
 
-    ``scored`` items they met, ``beaten`` by how many, of ``others`` candidates beside themselves.
-    ``shuffle`` is a random order of the targets, and ``allowed`` how many items may be scored in
-    all (None: any number). ``users`` are numbers from 0, and ``user_order`` a random order of them.
-    ``own`` are the scores of the targets themselves, all alike where they are not known. The first
-    ``listed`` items come in the order of a guide, all others in random order; ``chance`` is a
-    random number from 0 to 1 for each target.
+    Each target was compared with ``scored`` of its ``others`` candidates, and ``beaten`` of these
+    beat it. ``shuffle`` is a random order of the targets. ``allowed`` is how many items may be
+    scored in total (None: any number). ``users`` are numbers from 0, and ``user_order`` is a random
+    order of them. ``own`` are the scores of the targets, all equal if they are not known.
+    The first ``listed`` items come in the order of a guide, all others in random order. ``chance``
+    is a random number from 0 to 1 for each target.
     """
 
     scored: IntArray
@@ -72,7 +72,7 @@ class Situation:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """How many items each target is to have met after the next round, and what to note down."""
+    """How many items each target is compared with by the end of the next round, and the notes."""
 
     goal: IntArray
     notes: Notes
@@ -80,24 +80,24 @@ class Step:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings(Targets):
-    """What a design found of each target, and how many scores that took.
+    """What a design found about each target, and how many scores it took.
 
-    ``ranks`` are among ``sampled`` items. Where only a range is known (beyond the K of a certified
-    evaluation), it is ``lowest..ranks``: metrics@K do not tell its ranks apart.
+    ``ranks`` are among ``sampled`` items. If only a range is known (beyond K in a certified
+    evaluation), it is ``lowest..ranks``. All ranks of this range have the same metrics@K.
     """
 
     design: Design
     lowest: IntArray
     #: How many items each target was compared with.
     met: IntArray
-    #: All scores: those of items met, of targets, and those asked for twice.
+    #: All scores: of items, of targets, and of targets that were asked for twice.
     scored: int
-    #: What the design noted down; it says who was drawn to be ranked in full.
+    #: The notes of the design. They say which users were drawn to be ranked in full.
     notes: Notes
 
     @property
     def unknown(self) -> BoolArray:
-        """Return which targets may or may not be in the top K, or anywhere without a K."""
+        """Return which targets have a value that is not known: they may be in the top K, or not."""
         if getattr(self.design, "beyond", False):
             return np.asarray(self.lowest < self.ranks)
         last = getattr(self.design, "k", None) or 0
@@ -119,13 +119,13 @@ class Findings(Targets):
         if self.unknown.any():
             raise DesignError(
                 "ranks must be known up to K to be counted, got a guided evaluation, which left "
-                f"{int(self.unknown.sum()):,} targets open; take the metrics that evaluate gives"
+                f"{int(self.unknown.sum()):,} targets open; use the metrics of the evaluation"
             )
         return super().counts
 
     @property
     def ranges(self) -> RankCounts:
-        """Return the counts of ranks with the ranges in which they are known to lie."""
+        """Return the counts of ranks, each with the range in which it is known to be."""
         if np.array_equal(self.lowest, self.ranks):
             return self.counts
         return RankCounts.from_ranks(

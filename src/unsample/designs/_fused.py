@@ -1,10 +1,10 @@
-"""Counting the items above each target on a CUDA device, without ever writing a score.
+"""Counting the items above each target on a CUDA device, without writing scores to memory.
 
-One kernel multiplies a block of users with one block of items after the other and compares the
-products with the targets' scores while they are still in registers; all that leaves the chip is
-one count for each user. A target's own score is the diagonal of a product of the same kind, so it
-comes from the same arithmetic as the scores it is compared with, and ties are ties. What excluded
-items contributed is counted by a third kernel, likewise, and subtracted by the caller.
+One kernel multiplies a block of users with all blocks of items, and compares the products with the
+targets' scores while they are in registers. Only one count for each user leaves the chip. A
+target's own score is the diagonal of a product of the same kind. So it has the same rounding as the
+scores that it is compared with, and equal scores tie. A third kernel counts the excluded items in
+the same way, and the caller subtracts them.
 """
 
 from __future__ import annotations
@@ -15,18 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-__all__ = [
-    "AVAILABLE",
-    "LARGEST_DIM",
-    "LAUNCHES",
-    "Launch",
-    "Sums",
-    "count_above",
-    "count_excluded",
-    "own_scores",
-    "score_pairs",
-]
-
 
 def _found(module: str) -> Any:
     try:
@@ -35,19 +23,19 @@ def _found(module: str) -> Any:
         return None
 
 
-# Without Triton there are no kernels: whoever wants them looks at `AVAILABLE` first.
+# Without Triton there are no kernels. Callers check `AVAILABLE` first.
 triton, tl = _found("triton"), _found("triton.language")
 AVAILABLE = tl is not None
-#: Most factors (a power of two) that a block of users keeps at hand.
+#: The largest number of factors (a power of two) of a block of users.
 LARGEST_DIM = 128
-#: Rows of users with which a single user's excluded items are multiplied: the least that the
-#: instruction of the main kernel takes, so that its arithmetic is the same.
+#: Rows by which the excluded items of a single user are multiplied: the smallest number that the
+#: instruction of the main kernel takes, so that the arithmetic is the same.
 _LEAST_ROWS = 64
 _EXCLUDED_AT_ONCE = 64
 
 
 def _kernel(*sizes: str) -> Callable[[Any], Any]:
-    """Return what compiles a kernel, once for all values of some sizes."""
+    """Return a decorator that compiles a kernel, once for all values of some sizes."""
     if not AVAILABLE:
         return lambda function: function
     return lambda function: triton.jit(function, do_not_specialize=sizes)
@@ -55,10 +43,10 @@ def _kernel(*sizes: str) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True)
 class Launch:
-    """How the kernel reads factors, and how the work is cut.
+    """How a kernel reads factors, and how the work is divided.
 
-    ``users`` and ``items`` are those of a block, ``ranges`` the parts into which all items are
-    cut, so that there are enough blocks for every processor.
+    ``users`` and ``items`` are the size of a block. All items are divided into ``ranges``, so that
+    there are enough blocks for all processors.
     """
 
     precision: str
@@ -73,7 +61,7 @@ class Launch:
 Excluded: TypeAlias = "tuple[Any, Any, Any]"
 #: Items whose sums a block holds, and items of a user whose weights are read at a time.
 _COLUMNS, _AT_ONCE = 1024, 8
-#: The part of all pairs that may be too close to be told by half precision.
+#: At most one of this many pairs may be too close for half precision.
 _FEW_OF = 50
 #: Pairs that a block scores, and factors that it multiplies at a time.
 _PAIRS, _FACTORS = 64, 32
@@ -81,14 +69,14 @@ _PAIRS, _FACTORS = 64, 32
 _BLOCKS = 1024
 #: What suits each precision, found by timing on an H200.
 LAUNCHES = {
-    # Three products of numbers of ten bits each give what one of 23 bits would, and sooner.
+    # Three products of ten-bit numbers are as precise as one of 23 bits, and faster.
     "float32": Launch("tf32x3", users=128, items=64, warps=8, stages=2),
     "tf32": Launch("tf32", users=128, items=64, warps=8, stages=3),
     "bfloat16": Launch("tf32", users=256, items=64, warps=8, stages=3),
 }
 
 
-# Windows of items have many sizes, and none is worth a program of its own.
+# Windows of items have many sizes, and one compiled program serves all of them.
 @_kernel("users", "items", "tiles")
 def _above_kernel(  # type: ignore[no-untyped-def]
     user_factors, item_factors, own, better, not_worse, users, items, tiles,
@@ -286,7 +274,7 @@ def _exact_kernel(  # type: ignore[no-untyped-def]
 
 
 def own_scores(user_factors: Any, item_factors: Any, targets: Any, *, launch: Launch) -> Any:
-    """Return the score of each user's target, by the arithmetic of `count_above`."""
+    """Return the score of each user's target, rounded as in `count_above`."""
     import torch
 
     users, dim = user_factors.shape
@@ -302,7 +290,7 @@ def own_scores(user_factors: Any, item_factors: Any, targets: Any, *, launch: La
 def score_pairs(user_factors: Any, item_factors: Any, users: Any, items: Any) -> Any:
     """Return the scores of items (a row for each of ``users``), added up in double precision.
 
-    A score does not depend on what else is asked for.
+    A score does not depend on the other pairs of the call.
     """
     who, what = users.repeat_interleave(items.shape[1]), items.reshape(-1)
     scores = user_factors.new_empty(len(what))
@@ -319,7 +307,7 @@ def count_above(
 ) -> tuple[Any, Any]:
     """Return for each user how many items score above ``own``, and how many not below it.
 
-    Without ``ties`` the second count is not made, and zero.
+    Without ``ties`` the second count is zero.
     """
     import torch
 
@@ -354,22 +342,22 @@ def count_excluded(
 
 @dataclass(frozen=True)
 class Sums:
-    """Item-item weights on a device, beside a copy of half precision.
+    """Item-item weights on a device, and a copy in half precision.
 
-    Sums of the copy decide all but what is closer than its rounding; the others are added up
-    again, in double precision, as the target's own score is. So ties are ties.
+    Sums of the copy decide all pairs that are not closer than its rounding. The others are added up
+    again in double precision, as is the target's own score. So equal scores tie.
     """
 
     weights: Any
     bias: Any
     newcomers: Any
-    #: Rows are filled up to whole blocks, so that no column needs a mask and loads are aligned.
+    #: Rows are filled to whole blocks, so that no column needs a mask and loads are aligned.
     halves: Any
     unit: float
 
     @classmethod
     def of(cls, weights: Any, bias: Any, newcomers: Any) -> Sums:
-        """Round the weights, scaled so that none of them is too large for it."""
+        """Round the weights, scaled so that none is too large for half precision."""
         import torch
 
         largest = max(float(weights.abs().max()), 1e-30)
@@ -381,10 +369,10 @@ class Sums:
         return cls(weights, bias, newcomers, halves, unit)
 
     def count(self, history: Excluded, targets: Any, counted: Any) -> tuple[Any, Any, Any] | None:
-        """Return how many items score above each target, how many as high, and its own score.
+        """Return how many items score above each target, how many tie, and its own score.
 
-        ``history`` holds where the items of each user begin, all of them, and their values. Only
-        items marked in ``counted`` (users x items) count. None where too many are close.
+        ``history`` has the begin of each user's items, all items, and their values. Only items that
+        are marked in ``counted`` (users x items) count. None if too many are close.
         """
         import torch
 

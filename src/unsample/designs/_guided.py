@@ -1,21 +1,21 @@
-"""Guided: look where the top is, and rank a random part of what is left in full.
+"""Guided: compare all targets in the order of a guide, then rank some users in full.
 
-First all targets meet items in the order of a guide, and leave at their K-th beater: then they are
-not in the top K, whatever the guide is. The guide decides nothing but how many are left. Of the
-users that still have an open target, some are drawn and ranked in full. Everything up to the draw
-is fixed, and after it nothing is estimated but a mean over users drawn at random. So no shape of
-P(R) is needed, and a bad guide makes intervals wider, never wrong.
+First all targets are compared with items in the order of a guide. A target stops when K items beat
+it: it is not in the top K, whatever the guide is. The other targets are called open. Then some of
+the users with an open target are drawn at random and ranked in full. All that is estimated is a
+mean over users drawn at random. So no shape of P(R) is needed, and a bad guide makes intervals
+wider, never wrong.
 
-* **Strata** are groups of users whose open targets were beaten about as often, and whose own scores
-  are alike: of two targets that nothing beat so far, the one with the lower score is likelier to be
-  beaten later. Their values differ little, so that few of each tell the mean.
-* **Who is drawn when** is settled before the first of them is ranked: strata take turns in
-  proportion to their size times the spread of their values (Neyman 1934), guessed from how values
-  of such targets moved while the last items were met.
-* **The budget** ends the draw, and is spent to the last score. The user at which it runs out is
-  likely to be a costly one, that is, one at the top. The mean over those before it is unbiased,
-  whatever the costs are: that the budget sufficed for them says nothing about who of them came
-  first, so the first user, who is any of the stratum, has their mean as expectation (so it is in
+* **Strata** are groups of users whose open targets were beaten about equally often and have similar
+  scores. (Of two targets that nothing beat so far, the one with the lower score is more likely to
+  be beaten later.) Values within a stratum differ little, so a few users give its mean.
+* **The order of the draw** is fixed before the first user is ranked. Each stratum gets draws in
+  proportion to its size times the spread of its values (Neyman 1934). The spread is guessed from
+  how the values of such targets changed in the last stage.
+* **The budget** ends the draw, and is spent to the last score. The user at whom it ends is likely
+  to be a costly one, near the top, and is left out. The mean over the users before is unbiased,
+  whatever the costs are: the budget was enough for all of them in any order, so each of them is
+  equally likely to have come first, and the first user is a uniform draw from the stratum (as in
   inverse sampling, Haldane 1945).
 * **MRR without a K needs no full ranking.** Let b items have beaten a target so far, and M others
   come in random order, of which B beat it. Put the target and the b items at random places among
@@ -38,46 +38,48 @@ import numpy as np
 from unsample import metrics as _metrics
 from unsample._checks import BoolArray, FloatArray, IntArray
 from unsample.designs._certified import largest_k, towards_the_kth
-from unsample.designs._designs import Design, check_optional
+from unsample.designs._designs import Design
 from unsample.designs._findings import Notes, Situation, Step
 from unsample.metrics import Metric
 
-#: How far the next stage reaches, relative to the last.
+#: The length of a stage relative to the one before.
 _GROWTH = 1.5
-#: A stage that leaves less than so many full rankings may take half of what is left at most.
+#: A stage must leave budget for this many full rankings, or half of the budget.
 _ENOUGH = 20
-#: The part of the variance that a stage leaves far from the end of the catalogue. What the last one
-#: left is as much a matter of luck as of the guide: the next is expected between the two.
+#: The part of the variance that a stage usually leaves, far from the end of the catalogue. The last
+#: stage is a noisy measure of it, so the next one is expected between the two.
 _USUALLY_LEFT = 0.5
-#: Targets beaten equally often count as so many more with the spread of all others.
+#: The spread of targets that were beaten equally often is averaged with this many targets that have
+#: the spread of all targets.
 _PRIOR = 5.0
-#: How deep to look where metrics have no K: what is beaten more often counts little, and waits.
+#: K for metrics that have none. Targets beaten more often count little, and wait.
 _DEEP = 10
 #: The spread of values beyond K as a part of their range.
 _WITHIN_RANGE = 0.15
-#: Targets beaten as often, of whom about so many with neighbouring scores are taken to be alike, in
-#: so many groups at most.
+#: About this many targets with similar scores, all beaten equally often, form a group; and the
+#: largest number of such groups.
 _ALIKE, _MOST_GROUPS = 50, 16
-#: How many of those drawn are taken to lose all, whoever they are. Intervals assume one; fewer
-#: leave more draws for those who are likely to lose.
+#: The number of drawn users that are assumed to lose everything. Intervals assume one. A smaller
+#: number leaves more draws for users who are likely to lose.
 _ASSUMED = 0.5
-#: How far a target goes in random order before it is looked at again: at least so many items, and
+#: How far a target goes in random order before it is looked at again: at least this many items, and
 #: this part of those met.
 _SHORTEST_WALK, _WALK = 32, 0.25
-#: Full rankings for each stratum on average, those that every stratum has first, and most strata.
+#: Full rankings for each stratum on average, those that each stratum gets first, and most strata.
 _FOR_STRATUM, _FIRST_OF_STRATUM, _MOST_STRATA = 10, 5, 20
 
 
 @dataclass(frozen=True)
 class Guided(Design):
-    """Unbiased metrics within a budget: beaten targets leave, some of the others are certified.
+    """Unbiased metrics within a budget: a guide finds targets outside the top K, others are drawn.
 
-    Items come in the order of a guide, and a target leaves at the K-th that beats it. Of the users
-    with targets left, a random part is ranked in full, as far as the budget goes. Where it goes so
-    far that nobody is left, metrics are exact. ``k`` is by default the largest K of the metrics.
+    Items come in the order of a guide, and a target stops when K items beat it. Of the users with
+    other targets, a random part is ranked in full, as far as the budget goes. If it suffices for
+    all of them, metrics are exact. ``k`` is by default the largest K of the metrics.
 
-    Metrics without a K, such as MRR, look at all ranks. Then a target that K items beat, by default
-    10, waits instead of leaving: little is left to lose, so few of those who wait are drawn.
+    Metrics without a K, such as MRR, depend on all ranks. Then a target that K items beat (by
+    default 10) waits, and may be drawn later. It has little left to lose, so few such targets are
+    drawn.
 
     >>> ranks = np.random.default_rng(0).integers(1, 2001, size=1000)
     >>> found = Guided().simulate(ranks, items=2000, budget=100_000, odds=20.0)
@@ -90,18 +92,14 @@ class Guided(Design):
     guided: ClassVar[bool] = True
     instead: ClassVar[str] = "raise it, or use design='adaptive'"
     k: int | None = None
-    #: Whether metrics look beyond K, and what they give a target that was beaten 0, 1, .. K times;
-    #: `for_metrics` finds both.
+    #: Whether metrics depend on ranks beyond K, and the value of a target beaten 0, 1, .. K times.
+    #: `for_metrics` sets both.
     beyond: bool = field(default=False, repr=False, compare=False)
     gains: tuple[float, ...] = field(default=(), repr=False, compare=False)
     #: Whether 1/R is all that is asked for, so that chance may stop targets.
     reciprocal: bool = field(default=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        check_optional("k", self.k)
-
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        """Find K, and what ranks up to it are worth."""
         limited = [metric for metric in metrics if not _looks_at_all_ranks(metric)]
         beyond = len(limited) < len(metrics)
         k = max(self.k or _DEEP, 1) if beyond else None
@@ -113,17 +111,12 @@ class Guided(Design):
         return replace(self, k=k, beyond=beyond, gains=_gains(metrics, k), reciprocal=reciprocal)
 
     def least(self, others: IntArray) -> int:
-        """Return the first stage of every target, and two of them ranked in full."""
         assert self.k is not None
         first = int(np.minimum(self.k, others).sum())
         return min(first + 2 * int(others.max()), int(others.sum()))
 
-    def goal(self, now: Situation) -> IntArray:
-        """Return how far each target goes next."""
-        return self.step(now).goal
-
     def step(self, now: Situation) -> Step:
-        """Go on with the stage, begin the next one, or rank users in full whose turn it is."""
+        """Continue the stage, begin the next one, or rank the next users in full."""
         assert self.k is not None
         last = int(now.others.max()) + 1 if self.beyond else self.k
         to_end, _ = towards_the_kth(now, last)
@@ -144,7 +137,7 @@ class Guided(Design):
 
 
 def _stage(k: int, reached: int) -> int:
-    """Return the end of the stage in which targets that met ``reached`` items are."""
+    """Return the end of the first stage that has at least ``reached`` items."""
     end = k
     while end < reached:
         end = int(np.ceil(_GROWTH * end))
@@ -189,9 +182,9 @@ def _before_first(marked: IntArray, rest: IntArray, chance: FloatArray) -> IntAr
 
 
 def next_in_turn(now: Situation, goal: IntArray) -> Step:
-    """Go on with users whose turn it is; when all of them are done, give turns to more of them.
+    """Continue with the users whose turn it is; when they are done, with the next ones.
 
-    As many as certainly fit into the budget go on together, then one after the other.
+    As many users as certainly fit into the budget are ranked together. The rest follow one by one.
     """
     assert now.allowed is not None
     notes, left = now.notes, now.allowed - int(now.scored.sum())
@@ -217,7 +210,7 @@ def _of_users(now: Situation, values: FloatArray | IntArray | BoolArray) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What can be told of open targets, and of users who have some."""
+    """What is known about open targets and their users."""
 
     now: Situation
     design: Guided
@@ -225,13 +218,11 @@ class Look:
 
     @property
     def k(self) -> int:
-        """Return how many beaters end the stages of a target."""
         assert self.design.k is not None
         return self.design.k
 
     @property
     def gains(self) -> FloatArray:
-        """Return what a target beaten b times may still be worth, for b = 0..K."""
         return np.array(self.design.gains)
 
     @property
@@ -241,7 +232,7 @@ class Look:
 
     @property
     def unknown(self) -> BoolArray:
-        """Return which targets may have more than one value: the open ones, and those beyond K."""
+        """Return which targets have an unknown value: open ones, and with MRR those beyond K."""
         return (self.now.scored < self.now.others) if self.design.beyond else self.open
 
     @property
@@ -280,20 +271,19 @@ class Look:
 
     @property
     def left(self) -> int:
-        """Return what the budget leaves."""
         return self.allowed - int(self.now.scored.sum())
 
     @property
     def reached(self) -> int:
-        """Return how many items every open target has met at least."""
+        """Return with how many items every open target was compared at least."""
         return int(self.now.scored[self.open].min(initial=int(self.now.scored.max())))
 
     def is_worth(self, end: int) -> bool:
-        """Return whether to spend on a further stage rather than on full rankings now.
+        """Return whether a further stage is better than full rankings now.
 
-        With n full rankings, the variance is (the sum of the spreads of all open targets)^2 / n,
-        and that of one more user which might have lost all, (the sum of what may be lost)^2 / n^2.
-        A stage lowers the first sum, about as the last one did, and leaves less for n.
+        The variance of n full rankings is (sum of the spreads of all open targets)^2 / n. One more
+        user who might have lost everything adds (sum of what may be lost)^2 / n^2. A stage lowers
+        the first sum, about as much as the last stage did, and leaves a smaller n.
         """
         now, left = self.now, self.left
         if self.missing.sum() <= left:
@@ -307,7 +297,7 @@ class Look:
         return spread * part / fewer + 1.0 / fewer**2 < spread / many + 1.0 / many**2
 
     def _spread_and_part(self) -> tuple[float, float]:
-        """Return the squared spread relative to what may be lost, and what a stage leaves of it."""
+        """Return (spread / what may be lost)^2, and the part of it that a stage leaves."""
         now, notes = self.now, self.now.notes
         stages = np.log(max(now.others.max() / self.reached, _GROWTH)) / np.log(_GROWTH)
         usual = _USUALLY_LEFT * (1.0 - 1.0 / (stages + 1.0))
@@ -323,17 +313,16 @@ class Look:
             part = float(last / spread * np.sqrt(usual)) if spread > 0 else 1.0
         if not beyond:
             return square, part
-        # Those beyond K meet nothing in a stage.
+        # Targets beyond K are not compared with more items in a stage.
         return square, ((np.sqrt(part) * last + beyond) / whole) ** 2
 
     @property
     def moved(self) -> Moved:
-        """Return how values moved in the last stage."""
         now = self.now
         return Moved.between(now.notes.before, now.beaten, now.own, self.gains)
 
     def draw(self) -> Notes:
-        """Put users with open targets into strata, and settle when the turn of each comes."""
+        """Put users with open targets into strata, and fix the order in which they are ranked."""
         now, users = self.now, len(self.now.user_order)
         beaten = np.minimum(now.beaten, self.k)
         costs = _of_users(now, self.costs)
@@ -345,12 +334,12 @@ class Look:
             _of_users(now, np.where(self.unknown, each, 0.0))
             for each in (squares, stakes, moved.losses(*known))
         )
-        # Somebody may lose all where nobody seems to lose anything.
+        # A user may lose everything although no user like this one lost anything so far.
         spread = np.sqrt(seen + _ASSUMED * stake / max(affordable, 1))
         if self.stopping:  # the same spread tells more where it is cheaper
             spread = np.where(costs > 0, spread / np.sqrt(np.maximum(costs, 1.0)), 0.0)
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
-        # Metrics differ in what those beyond K can lose: nobody else stands for them.
+        # What targets beyond K can lose differs by metric, so they have strata of their own.
         beyond = _of_users(now, self.open.astype(np.int64)) == 0
         for part in (waiting[~beyond[waiting]], waiting[beyond[waiting]]):
             share = float(spread[part].sum() / max(spread[waiting].sum(), 1e-300))
@@ -370,15 +359,15 @@ class Look:
 
 
 def _looks_at_all_ranks(metric: Metric) -> bool:
-    """Return whether a metric has no K; R-precision has one, the number of relevant items."""
+    """Return whether a metric has no K; the K of R-precision is the number of relevant items."""
     return metric.k is None and metric.family is not _metrics.RPrec
 
 
 def _gains(metrics: Sequence[Metric], k: int) -> tuple[float, ...]:
-    """Return what a target beaten b times may still be worth, for b = 0..K and more.
+    """Return the largest value that a target beaten b times may still have, for b = 0..K.
 
-    It is the mean over the metrics, each as a part of what rank 1 gives. Only who is drawn depends
-    on it. What is no weight of a rank, or grows with it, counts the same at all ranks.
+    It is the mean over the metrics, relative to rank 1. Only the draw of users depends on it. A
+    metric that is not bounded, or not a weight of the rank alone, counts the same at all ranks.
     """
     found = np.zeros(k + 1)
     ranks = np.arange(1, k + 2)
@@ -393,17 +382,17 @@ def _gains(metrics: Sequence[Metric], k: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """How the values of targets moved between two stages: by how often they were beaten before.
+    """How the values of targets changed between two stages, by how often they were beaten before.
 
-    What is to come moves them less, but likely in the same proportion. A target that scores high is
-    less likely to be beaten later than one that was beaten as often and scores low; so those beaten
-    as often are told apart by their own scores. These need not be comparable from user to user:
-    where they are not, they tell nothing, and do no harm.
+    Later changes are smaller, but likely in the same proportion. Of two targets beaten equally
+    often, the one with the higher score is less likely to be beaten later. So targets beaten
+    equally often are grouped by their scores. Scores need not be comparable between users: if they
+    are not, the groups are merely useless.
     """
 
     gains: FloatArray
-    #: For targets beaten 0..K - 1 times: own scores, sorted, and the mean and the variance of what
-    #: groups of them lost.
+    #: For targets beaten 0..K - 1 times: their sorted scores, and the mean and the variance of the
+    #: losses of each group.
     own: list[FloatArray]
     means: list[FloatArray]
     variances: list[FloatArray]
@@ -412,7 +401,6 @@ class Moved:
     def between(
         cls, before: IntArray, after: IntArray, own: FloatArray, gains: FloatArray
     ) -> Moved:
-        """Look at the moves of all that were open before."""
         k = len(gains) - 1
         open_then = np.flatnonzero(before < k)
         open_then = open_then[np.lexsort([own[open_then], before[open_then]])]
@@ -436,15 +424,15 @@ class Moved:
         return cls(gains, scores, means, variances)
 
     def spreads(self, beaten: IntArray, own: FloatArray) -> FloatArray:
-        """Return how much values vary of targets that were beaten so often and have these scores.
+        """Return the standard deviation of the changes of such targets.
 
-        Targets beaten K times moved no further: of their values only the range is known.
+        Targets beaten K times did not change any more. Only the range of their values is known.
         """
         beyond = (_WITHIN_RANGE * self.gains[-1]) ** 2
         return np.sqrt(self._between_groups(self.variances, beaten, own, beyond))
 
     def losses(self, beaten: IntArray, own: FloatArray) -> FloatArray:
-        """Return what such targets lost on average."""
+        """Return the mean loss of such targets."""
         return self._between_groups(self.means, beaten, own, 0.0)
 
     def _between_groups(
@@ -459,10 +447,10 @@ class Moved:
 
 
 def _groups(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntArray:
-    """Return groups of neighbours in the order of the keys, the first of which counts first.
+    """Return groups of users with similar keys; they are sorted by the first key, then the second.
 
-    The spreads in all groups sum to about as much, so that as many are drawn from each. Equal ones
-    stay together.
+    All groups have about the same sum of spreads, so equally many users are drawn from each. Users
+    with equal keys are in one group.
     """
     rounded = np.stack([key.round(9) for key in keys])
     place = np.unique(rounded, axis=1, return_inverse=True)[1]
@@ -474,10 +462,10 @@ def _groups(keys: tuple[FloatArray, ...], spread: FloatArray, most: int) -> IntA
 
 
 def _turns(stratum: IntArray, spread: FloatArray) -> IntArray:
-    """Return when each user's turn comes, from 1; users stand in random order.
+    """Return the place of each user in the draw, from 1; ``stratum`` has users in random order.
 
-    The first few of every stratum come first, so that each has a mean and a variance. Then strata
-    take turns in proportion to the sum of the spreads in them.
+    The first few users of every stratum come first, so that each has a mean and a variance. Then
+    strata get draws in proportion to the sum of their spreads.
     """
     time = np.empty(len(stratum))
     for number in np.unique(stratum):

@@ -1,10 +1,10 @@
-"""Guides: any cheap idea of which items are strong, and the order in which targets then meet items.
+"""Guides: which items are likely to be strong, and the order of items that follows from it.
 
-A guide changes what an evaluation costs, and never what it finds: items that it puts first are met
-first, and every other candidate after them, each once. A bad guide costs more.
+A guide changes the cost of an evaluation, never its results. Items that it puts first come first,
+then all other candidates, each once. A bad guide costs more.
 
-A guide is a list of items for each user, which comes first, and one order of all items for what is
-left. Either may be missing. Without the second, what is left comes in each target's random order.
+A guide has a list of items for each user, which comes first, and an order of all items for the
+rest. Both are optional. Without the order, the rest comes in a random order for each target.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from unsample.designs._scan import Candidates
 from unsample.designs._scorers import FactorScores, Scorer, as_matrix
 from unsample.errors import InputError
 
-#: Items of a user's own list that are kept; beyond them the order of all items goes on.
+#: The longest list of a user. The order of all items follows.
 _LONGEST_LIST = 1024
-#: Scores of a guide that are held at a time.
+#: Scores of a guide in memory at a time.
 _BLOCK = 1 << 21
-#: Larger catalogues are met in random order by default: their popularity would fill the memory.
+#: Larger catalogues have a random order by default, because counts of all items take much memory.
 LARGEST_POPULARITY = 1 << 26
-#: Fills up short lists.
+#: Fills short lists.
 NOBODY = -1
-#: Items of lists that are looked through at a time.
+#: Items of lists that are compared at a time.
 _CELLS = 1 << 22
 _KINDS = (
     "one score for each item, a pair (user factors, item factors), a function users -> scores of "
@@ -42,11 +42,11 @@ _KINDS = (
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """The items that targets meet first; make one with `as_guide`."""
+    """The items that come first; make one with `as_guide`."""
 
-    #: All items, the strongest first; None for a random order of each target's own.
+    #: All items, the strongest first; None for a random order for each target.
     order: IntArray | None = None
-    #: Ranked items of some users, a row for each; -1 fills up short rows.
+    #: Ranked items of some users, a row for each; -1 fills short rows.
     lists: npt.NDArray[np.integer[Any]] | None = None
     #: The users of these rows, sorted.
     listed: IntArray | None = None
@@ -58,31 +58,29 @@ class Guide:
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what decides in which order items come, by name."""
         held = {"guide": self.order, "lists": self.lists, "listed": self.listed}
         return {name: array for name, array in held.items() if array is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class GuidedOrders:
-    """The order in which each target meets its candidates: its user's list first, then the rest."""
+    """The order of each target's candidates: the list of its user first, then the rest."""
 
     candidates: Candidates
     keys: LongWords
     guide: Guide
 
     def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
-        """Return the items that some targets meet as number ``first, first + 1, ...``."""
-        offset = first[:, None] + np.arange(count)
-        listed = self.listed
-        if listed is None:
+        """Return items number ``first, first + 1, ...`` of some targets."""
+        if self.listed is None:
             return self._rest(rows, first, count)
-        row, size, own = (held[rows] for held in listed)
+        row, size, own = (held[rows] for held in self.listed)
+        offset = first[:, None] + np.arange(count)
         in_list = offset < size[:, None]
         found = np.empty(offset.shape, dtype=np.int64)
         if in_list.any():
             assert self.guide.lists is not None
-            # The target itself is passed over where it stands on the list.
+            # The target itself is left out if it is on the list.
             place = offset + (offset >= own[:, None])
             place = np.minimum(place, self.guide.lists.shape[1] - 1)
             found = self.guide.lists[row[:, None], place].astype(np.int64)
@@ -93,7 +91,7 @@ class GuidedOrders:
         return np.where(in_list, found, np.take_along_axis(rest, column, axis=1))
 
     def rest(self, rows: IntArray) -> tuple[Candidates, IntArray]:
-        """Return some targets without what their users' lists hold, and how much that is.
+        """Return some targets without the items on their lists, and the number of these items.
 
         Items are named by their places in the order of all items.
         """
@@ -103,29 +101,32 @@ class GuidedOrders:
         size = listed[1][rows]
         if size.any():
             assert self.guide.lists is not None
-            # Few targets may have lists, and long ones.
+            # Only a few targets may have lists, and lists may be long.
             which = np.flatnonzero(size)
             lists = self.guide.lists[listed[0][rows[which]]]
             row, column = np.nonzero(lists != NOBODY)
-            some = _without(some, which[row], self._places(lists[row, column]))
+            items = lists[row, column]
+            if self.guide.order is not None:
+                items = self._place[items]
+            some = _without(some, which[row], items)
         return some, size
 
-    @property
+    @cached_property
     def listed_others(self) -> IntArray:
-        """Return how many items the list of each target's user holds beside the target."""
+        """Return how many items, without the target, are on the list of each target's user."""
         none = np.zeros(len(self.candidates), dtype=np.int64)
         return none if self.listed is None else self.listed[1]
 
     @cached_property
     def listed(self) -> tuple[IntArray, IntArray, IntArray] | None:
-        """Return the row of each target's list, how many others are on it, and its own place."""
+        """Return for each target: the row of its list, its number of other items, its own place."""
         lists, users = self.guide.lists, self.guide.listed
         if lists is None or users is None or not lists.size:
             return None
         row = np.minimum(np.searchsorted(users, self.candidates.users), len(users) - 1)
         size, own = np.zeros(len(row), dtype=np.int64), np.full(len(row), lists.shape[1])
         lengths = np.count_nonzero(lists != NOBODY, axis=1)
-        # Only some users have lists, which may be long: few of them are looked through at a time.
+        # Lists may be long, so only some of them are compared at a time.
         listed = np.flatnonzero(users[row] == self.candidates.users)
         step = max(1, _CELLS // lists.shape[1])
         for start in range(0, len(listed), step):
@@ -136,9 +137,9 @@ class GuidedOrders:
         return row, size, own
 
     def _rest(self, rows: IntArray, start: IntArray, count: int) -> IntArray:
-        """Return candidates that are on no list, from number ``start`` on."""
+        """Return candidates that are not on the list, from number ``start`` on."""
         some, size = self.rest(rows)
-        # Where a list holds all candidates nothing is left, and what stands for it is not met.
+        # If all candidates are on the list, the result is not used.
         others = np.maximum(self.candidates.others[rows] - size, 1)
         if self.guide.order is None:
             return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
@@ -151,9 +152,9 @@ class GuidedOrders:
 
     @cached_property
     def relabelled(self) -> Candidates:
-        """Return the candidates with items named by their place in the order of all items.
+        """Return the candidates with items named by their places in the order of all items.
 
-        In the order of these names a target's candidates come as the guide has them.
+        Sorted by these names, the candidates of a target are in the order of the guide.
         """
         order, candidates = self.guide.order, self.candidates
         if order is None:
@@ -173,12 +174,9 @@ class GuidedOrders:
         place[self.guide.order] = np.arange(len(place))
         return place
 
-    def _places(self, items: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
-        return items if self.guide.order is None else self._place[items]
-
 
 def _without(some: Candidates, row: IntArray, item: npt.NDArray[np.integer[Any]]) -> Candidates:
-    """Return a few targets without some more pairs (row, item) among their candidates."""
+    """Return targets with further excluded pairs (row, item)."""
     from scipy.sparse import csr_array
 
     old_row, old = some.excluded
@@ -190,10 +188,10 @@ def _without(some: Candidates, row: IntArray, item: npt.NDArray[np.integer[Any]]
 
 
 def as_guide(guide: Any, candidates: Candidates) -> Guide:
-    """Return the guide that was given; by default the popularity of what is excluded.
+    """Return the given guide; by default items are ordered by how many users exclude them.
 
-    Whoever is excluded often, as an item of the training data, is popular. Where nothing is
-    excluded, the guide is empty: then it is learned on the way.
+    Users exclude items of the training data, so these are the popular items. If nothing is
+    excluded, the guide is empty, and is learned during the evaluation.
     """
     popularity = _popularity(candidates)
     if guide is None:
@@ -225,7 +223,7 @@ def strongest_first(scores: npt.NDArray[Any]) -> IntArray:
 
 
 def _score_function(guide: Any, candidates: Candidates) -> Callable[[IntArray], Any] | None:
-    """Return what gives the scores of all items for some users, where the guide has such."""
+    """Return a function users -> scores of all items, if the guide has one."""
     if isinstance(guide, Scorer):
         return guide.score_all
     if hasattr(guide, "user_factors") and hasattr(guide, "item_factors"):
@@ -258,7 +256,6 @@ def _as_array(guide: Any) -> npt.NDArray[Any]:
 
 
 def _checked(values: npt.ArrayLike, items: int, rows: int = 1) -> FloatArray:
-    """Return scores of a guide, or say what is wrong with them."""
     scores = np.asarray(values)
     if scores.shape != (rows, items):
         got = f"{scores.shape[-1]:,}" if scores.ndim else "one number"
@@ -272,7 +269,7 @@ def _checked(values: npt.ArrayLike, items: int, rows: int = 1) -> FloatArray:
     if bad.any():
         raise InputError(
             f"guide must not be NaN, got {int(bad.sum())} NaN, the first for item "
-            f"{int(np.argwhere(bad)[0][1])}; give items that you know nothing of the lowest score"
+            f"{int(np.argwhere(bad)[0][1])}; give unknown items the lowest score"
         )
     return floats
 
@@ -280,7 +277,7 @@ def _checked(values: npt.ArrayLike, items: int, rows: int = 1) -> FloatArray:
 def _of_scores(
     scores: Callable[[IntArray], Any], candidates: Candidates, order: IntArray | None
 ) -> Guide:
-    """Return each user's strongest items, excluded ones left out."""
+    """Return a guide with the strongest items of each user, without excluded ones."""
     users, items = np.unique(candidates.users), candidates.items
     length = min(items, _LONGEST_LIST)
     lists = np.empty((len(users), length), dtype=np.int32)
@@ -292,7 +289,7 @@ def _of_scores(
             excluded = candidates.exclude[some].tocoo()
             values[excluded.coords[0], excluded.coords[1]] = -np.inf
         best = np.argpartition(-values, length - 1, axis=1)[:, :length]
-        # Equal scores stand in the order of their items, whatever the partition does to them.
+        # Items with equal scores are in the order of their ids.
         best.sort(axis=1)
         ranked = np.argsort(-np.take_along_axis(values, best, axis=1), axis=1, kind="stable")
         lists[start : start + step] = np.take_along_axis(best, ranked, axis=1)
@@ -300,7 +297,7 @@ def _of_scores(
 
 
 def _rows_of(lists: Mapping[Any, Any]) -> tuple[IntArray, IntArray]:
-    """Return users, sorted, and their lists in one matrix."""
+    """Return sorted users, and their lists in one matrix."""
     users = sorted(lists)
     whole = all(isinstance(user, int | np.integer) for user in users)
     if not users or not whole:
@@ -332,7 +329,7 @@ def _of_matrix(values: IntArray, candidates: Candidates, order: IntArray | None)
 def guide_of_lists(
     users: IntArray, lists: npt.NDArray[Any], candidates: Candidates, order: IntArray | None
 ) -> Guide:
-    """Return lists without excluded and repeated items; unknown items are refused."""
+    """Return a guide of lists without excluded and repeated items; refuse unknown items."""
     asked = np.isin(users, candidates.users)
     users, lists = users[asked], lists[asked].astype(np.int64)
     unknown = (lists >= candidates.items) | (lists < NOBODY)
@@ -340,25 +337,19 @@ def guide_of_lists(
         row, column = np.argwhere(unknown)[0]
         raise InputError(
             f"guide must hold items in 0..{candidates.items - 1}, got {int(lists[row, column])} "
-            f"for user {int(users[row])} ({int(unknown.sum())} such items); -1 fills up short rows"
+            f"for user {int(users[row])} ({int(unknown.sum())} such items); -1 fills short rows"
         )
     pair = np.arange(len(users), dtype=np.int64)[:, None] * candidates.items + lists
     dropped = lists == NOBODY
-    first = np.unique(pair, return_index=True)[1]
     repeated = np.ones(pair.size, dtype=bool)
-    repeated[first] = False
+    repeated[np.unique(pair, return_index=True)[1]] = False
     dropped |= repeated.reshape(pair.shape)
-    exclude = candidates.exclude
-    if exclude is not None:
-        some = exclude[users].tocoo()
+    if candidates.exclude is not None:
+        some = candidates.exclude[users].tocoo()
         row = some.coords[0].astype(np.int64)
         dropped |= np.isin(pair, row * candidates.items + some.coords[1])
-    kept = _moved_to_the_left(np.where(dropped, NOBODY, lists))[:, :_LONGEST_LIST]
+    # The items of each row come first, then its gaps.
+    order_of = np.argsort(dropped, axis=1, kind="stable")[:, :_LONGEST_LIST]
+    kept = np.take_along_axis(np.where(dropped, NOBODY, lists), order_of, axis=1)
     small = np.int32 if candidates.items <= np.iinfo(np.int32).max else np.int64
     return Guide(order, kept.astype(small), users)
-
-
-def _moved_to_the_left(lists: IntArray) -> IntArray:
-    """Return rows whose items come first and whose gaps come last."""
-    order = np.argsort(lists == NOBODY, axis=1, kind="stable")
-    return np.take_along_axis(lists, order, axis=1)

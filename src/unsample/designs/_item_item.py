@@ -1,4 +1,4 @@
-"""Scores of item-item models, as EASE and itemKNN: what a user has, times a matrix of items."""
+"""Scores of item-item models such as EASE and itemKNN: a user's items times a matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unsample.errors import InputError
 if TYPE_CHECKING:
     import scipy.sparse
 
-#: Users whose whole rows are made at a time where only some items are asked for.
+#: Users whose whole rows are computed at a time if only some items are asked for.
 _ROWS = 256
 
 
@@ -22,19 +22,19 @@ _ROWS = 256
 class ItemItemScores:
     """Scores that are sums of weights between a user's items and all items.
 
-    Calling it gives the scores of all items; `score` those of chosen ones. Exact ranks of such a
-    model are found tile by tile.
+    A call returns the scores of all items; `score` those of chosen ones.
 
     Parameters
     ----------
     history
-        Sparse matrix of users x items: what each user has, by weight.
+        Sparse matrix of users x items: the items of each user, and their weights.
     weights
-        The item-item matrix, a row for each column of ``history``: an array, or a sparse matrix.
+        The item-item matrix, with a row for each column of ``history``: an array, or a sparse
+        matrix.
     item_bias
         Added to the score of each item.
     newcomers
-        The scores of all items for users who have nothing; by default the sum of nothing.
+        The scores of all items for users without items; by default 0.
 
     >>> from scipy.sparse import csr_array
     >>> weights = np.array([[0.0, 0.5, 0.25], [0.5, 0.0, 1.0], [0.25, 1.0, 0.0]])
@@ -77,13 +77,12 @@ class ItemItemScores:
                 held = np.asarray(getattr(self, name), dtype=weights.dtype)
                 if held.shape != (weights.shape[1],) or np.isnan(held).any():
                     raise InputError(
-                        f"{name} must be {weights.shape[1]} numbers, one an item and none of them "
-                        f"NaN, got an array of shape {held.shape}"
+                        f"{name} must be {weights.shape[1]} numbers without NaN, one for each "
+                        f"item, got an array of shape {held.shape}"
                     )
                 object.__setattr__(self, name, held)
 
     def __call__(self, users: IntArray, /) -> npt.NDArray[Any]:
-        """Return the scores of all items for these users."""
         some = self.history[users]
         found: Any = some @ self.weights
         scores = np.asarray(found if isinstance(found, np.ndarray) else found.toarray())
@@ -92,7 +91,7 @@ class ItemItemScores:
     def finished(
         self, sums: npt.NDArray[Any], new: npt.NDArray[np.bool_], items: slice
     ) -> npt.NDArray[Any]:
-        """Return sums of weights as scores of some items; ``new`` are users who have nothing."""
+        """Return the scores of some items from sums of weights; ``new`` are users without items."""
         if self.item_bias is not None and (bias := self.item_bias[items]).any():
             sums += bias
         if self.newcomers is not None and new.any():
@@ -100,7 +99,7 @@ class ItemItemScores:
         return sums
 
     def score(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
-        """Return scores in the shape of ``items``, row i for ``users[i]``; whole rows are made."""
+        """Return scores in the shape of ``items``, row i for ``users[i]``, from whole rows."""
         asked = np.asarray(items)
         table = asked.reshape(len(users), -1)
         scores = np.empty(table.shape, dtype=self.weights.dtype)

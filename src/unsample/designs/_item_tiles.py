@@ -1,18 +1,17 @@
 """Full ranks of item-item models on the processor, tile by tile.
 
-A product of sparse rows and a dense matrix waits for memory: it reads a whole row of weights for
-every item that a user has. Here a tile of columns is multiplied for many users at a time, item by
-item: a row of the tile serves all who have that item, and the users' sums stay in the cache, where
-they are compared. Sums are made in the order of items, as in the plain product, and are the same
-to the last bit.
+A product of sparse rows and a dense matrix is slow because of memory: it reads a whole row of
+weights for every item of every user. Here a tile of columns is multiplied for many users at a time,
+item by item. A row of the tile is read once for all users with that item, and the sums of the users
+stay in the cache, where they are compared. Sums are made in the order of items, as in the plain
+product, and are equal to the last bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -20,19 +19,17 @@ from unsample._checks import BoolArray, IntArray
 from unsample.designs._item_item import ItemItemScores
 from unsample.designs._scan import Candidates
 from unsample.designs._scorers import ScoreArray
-from unsample.designs._tiles import WORD, Rivals, Tiled, in_turn
+from unsample.designs._tiles import WORD, Compared, Rivals, Tiled, add_up, in_turn
 
-#: Users and items of a tile; where weights are sparse, a product is the better for long rows.
+#: Users and items of a tile. Products of sparse weights are faster with long rows.
 _ROWS, _COLUMNS = 2048, 256
 _SPARSE_ROWS, _SPARSE_COLUMNS = 256, 2040
-#: Targets for which the tiles of weights are cut out once.
+#: Targets that share one copy of each tile of weights.
 _TARGETS = 1 << 15
-#: What a tile adds to the counts of all targets: better, not worse, and who is to be ranked again.
-_Counts: TypeAlias = "tuple[IntArray, IntArray, BoolArray]"
 
 
 def count_item_item(model: ItemItemScores, candidates: Candidates) -> Iterator[Tiled]:
-    """Compare targets with all their candidates, chunk after chunk of targets."""
+    """Compare targets with all their candidates."""
     dense = isinstance(model.weights, np.ndarray)
     rows, width = (_ROWS, _COLUMNS) if dense else (_SPARSE_ROWS, _SPARSE_COLUMNS)
     edges = np.append(np.arange(0, candidates.items, width), candidates.items)
@@ -42,32 +39,24 @@ def count_item_item(model: ItemItemScores, candidates: Candidates) -> Iterator[T
     for place, part in candidates.parts(_TARGETS):
         blocks = [_Block.of(model, some, edges) for _, some in part.parts(rows)]
 
-        def count(job: tuple[int, tuple[int, int]], blocks: list[_Block] = blocks) -> _Counts:
-            at, (first, last) = job
-            tile = weights[:, first:last]
+        def count(at: int, blocks: list[_Block] = blocks) -> Compared:
+            tile = weights[:, edges[at] : edges[at + 1]]
             tile = np.ascontiguousarray(tile) if dense else tile.tocsr()
             found = [block.count(at, tile) for block in blocks]
-            better, not_worse, odd = (np.concatenate(column) for column in zip(*found, strict=True))
-            return better, not_worse, odd
+            better, not_worse, moved = map(np.concatenate, zip(*found, strict=True))
+            return better, not_worse, moved
 
-        better, not_worse = (np.zeros(len(part), dtype=np.int64) for _ in range(2))
-        odd = np.zeros(len(part), dtype=bool)
-        jobs = enumerate(pairwise(edges.tolist()))
-        for above, level, moved in in_turn(count, jobs, len(edges) - 1):
-            better += above
-            not_worse += level
-            odd |= moved
         own = np.concatenate([block.rivals.own for block in blocks])
-        # The target ties with itself.
-        yield place, better, not_worse - better - 1, own, np.flatnonzero(odd)
+        tiles = len(edges) - 1
+        yield place, *add_up(own, in_turn(count, range(tiles), tiles))
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """What some targets' users have, and the scores that items must beat."""
+    """The histories of some targets' users, and the scores of the targets."""
 
     model: ItemItemScores
-    #: By item where weights are dense: all who have it come together.
+    #: Stored by item if weights are dense, so that all users with an item come together.
     history: Any
     row_of: IntArray
     new: BoolArray
@@ -75,7 +64,6 @@ class _Block:
 
     @classmethod
     def of(cls, model: ItemItemScores, part: Candidates, edges: IntArray) -> _Block:
-        """Look up what the users have."""
         users, row_of = np.unique(part.users, return_inverse=True)
         some = model.history[users]
         new = np.diff(some.indptr) == 0
@@ -83,8 +71,8 @@ class _Block:
         rivals = Rivals.of(part, own_sums(model, part), edges)
         return cls(model, history, row_of, new, rivals)
 
-    def count(self, at: int, tile: Any) -> _Counts:
-        """Compare with the items of a tile."""
+    def count(self, at: int, tile: Any) -> Compared:
+        """Compare targets with the items of a tile; rank all again if a sum is not finite."""
         edges, row_of = self.rivals.edges, self.row_of
         product: Any = self.history @ tile
         sums = np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
@@ -95,13 +83,11 @@ class _Block:
             scores = scores[row_of]
         mask = np.zeros((len(row_of), -(-scores.shape[1] // WORD) * WORD), dtype=bool)
         better, not_worse, moved = self.rivals.count(at, scores, mask)
-        odd = np.full(len(row_of), not finite)
-        odd[moved] = True
-        return better, not_worse, odd
+        return better, not_worse, moved | (not finite)
 
 
 def own_sums(model: ItemItemScores, part: Candidates) -> ScoreArray:
-    """Return the targets' scores, added up in the order of items as a product adds them up."""
+    """Return the targets' scores, added up in the order of items as in a product."""
     from scipy.sparse import csr_array
 
     some = model.history[part.users]

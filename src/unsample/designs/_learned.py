@@ -1,10 +1,10 @@
-"""A guide that is learned on the way, where nothing else is known of the items.
+"""A guide that is learned during an evaluation, if nothing else is known about the items.
 
-Some users, drawn at random, first meet items in random order. Which items beat their targets there,
-and how often, gives the order in which all others meet theirs (and these users what is left). Like
-any guide it changes what an evaluation costs, and never what is found. Who teaches depends on the
-seed alone, and the order on all that they met: on no batch, number of threads or interruption.
-Who is ranked in full later is drawn by other random numbers, so that nothing hangs on the lesson.
+First, the targets of some users, drawn at random, are compared with items in random order: this is
+the lesson. Items that beat these targets most often come first for all other targets. Like any
+guide, this changes the cost of an evaluation, never its results. The users of the lesson depend on
+the seed only, and the order depends on all their comparisons: not on batches, threads or
+interruptions. The users who are ranked in full later are drawn by other random numbers.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from unsample.designs._guides import LARGEST_POPULARITY, Guide, GuidedOrders, st
 from unsample.designs._orders import LongWords, Orders, target_keys
 from unsample.designs._scan import Candidates
 
-#: How often each item should be met in a lesson, and below what number it teaches nothing.
+#: How often each item is compared in a lesson, and the smallest number that is useful.
 _TIMES, _LEAST_TIMES = 32, 4
-#: The part of a budget that a lesson may take, or of a full ranking where there is no budget.
+#: The largest part of the budget for a lesson, or of a full ranking if there is no budget.
 _OF_BUDGET, _OF_ALL = 0.1, 0.01
-#: Without a budget, a target that teaches meets this part of the catalogue.
+#: Without a budget, a target of the lesson is compared with this part of the catalogue.
 _OF_CATALOGUE = 0.25
-#: Items count as if each had met so many targets more, and beaten as many of them as the average.
+#: Each item gets this many further comparisons with the average rate.
 _PRIOR = 2.0
 
 
 @dataclass(eq=False)
 class Lesson:
-    """Who teaches, which items they meet, and how often each item was met and was better."""
+    """The users of a lesson and their items, and how often each item was compared and better."""
 
     candidates: Candidates
     keys: LongWords
-    #: The users who teach, sorted, and the items that they meet, a row for each.
+    #: The users of the lesson, sorted, and the items that they are compared with, a row for each.
     teachers: IntArray
     lists: IntArray
     met: IntArray = field(init=False)
@@ -50,9 +50,9 @@ class Lesson:
     def of(
         cls, candidates: Candidates, keys: LongWords, seed: int, allowed: int | None, needed: int
     ) -> Lesson | None:
-        """Return a lesson, if it can be had for a small part of what may be ``allowed``.
+        """Return a lesson, or None if it would take too large a part of the ``allowed`` scores.
 
-        ``needed`` is what must be left of it.
+        At least ``needed`` of them must be left.
         """
         items, others = candidates.items, candidates.others
         if items > LARGEST_POPULARITY:
@@ -67,7 +67,7 @@ class Lesson:
         if targets * each < _LEAST_TIMES * items:
             return None
         users, count = np.unique(candidates.users, return_counts=True)
-        # A key of the user alone, and another one than that of the draw.
+        # A key of the user only, and not the one that draws users to be ranked in full.
         order = np.argsort(target_keys(seed, users, np.full(len(users), items + 1)), kind="stable")
         chosen = np.sort(order[np.cumsum(count[order]) <= targets])
         if not len(chosen):
@@ -79,32 +79,29 @@ class Lesson:
 
     @property
     def orders(self) -> GuidedOrders:
-        """Return the orders that targets have, as far as they have one yet."""
+        """Return the orders during the lesson."""
         return self._orders(None)
 
     @property
     def learned(self) -> GuidedOrders:
-        """Return the orders that targets have after the lesson."""
+        """Return the orders after the lesson."""
         average = self.better.sum() / max(int(self.met.sum()), 1)
         rate = (self.better + _PRIOR * average) / (self.met + _PRIOR)
         return self._orders(strongest_first(rate))
 
     @property
     def goal(self) -> IntArray:
-        """Return how many items each target meets in the lesson."""
         return self.orders.listed_others
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what was learned so far, by name."""
         return {"lesson_met": self.met, "lesson_better": self.better}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Go on with what was written down."""
         self.met[:], self.better[:] = (arrays[name] for name in self.arrays)
 
     def add(self, items: IntArray, better: BoolArray) -> None:
-        """Count items that were met, and those of them that beat a target."""
+        """Count compared items, and those of them that beat a target."""
         met = as_index(items)
         self.met += np.bincount(met.reshape(-1), minlength=len(self.met))
         self.better += np.bincount(met[better], minlength=len(self.met))

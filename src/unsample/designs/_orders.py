@@ -1,14 +1,15 @@
-"""Random orders of items that take no memory: any stretch of them is computed when it is asked for.
+"""Random orders of items that take no memory: any part of them is computed when it is needed.
 
-Every target has an order of its own, made from a seed, its user and its item alone. So the items
-it meets are the same whatever the batch, the number of threads, the device or the model: two
-models evaluated with one seed see the same items, and differ only in how they score them.
+Every target has its own order, made from the seed, its user and its item only. So its items are the
+same for any batch size, number of threads, device and model. Two models that are evaluated with one
+seed are compared on the same items.
 
-An order is a Feistel network over the mixed radix left x right >= size: a position is split into
-two digits, and each digit in turn is shifted by a keyed function of the other, which can be undone
-whatever that function is. The few values beyond ``size`` walk on through the network until they
-fall inside it. Arithmetic is on 32-bit words, which numpy handles many at a time. A network over a
-handful of items cannot reach all their orders alike, so short orders are sorted by keyed numbers.
+An order is a Feistel network over two digits with left x right >= size values. A position is split
+into two digits, and each digit in turn is shifted by a keyed function of the other. Each shift can
+be undone, whatever the function is, so this is a permutation. A value beyond ``size`` goes through
+the network again, until it is inside. All arithmetic is on 32-bit words, which is fast in numpy. A
+network over few items cannot reach all orders equally often, so short orders are sorted by keyed
+random numbers.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from unsample._checks import BoolArray, IntArray
 Words: TypeAlias = npt.NDArray[np.uint32]
 LongWords: TypeAlias = npt.NDArray[np.uint64]
 
-#: A digit is scaled from 16 random bits, so it has at most 2**16 values.
+#: A digit comes from 16 random bits, so it has at most 2**16 values.
 LARGEST_ORDER = 1 << 32
 ROUNDS = 6
 _HALF, _FIFTEEN = np.uint32(16), np.uint32(15)
-#: Orders of at most this many items are sorted instead.
+#: Orders of at most this many items are sorted.
 SHORT = 256
-# Multipliers and shifts with little bias in any bit (searched for by C. Wellons, "lowbias32").
+# Multipliers and shifts with little bias in any bit ("lowbias32", found by C. Wellons).
 FIRST, SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
-# SplitMix64 (Steele, Lea, Flood 2014), which makes independent keys from counters.
+# SplitMix64 (Steele, Lea, Flood 2014) makes independent keys from counters.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -52,9 +53,9 @@ class Orders:
     keys: LongWords
 
     def positions(self, first: IntArray, count: int) -> IntArray:
-        """Return what stands at ``first, first + 1, ...`` of each row's order, ``count`` of it.
+        """Return numbers ``first, first + 1, ...`` of each row's order, ``count`` of them.
 
-        A row that ends before is filled up with its last places again.
+        A row that ends earlier is filled with its last number.
         """
         offsets = np.minimum(first[:, None] + np.arange(count), self.size[:, None] - 1)
         short = self.size <= SHORT
@@ -67,17 +68,17 @@ class Orders:
         return places
 
     def draws(self, first: IntArray, count: int) -> IntArray:
-        """Return draws with replacement number ``first, first + 1, ...`` of each row."""
+        """Return numbers ``first, first + 1, ...`` of each row's draws with replacement."""
         number = (first[:, None] + np.arange(count)).astype(np.uint64)
         bits = _mixed(number * _GOLDEN ^ self.keys[:, None]) >> np.uint64(32)
         scaled = (bits * self.size.astype(np.uint64)[:, None]) >> np.uint64(32)
         return np.asarray(scaled.astype(np.int64))
 
     def tie_is_lost(self, row: IntArray, item: IntArray) -> BoolArray:
-        """Return whether an item with its target's score stands above it.
+        """Return whether an item with the same score as its target is above the target.
 
-        Every item has a keyed number, the target another; the smaller one stands above. So the
-        target's place among its ties is uniform, and an item met twice beats it twice or never.
+        Every item and the target have keyed random numbers, and the smaller number is above. So the
+        target's place among its ties is uniform, and an item drawn twice beats it twice or never.
         """
         own = self.tie_place(row)
         return np.asarray(_unit(_mixed(self.keys[row] ^ _spread(item, 2))) < own)
@@ -87,12 +88,12 @@ class Orders:
         return _unit(_mixed(self.keys ^ _spread(np.zeros_like(self.size), 4)))
 
     def tie_place(self, row: IntArray) -> npt.NDArray[np.float64]:
-        """Return where in 0..1 each target stands among the items that tie with it."""
+        """Return the place of each target, in 0..1, among the items that tie with it."""
         return _unit(_mixed(self.keys[row] ^ _spread(np.zeros_like(row), 1)))
 
 
 def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
-    """Return where the Feistel network of each row sends its positions (rows x columns)."""
+    """Return what the Feistel network of each row makes of its positions (rows x columns)."""
     left, right, round_keys = network(size, keys)
     places = _walk(positions, left, right, round_keys)
     row, column = np.nonzero(places >= size[:, None])
@@ -106,7 +107,7 @@ def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
 
 
 def network(size: IntArray, keys: LongWords) -> tuple[Words, Words, Words]:
-    """Return how many values the two digits of each row have, and the words of all steps."""
+    """Return the number of values of both digits of each row, and the keys of all rounds."""
     high = np.ceil(np.sqrt(size)).astype(np.int64)
     low = -(-size // np.maximum(high, 1))
     counters = np.arange(1, ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
@@ -115,7 +116,7 @@ def network(size: IntArray, keys: LongWords) -> tuple[Words, Words, Words]:
 
 
 def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArray:
-    # Exact: quotients of whole numbers below 2**32 are apart by more than a rounding.
+    # This is exact: quotients of whole numbers below 2**32 differ by more than rounding.
     high = np.floor(positions / right).astype(np.uint32)
     low = positions.astype(np.uint32) - high * right
     room, spare = np.empty_like(low), np.empty_like(low)
@@ -126,7 +127,7 @@ def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArr
 
 
 def _sorted_order(size: IntArray, keys: LongWords, offsets: IntArray) -> IntArray:
-    """Return places in the order of keyed random numbers, for orders of at most ``SHORT``."""
+    """Return numbers of orders that are sorted by keyed random numbers, for short orders."""
     columns = np.arange(int(size.max()))
     number = _mixed(keys[:, None] ^ _spread(columns, 3))
     number[columns >= size[:, None]] = np.iinfo(np.uint64).max
@@ -142,13 +143,13 @@ def _shift(digit: Words, other: Words, key: Words, radix: Words, room: Words, sp
     room *= radix
     room >>= _HALF
     digit += room
-    # Below the radix the difference wraps round to something large: the minimum is the remainder.
+    # If the digit is below the radix, the difference wraps to a large number: take the minimum.
     np.subtract(digit, radix, out=room)
     np.minimum(digit, room, out=digit)
 
 
 def _scramble(word: Words, room: Words) -> None:
-    """Mix the bits of each word, above all into its upper half; ``room`` is for passing values."""
+    """Mix the bits of each word, mainly into its upper half; ``room`` is working memory."""
     np.right_shift(word, _HALF, out=room)
     word ^= room
     word *= FIRST
@@ -165,7 +166,7 @@ def _mixed(word: LongWords) -> LongWords:
 
 
 def _spread(number: IntArray, purpose: int) -> LongWords:
-    """Return words for numbers of one purpose that do not meet those of another."""
+    """Return words for numbers; different purposes have different words."""
     return (number.astype(np.uint64) << np.uint64(2)) + np.uint64(purpose)
 
 

@@ -1,7 +1,7 @@
-"""Pilot: a few sampled items for everyone, and the truth of a random part of the users.
+"""Pilot: a few sampled items for every target, and full ranks of some users drawn at random.
 
-What a method guesses from the sampled ranks is corrected by what it misses in the pilot
-(`unsample.confidence`, prediction-powered inference). So no shape of P(R) is needed, and no guide.
+Estimates from the sampled ranks are corrected by their error among the users with full ranks
+(prediction-powered inference, `unsample.confidence`). No shape of P(R) and no guide is needed.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ import numpy as np
 
 from unsample._checks import BoolArray, IntArray, check_real
 from unsample.designs._certified import largest_k, towards_the_kth
-from unsample.designs._designs import Design, check_optional
-from unsample.designs._findings import Findings, Notes, Situation, Step
+from unsample.designs._designs import Design
+from unsample.designs._findings import Notes, Situation, Step
 from unsample.designs._guided import next_in_turn
 from unsample.errors import DesignError
 from unsample.metrics import Metric
 
 #: The part of a budget that goes into the samples of all targets, and the part of the users that
-#: are the pilot where there is no budget.
+#: are in the pilot if there is no budget.
 _SAMPLED_SHARE, _USUAL_SHARE = 0.1, 0.1
-#: Users whose full rankings a budget must hold: ten that count, and the one at which it ends.
+#: Users that a budget must suffice to rank in full: ten that count, and the one where it ends.
 _FEWEST = 11
 
 
 @dataclass(frozen=True)
 class Pilot(Design):
-    """Metrics without any guide or shape: everyone is sampled, and some users are certified.
+    """Every target is sampled, and the targets of some users are certified. No guide is needed.
 
-    Every target meets the same number of items, in random order and without replacement. Then
-    users are drawn at random, and followed to their K-th beater or to their last candidate; they
-    correct what the samples of the others let one guess. Users have one target each. For metrics
-    without a K the pilot is ranked in full.
+    Every target is compared with the same number of items, in random order and without replacement.
+    Then users are drawn at random. Their targets are compared until K items beat them, or with all
+    candidates. These users correct the estimates from the samples of the others. Users must have
+    one target each. For metrics without a K the pilot is ranked in full.
 
     Parameters
     ----------
     sampled
-        Items for every target; by default a tenth of the budget, or 99 without one.
+        Items for every target. By default a tenth of the budget, or 99 without a budget.
     share
-        The part of the users that are the pilot, at most; by default as many as the budget allows,
-        or a tenth without one.
+        The largest part of the users in the pilot. By default as many as the budget allows, or a
+        tenth without a budget.
     k
         By default the largest K of the metrics.
 
@@ -61,13 +61,11 @@ class Pilot(Design):
     k: int | None = None
 
     def __post_init__(self) -> None:
-        check_optional("sampled", self.sampled)
-        check_optional("k", self.k)
+        super().__post_init__()
         if self.share is not None:
             check_real("share", self.share, low=0.0, high=1.0, open_low=True, error=DesignError)
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        """Find K, if there is one; refuse users with several targets."""
         if relevant > 1:
             raise DesignError(
                 f"users must have one target each with design='pilot', got one with {relevant}; "
@@ -78,29 +76,23 @@ class Pilot(Design):
         return replace(self, k=largest_k(self.k, metrics, relevant, name="pilot"))
 
     def least(self, others: IntArray) -> int:
-        """Return the samples of all, and some full rankings."""
         samples = (self.sampled or 1) * len(others)
         return min(samples + _FEWEST * int(others.max()), int(others.sum()))
 
     def within(self, each: float, others: IntArray) -> Self:
-        """Choose the size of the samples."""
         fewest, kept = int(others.min()), _FEWEST * int(others.max()) / len(others)
         if self.sampled is not None:
             if self.sampled > fewest:
                 raise DesignError(
                     f"sampled must be at most a target's other candidates, got {self.sampled} "
-                    f"where one has {fewest}; sample fewer"
+                    f"for a target with {fewest}; sample fewer"
                 )
             return self
         sampled = 99 if math.isinf(each) else math.floor(min(_SAMPLED_SHARE * each, each - kept))
         return replace(self, sampled=min(max(sampled, 1), fewest))
 
-    def goal(self, now: Situation) -> IntArray:
-        """Return how far each target goes next."""
-        return self.step(now).goal
-
     def step(self, now: Situation) -> Step:
-        """Sample everyone; then follow users in their random order, as far as the budget goes."""
+        """Sample every target; then rank users in random order, as far as the budget goes."""
         assert self.sampled is not None
         if (now.scored < self.sampled).any():
             return Step(np.maximum(now.scored, self.sampled), now.notes)
@@ -131,26 +123,7 @@ class Pilot(Design):
     def _is_open(self, beaten: IntArray, scored: IntArray, others: IntArray) -> BoolArray:
         return (scored < others) & (beaten < (self.k or np.iinfo(np.int64).max))
 
-    def findings(
-        self,
-        lowest: IntArray,
-        complete: BoolArray,
-        full: IntArray,
-        met: IntArray,
-        others: IntArray,
-        *,
-        scored: int,
-        notes: Notes,
-        users: IntArray | None = None,
-        filtered: bool = False,
-    ) -> Findings:
-        """Return full ranks of the pilot, and of the others their ranks among the items met."""
-        given = {"scored": scored, "notes": notes, "users": users, "filtered": filtered}
-        found = super().findings(lowest, complete, full, met, others, **given)  # type: ignore[arg-type]
-        known = (notes.turn > 0) & ~self._is_open(lowest - 1, met, others)
-        return replace(
-            found,
-            ranks=np.where(known, found.ranks, lowest),
-            sampled=np.where(known, others, met),
-            lowest=np.where(known, found.lowest, lowest),
-        )
+    def certified(
+        self, beaten: IntArray, met: IntArray, others: IntArray, notes: Notes
+    ) -> BoolArray:
+        return (notes.turn > 0) & ~self._is_open(beaten, met, others)

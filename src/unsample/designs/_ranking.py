@@ -1,8 +1,8 @@
 """Ranks among all candidates and among published negatives.
 
-For full ranks nothing is sorted and nothing is masked: a block of scores that stays in the
-processor's cache is compared with the targets' scores twice (better, at least as good), and what
-the excluded pairs contributed is subtracted.
+For full ranks nothing is sorted and nothing is masked. A block of scores that fits into the cache
+is compared with the targets' scores twice (better, at least as good). Then the counts of the
+excluded pairs are subtracted.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from unsample._progress import Progress
 from unsample.designs._item_tiles import count_item_item
 from unsample.designs._scan import Candidates, Excluded, check_ids
 from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
-from unsample.designs._tiles import WORD, Tiled, can_tile, count_tiles, count_where
+from unsample.designs._tiles import WORD, Rivals, Tiled, add_up, can_tile, count_tiles
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
 
 #: Scores of a block: 8 MB of float32.
 _BLOCK = 1 << 21
-#: Fewest users in a block: a matrix product of fewer rows wastes the item factors' way to it.
+#: The fewest users in a block: reading the item factors for fewer rows takes too long.
 _FEWEST_ROWS = 16
-#: How some consecutive targets compare with all their candidates: where they are, how many items
-#: beat each, how many others tie with it, and its own score.
+#: A slice of the targets; of each, how many items beat it, how many others tie, and its own score.
 Counted: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray]"
-#: Pairs scored at a time against published negatives, and what to do with the target among them.
+#: Pairs scored at a time against published negatives, and the choices if the target is among them.
 _PAIRS = 1 << 20
 _ON_TARGET = ("drop", "tie", "refuse")
 
@@ -42,11 +41,11 @@ class FullRanks:
     Attributes
     ----------
     ranks
-        Global ranks R, from 1; whole numbers, except under the tie rule ``"realistic"``.
+        Full ranks R, from 1; whole numbers, except under the tie rule ``"realistic"``.
     items
-        N of each target: how many candidates it was ranked among, itself included.
+        N of each target: the number of its candidates, the target included.
     ties
-        How many other candidates have the target's score.
+        How many other candidates have the same score as the target.
     """
 
     ranks: IntArray | FloatArray
@@ -64,7 +63,7 @@ class FullRanks:
 
 @dataclass(frozen=True, eq=False)
 class SampledRanks:
-    """Ranks r of targets, from 1, each among ``sampled`` items beside itself."""
+    """Ranks r of targets, from 1, each among ``sampled`` other items."""
 
     ranks: IntArray | FloatArray
     sampled: IntArray
@@ -87,19 +86,20 @@ def exact_ranks(
     Parameters
     ----------
     scorer, targets
-        Anything that `unsample.evaluate` takes; ``Scorer(score_all=...)`` for a function that
-        gives the scores of all items for an array of users.
+        As in `unsample.evaluate`. Use ``Scorer(score_all=...)`` for a function that gives the
+        scores of all items for an array of users.
     items, exclude
-        As in `unsample.evaluate`; but a target is a candidate even if it is to be excluded.
+        As in `unsample.evaluate`, but a target is a candidate even if it is excluded.
     ties
         ``"random"``, ``"realistic"``, ``"optimistic"`` or ``"pessimistic"``.
     rng
         Seed of the random tie rule.
     device, precision
-        For factors: rank them on this device of torch (``"cuda"``), rounded to ``"float32"``,
-        ``"tf32"`` (CUDA only) or ``"bfloat16"``. By default numpy ranks, in float32 or float64.
+        For factors: the torch device that ranks them (``"cuda"``), and how they are rounded:
+        ``"float32"``, ``"tf32"`` (CUDA only) or ``"bfloat16"``. By default numpy ranks, in float32
+        or float64.
     progress
-        Called with targets done and targets in all.
+        Called with the number of finished targets and of all targets.
 
     >>> table = np.array([[0.9, 0.1, 0.5], [0.2, 0.2, 0.2]])
     >>> scorer = Scorer(score_all=table.__getitem__)
@@ -119,9 +119,9 @@ def exact_ranks(
 def count_all(
     scorer: Scorer, candidates: Candidates, device: str | None = None, precision: str = "float32"
 ) -> Iterator[Counted]:
-    """Compare targets with all their candidates, chunk after chunk of targets."""
+    """Compare targets with all their candidates."""
     if device is not None:
-        # Imported here, for torch takes a while.
+        # Imported here, because torch takes long to import.
         from unsample.designs import _device
 
         if scorer.factors is not None:
@@ -131,7 +131,7 @@ def count_all(
         if model is None:
             raise InputError(
                 "device must be left out unless factors or item-item weights are ranked in full, "
-                f"got {device!r}; a torch module is asked on the device it is on"
+                f"got {device!r}; a torch module is called on its own device"
             )
         yield from _device.count_item_item_on_device(model, candidates, device, precision)
         return
@@ -140,44 +140,27 @@ def count_all(
         tiled = count_tiles(scorer.factors, candidates)
     elif scorer.item_item is not None:
         tiled = count_item_item(scorer.item_item, candidates)
-    if tiled is not None:
-        for place, better, equal, own, again in tiled:
-            if len(again):
-                part = candidates.take(np.arange(place.start, place.stop)[again])
-                parts = [*_count_rows(scorer, part)]
-                better[again], equal[again], own[again] = (
-                    np.concatenate(column) for column in list(zip(*parts, strict=True))[1:]
-                )
-            yield place, better, equal, own
+    if tiled is None:
+        yield from _count_rows(scorer, candidates)
         return
-    yield from _count_rows(scorer, candidates)
+    for place, better, equal, own, again in tiled:
+        if len(again):
+            for at, *counts in _count_rows(scorer, candidates.take(place.start + again)):
+                better[again[at]], equal[again[at]], own[again[at]] = counts
+        yield place, better, equal, own
 
 
 def _count_rows(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
-    """Compare targets with whole rows of scores."""
+    """Compare targets with whole rows of scores, as with one tile that has all items."""
     rows = max(_FEWEST_ROWS, _BLOCK // candidates.items)
     padded = -(-candidates.items // WORD) * WORD
     mask = np.zeros((min(rows, len(candidates)), padded), dtype=bool)
     for place, part in candidates.parts(rows):
         scores = scorer.rows(part.users, candidates.items)
         own = scores[np.arange(len(part)), part.targets]
-        yield place, *_beaten_and_tied(scores, own, part, mask), own
-
-
-def _beaten_and_tied(
-    scores: ScoreArray, target: ScoreArray, part: Candidates, mask: npt.NDArray[np.bool_]
-) -> tuple[IntArray, IntArray]:
-    """Return how many candidates beat each target, and how many others tie with it."""
-    better, not_worse = (
-        count_where(compare, scores, target, mask[: len(part)])
-        for compare in (np.greater, np.greater_equal)
-    )
-    row, column = part.excluded
-    if len(row):
-        excluded, rival = scores[row, column], target[row]
-        better -= np.bincount(row[excluded > rival], minlength=len(part))
-        not_worse -= np.bincount(row[excluded >= rival], minlength=len(part))
-    return better, not_worse - better - 1  # the target ties with itself
+        rivals = Rivals.of(part, own, np.array([0, candidates.items]))
+        better, equal, *_ = add_up(own, [rivals.count(0, scores, mask[: len(part)])])
+        yield place, better, equal, own
 
 
 def ranks_against(
@@ -191,18 +174,18 @@ def ranks_against(
     rng: Seed = 0,
     progress: Progress | None = None,
 ) -> SampledRanks:
-    """Rank each target among the negatives of its row, which somebody published.
+    """Rank each target among the published negatives of its row.
 
-    Published negatives may hold the target itself (for 156 users of ml-1m they do). ``on_target``
-    says what happens then: ``"drop"`` leaves that negative out, so that the target is ranked
-    among fewer (the usual evaluation script does so, since it keys scores by item; the result's
-    ``sampled`` tells), ``"tie"`` keeps it as an item that ties with the target, and ``"refuse"``
-    raises an error. A negative listed twice counts twice.
+    Published negatives may contain the target itself (for 156 users of ml-1m they do). Then
+    ``on_target`` says what to do: ``"drop"`` leaves this negative out, so ``sampled`` of the result
+    is smaller. (The usual evaluation script does so, because it keys scores by item.) ``"tie"``
+    keeps it as an item that ties with the target, and ``"refuse"`` raises an error. A negative that
+    is listed twice counts twice.
 
     Parameters
     ----------
     score
-        Gives the scores of ``items`` (a matrix, one row for each user): a model's ``score``.
+        A function of users and items (a matrix, one row for each user) that returns scores.
     users, targets
         One user and one target item for each row of ``negatives``.
     negatives

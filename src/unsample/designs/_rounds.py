@@ -1,10 +1,9 @@
-"""Which way the rounds of a design take: single pairs, or products, here or on a device."""
+"""How a round is computed: by single pairs or by products, on the processor or on a device."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from unsample._checks import IntArray
 from unsample.designs._device import DeviceScores
 from unsample.designs._device_rounds import (
     WINDOWS_AT_ONCE,
@@ -14,7 +13,6 @@ from unsample.designs._device_rounds import (
     can_scan,
     certify_fused,
 )
-from unsample.designs._guides import GuidedOrders
 from unsample.designs._scan import Scan
 from unsample.designs._scorers import Score, Scorer
 from unsample.designs._tiles import ROWS, can_tile
@@ -22,11 +20,11 @@ from unsample.designs._windows import Advance, advance_in_order, by_products
 
 
 def quickest_advance(scan: Scan, scorer: Scorer) -> Advance:
-    """Return `Scan.advance`, or what does the same in another way where that is quicker."""
-    scores, factors = scorer.score, scorer.factors
-    if isinstance(scores, DeviceScores):
-        factors = scores.factors
-    order = _one_order(scan)
+    """Return `Scan.advance`, or a faster function with the same results."""
+    scores = scorer.score
+    # A listener needs single scores.
+    order = None if scan.listener is not None else scan.orders.guide.order
+    factors = scores.factors if isinstance(scores, DeviceScores) else scorer.factors
     if can_scan(scan):
         scan = DeviceScan.of(scan)
     if order is None or factors is None or not can_tile(factors):
@@ -39,24 +37,17 @@ def quickest_advance(scan: Scan, scorer: Scorer) -> Advance:
 
 
 def is_fused(scores: Score | None) -> bool:
-    """Return whether factors on a device are compared without writing a score."""
+    """Return whether kernels compare factors on a device without writing scores to memory."""
     return isinstance(scores, DeviceScores) and scores.fused
 
 
 def fused_certify(scan: Scan) -> Certify | None:
-    """Return what certifies targets all at once, where factors on a device are fused.
+    """Return a function that certifies all targets at once, if kernels can compare the factors.
 
-    It never takes much longer than a full ranking, and keeps to no budget.
+    It never takes much longer than a full ranking. It does not keep to a budget.
     """
     if scan.listener is not None or not isinstance(scan.score, DeviceScores):
         return None
     if not scan.score.fused:
         return None
-    return partial(certify_fused, scan.score, scan.candidates, _one_order(scan))
-
-
-def _one_order(scan: Scan) -> IntArray | None:
-    """Return the order in which all targets meet items; a listener wants single scores."""
-    if scan.listener is not None or not isinstance(scan.guided, GuidedOrders):
-        return None
-    return scan.guided.guide.order
+    return partial(certify_fused, scan.score, scan.candidates, scan.orders.guide.order)

@@ -1,4 +1,4 @@
-"""A design run on a scorer: rounds of comparisons, kept in a checkpoint, the same however cut."""
+"""A design run on a scorer, in rounds of comparisons that a checkpoint keeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from unsample._files import check_writable, write_atomically
 from unsample._progress import Progress
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Design
-from unsample.designs._device_rounds import Certify
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._learned import Lesson
@@ -36,15 +35,16 @@ from unsample.metrics import Metric
 _FORMAT = "unsample.Checkpoint/4"
 _TALLY = tuple(each.name for each in fields(Tally))
 _NOTES = tuple(each.name for each in fields(Notes))
-#: Scores of a resumed model may differ from those of the interrupted run by this much, relatively.
+#: The largest relative difference between scores of the interrupted and of the resumed run.
 _SAME_SCORES = 1e-3
-#: How far scores of two calls may differ, as a part of their spread, and still be rounding.
+#: The largest difference between scores of two calls that counts as rounding, relative to their
+#: spread.
 _ROUNDING = 1e-3
 
 
 @dataclass(eq=False)
 class State:
-    """Where an evaluation stands: tally, notes, the goal of the round, the scores asked for."""
+    """The state of an evaluation: ``goal`` is that of the round, ``asked`` the number of scores."""
 
     tally: Tally
     notes: Notes
@@ -53,13 +53,12 @@ class State:
 
     @classmethod
     def empty(cls, targets: int) -> State:
-        """Return where every evaluation begins."""
         return cls(Tally.empty(targets), Notes.empty(targets), np.zeros(targets, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Execution:
-    """How the work is done, which changes no number."""
+    """How the work is done. This changes no result."""
 
     batch: int = 1 << 17
     workers: int = 1
@@ -86,46 +85,38 @@ def run(
     shortlists: Shortlists | None = None,
     execution: Execution | None = None,
 ) -> tuple[Findings, Tally]:
-    """Run a design on a scorer; return what it found, and what was counted on the way.
+    """Run a design on a scorer; return its findings, and the counts of all comparisons.
 
-    Designs that can be guided meet items in the order of the ``guide``, if there is one. What is
-    scored until users are drawn is noted in ``shortlists``.
+    Designs that can be guided take items in the order of the ``guide``, if there is one. Scores are
+    noted in ``shortlists`` until users are drawn to be ranked in full.
 
-    Targets ranked in parts (on several machines) have the ranks that they have together, where the
-    design treats each for itself, as `Fixed`, `Certified` and `Exact` do.
+    `Fixed`, `Certified` and `Exact` treat every target on its own. So ranks are the same if the
+    targets are evaluated in several parts, for instance on several machines.
     """
-    seed, others = as_key(rng), candidates.others
-    relevant = candidates.relevant
+    seed, others, relevant = as_key(rng), candidates.others, candidates.relevant
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
-    # Whom chance may stop must meet what is on no list in random order, and break ties on the way.
+    # Targets that chance may stop meet what is on no list in random order. Ties are broken at once.
     by_chance = getattr(fitted, "reciprocal", False)
-    orders = lesson = None
-    if guide is not None and fitted.guided:
-        guide = guide.then_at_random if by_chance else guide
-        # Where whole rows are fused, a lesson costs more than it saves.
-        if not guide.arrays and not is_fused(scorer.score):
-            lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
-        orders = GuidedOrders(candidates, keys, guide) if lesson is None else lesson.orders
-    scan = Scan(
-        scorer.score or scorer.chosen,
-        candidates,
-        keys,
-        fitted.with_replacement,
-        orders,
-        shortlists,
-        lesson,
-    )
+    guide, lesson = guide if fitted.guided else None, None
+    if guide is not None and by_chance:
+        guide = guide.then_at_random
+    # If kernels compare whole rows, a lesson costs more than it saves.
+    if guide is not None and not guide.arrays and not is_fused(scorer.score):
+        lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
+    orders = lesson.orders if lesson else GuidedOrders(candidates, keys, guide or Guide())
+    score = scorer.score or scorer.chosen
+    scan = Scan(score, orders, fitted.with_replacement, shortlists, lesson)
     probe = Probe.ask(scan, checked)
     empty = State.empty(len(others))
     work = _Run(scan, scorer, probe, empty, execution or Execution(), fitted, allowed)
     if work.execution.checkpoint is not None:
-        known = {} if orders is None else orders.guide.arrays
+        known = orders.guide.arrays
         if shortlists is not None:
             known |= {"shortlists": np.array(shortlists.items.shape)}
         identity = _identity(fitted, candidates, known, allowed=allowed, ties=ties, seed=seed)
         work.keep_in(Path(work.execution.checkpoint), identity, shortlists, lesson)
-    # Where ranks must be exact, a tie counts only if it counts wherever the target is placed.
+    # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
     open_ties = fitted.certifies and not by_chance and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
     state, tally = work.state, work.state.tally
@@ -143,17 +134,17 @@ def run(
             if not (step.goal > tally.scored).any():
                 break
             state.goal[:] = step.goal
-    finally:  # also when something goes wrong on the way
+    finally:  # also after an error
         if work.place is not None:
             work.place.save(state, now=True)
     above = tally.beaten(ties)
-    if ties == "random" and not by_chance:  # of full counts: keyed, the same for every model
+    # Places among all ties come from keys, the same for every model.
+    if ties == "random" and not by_chance:
         above = tally.better + np.floor(scan.tie_place() * (tally.equal + 1)).astype(np.int64)
     if fitted.certifies and relevant > 1:
         above = _in_one_list(above, tally, candidates.users, scan.tie_place(), ties)
     found = fitted.findings(
         1 + tally.beaten(for_sure),
-        tally.scored == others,
         1 + above,
         tally.scored,
         others,
@@ -168,7 +159,7 @@ def run(
 def user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
     """Return the number of each target's user, from 0, and a random order of these numbers."""
     different, users = np.unique(candidates.users, return_inverse=True)
-    # A key of the user alone: no target has the number of all items.
+    # A key of the user only: ``items`` is no target.
     keys = target_keys(seed, different, np.full(len(different), candidates.items))
     return users.reshape(-1), np.argsort(keys, kind="stable")
 
@@ -176,9 +167,9 @@ def user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]
 def _in_one_list(
     above: IntArray, tally: Tally, users: IntArray, chance: FloatArray, ties: str
 ) -> IntArray:
-    """Return how many items stand above each target where targets of one user may tie.
+    """Return how many items are above each target if targets of one user may tie.
 
-    No two of them can have one place: each is put in turn into the list of what ties.
+    Such targets must have different places: one after the other is put into the list of ties.
     """
     order = np.lexsort([chance, tally.own, users])
     same = (np.diff(users[order]) == 0) & (np.diff(tally.own[order]) == 0)
@@ -189,7 +180,7 @@ def _in_one_list(
         if len(group) == 1:
             continue
         others = int(tally.equal[group[0]]) - (len(group) - 1)
-        before: list[int] = []  # the places of targets among those put in so far
+        before: list[int] = []  # the places of the targets that are in the list
         for number, target in enumerate(group.tolist()):
             last = others + number
             free = {"optimistic": number, "pessimistic": last}.get(ties)
@@ -201,7 +192,7 @@ def _in_one_list(
 
 @dataclass(eq=False)
 class _Run:
-    """The targets of a scan on their way from one goal to the next."""
+    """A run: a scan, its state, and how both are taken from one goal to the next."""
 
     scan: Scan
     scorer: Scorer
@@ -223,28 +214,25 @@ class _Run:
         self.state = self.place.load() or self.state
 
     def learn(self, lesson: Lesson) -> None:
-        """Let those who teach meet their items; then targets meet items as it was learned."""
+        """Compare the targets of the lesson, then order items by what was learned."""
         goal = np.maximum(self.state.goal, lesson.goal)
         self.state.goal[:] = lesson.goal
         self.reach_goal()
         self.state.goal[:] = goal
-        self.scan = replace(self.scan, guided=lesson.learned, learner=None)
+        self.scan = replace(self.scan, orders=lesson.learned, learner=None)
         self.advance = quickest_advance(self.scan, self.scorer)
 
     def situation(self, beaten: IntArray, users: IntArray, user_order: IntArray) -> Situation:
         """Return what the design sees between two rounds."""
         scan, tally, others = self.scan, self.state.tally, self.scan.candidates.others
-        listed = np.zeros_like(others)
-        if isinstance(scan.guided, GuidedOrders):
-            ordered = scan.guided.guide.order is not None
-            listed = others if ordered else scan.guided.listed_others
+        orders = scan.orders
+        listed = orders.listed_others if orders.guide.order is None else others
         return Situation(
             tally.scored, beaten, others, scan.shuffle, self.allowed, users, user_order,
             self.state.notes, tally.own, listed, Orders(others, scan.keys).chance(),
         )  # fmt: skip
 
     def reach_goal(self) -> None:
-        """Compare targets with items up to the goal of the state."""
         state = self.state
         for asked in self._compare(state.tally, state.goal):
             state.asked += asked
@@ -256,46 +244,37 @@ class _Run:
                 note = f"{int(state.tally.scored.sum()):,} scored"
                 self.execution.progress(done, len(state.goal), note)
 
-    @property
-    def certifying(self) -> int | None:
-        """Return the K up to which ranks must be known, where it may go beyond at will."""
-        free = isinstance(self.design, Certified) and self.allowed is None
-        return getattr(self.design, "k", None) if free else None
-
-    def _certify(self, certify: Certify, rows: IntArray) -> Iterator[int]:
-        """Let targets that met no item yet meet all that they need."""
-        tally, candidates = self.state.tally, self.scan.candidates
-        assert self.certifying is not None
-        for at, part in certify(rows, self.certifying):
-            refuse_infinite_targets(part.own, candidates.users[at], candidates.targets[at])
-            tally.add(at, part)
-            self.state.goal[at] = tally.scored[at]
-            yield int(part.scored.sum()) + len(at)
-
     def _compare(self, tally: Tally, goal: IntArray) -> Iterator[int]:
-        """Compare targets with items, with all of them at once where that is quicker."""
-        execution, others = self.execution, self.scan.candidates.others
+        """Compare targets with items; with all items at once if that is faster."""
+        execution, candidates = self.execution, self.scan.candidates
         rows = np.flatnonzero(tally.scored < goal)
         if not len(rows):
             return
-        certify = None if self.certifying is None else fused_certify(self.scan)
-        if certify is not None:
-            yield from self._certify(certify, rows[tally.scored[rows] == 0])
+        k = self.design.k if isinstance(self.design, Certified) else None
+        certify = fused_certify(self.scan) if self.allowed is None else None
+        if k is not None and certify is not None:
+            for at, part in certify(rows[tally.scored[rows] == 0], k):
+                yield self._add(at, part)
+                goal[at] = tally.scored[at]
             rows = np.flatnonzero(tally.scored < goal)
-        untouched = ((goal == others) & (tally.scored == 0))[rows].all()
-        if self.scorer.score_all is None or not untouched or not (goal == others).all():
+        whole = (goal == candidates.others).all() and not tally.scored[rows].any()
+        if self.scorer.score_all is None or not whole:
             batch, workers = execution.batch, execution.workers
             yield from self.advance(tally, goal, batch=batch, workers=workers)
             return
-        candidates = self.scan.candidates.take(rows)
-        parts = count_all(self.scorer, candidates, execution.device, execution.precision)
+        some = candidates.take(rows)
+        parts = count_all(self.scorer, some, execution.device, execution.precision)
         for place, better, equal, own in parts:
-            refuse_infinite_targets(own, candidates.users[place], candidates.targets[place])
-            at = rows[place]
-            tally.better[at], tally.equal[at] = better, equal
-            tally.scored[at], tally.own[at] = others[at], own
-            # Whole rows hold excluded items, too, which no target is compared with.
-            yield int((others[at] + 1).sum())
+            met, none = some.others[place], np.zeros_like(better)
+            part = Tally(met, better, equal, none, none, own.astype(np.float64))
+            yield self._add(rows[place], part)
+
+    def _add(self, rows: IntArray, part: Tally) -> int:
+        """Add the results of targets that had none before; return how many scores they took."""
+        candidates = self.scan.candidates
+        refuse_infinite_targets(part.own, candidates.users[rows], candidates.targets[rows])
+        self.state.tally.add(rows, part)
+        return int(part.scored.sum()) + len(rows)
 
 
 def _identity(
@@ -307,11 +286,11 @@ def _identity(
     ties: str,
     seed: int,
 ) -> str:
-    """Return a hash of everything that decides the numbers, except the scores."""
+    """Return a hash of everything that determines the results, except the scores."""
     settings = {
         "design": design.name,
         **asdict(design),
-        # More of it continues where less ended, if it only says when to give up.
+        # An exact design only fails if its budget is too small, so a larger one may continue.
         "allowed": None if design.exact else allowed,
         "ties": ties,
         "seed": seed,
@@ -334,19 +313,18 @@ def _identity(
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """Own scores of a few targets, asked for before all else; later they must come out again."""
+    """The scores of a few targets, asked for first. Later calls must give the same scores."""
 
     rows: IntArray
     scores: FloatArray
 
     @classmethod
     def ask(cls, scan: Scan, targets: int) -> Probe:
-        """Ask for the scores of targets that stand far from each other."""
         rows = np.unique(np.linspace(0, len(scan.keys) - 1, targets).astype(np.int64))
         return cls(rows, scan.own_scores(rows) if targets else np.empty(0))
 
     def compare(self, own: FloatArray) -> None:
-        """Refuse a scorer that contradicts itself; ``own`` is NaN where nothing is known yet."""
+        """Refuse a scorer that is not deterministic; ``own`` is NaN for scores not yet known."""
         again = own[self.rows]
         known = np.isfinite(again) & np.isfinite(self.scores)
         if not known.any():
@@ -360,17 +338,17 @@ class Probe:
             raise ScoreError(
                 f"scores must be the same when asked for again, got {int(moved.sum())} of "
                 f"{moved.size} that are not, the first {first[where]:.6g} and then "
-                f"{second[where]:.6g}; fix the seed of what is random in the model, or switch "
-                "it off (dropout: model.eval()), and let no score depend on the items asked with it"
+                f"{second[where]:.6g}; fix the random seed of the model, or switch off what is "
+                "random (dropout: model.eval()); no score may depend on the other items of a call"
             )
 
 
 @dataclass(eq=False)
 class Checkpoint:
-    """A file that holds the state of one evaluation; ``seconds`` is the least time between writes.
+    """A file with the state of one evaluation; ``seconds`` is the least time between writes.
 
-    ``identity`` is a hash of everything that decides the numbers except the scores; ``probe``
-    are a few scores, by which another model is recognised; a ``lesson`` is kept with the state.
+    ``identity`` is a hash of everything that determines the results except the scores. ``probe``
+    are a few scores, to detect another model. ``shortlists`` and ``lesson`` are saved too.
     """
 
     path: Path
@@ -382,7 +360,7 @@ class Checkpoint:
     _written: float = field(default_factory=time.monotonic, repr=False)
 
     def load(self) -> State | None:
-        """Return the state that was saved, or None where there is no file yet."""
+        """Return the saved state, or None if there is no file yet."""
         check_writable(self.path)
         if not self.path.exists():
             return None
@@ -401,10 +379,15 @@ class Checkpoint:
         return State(tally, notes, found["goal"].astype(np.int64), int(found["asked"]))
 
     def save(self, state: State, *, now: bool = False) -> None:
-        """Write the state if the last time is long enough ago, or ``now``."""
+        """Write the state if the last write is long enough ago, or ``now``."""
         if not now and time.monotonic() - self._written < self.seconds:
             return
-        arrays: dict[str, npt.NDArray[Any]] = {
+        arrays = self._arrays(state)
+        write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+        self._written = time.monotonic()
+
+    def _arrays(self, state: State) -> dict[str, npt.NDArray[Any]]:
+        return {
             "format": np.array(_FORMAT),
             "identity": np.array(self.identity),
             "probe": self.probe,
@@ -412,21 +395,14 @@ class Checkpoint:
             "asked": np.array(state.asked),
             **{name: getattr(state.tally, name) for name in _TALLY},
             **{name: getattr(state.notes, name) for name in _NOTES},
-            **self._more,
+            **({} if self.shortlists is None else self.shortlists.arrays),
+            **({} if self.lesson is None else self.lesson.arrays),
         }
-        write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
-        self._written = time.monotonic()
-
-    @property
-    def _more(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what is kept beside the state."""
-        lists = {} if self.shortlists is None else self.shortlists.arrays
-        return lists if self.lesson is None else lists | self.lesson.arrays
 
     def _check(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Refuse another evaluation's state, and one that no evaluation leaves."""
+        """Refuse the state of another evaluation, and a damaged one."""
         anew = "delete it to start anew"
-        if not _is_whole(found, self._more):
+        if not self._is_whole(found):
             self._refuse(f"hold {_FORMAT}", "is another file or a damaged one", anew)
         if str(found["identity"]) != self.identity:
             self._refuse(
@@ -444,26 +420,19 @@ class Checkpoint:
                 "use one path for each model",
             )
 
+    def _is_whole(self, found: Mapping[str, npt.NDArray[Any]]) -> bool:
+        """Return whether all arrays of a state are there, with the right types and shapes."""
+        expected = self._arrays(State.empty(found["goal"].size if "goal" in found else 0))
+        if set(expected) - set(found) or str(found["format"]) != _FORMAT:
+            return False
+        del expected["probe"]  # it has a message of its own
+        return all(
+            (found[name].dtype.kind, found[name].shape) == (array.dtype.kind, array.shape)
+            for name, array in expected.items()
+        )
+
     def _refuse(self, rule: str, what: str, advice: str) -> None:
         raise CheckpointError(
             f"checkpoint must {rule}, got {str(self.path)!r}, which {what}; pass another path, or "
             f"{advice}"
         )
-
-
-def _is_whole(found: Mapping[str, npt.NDArray[Any]], more: Mapping[str, npt.NDArray[Any]]) -> bool:
-    """Return whether every array of a state is there, as numbers of one shape."""
-    if {"format", "identity", "probe", "goal", "asked", *_NOTES, *_TALLY, *more} - set(found):
-        return False
-    arrays = [found[name] for name in ("goal", *_NOTES, *_TALLY)]
-    kinds = "".join(array.dtype.kind for array in (found["asked"], *arrays))
-    return (
-        str(found["format"]) == _FORMAT
-        and kinds == "i" * (len(kinds) - 1) + "f"
-        and {array.shape for array in arrays} == {(found["goal"].size,)}
-        and found["asked"].shape == ()
-        and all(
-            (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
-            for name, array in more.items()
-        )
-    )

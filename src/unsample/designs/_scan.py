@@ -1,9 +1,9 @@
-"""Comparing targets with more and more of their candidates, in each target's own random order.
+"""Comparing targets with more and more of their candidates, each target in its own order.
 
-`Candidates` says who is compared with whom. A `Scan` meets the items of each target in an order
-made from a seed, the user and the target alone, and counts; how far each target goes is its
-caller's business. Counts depend on the seed and on the scores, and on nothing else: not on the
-other targets, nor on how the work is cut into batches, nor on threads, nor on interruptions.
+`Candidates` are the targets and the items that each is compared with. A `Scan` takes the items of
+each target in an order that depends on the seed, the user and the target only, and counts. Its
+caller says how far each target goes. Counts depend on the seed and on the scores only: not on other
+targets, batches, threads or interruptions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +35,18 @@ from unsample.errors import InputError
 if TYPE_CHECKING:
     import scipy.sparse
 
+    from unsample.designs._guides import GuidedOrders
+    from unsample.designs._learned import Lesson
+    from unsample.designs._shortlists import Shortlists
+
 Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
 
-#: Targets whose excluded items are looked through at a time.
+#: Targets whose excluded items are counted at a time.
 _ROWS = 1 << 14
 #: Most items of one target in a call of the scorer.
 _LONGEST_ROW = 1 << 16
-#: Targets that miss so many different numbers of items are asked in lengths of powers of two,
-#: unless those that miss alike fill this part of a batch: a call scores rows of one length.
+#: All rows of a call have one length. If targets need more than this many different lengths, rare
+#: lengths are cut to powers of two: those that fill less than this part of a batch.
 _FEW_LENGTHS, _WORTH_A_CALL = 8, 0.125
 _NOWHERE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 _SHAPES = (
@@ -53,23 +57,23 @@ _SHAPES = (
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Targets, the catalogue, and the pairs to leave out; build it with `check`."""
+    """Targets, the catalogue, and the excluded pairs; build it with `check`."""
 
     users: IntArray
     targets: IntArray
     items: int
     exclude: scipy.sparse.csr_array | None
-    #: Whether the other targets of a user are among what is left out.
+    #: Whether the other targets of a user are excluded too.
     filtered: bool = False
 
     @classmethod
     def check(
         cls, targets: Any, items: int, exclude: Excluded | None = None, *, filtered: bool = False
     ) -> Candidates:
-        """Check the targets and bring ``exclude`` into a form that can be sliced by user.
+        """Check the arguments, and bring ``exclude`` into a form that can be sliced by user.
 
         ``targets`` are a pair (users, items), a dict of user -> items, or a sparse matrix. With
-        ``filtered``, the other targets of its user are left out of a target's candidates.
+        ``filtered``, the other targets of the same user are no candidates of a target.
         """
         items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
         users, wanted = _as_pairs(targets)
@@ -79,8 +83,8 @@ class Candidates:
         target_ids = check_ids("targets", wanted, items, of="items")
         if len(user_ids) != len(target_ids):
             raise InputError(
-                f"users and targets must be as long as each other, got {len(user_ids)} and "
-                f"{len(target_ids)}; a user with several targets is repeated"
+                f"users and targets must have the same length, got {len(user_ids)} and "
+                f"{len(target_ids)}; repeat a user who has several targets"
             )
         if len(user_ids) == 0:
             raise InputError("targets must hold at least one target, got none")
@@ -104,24 +108,23 @@ class Candidates:
         return len(self.users)
 
     def take(self, rows: IntArray | BoolArray | slice) -> Candidates:
-        """Return some of the targets."""
         some = replace(self, users=self.users[rows], targets=self.targets[rows])
         if "others" in self.__dict__:  # counting them again would take as long
             some.__dict__["others"] = self.others[rows]
         return some
 
     def parts(self, rows: int) -> Iterator[tuple[slice, Candidates]]:
-        """Yield the targets in order, at most ``rows`` at a time, and where they are."""
+        """Yield slices of at most ``rows`` targets, and their candidates."""
         for start in range(0, len(self), rows):
             place = slice(start, min(start + rows, len(self)))
             yield place, self.take(place)
 
     @cached_property
     def excluded(self) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
-        """Return the pairs (row, item) to leave out; a target is always a candidate."""
+        """Return the excluded pairs (row, item), without the targets themselves."""
         if self.exclude is None:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        # Rows of the matrix, without its data: a slice of it takes several times as long.
+            return _NOWHERE
+        # A slice of the matrix would copy its data too, and take several times as long.
         start = self.exclude.indptr[self.users].astype(np.int64)
         size = self.exclude.indptr[self.users + 1] - start
         row = np.repeat(np.arange(len(self)), as_index(size))
@@ -141,21 +144,20 @@ class Candidates:
 
     @property
     def relevant(self) -> int:
-        """Return the most targets of one user that compete with each other."""
+        """Return the largest number of targets of one user that are ranked in one list."""
         return 1 if self.filtered else int(np.bincount(as_index(self.users)).max())
 
     def refuse_repeated(self) -> None:
-        """Refuse a user who has one item as a target twice."""
         pairs, count = np.unique(self.users * self.items + self.targets, return_counts=True)
         if (count > 1).any():
             user, item = divmod(int(pairs[np.argmax(count > 1)]), self.items)
             raise InputError(
-                f"targets must name each item of a user once, got {int((count > 1).sum())} pairs "
-                f"that come again, such as item {item} of user {user}"
+                f"targets must name each item of a user once, got {int((count > 1).sum())} "
+                f"repeated pairs, such as item {item} of user {user}"
             )
 
     def refuse_unrankable(self) -> None:
-        """Refuse targets that are to be excluded, and those with nothing to be ranked against."""
+        """Refuse targets that are excluded, and targets without any other candidate."""
         if self.exclude is not None and not self.filtered:
             listed = np.diff(self.exclude.indptr)[self.users]
             excluded = listed > self.items - 1 - self.others  # the target is listed as well
@@ -178,33 +180,23 @@ class Candidates:
     def items_at(self, index: IntArray) -> IntArray:
         """Return the items at places ``index`` among the other candidates of each target.
 
-        The other candidates of a target stand in the order of their ids: all items but itself
-        and the excluded ones.
+        These are all items but the target and the excluded ones, in the order of their ids.
         """
-        if self.exclude is None:
-            return index + (index >= self.targets[:, None])
-        row, column = self.excluded
-        before = np.bincount(row[column < self.targets[row]], minlength=len(self))
-        index = index + (index >= (self.targets - before)[:, None])
-        # Place j is the item j + (excluded items up to it): of the sorted excluded items e_0,
-        # e_1, ... those with e_i - i <= j. One search serves all rows, each in a range of its own.
-        first = np.searchsorted(row, np.arange(len(self)))
-        ranges = np.arange(len(self)) * (self.items + 1)
-        keys = column - (np.arange(len(row)) - first[row]) + ranges[row]
-        found = np.searchsorted(keys, index + ranges[:, None], side="right")
-        return np.asarray(index + (found - first[:, None]))
+        rows = np.arange(len(self))[:, None]
+        found = items_at(np, index, rows, self.targets, self.excluded, self.items)
+        return np.asarray(found)
 
     def items_from(self, first: IntArray, count: int) -> IntArray:
-        """Return the items at places ``first, first + 1, ...``, as `items_at` has them.
+        """Return the items at places ``first, first + 1, ...``, as `items_at` does, but faster.
 
-        From place to place the item is the next one, but where some are passed over.
+        The next place has the next item, except where excluded items stand between.
         """
         if self.exclude is None:
             return self.items_at(first[:, None] + np.arange(count))
         row, column = self.excluded
         own, begin = self.targets[row], np.searchsorted(row, np.arange(len(self)))
         before = np.bincount(row[column < own], minlength=len(self))
-        # After so many other candidates comes each item that is passed over.
+        # The number of other candidates before each item that is left out.
         after = column - (np.arange(len(row)) - begin[row]) - (column > own)
         after = np.concatenate([after, self.targets - before])
         row = np.concatenate([row, np.arange(len(self))])
@@ -216,84 +208,94 @@ class Candidates:
         return np.cumsum(steps, axis=1, out=steps)
 
 
+def items_at(
+    library: Any, place: Any, row_of: Any, targets: Any, excluded: tuple[Any, Any], items: int
+) -> Any:
+    """Return the items at places among the other candidates of targets, by numpy or torch.
+
+    ``row_of`` is the row of the target of each place, ``excluded`` are sorted pairs (row, item).
+    """
+    (row, column), count = excluded, len(targets)
+    if not len(row):
+        return place + (place >= targets[row_of])
+    before = library.bincount(row[column < targets[row]], minlength=count)
+    place = place + (place >= (targets - before)[row_of])
+    # The item at place j is j plus the number of excluded items before it. With the sorted excluded
+    # items e_0, e_1, ..., these are the ones with e_i - i <= j. A single search finds them for all
+    # rows, because each row has its own range of keys.
+    size = library.bincount(row, minlength=count)
+    first = size.cumsum(0) - size
+    number = library.ones_like(row).cumsum(0) - 1 - first[row]
+    keys = column - number + row * (items + 1)
+    found = library.searchsorted(keys, place + row_of * (items + 1), side="right")
+    return place + (found - first[row_of])
+
+
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What is known of each target: how many items it met, and how it compared with them."""
+    """How many items each target was compared with, and the results."""
 
     scored: IntArray
     better: IntArray
     equal: IntArray
-    #: Those of the equal ones that stand above the target when ties are broken at random.
+    #: How many of the equal items are above the target when ties are broken at random.
     lost_ties: IntArray
-    #: Items whose score is infinite; they stand above or below all finite ones.
+    #: Items with an infinite score. They are above or below all finite ones.
     infinite: IntArray
-    #: The target's own score; NaN until it is asked for, with the target's first items.
+    #: The target's own score; NaN until it is asked for, together with its first items.
     own: FloatArray
 
     @classmethod
     def empty(cls, targets: int) -> Tally:
-        """Return the tally of targets that met no item yet."""
         counts = {each.name: np.zeros(targets, dtype=np.int64) for each in fields(cls)}
         return cls(**counts | {"own": np.full(targets, np.nan)})
 
     def beaten(self, ties: str) -> IntArray:
-        """Return how many items stand above each target under a tie rule."""
+        """Return how many items are above each target under a tie rule."""
         if ties == "optimistic":
             return self.better
         return self.better + (self.lost_ties if ties == "random" else self.equal)
 
     def add(self, rows: IntArray, part: Tally) -> None:
-        """Count in what ``rows`` met."""
+        """Add the results of some targets."""
         for field in fields(self)[:-1]:
             getattr(self, field.name)[rows] += getattr(part, field.name)
         self.own[rows] = part.own
 
 
-class Listener(Protocol):
-    """Whoever is told what was scored."""
-
-    def note(self, users: IntArray, items: IntArray, scores: npt.NDArray[np.floating[Any]]) -> None:
-        """Take notice of the scores of some items for each of some users."""
-
-
-class ItemOrders(Protocol):
-    """An order of its candidates for each target."""
-
-    def items(self, rows: IntArray, first: IntArray, count: int) -> IntArray:
-        """Return the items that some targets meet as number ``first, first + 1, ...``."""
-
-
-class Learner(Protocol):
-    """Whoever counts which items beat targets."""
-
-    def add(self, items: IntArray, better: BoolArray) -> None:
-        """Take note of items that some targets met."""
-
-
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Targets, their candidates and the orders in which they meet them, random ones by default."""
+    """Targets, and the orders in which they are compared with their candidates.
+
+    ``listener`` is given all scores, and ``learner`` all items and whether they beat the target.
+    """
 
     score: Score
-    candidates: Candidates
-    keys: LongWords
-    replacement: bool
-    guided: ItemOrders | None = None
-    listener: Listener | None = None
-    learner: Learner | None = None
+    orders: GuidedOrders
+    replacement: bool = False
+    listener: Shortlists | None = None
+    learner: Lesson | None = None
+
+    @property
+    def candidates(self) -> Candidates:
+        return self.orders.candidates
+
+    @property
+    def keys(self) -> LongWords:
+        return self.orders.keys
 
     @cached_property
     def shuffle(self) -> IntArray:
-        """Return a random order of the targets, which models with one seed share."""
+        """Return a random order of the targets, the same for all models with one seed."""
         return np.argsort(self.keys, kind="stable")
 
     def advance(
         self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1
     ) -> Iterator[int]:
-        """Compare every target with items until it met ``goal`` of them; count in ``tally``.
+        """Compare every target with items up to number ``goal``; add the results to ``tally``.
 
-        A target's own score is asked for once, with its first items; no score is asked for in
-        vain. Yields how many scores each call of the scorer gave, after they are counted.
+        The target's own score is asked for once, together with its first items. Yields the number
+        of scores of each call of the scorer, after they are counted.
         """
         while (rows := np.flatnonzero(tally.scored < goal)).size:
             missing = np.minimum((goal - tally.scored)[rows], _LONGEST_ROW)
@@ -306,15 +308,14 @@ class Scan:
                 yield asked
 
     def own_scores(self, rows: IntArray) -> FloatArray:
-        """Ask for the own scores of some targets."""
         users, asked = self.candidates.users[rows], self.candidates.targets[rows][:, None]
         scores = as_scores(self.score(users, asked), asked.shape, users, asked)
         return scores[:, 0].astype(np.float64)
 
     def tie_place(self) -> FloatArray:
-        """Return where in 0..1 each target stands among the items that tie with it."""
+        """Return the place of each target, in 0..1, among the items that tie with it."""
         rows = np.arange(len(self.keys))
-        return self._orders(rows).tie_place(rows)
+        return self._keyed(rows).tie_place(rows)
 
     def _compared(self, jobs: Iterator[Job], tally: Tally, workers: int) -> Iterator[Compared]:
         if workers == 1:
@@ -325,13 +326,12 @@ class Scan:
 
     def _compare(self, job: Job, tally: Tally) -> Compared:
         rows, length, fresh = job
-        some, orders = self.candidates.take(rows), self._orders(rows)
+        some, scored = self.candidates.take(rows), tally.scored[rows]
         users, targets = some.users, some.targets
-        if self.guided is not None:
-            items = self.guided.items(rows, tally.scored[rows], length)
+        if self.replacement:
+            items = some.items_at(self._keyed(rows).draws(scored, length))
         else:
-            stretch = orders.draws if self.replacement else orders.positions
-            items = some.items_at(stretch(tally.scored[rows], length))
+            items = self.orders.items(rows, scored, length)
         asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
         scores = as_scores(self.score(users, asked), asked.shape, users, asked)
         if self.listener is not None:
@@ -341,41 +341,51 @@ class Scan:
             own = scores[:, 0].astype(np.float64)
             refuse_infinite_targets(own, users, targets)
             scores = scores[:, 1:]
-        rival = own.astype(scores.dtype)  # numbers of one kind are compared in half the time
+        rival = own.astype(scores.dtype)  # comparing numbers of one type takes half the time
         rival = rival if np.array_equal(rival, own) else own
         tied = scores == rival[:, None]
-        # A look whether there is any is quicker than a list of none.
+        # Ties are rare, and `any` is faster than `nonzero`.
         row, column = np.nonzero(tied) if tied.any() else _NOWHERE
-        lost = orders.tie_is_lost(row, items[row, column])
-        row = as_index(row)
         infinite = np.zeros(len(rows), dtype=np.int64)
         with np.errstate(invalid="ignore", over="ignore"):
             total = scores.sum()
-        if not np.isfinite(total):  # a sum is quicker than a look at each score
+        if not np.isfinite(total):  # one sum is faster than a test of each score
             infinite = np.count_nonzero(np.isinf(scores), axis=1)
         better = scores > rival[:, None]
-        part = Tally(
-            np.full(len(rows), length),
-            np.count_nonzero(better, axis=1),
-            np.bincount(row, minlength=len(rows)),
-            np.bincount(row[lost], minlength=len(rows)),
-            infinite,
-            own,
-        )
+        count = np.count_nonzero(better, axis=1)
+        ties = row, items[row, column]
+        part = self.counted(rows, np.full(len(rows), length), count, ties, infinite, own)
         return rows, part, asked.size, (items, better)
 
-    def _orders(self, rows: IntArray) -> Orders:
+    def counted(
+        self,
+        rows: IntArray,
+        met: IntArray,
+        better: IntArray,
+        ties: tuple[IntArray, IntArray],
+        infinite: IntArray,
+        own: FloatArray,
+    ) -> Tally:
+        """Return the tally of some targets; ``ties`` are pairs (row, item) with equal scores."""
+        row, item = ties
+        lost = self._keyed(rows).tie_is_lost(row, item)
+        equal, lost_ties = (
+            np.bincount(as_index(some), minlength=len(rows)) for some in (row, row[lost])
+        )
+        return Tally(met, better, equal, lost_ties, infinite, own)
+
+    def _keyed(self, rows: IntArray) -> Orders:
         return Orders(self.candidates.others[rows], self.keys[rows])
 
 
-#: Targets that are asked for as many items each; whether their own scores are asked for as well.
+#: Targets, how many items each is compared with, and whether their own scores are needed as well.
 Job: TypeAlias = "tuple[IntArray, int, bool]"
-#: Targets, their part of the tally, how many scores were asked for, the items, and which beat.
+#: Targets, their tally, how many scores were asked for, the items, and which of them are better.
 Compared: TypeAlias = "tuple[IntArray, Tally, int, tuple[IntArray, BoolArray]]"
 
 
 def _lengths(missing: IntArray, pairs: int) -> IntArray:
-    """Return how many items to ask for of what each target misses, few different numbers."""
+    """Return how many of its ``missing`` items each target takes: few different numbers."""
     found, where, times = np.unique(missing, return_inverse=True, return_counts=True)
     if len(found) > _FEW_LENGTHS:
         rare = found * times < _WORTH_A_CALL * pairs
@@ -384,7 +394,7 @@ def _lengths(missing: IntArray, pairs: int) -> IntArray:
 
 
 def _batches(rows: IntArray, length: IntArray, fresh: BoolArray, pairs: int) -> Iterator[Job]:
-    """Cut targets into batches of at most ``pairs`` scores, in which all rows are equally long."""
+    """Yield batches of at most ``pairs`` scores, each with rows of one length."""
     kind = 2 * length + fresh
     order = np.argsort(-kind, kind="stable")
     edges = np.flatnonzero(np.diff(kind[order], prepend=-1, append=-1))
@@ -396,7 +406,7 @@ def _batches(rows: IntArray, length: IntArray, fresh: BoolArray, pairs: int) -> 
 
 
 def as_key(rng: Seed) -> int:
-    """Return a seed for keyed orders: the one given, or one draw of 63 bits from a Generator."""
+    """Return a seed for keyed orders: the given one, or 63 bits drawn from a Generator."""
     if rng is None or isinstance(rng, np.random.Generator | np.random.SeedSequence):
         return int(as_rng(rng).integers(2**63))
     return check_integer("rng", rng, minimum=0, maximum=2**63 - 1)
@@ -416,7 +426,7 @@ def _as_pairs(targets: Any) -> tuple[npt.ArrayLike, npt.ArrayLike]:
 
 
 def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> IntArray:
-    """Return ids as integers in ``0..count-1``, or name the first that is not."""
+    """Return ids as integers; refuse those outside ``0..count-1``."""
     array = as_integer_array(name, ids, hint="ids are zero-based integers", error=InputError)
     bad = array < 0 if count is None else (array < 0) | (array >= count)
     if bad.any():
@@ -430,7 +440,7 @@ def check_ids(name: str, ids: npt.ArrayLike, count: int | None, *, of: str) -> I
 
 
 def as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
-    """Return a matrix of users x items in a form that can be sliced by user, nothing twice."""
+    """Return a sparse matrix of users x items that can be sliced by user, without duplicates."""
     from scipy.sparse import csr_array, issparse
 
     if not issparse(exclude):
@@ -440,7 +450,9 @@ def as_excluded(exclude: Any, items: int) -> scipy.sparse.csr_array:
         )
     matrix: scipy.sparse.csr_array = csr_array(cast("Any", exclude))
     if matrix.shape[1] != items:
-        raise InputError(f"exclude must have {items} columns, one an item, got {matrix.shape[1]}")
+        raise InputError(
+            f"exclude must have {items} columns, one for each item, got {matrix.shape[1]}"
+        )
     if matrix.has_canonical_format and matrix.data.all():  # sorted, and nothing twice
         return matrix
     matrix = matrix.copy()

@@ -1,4 +1,4 @@
-"""Anything that scores items, behind one face, and the checks that every block of scores passes."""
+"""One interface for everything that scores items, and the checks of scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unsample.designs._item_item import ItemItemScores
 from unsample.errors import InputError, ScoreError
 
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
-#: Scores of every item: one row for each user asked for, one column for each item.
+#: Scores of all items: one row for each user, one column for each item.
 ScoreAll: TypeAlias = Callable[[IntArray], npt.ArrayLike]
 #: Scores of chosen items, in their shape: row i of the items is scored for ``users[i]``.
 Score: TypeAlias = Callable[[IntArray, IntArray], npt.ArrayLike]
@@ -27,7 +27,7 @@ _KINDS = (
     "ItemItemScores, a torch.nn.Module, a model of implicit, a recommender with score and "
     "score_all, or a Scorer"
 )
-#: Whole numbers up to this size are floats of their own.
+#: Below this size, different whole numbers are different floats.
 _LARGEST_WHOLE = 2.0**53
 #: Bytes of item factors gathered at a time.
 _ROOM = 1 << 20
@@ -35,9 +35,9 @@ _ROOM = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class FactorScores:
-    """Scores that are products of user and item factors, plus an item's bias.
+    """Scores that are products of user and item factors, plus a bias of each item.
 
-    Calling it gives the scores of all items; `score` those of chosen ones.
+    A call returns the scores of all items; `score` those of chosen ones.
 
     >>> model = FactorScores(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.0, 10.0]))
     >>> model(np.array([1]))
@@ -56,33 +56,32 @@ class FactorScores:
         users, items = self.user_factors.shape, self.item_factors.shape
         if users[1] != items[1]:
             raise InputError(
-                "user_factors and item_factors must have as many columns as each other, got "
+                "user_factors and item_factors must have the same number of columns, got "
                 f"{users[1]} and {items[1]}"
             )
         if self.item_bias is not None and np.shape(self.item_bias) != (items[0],):
             raise InputError(
-                f"item_bias must be {items[0]} numbers, one an item, got shape "
+                f"item_bias must be {items[0]} numbers, one for each item, got shape "
                 f"{np.shape(self.item_bias)}"
             )
 
     def __call__(self, users: IntArray, /) -> ScoreArray:
-        """Return the scores of all items for these users."""
         left, right = self.folded
         return np.asarray(left[users] @ right.T)
 
     def score(self, users: IntArray, items: IntArray, /) -> ScoreArray:
         """Return scores in the shape of ``items``, row i for ``users[i]``.
 
-        The score of a pair does not depend on what is asked with it, to the last bit: items with
-        equal factors tie, whenever they are scored. (Matrix products do not promise that.)
+        The score of a pair does not depend on the other pairs of the call, to the last bit. So
+        items with equal factors always tie. (Matrix products do not promise that.)
         """
         left, right = self.folded
         asked = np.asarray(items)
         table = asked.reshape(len(users), -1)
         if table.size and not 0 <= table.min() <= table.max() < len(right):
-            raise InputError(f"items must be in 0..{len(right) - 1}, got others among them")
+            raise InputError(f"items must be in 0..{len(right) - 1}, got ids outside this range")
         scores = np.empty(table.shape, dtype=np.result_type(left, right))
-        # Factors are gathered into a room that stays in the processor's cache.
+        # Factors are copied into an array that stays in the cache.
         rows = max(1, _ROOM // max(1, table.shape[1] * right.shape[1] * right.itemsize))
         room = np.empty((min(rows, len(table)), table.shape[1], right.shape[1]), dtype=right.dtype)
         for start in range(0, len(table), rows):
@@ -94,7 +93,7 @@ class FactorScores:
 
     @cached_property
     def folded(self) -> tuple[ScoreArray, ScoreArray]:
-        """Return the factors with the bias as one more: a product then adds it without a pass."""
+        """Return the factors with the bias as a further factor, so that a product adds it."""
         if self.item_bias is None:
             return self.user_factors, self.item_factors
         ones = np.ones((len(self.user_factors), 1), dtype=self.user_factors.dtype)
@@ -128,7 +127,7 @@ class Scorer:
         return np.take_along_axis(np.asarray(self.score_all(users)), items, axis=1)
 
     def rows(self, users: IntArray, items: int) -> ScoreArray:
-        """Return checked scores of all items, a user's row asked for once."""
+        """Return checked scores of all items; each user is asked for once."""
         distinct, place = np.unique(users, return_inverse=True)
         repeated = len(distinct) < len(users)
         asked = distinct if repeated else users
@@ -142,7 +141,7 @@ class Scorer:
 
 
 def as_scorer(scorer: Any, items: int) -> Scorer:
-    """Recognise what was passed; ``items`` is the number of items it must be able to score."""
+    """Return the scorer that was given, as a `Scorer`; it must score this number of ``items``."""
     found = scorer if isinstance(scorer, Scorer) else _recognise(scorer)
     if found is None:
         raise InputError(f"scorer must be {_KINDS}; got {type(scorer).__name__}")
@@ -175,7 +174,7 @@ def _recognise(scorer: Any) -> Scorer | None:
         handed = getattr(scorer, "item_item", None)
         known = handed if isinstance(handed, ItemItemScores) else None
         return Scorer(scorer.score, scorer.score_all, item_item=known)
-    # Whoever has a module has imported torch; importing it here would cost seconds.
+    # A user with a module has imported torch. To import it here would take seconds.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(scorer, torch.nn.Module):
         return Scorer(_TorchScores(scorer))
@@ -183,7 +182,7 @@ def _recognise(scorer: Any) -> Scorer | None:
 
 
 def as_matrix(values: Any) -> npt.NDArray[Any]:
-    """Return factors as a numpy matrix: from tensors, and from the matrices of implicit's GPU."""
+    """Return factors as a numpy matrix, also from tensors and from implicit's GPU matrices."""
     for method in ("detach", "cpu", "to_numpy"):
         convert = getattr(values, method, None)
         if callable(convert):
@@ -194,28 +193,27 @@ def as_matrix(values: Any) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class _TorchScores:
-    """Scores of a module ``forward(users, items)`` that takes two equally long vectors of ids.
+    """Scores of a module ``forward(users, items)`` that takes two vectors of ids of one length.
 
-    It is asked in evaluation mode, without gradients, on the device of its parameters, and left
-    in the mode in which it was found.
+    It is called in evaluation mode, without gradients, on the device of its parameters. Afterwards
+    it has the mode that it had before.
     """
 
     module: Any
 
     def __call__(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
-        """Return scores in the shape of ``items``, row i for ``users[i]``."""
         torch = sys.modules["torch"]
         who, what = (torch.as_tensor(ids, device=self.place) for ids in (users, items))
         return np.asarray(self.of(who, what).cpu().numpy())
 
     @property
     def place(self) -> Any:
-        """Return the device of the module, None where it has neither parameters nor buffers."""
+        """Return the device of the module; None if it has neither parameters nor buffers."""
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
         return next((tensor.device for tensor in tensors), None)
 
     def of(self, users: Any, items: Any) -> Any:
-        """Return scores in the shape of ``items``, row i for ``users[i]``, all of them tensors."""
+        """Return scores as a tensor; ``users`` and ``items`` are tensors too."""
         torch = sys.modules["torch"]
         repeated = users.repeat_interleave(items.shape[1])
         training = [part for part in self.module.modules() if part.training]
@@ -226,7 +224,7 @@ class _TorchScores:
         finally:
             for part in training:
                 part.training = True
-        # One column, as the last layer of many a network gives, is as good as none.
+        # The last layer of many networks gives one column instead of a vector.
         return scores.reshape(items.shape) if scores.numel() == items.numel() else scores
 
 
@@ -236,9 +234,9 @@ def as_scores(
     users: IntArray,
     items: IntArray | None = None,
 ) -> ScoreArray:
-    """Return scores as floats of the right shape without NaN (infinities are fine).
+    """Return scores as floats; refuse another shape, and NaN (infinite scores are allowed).
 
-    ``items`` are the items of each row where they are not all items in order.
+    ``items`` are the items of each row; None for all items in order.
     """
     scores = np.asarray(values)
     if scores.shape != shape:
@@ -248,9 +246,9 @@ def as_scores(
         )
     if not np.issubdtype(scores.dtype, np.floating):
         scores = _to_float(scores)
-    elif scores.dtype.itemsize > 8:  # own scores are kept as float64, and must tie with twins
+    elif scores.dtype.itemsize > 8:  # targets' scores are float64, and must tie with equal ones
         scores = scores.astype(np.float64)
-    # A product with zeros is one quick pass, and is zero unless something is not finite.
+    # A product with zeros is fast, and is NaN only if a score is not finite.
     with np.errstate(invalid="ignore"):
         suspicious = np.isnan(scores @ np.zeros(shape[-1], dtype=scores.dtype))
     if suspicious.any() and (bad := np.isnan(scores)).any():
@@ -278,7 +276,7 @@ def _to_float(scores: npt.NDArray[Any]) -> ScoreArray:
 
 
 def refuse_infinite_targets(own: ScoreArray, users: IntArray, targets: IntArray) -> None:
-    """Refuse targets that are scored as if they must not be recommended, or without bound."""
+    """Refuse targets with infinite scores."""
     bad = np.isinf(own)
     if bad.any():
         where = int(np.argmax(bad))

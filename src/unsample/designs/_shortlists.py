@@ -1,11 +1,12 @@
-"""What one model scored, as a guide for the next: the strongest items of each user among those met.
+"""The scores of one model as a guide for the next model: the strongest scored items of each user.
 
-Nothing is scored for it. What is strong for one model is likely strong for another, so that targets
-meet the items that beat them early.
+This takes no further scores. Items that are strong for one model are likely strong for another, so
+items that beat a target come early.
 
-Lists are closed when users are drawn to be ranked in full. From then on, more is met of those
-drawn; and models that share a seed draw the same users first. Lists that knew more of the very
-users who are drawn next would set them apart from those they stand for: estimates would be biased.
+Lists are closed when users are drawn to be ranked in full. After that, most scores are those of the
+drawn users, and models with one seed draw the same users first. If lists held these scores, the
+next model would have better lists for exactly the users that it draws. They would no longer stand
+for the others, and estimates would be biased.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from unsample._checks import FloatArray, IntArray
 from unsample.designs._guides import NOBODY, Guide, guide_of_lists
 from unsample.designs._scan import Candidates
 
-#: Items that are kept of each user.
+#: Items on the list of each user.
 _LENGTH = 128
 
 
 @dataclass(eq=False)
 class Shortlists:
-    """The strongest items met of each user, the strongest first; -1 fills up short rows."""
+    """The strongest scored items of each user, the strongest first; -1 fills short rows."""
 
     #: Sorted.
     users: IntArray
@@ -39,26 +40,23 @@ class Shortlists:
 
     @classmethod
     def empty(cls, candidates: Candidates) -> Self:
-        """Return lists with nothing on them."""
         users = np.unique(candidates.users)
         shape = (len(users), min(_LENGTH, candidates.items))
         return cls(users, np.full(shape, NOBODY), np.full(shape, -np.inf))
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what is on the lists, by name."""
         return {"short_items": self.items, "short_scores": self.scores}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]], *, drawn: bool) -> None:
-        """Go on with lists that were written down, before or after users were drawn."""
+        """Continue with saved lists; ``drawn`` says whether users were drawn before."""
         self.items[:], self.scores[:] = (arrays[name] for name in self.arrays)
         self.open = not drawn
 
     def note(self, users: IntArray, items: IntArray, scores: npt.NDArray[np.floating[Any]]) -> None:
-        """Put items on the lists of their users where they are strong enough.
+        """Put strong items on the lists of their users.
 
-        What is kept depends on what was scored, and not on the order: of equal scores, the lower
-        item stands first.
+        The order of calls does not matter: of items with equal scores, the lower one comes first.
         """
         if not self.open:
             return
@@ -75,7 +73,7 @@ class Shortlists:
             self._rewrite(touched, whose, which, score)
 
     def _rewrite(self, rows: IntArray, whose: IntArray, which: IntArray, score: FloatArray) -> None:
-        """Keep the strongest of some users' items, each once."""
+        """Keep the strongest items of some users, each once."""
         order = np.lexsort([which, -score, whose])
         whose, which, score = whose[order], which[order], score[order]
         first = np.lexsort([np.arange(len(which)), which, whose])
@@ -90,7 +88,7 @@ class Shortlists:
 
 
 def led_by(guide: Guide, lists: Sequence[Shortlists], candidates: Candidates) -> Guide:
-    """Return a guide that has what other models found strong first, one item of each in turn."""
+    """Return a guide that begins with the lists of other models, one item of each in turn."""
     if not lists:
         return guide
     users = lists[0].users

@@ -1,8 +1,8 @@
 """Full ranks of factor models on the processor, tile by tile.
 
-A tile of scores, some users by some items, stays in the cache of a core while it is compared with
-the targets' scores. Cores take users in turn, each with one BLAS thread: comparing is then shared
-out as well as multiplying.
+A tile of scores (some users x some items) stays in the cache of a core while it is compared with
+the targets' scores. Each core takes some users, with one BLAS thread. So all cores compare, not
+only multiply.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from unsample._checks import IntArray
+from unsample._checks import BoolArray, IntArray
 from unsample._threads import blas_threads, one_thread
 from unsample.designs._scan import Candidates
 from unsample.designs._scorers import FactorScores, ScoreArray
 
-#: A word holds eight comparisons, and a byte counts to 255: so many words may be added at once.
+#: A word holds eight comparisons. A byte counts to 255, so this many words may be added at once.
 WORD, _WORDS_AT_ONCE = 8, 255
 #: Users and items of a tile.
 ROWS, COLUMNS = 256, WORD * _WORDS_AT_ONCE
-#: Targets whose score is not the one of their tile, to the last bit: rank them in another way.
-Again: TypeAlias = "IntArray"
 Job = TypeVar("Job")
 Done = TypeVar("Done")
-Tiled: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray, Again]"
+#: Where some targets are, how many items beat them, how many others tie, and their own scores. The
+#: last are targets whose score is not equal to that of their tile: rank them in another way.
+Tiled: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray, IntArray]"
+#: Of each target, how many items of a tile are better and how many are not worse, and whether the
+#: target's score is another one in the tile.
+Compared: TypeAlias = "tuple[IntArray, IntArray, BoolArray]"
 
 
 def can_tile(factors: FactorScores) -> bool:
@@ -40,16 +41,16 @@ def can_tile(factors: FactorScores) -> bool:
     kind = np.result_type(left, right)
     if kind not in (np.float32, np.float64) or not right.size or not left.size:
         return False
-    # No sum of such products overflows. With NaN or infinity among the factors this is false.
+    # Then no sum of products overflows. NaN or infinite factors make this false.
     largest = [float(max(each.max(), -each.min())) for each in (left, right)]
     return largest[0] * largest[1] * float(right.shape[1]) < float(np.finfo(kind).max)
 
 
 def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled]:
-    """Compare targets with all their candidates, chunk after chunk of targets."""
+    """Compare targets with all their candidates."""
     left, right = factors.folded
     tiles = -(-candidates.items // COLUMNS)
-    # Tiles of one size: a small one would be multiplied in another way, and rounded so.
+    # All tiles have one size, because BLAS rounds products of small matrices differently.
     edges = np.linspace(0, candidates.items, tiles + 1).astype(np.int64)
 
     def count(job: tuple[slice, Candidates]) -> Tiled:
@@ -61,8 +62,8 @@ def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled
 
 
 def in_turn(work: Callable[[Job], Done], jobs: Iterable[Job], count: int) -> Iterator[Done]:
-    """Yield what comes of ``count`` jobs, in their order; cores take them in turn."""
-    # To look for the number of threads takes milliseconds, longer than some jobs.
+    """Yield the results of ``count`` jobs, in their order; all cores work on them."""
+    # Asking for the number of threads takes milliseconds, longer than some jobs.
     workers = blas_threads() if count > 1 else 1
     with one_thread():
         if workers == 1:
@@ -74,28 +75,22 @@ def in_turn(work: Callable[[Job], Done], jobs: Iterable[Job], count: int) -> Ite
 
 def _count(
     left: ScoreArray, right: ScoreArray, part: Candidates, edges: IntArray
-) -> tuple[IntArray, IntArray, ScoreArray, Again]:
+) -> tuple[IntArray, IntArray, ScoreArray, IntArray]:
     users, row_of = np.unique(part.users, return_inverse=True)
     some = left[users]
     rivals = Rivals.of(part, _own_scores(some, right, row_of, part.targets), edges)
-    better, not_worse = (np.zeros(len(part), dtype=np.int64) for _ in range(2))
-    odd = np.zeros(len(part), dtype=bool)
     mask = np.zeros((len(part), COLUMNS), dtype=bool)
-    for at, (first, last) in enumerate(pairwise(edges.tolist())):
-        scores = some @ right[first:last].T
-        if len(users) < len(part):
-            scores = scores[row_of]
-        above, level, moved = rivals.count(at, scores, mask)
-        better += above
-        not_worse += level
-        odd[moved] = True
-    # The target ties with itself.
-    return better, not_worse - better - 1, rivals.own, np.flatnonzero(odd)
+
+    def compared(at: int) -> Compared:
+        scores = some @ right[edges[at] : edges[at + 1]].T
+        return rivals.count(at, scores if len(users) == len(part) else scores[row_of], mask)
+
+    return add_up(rivals.own, map(compared, range(len(edges) - 1)))
 
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
-    """Some targets' own scores, and where in which tile stand they and what is left out."""
+    """The scores of some targets, and in which tiles the targets and excluded items are."""
 
     own: ScoreArray
     edges: IntArray
@@ -103,14 +98,13 @@ class Rivals:
     #: Targets in the order of their items, and where those of each tile begin.
     by_item: IntArray
     cuts: IntArray
-    #: The same of pairs (row, item) to leave out.
+    #: The same for excluded pairs (row, item).
     row: IntArray
     item: IntArray
     pair_cuts: IntArray
 
     @classmethod
     def of(cls, part: Candidates, own: ScoreArray, edges: IntArray) -> Self:
-        """Find out who stands in which tile."""
         row, excluded = part.excluded
         order = np.argsort(excluded, kind="stable")
         row, item = row[order], np.asarray(excluded[order], dtype=np.int64)
@@ -119,18 +113,14 @@ class Rivals:
         pair_cuts = np.searchsorted(item, edges)
         return cls(own, edges, part.targets, by_item, cuts, row, item, pair_cuts)
 
-    def count(
-        self, at: int, scores: ScoreArray, mask: npt.NDArray[np.bool_]
-    ) -> tuple[IntArray, IntArray, IntArray]:
-        """Return how many candidates of a tile beat each target, and how many do not fall behind.
-
-        The third are targets in it whose score is not the one that they were compared by.
-        """
+    def count(self, at: int, scores: ScoreArray, mask: BoolArray) -> Compared:
+        """Compare each target with its candidates in tile number ``at``."""
         own, first = self.own, int(self.edges[at])
         better = count_where(np.greater, scores, own, mask)
         not_worse = count_where(np.greater_equal, scores, own, mask)
         here = self.by_item[self.cuts[at] : self.cuts[at + 1]]
-        moved = here[scores[here, self.targets[here] - first] != own[here]]
+        moved = np.zeros(len(own), dtype=bool)
+        moved[here] = scores[here, self.targets[here] - first] != own[here]
         pairs = slice(self.pair_cuts[at], self.pair_cuts[at + 1])
         row = self.row[pairs]
         if len(row):
@@ -140,10 +130,24 @@ class Rivals:
         return better, not_worse, moved
 
 
+def add_up(
+    own: ScoreArray, tiles: Iterable[Compared]
+) -> tuple[IntArray, IntArray, ScoreArray, IntArray]:
+    """Return the counts of all tiles, the targets' own scores, and the targets to rank again."""
+    better, not_worse = (np.zeros(len(own), dtype=np.int64) for _ in range(2))
+    again = np.zeros(len(own), dtype=bool)
+    for above, level, moved in tiles:
+        better += above
+        not_worse += level
+        again |= moved
+    # The target ties with itself.
+    return better, not_worse - better - 1, own, np.flatnonzero(again)
+
+
 def _own_scores(
     some: ScoreArray, right: ScoreArray, row_of: IntArray, targets: IntArray
 ) -> ScoreArray:
-    """Return the targets' scores from a matrix product, which rounds as that of a tile does."""
+    """Return the targets' scores from a matrix product, which rounds as the product of a tile."""
     found = np.empty(len(targets), dtype=np.result_type(some, right))
     for start in range(0, len(targets), ROWS):
         chunk = slice(start, start + ROWS)
@@ -153,12 +157,12 @@ def _own_scores(
 
 
 def count_where(
-    compare: np.ufunc, scores: ScoreArray, own: ScoreArray, mask: npt.NDArray[np.bool_]
+    compare: np.ufunc, scores: ScoreArray, own: ScoreArray, mask: BoolArray
 ) -> IntArray:
-    """Return for how many items of each row ``compare(score, own)`` holds.
+    """Return for how many items of each row ``compare(score, own)`` is true.
 
-    Comparisons are bytes of 0 or 1 in ``mask``, whose rows are at least as long, in whole words.
-    Read as words they add up eight columns at once, each byte for itself, unless one passes 255.
+    Results are bytes of 0 or 1 in ``mask``, whose rows are at least as long, in whole words. Read
+    as words, eight columns are added at once, as long as no byte passes 255.
     """
     width = scores.shape[1]
     compare(scores, own[:, None], out=mask[:, :width])

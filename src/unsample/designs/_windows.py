@@ -1,11 +1,10 @@
-"""Rounds of factor models whose targets meet items in one order: products instead of gathers.
+"""Rounds of factor models by matrix products, if all targets have their items in one order.
 
-Where a guide orders all items, the items that a target meets in a round stand in one window of
-that order, but for a few that are passed over. Windows of many targets overlap, so their scores
-come from matrix products, tile by tile. A product rounds in another way than the scores of single
-pairs do. So it only decides what no rounding can change: pairs whose score is as close to their
-target's as rounding may bring it are scored again, one by one. Counts are those of single pairs,
-to the last tie.
+If a guide orders all items, the items of a target in one round are a window of that order, except
+for a few that are left out. The windows of many targets overlap, so matrix products score them,
+tile by tile. Products are rounded differently from scores of single pairs. So a product decides
+only pairs that no rounding can change. A pair with a score close to its target's is scored again on
+its own. The counts equal those of single pairs, ties included.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray, as_index
+from unsample._checks import FloatArray, IntArray
 from unsample.designs._guides import GuidedOrders
-from unsample.designs._orders import Orders
 from unsample.designs._scan import Scan, Tally
 from unsample.designs._scorers import FactorScores, ScoreArray, refuse_infinite_targets
 from unsample.designs._tiles import COLUMNS, ROWS, count_where, in_turn
 
-#: Fewest items of a tile: windows that are shorter share one. How much longer it may be than usual.
+#: The fewest items of a tile, and how many times longer than usual a tile may be.
 _FEWEST_COLUMNS, _LONGER = 128, 8
 #: Targets whose windows are found at a time.
 _FOUND_AT_ONCE = 1 << 12
@@ -32,13 +30,13 @@ _FOUND_AT_ONCE = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Targets, and where in the order of all items those stand that they meet next."""
+    """Targets, and the windows of their next items in the order of all items."""
 
     users: IntArray
     own: FloatArray
     start: IntArray
     stop: IntArray
-    #: Pairs (row, place) that are passed over, in the order of places.
+    #: Pairs (row, place) that are left out, in the order of places.
     row: IntArray
     place: IntArray
 
@@ -46,7 +44,6 @@ class Windows:
         return len(self.users)
 
     def take(self, first: int, last: int) -> Windows:
-        """Return some consecutive rows."""
         here = (self.row >= first) & (self.row < last)
         some = slice(first, last)
         return Windows(
@@ -59,7 +56,7 @@ class Windows:
         )
 
     def edges(self, least: int, most: int) -> list[int]:
-        """Return where tiles begin and end, so that they are not much longer than windows."""
+        """Return where tiles begin and end; they are not much longer than windows."""
         width = min(max(int((self.stop - self.start).mean()) // 4, least), most)
         first, last = int(self.start.min()), int(self.stop.max())
         return [*range(first, last, width), last]
@@ -82,17 +79,17 @@ def advance_in_order(
     workers: int = 1,
     rows: int = ROWS,
 ) -> Iterator[int]:
-    """Compare every target with items until it met ``goal`` of them, as `Scan.advance` does.
+    """Compare every target with items up to number ``goal``, as `Scan.advance` does.
 
-    What stands on lists of users is scored one by one; ``count`` compares windows of the order of
-    all items, at most so many ``rows`` at a time.
+    Items on lists of users are scored in single pairs. ``count`` compares windows of the order of
+    all items, at most ``rows`` at a time.
     """
-    orders = scan.guided
-    assert isinstance(orders, GuidedOrders)
+    orders = scan.orders
+    assert orders.guide.order is not None
     listed = np.minimum(goal, orders.listed_others)
     yield from scan.advance(tally, listed, batch=batch, workers=workers)
     left = np.flatnonzero(tally.scored < goal)
-    # Neighbours begin at about the same place, and end there.
+    # Windows that begin and end at about the same place come together.
     left = left[np.lexsort([goal[left], tally.scored[left]])]
     for begin in range(0, len(left), _FOUND_AT_ONCE):
         some = left[begin : begin + _FOUND_AT_ONCE]
@@ -107,8 +104,10 @@ def advance_in_order(
         parts = (windows.take(cut, min(cut + rows, len(some))) for cut in cuts)
         for cut, counted in zip(cuts, in_turn(count, parts, len(cuts)), strict=True):
             here = some[cut : cut + rows]
-            size = goal[here] - tally.scored[here]
-            tally.add(here, _part(scan, orders, here, size, own[cut : cut + rows], counted))
+            size, none = goal[here] - tally.scored[here], np.zeros(len(here), dtype=np.int64)
+            better, row, place = counted
+            ties = row, orders.guide.order[place]
+            tally.add(here, scan.counted(here, size, better, ties, none, own[cut : cut + rows]))
             yield int(size.sum()) + int(np.count_nonzero(fresh[cut : cut + rows]))
 
 
@@ -127,41 +126,18 @@ def _windows(
     return Windows(users, own, ends[:, 0], ends[:, 1] + 1, row[order], place[order])
 
 
-def _part(
-    scan: Scan,
-    orders: GuidedOrders,
-    rows: IntArray,
-    size: IntArray,
-    own: FloatArray,
-    counted: Counted,
-) -> Tally:
-    better, row, place = counted
-    assert orders.guide.order is not None
-    keyed = Orders(scan.candidates.others[rows], scan.keys[rows])
-    lost = keyed.tie_is_lost(row, orders.guide.order[place])
-    row = as_index(row)
-    return Tally(
-        size,
-        better,
-        np.bincount(row, minlength=len(rows)),
-        np.bincount(row[lost], minlength=len(rows)),
-        np.zeros(len(rows), dtype=np.int64),
-        own,
-    )
-
-
 def by_products(factors: FactorScores, order: IntArray) -> Count:
-    """Return what counts windows of factors on the processor."""
+    """Return a function that counts windows of factors on the processor."""
     left, right = factors.folded
     kind = np.result_type(left, right)
     lengths = _lengths(right)
 
     def count(windows: Windows) -> Counted:
         better = np.zeros(len(windows), dtype=np.int64)
-        ties: list[tuple[IntArray, IntArray]] = [(_NONE, _NONE)]
+        ties = [(windows.row[:0], windows.place[:0])]
         some, own = left[windows.users], windows.own.astype(kind)
         length = _lengths(some)
-        # Of few rows a tile is long, for it costs something beside its scores.
+        # If there are few rows, tiles are long, because each tile has a fixed cost.
         width = COLUMNS * min(max(ROWS // len(windows), 1), _LONGER)
         mask = np.zeros((len(windows), width), dtype=bool)
         edges = windows.edges(_FEWEST_COLUMNS, width)
@@ -194,20 +170,17 @@ def by_products(factors: FactorScores, order: IntArray) -> Count:
     return count
 
 
-_NONE = np.empty(0, dtype=np.int64)
-
-
 def rounding(kind: np.dtype[np.floating], factors: int) -> float:
-    """Return how far two sums of so many products may be apart, relative to the factors' lengths.
+    """Return the largest difference of two sums of the same products, relative to the norms.
 
-    Each is off by at most half of eps for each product, in whatever order they are added; twice
-    that allows for the rounding of the limits themselves.
+    Each sum is off by at most eps / 2 for each product, in any order of additions. Twice that
+    allows for the rounding of the limits themselves.
     """
     return 2.0 * (factors + 1) * float(np.finfo(kind).eps)
 
 
 def _lengths(factors: ScoreArray) -> FloatArray:
-    """Return the length of each row, in double precision, some rows at a time."""
+    """Return the norm of each row, in double precision."""
     found = np.empty(len(factors))
     for start in range(0, len(factors), _FOUND_AT_ONCE):
         part = factors[start : start + _FOUND_AT_ONCE].astype(np.float64)
@@ -218,7 +191,7 @@ def _lengths(factors: ScoreArray) -> FloatArray:
 def _pass_over(
     scores: ScoreArray, windows: Windows, here: IntArray, first: int, cut: slice
 ) -> None:
-    """Set scores outside the windows, and those of items passed over, below all others."""
+    """Set scores outside the windows, and those of items that are left out, to -inf."""
     width = scores.shape[1]
     start, stop = windows.start[here] - first, windows.stop[here] - first
     cropped = np.flatnonzero((start > 0) | (stop < width))
