@@ -228,7 +228,7 @@ def test_the_command_says_what_is_wrong_with_a_pilot(tmp_path, run):
     again.write_text("user,rank\nu1,3\nu1,4\n")
     for pilot, more, words in (
         (str(strange), [], "the pilot must hold users of FILE, got 1 others, such as 'nobody'"),
-        (str(nameless), [], "must have a column user with a pilot"),
+        (str(nameless), [], "the file of pilot must both have a column user"),
         (str(again), [], "the pilot must name each user once"),
         (second, ["--by", "user"], "by, probabilities and strata must be left out with a pilot"),
     ):
