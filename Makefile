@@ -22,7 +22,7 @@ help:
 	@echo "make docs      the documentation site, into out/docs; make refresh-docs redoes its output"
 	@echo "make report    the technical report, into out/report.pdf"
 	@echo "make web       the page with the calculators, into out/web; PYODIDE=folder: without a CDN"
-	@echo "make web-test  that page in a browser, and the core's tests inside Pyodide: half an hour"
+	@echo "make web-test  that page in a browser, and the tests inside Pyodide: half an hour"
 	@echo "make libraries adapters with each real library"
 	@echo "make mutants, fuzz, faults, load, versions, audit   try to break it: docs/reliability.md"
 	@echo "make pictures  the pictures of the documentation, made anew"

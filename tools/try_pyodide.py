@@ -28,12 +28,14 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Files of tests that are about something no browser has, by what that is. All others are run.
 LEFT_OUT = {
     "the command, which needs typer": ["cli", "cli_loading", "cli_options", "cli_tables"],
-    "other libraries": [
+    "other libraries, compiled ones among them": [
         "adapters",
         "full_metrics",
         "lightning",
         "plots",
+        "schemas",
         "spark",
+        "tables",
         "torchmetrics",
     ],
     "devices, processes and threads": [
@@ -80,8 +82,6 @@ HELPERS = [
     "iniconfig",
     "ir-measures",
     "jinja2",
-    "jsonschema",
-    "jsonschema-specifications",
     "markupsafe",
     "mpmath",
     "narwhals",

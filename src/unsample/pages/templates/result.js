@@ -567,6 +567,7 @@
     // Whoever shows this page in a frame learns how high the frame should be, and nothing else.
     const tell = () => window.parent.postMessage({ height: Math.ceil(document.body.getBoundingClientRect().height) }, "*");
     tell(); // observers sleep in frames that are out of sight
+    window.addEventListener("load", tell);
     new ResizeObserver(tell).observe(document.body);
   }
 })();
