@@ -8,11 +8,11 @@ targets, batches, threads or interruptions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -301,7 +301,8 @@ class Scan:
             missing = np.minimum((goal - tally.scored)[rows], _LONGEST_ROW)
             fresh = np.isnan(tally.own[rows])
             jobs = _batches(rows, _lengths(missing, batch), fresh, batch)
-            for done, part, asked, seen in self._compared(jobs, tally, workers):
+            compared = in_threads(lambda job: self._compare(job, tally), jobs, workers)
+            for done, part, asked, seen in compared:
                 tally.add(done, part)
                 if self.learner is not None:
                     self.learner.add(*seen)
@@ -316,13 +317,6 @@ class Scan:
         """Return the place of each target, in 0..1, among the items that tie with it."""
         rows = np.arange(len(self.keys))
         return self._keyed(rows).tie_place(rows)
-
-    def _compared(self, jobs: Iterator[Job], tally: Tally, workers: int) -> Iterator[Compared]:
-        if workers == 1:
-            yield from (self._compare(job, tally) for job in jobs)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(lambda job: self._compare(job, tally), jobs)
 
     def _compare(self, job: Job, tally: Tally) -> Compared:
         rows, length, fresh = job
@@ -382,6 +376,21 @@ class Scan:
 Job: TypeAlias = "tuple[IntArray, int, bool]"
 #: Targets, their tally, how many scores were asked for, the items, and which of them are better.
 Compared: TypeAlias = "tuple[IntArray, Tally, int, tuple[IntArray, BoolArray]]"
+
+
+Given = TypeVar("Given")
+Done = TypeVar("Done")
+
+
+def in_threads(
+    work: Callable[[Given], Done], jobs: Iterable[Given], workers: int
+) -> Iterator[Done]:
+    """Yield the results of all jobs, in their order."""
+    if workers == 1:
+        yield from map(work, jobs)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(work, jobs)
 
 
 def _lengths(missing: IntArray, pairs: int) -> IntArray:

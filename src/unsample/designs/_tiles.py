@@ -8,23 +8,20 @@ only multiply.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Self, TypeAlias, TypeVar
+from typing import Self, TypeAlias
 
 import numpy as np
 
 from unsample._checks import BoolArray, IntArray
 from unsample._threads import blas_threads, one_thread
-from unsample.designs._scan import Candidates
+from unsample.designs._scan import Candidates, Done, Given, in_threads
 from unsample.designs._scorers import FactorScores, ScoreArray
 
 #: A word holds eight comparisons. A byte counts to 255, so this many words may be added at once.
 WORD, _WORDS_AT_ONCE = 8, 255
 #: Users and items of a tile.
 ROWS, COLUMNS = 256, WORD * _WORDS_AT_ONCE
-Job = TypeVar("Job")
-Done = TypeVar("Done")
 #: Where some targets are, how many items beat them, how many others tie, and their own scores. The
 #: last are targets whose score is not equal to that of their tile: rank them in another way.
 Tiled: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray, IntArray]"
@@ -61,16 +58,12 @@ def count_tiles(factors: FactorScores, candidates: Candidates) -> Iterator[Tiled
     yield from in_turn(count, candidates.parts(ROWS), jobs)
 
 
-def in_turn(work: Callable[[Job], Done], jobs: Iterable[Job], count: int) -> Iterator[Done]:
+def in_turn(work: Callable[[Given], Done], jobs: Iterable[Given], count: int) -> Iterator[Done]:
     """Yield the results of ``count`` jobs, in their order; all cores work on them."""
     # Asking for the number of threads takes milliseconds, longer than some jobs.
     workers = blas_threads() if count > 1 else 1
     with one_thread():
-        if workers == 1:
-            yield from map(work, jobs)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(work, jobs)
+        yield from in_threads(work, jobs, workers)
 
 
 def _count(

@@ -24,7 +24,7 @@ from unsample.designs._tiles import COLUMNS, ROWS, count_where, in_turn
 
 #: The fewest items of a tile, and how many times longer than usual a tile may be.
 _FEWEST_COLUMNS, _LONGER = 128, 8
-#: Targets whose windows are found at a time.
+#: Targets whose own scores are asked for at a time, and rows whose norms are computed at a time.
 _FOUND_AT_ONCE = 1 << 12
 
 
@@ -42,18 +42,6 @@ class Windows:
 
     def __len__(self) -> int:
         return len(self.users)
-
-    def take(self, first: int, last: int) -> Windows:
-        here = (self.row >= first) & (self.row < last)
-        some = slice(first, last)
-        return Windows(
-            self.users[some],
-            self.own[some],
-            self.start[some],
-            self.stop[some],
-            self.row[here] - first,
-            self.place[here],
-        )
 
     def edges(self, least: int, most: int) -> list[int]:
         """Return where tiles begin and end; they are not much longer than windows."""
@@ -99,16 +87,15 @@ def advance_in_order(
             own[fresh] = scan.own_scores(some[fresh])
             users, targets = scan.candidates.users[some], scan.candidates.targets[some]
             refuse_infinite_targets(own, users, targets)
-        windows = _windows(orders, some, own, tally.scored[some], goal[some])
-        cuts = range(0, len(some), rows)
-        parts = (windows.take(cut, min(cut + rows, len(some))) for cut in cuts)
+        first, last = tally.scored[some], goal[some]
+        cuts = [slice(cut, cut + rows) for cut in range(0, len(some), rows)]
+        parts = (_windows(orders, some[cut], own[cut], first[cut], last[cut]) for cut in cuts)
         for cut, counted in zip(cuts, in_turn(count, parts, len(cuts)), strict=True):
-            here = some[cut : cut + rows]
-            size, none = goal[here] - tally.scored[here], np.zeros(len(here), dtype=np.int64)
             better, row, place = counted
+            size, none = (last - first)[cut], np.zeros_like(better)
             ties = row, orders.guide.order[place]
-            tally.add(here, scan.counted(here, size, better, ties, none, own[cut : cut + rows]))
-            yield int(size.sum()) + int(np.count_nonzero(fresh[cut : cut + rows]))
+            tally.add(some[cut], scan.counted(some[cut], size, better, ties, none, own[cut]))
+            yield int(size.sum()) + int(np.count_nonzero(fresh[cut]))
 
 
 def _windows(
