@@ -346,9 +346,9 @@ class Weighed:
 
     def _part_of(self, document: IntArray, changes: FloatArray, apart: float) -> DrawnPart:
         """Return the part made of what each document does; ``apart`` queries have in theirs too."""
-        drawn = self.found.drawn
-        documents, place = np.unique(document, return_inverse=True)
-        effects = _sums(place.reshape(-1), changes, len(documents))
+        drawn, size = self.found.drawn, len(self.found.names.drawn)
+        there = np.bincount(as_index(document), minlength=size) > 0
+        effects = _sums(document, changes, size)[there]
         pool, twice = np.zeros(len(effects), dtype=np.int64), (1.0 - 1.0 / drawn) * apart
         return part_of_items(pool, effects, 1, drawn, twice=twice, left=self.found.left)
 
