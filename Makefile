@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 # One BLAS thread in each of the test workers: they share the cores already. A file stays in one
-# worker, so that there is one Spark session; the longest come first (tests/conftest.py).
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile \
+# worker, so that there is one Spark session; the longest come first (tests/conftest.py). Compiled
+# files are kept whatever the environment says: each process of a test would compile them anew.
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile \
 	--no-loadscope-reorder -q
 
 .PHONY: help demo docs report refresh-docs test test-all realdata validity coverage accuracy pictures check
