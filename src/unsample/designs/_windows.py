@@ -23,7 +23,7 @@ from unsample.designs._scorers import FactorScores, ScoreArray, refuse_infinite_
 from unsample.designs._tiles import COLUMNS, ROWS, count_where, in_turn
 
 #: The fewest items of a tile, and how many times longer than usual a tile may be.
-_FEWEST_COLUMNS, _LONGER = 128, 8
+_FEWEST_COLUMNS, _LONGER = 512, 8
 #: Targets whose own scores are asked for at a time, and rows whose norms are computed at a time.
 _FOUND_AT_ONCE = 1 << 12
 
