@@ -73,7 +73,7 @@ class Candidates:
         """Check the arguments, and bring ``exclude`` into a form that can be sliced by user.
 
         ``targets`` are a pair (users, items), a dict of user -> items, or a sparse matrix. With
-        ``filtered``, the other targets of the same user are no candidates of a target.
+        ``filtered``, the other targets of the same user are not candidates of a target.
         """
         items = check_integer("items", items, minimum=1, hint="items counts the whole catalogue")
         users, wanted = _as_pairs(targets)

@@ -291,24 +291,22 @@ def _(result: Comparison) -> Sheet:
     if learned:
         agrees += " and the shape"
         chance = "by data sets like those that the prior was learned from; a winner rests on it"
-    explained = [
-        f"best, a better: the chance, from the least to the most that agree with {agrees}",
-        f"chance:         the chance {chance}",
-    ]
+    explained = {
+        "best, a better": f"the chance, from the least to the most that agree with {agrees}",
+        "chance": f"the chance {chance}",
+    }
     if learned:
-        explained.append(
-            "guaranteed, p:  what holds by the shape alone; where it suffices, a winner is proven"
-        )
+        explained["guaranteed, p"] = "by the shape alone; if that suffices, a winner is proven"
     if "like" in standings:
-        explained.append(
-            "places, like:   the places that agree with the verdicts; models that share a letter "
-            "are not told apart"
+        explained["places, like"] = (
+            "the places that agree with the verdicts; models that share a letter are not told apart"
         )
     left_out = (
         f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
         "hold all of them"
     )
-    notes = [*([] if shown is result else [left_out]), "\n".join(explained)]
+    legend = "\n".join(f"{name + ':':<16}{text}" for name, text in explained.items())
+    notes = [*([] if shown is result else [left_out]), legend]
     if result.scored:
         each = ", ".join(f"{name} {scored:,}" for name, scored in shown.scored.items())
         notes.append(f"scores: {each}; {sum(result.scored.values()):,} in all")
@@ -459,9 +457,6 @@ def _or_dash(value: float | None, form: str) -> Number:
 
 def _percent(share: float, sign: str = "") -> Number:
     return Number(DASH) if math.isnan(share) else Number(percent(share, sign), share)
-
-
-# --- numbers -----------------------------------------------------------------------------------
 
 
 def number(value: float, *, best: bool = False) -> Number:
