@@ -1,8 +1,8 @@
-"""Foreign files, which are not trusted.
+"""Read files of others, which are not trusted.
 
-What is read must not unpack to far more than it is. Arrays are read by numpy, which evaluates
-headers and allocates what they claim: so it only gets headers of plain arrays, and only where the
-archive holds as many bytes as they claim.
+A file must not unpack to far more than its size. Arrays are read by numpy, which evaluates headers
+and allocates what they claim. So numpy gets only headers of plain arrays, and only if the archive
+holds as many bytes as they claim.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ DAMAGED = (
     ValueError,
     LookupError,
     OverflowError,
-    RuntimeError,  # encrypted members, and compressions that are not supported
+    RuntimeError,  # encrypted members, and unsupported compression
     lzma.LZMAError,
     struct.error,
     zipfile.BadZipFile,
     zlib.error,
 )
-#: What unpacks to more than this is a bomb, unless it is large when packed as well.
+#: A file that unpacks to more bytes is a bomb, unless it is also large when packed.
 _HARMLESS = 1 << 28
-#: Text and numbers of evaluations shrink by less, when they are many.
+#: Large files of an evaluation are text and numbers, which compress by less than this.
 _LARGEST_RATIO = 100
 _MOST_ARRAYS = 10_000
 _CHUNK = 1 << 20
@@ -54,7 +54,7 @@ _LONGEST_HEADER = 10_000
 
 
 def check_unpacked(where: str, packed: int, unpacked: int, hint: str) -> None:
-    """Refuse what would become very large, and far larger than it is."""
+    """Refuse what would unpack to a very large size, far larger than when packed."""
     if unpacked > max(_HARMLESS, packed * _LARGEST_RATIO):
         raise FileError(
             f"{where} must not unpack to more than {_LARGEST_RATIO} times its size where that is "
@@ -64,7 +64,7 @@ def check_unpacked(where: str, packed: int, unpacked: int, hint: str) -> None:
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """Open a plain, ``.xz`` or ``.gz`` file for reading its plain content; a bomb is refused."""
+    """Return an open plain, ``.xz`` or ``.gz`` file that reads as plain content; refuse a bomb."""
     unpacker = {".xz": lzma.LZMAFile, ".gz": gzip.GzipFile}.get(path.suffix.lower())
     if unpacker is None:
         return path.open("rb")
@@ -72,7 +72,7 @@ def open_plain(path: Path) -> IO[bytes]:
 
 
 class _Unpacked(io.RawIOBase):
-    """What comes out of a compressed file, counted."""
+    """The content of a compressed file, counted while it is read."""
 
     def __init__(self, inner: lzma.LZMAFile | gzip.GzipFile, path: Path) -> None:
         self._inner, self._path, self._done = inner, path, 0
@@ -141,7 +141,7 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray
 
 
 def _read_header(start: bytes, name: str) -> tuple[np.dtype[Any], int, int]:
-    """Return the type of an array, how many bytes it claims to have, and where they start."""
+    """Return the type of an array, how many bytes it claims to have, and where these start."""
     found = _HEADER.match(start)
     length = "short" if found and found["short"] else "long"
     if not found or int.from_bytes(found[length], "little") != found.end() - found.end(length):

@@ -1,8 +1,8 @@
 """Files that survive a crash.
 
-A file is written under another name beside its own, and renamed when it is whole. Meanwhile its
-writer holds a lock on it, which ends with the process, however that ends. So what a killed process
-left behind is known by having no lock, and the next writer of the same file removes it.
+A file is written under a temporary name in the same folder, and renamed when it is complete. The
+writer holds a lock on it, which ends with the process in any case. So a temporary file without a
+lock was left by a killed process, and the next writer of the same file removes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import IO
 from unsample.errors import FileError
 
 _TEMPORARY = re.compile(r"\.(?P<start>.+)\.[0-9a-f]{16}\.part", re.DOTALL)
-#: Characters of a name that its temporary name repeats: 255 bytes must hold the rest, too.
+#: Characters of a name that its temporary name repeats: a name has at most 255 bytes in all.
 _LONGEST_START = 50
 _DEVICES = Path("/dev")
 _ADVICE = {
@@ -40,9 +40,9 @@ _ADVICE = {
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Call ``write`` on a temporary file beside ``path``, then rename it into place.
 
-    A new file gets the permissions that the umask allows; one that is replaced keeps its own. What
-    is no file (a pipe, ``/dev/null``) is written to instead of being replaced. A link is replaced:
-    whoever put it there does not say what is overwritten.
+    A new file gets the permissions that the umask allows; a replaced file keeps its own. A pipe or
+    a device (``/dev/null``) is written to, not replaced. A link is replaced, not followed: who made
+    it does not decide which file is overwritten.
     """
     try:
         if _is_stream(path):
@@ -53,7 +53,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-            if sys.platform == "win32":  # what is open cannot be renamed; elsewhere the lock lasts
+            if sys.platform == "win32":  # open files cannot be renamed; elsewhere the lock stays
                 file.close()
             temporary.replace(path)
     except OSError as problem:
@@ -61,7 +61,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a place that cannot be written, before hours are spent on what should go there."""
+    """Refuse a path that cannot be written, before hours are spent on its content."""
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -80,17 +80,17 @@ def unwritable(path: Path, problem: OSError) -> FileError:
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Remove what killed processes left of writing ``name`` (or any file) into ``folder``."""
+    """Remove temporary files of ``name`` (or of any file) that killed processes left."""
     with suppress(OSError):
         for entry in list(folder.iterdir()):
             if is_temporary(entry.name, name):
                 with suppress(OSError), entry.open("rb") as file:
-                    lock(file.fileno())  # fails while its writer lives
+                    lock(file.fileno())  # fails while its writer is running
                     entry.unlink()
 
 
 def is_temporary(entry: str, name: str = "") -> bool:
-    """Return whether a file is called like the temporary one of ``name`` (or of any file)."""
+    """Return whether ``entry`` is a temporary name of ``name`` (or of any file)."""
     found = _TEMPORARY.fullmatch(entry)
     return found is not None and (not name or found["start"] == name[:_LONGEST_START])
 
@@ -98,8 +98,9 @@ def is_temporary(entry: str, name: str = "") -> bool:
 def lock(handle: int, *, wait: bool = False) -> None:
     """Lock an open file or folder until it is closed.
 
-    BlockingIOError says that another has the lock, any other OSError that there are no locks here,
-    as on some network drives. On Windows nothing is locked: open files cannot be removed anyway.
+    BlockingIOError means that another process has the lock. Any other OSError means that locks are
+    not possible, as on some network drives. On Windows nothing is locked: there open files cannot
+    be removed.
     """
     if sys.platform != "win32":
         import fcntl
@@ -109,7 +110,7 @@ def lock(handle: int, *, wait: bool = False) -> None:
 
 @contextmanager
 def lock_of(folder: Path) -> Iterator[bool]:
-    """Lock a folder for as long as the context lasts; yield False where another process has it."""
+    """Lock a folder within the context; yield False if another process has the lock."""
     with ExitStack() as stack:
         free = True
         try:
@@ -118,24 +119,24 @@ def lock_of(folder: Path) -> Iterator[bool]:
             lock(handle)
         except BlockingIOError:
             free = False
-        except OSError:  # no locks here, and on Windows no open folders: nobody can tell
+        except OSError:  # no locks here, or Windows, which opens no folders: not known
             pass
         yield free
 
 
 def _is_stream(path: Path) -> bool:
-    """Return whether to write to what is there: a pipe, a device, or ``/dev/stdout``."""
+    """Return whether ``path`` is written to, not replaced: a pipe, a device, ``/dev/stdout``."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return False
-    # A link in /dev may lead to a plain file, and is not to be replaced for that.
+    # A link in /dev may lead to a plain file, and must still not be replaced.
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or path.absolute().parent == _DEVICES
 
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
-    """Yield a locked new file beside ``target``, and remove it unless it was renamed."""
+    """Yield a new locked file in the folder of ``target``; remove it unless it was renamed."""
     remove_leftovers(target.parent, target.name)
     while True:
         start = target.name[:_LONGEST_START]
@@ -143,7 +144,7 @@ def _temporary(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
         file = temporary.open("xb")
         with suppress(OSError):
             lock(file.fileno(), wait=True)
-        # Until it was locked, another writer may have taken it for a leftover.
+        # Before it was locked, another writer may have removed it as a leftover.
         if temporary.exists():
             break
         file.close()
@@ -159,12 +160,12 @@ def _temporary(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
 
 
 def is_file(path: str | Path) -> bool:
-    """Return whether there is a file; False where that cannot be found out, too."""
+    """Return whether there is a file; also False if this cannot be found out."""
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file fails on names that are too long
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of what is in a folder, sorted; none where it cannot be looked into."""
+    """Return the sorted names in a folder; none if it cannot be read."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted
     except (OSError, ValueError):

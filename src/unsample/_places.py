@@ -1,4 +1,4 @@
-"""What a path, a pattern or a folder stands for; the command asks before it loads anything."""
+"""The files of a path, a pattern or a folder; the command line checks them before it loads more."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from unsample._files import is_file, names_in
 from unsample._rules import suggest
 from unsample.errors import FileError
 
-#: Longer ones take seconds to understand, and no path is as long.
+#: Longer patterns take seconds to parse, and no path is so long.
 _LONGEST_PATTERN = 1024
 
 
 def find_files(path: str) -> list[Path]:
-    """Return the files that a path, a pattern or a folder stands for, sorted; at least one.
+    """Return the sorted files of a path, a pattern or a folder; at least one.
 
-    A folder stands for all files below it; names that start with ``_`` or ``.`` are the marks and
-    checksums of those who wrote it. What is there and no file is a pipe, and stands for itself.
+    A folder means all files below it, except names that start with ``_`` or ``.``: these are marks
+    and checksums of the program that wrote it. A path that is neither file nor folder is a pipe.
     """
     if is_file(path):
-        return [Path(path)]  # it may well have a bracket in its name
+        return [Path(path)]  # its name may contain a bracket
     if "://" in path:
         raise FileError(
             f"source must be on this machine, got {path!r}; fetch it first, or open it as a frame "
@@ -40,7 +40,7 @@ def find_files(path: str) -> list[Path]:
     if not files:
         if os.path.isdir(path):  # noqa: PTH112 - as is_file
             raise FileError(f"there is no file in the folder {path!r}")
-        # Names that share no more than their ending are not meant.
+        # A name is not suggested if only its ending is similar.
         near = suggest(Path(path).name, names_in(Path(path).parent), near=0.75)
         what = "no file matches" if glob.has_magic(path) else "there is no file"
         raise FileError(f"{what} {path!r}; {near or 'check its name and its folder'}")

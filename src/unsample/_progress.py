@@ -1,4 +1,4 @@
-"""What a long computation tells about how far it is: a bar on a terminal, silence elsewhere."""
+"""Progress of a long computation: a bar on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unsample._rules import import_extra
 
 
 class Progress(Protocol):
-    """Called now and then with the steps done, the steps in all, and a word on the last one."""
+    """Called from time to time with steps done, all steps, and a note on the last step."""
 
     def __call__(self, done: int, total: int, note: str = "") -> object:
         """Take note of ``done`` of ``total`` steps."""
@@ -19,7 +19,7 @@ class Progress(Protocol):
 
 @contextmanager
 def terminal_progress(label: str) -> Iterator[Progress | None]:
-    """Yield a callback that draws a bar on standard error, or None where that is no terminal."""
+    """Yield a callback that draws a bar on standard error, or None if that is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""How metrics and methods are written: read without numpy, so that misspelt ones cost no time."""
+"""Read names of metrics and methods, without numpy, so that a wrong name is refused at once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _METRIC = re.compile(
     r"(?:@\s*(?P<k>[+-]?[0-9.eE+]+)\s*)?"
 )
 _METHOD = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?:\((?P<parameters>[^()]*)\)\s*)?")
-#: Methods by their names in older editions.
+#: Names of methods in older versions.
 _FORMER = {f"{name}_{prior}": (name, prior) for name in ("bv", "mn") for prior in ("mle", "mes")}
 
 
 def read_metric(name: object, families: Mapping[str, Collection[str]]) -> tuple[str, str, Any]:
-    """Return a metric's family, the name of it that was asked for, and its K as it was given.
+    """Return the family of a metric, the name that was asked for, and its K as it was given.
 
-    ``families`` are the known ones, each with all its names.
+    ``families`` holds the known families, each with all its names.
 
     >>> read_metric("hits@10", {"HR": ("HR", "Hits")})
     ('HR', 'Hits', 10)
@@ -43,13 +43,13 @@ def read_metric(name: object, families: Mapping[str, Collection[str]]) -> tuple[
             + (f"; {near}" if near else "")
         )
     k: Any = match["k"]
-    with contextlib.suppress(ValueError):  # it is refused later, as written
+    with contextlib.suppress(ValueError):  # refused later, with the text as given
         k = k and int(k)
     return (*known[asked], k)
 
 
 def check_cutoff(label: str, k: object, *, whole: bool) -> int | None:
-    """Return K, None for all items; a metric that looks at the ``whole`` list has none."""
+    """Return K, or None for all items; a metric over the ``whole`` list must not have a K."""
     if k is None:
         return None
     if whole:
@@ -59,7 +59,7 @@ def check_cutoff(label: str, k: object, *, whole: bool) -> int | None:
 
 
 def read_method(method: object, known: Iterable[str]) -> tuple[str, str]:
-    """Return the name of a method and its parameters, as they are written in its brackets.
+    """Return the name of a method, and its parameters as they are written in the brackets.
 
     >>> read_method("BV(gamma=0.01)", ["mle", "bv"])
     ('bv', 'gamma=0.01')

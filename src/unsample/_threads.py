@@ -1,8 +1,8 @@
-"""One BLAS thread around products that are too small for several.
+"""Use one BLAS thread for matrix products that are too small for several.
 
 On a busy machine the threads of a product of a few hundred rows wait for each other, and wall time
-is many times processor time. Limits belong to the whole process, so they are set by the first of
-our calls that comes in and taken back by the last one that leaves, whatever threads they are in.
+is many times processor time. Limits belong to the whole process. So the first of our calls that
+starts sets them, and the last one that ends removes them, in whatever threads the calls run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Limit:
         with self.lock:
             self.inside -= 1
             if self.inside == 0 and self.taken is not None:
-                # OpenBLAS listens to the thread that came first, which may not be the last to go.
+                # OpenBLAS obeys the thread that set the limit, which may not be the last to leave.
                 _release()
                 self.taken.restore_original_limits()
                 _release()
@@ -39,9 +39,9 @@ class _Limit:
     def _set(self) -> Any:
         try:
             from threadpoolctl import ThreadpoolController
-        except ImportError:  # where there are no threads, as in a browser
+        except ImportError:  # there are no threads, as in a browser
             return None
-        # SciPy brings a BLAS of its own, which may be loaded later than the first call.
+        # SciPy has a BLAS of its own, which may be loaded after the first call.
         loaded = sum(name in sys.modules for name in ("scipy.linalg", "scipy.optimize", "torch"))
         if loaded != self.known:
             self.libraries, self.known = ThreadpoolController(), loaded
@@ -71,7 +71,7 @@ def blas_threads() -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let BLAS use one thread; what it was is restored when nobody is inside any more."""
+    """Let BLAS use one thread; the old number is restored when the last caller leaves."""
     _limit.enter()
     try:
         yield

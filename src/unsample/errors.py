@@ -1,16 +1,16 @@
 """Every exception and warning that unsample raises on purpose.
 
-All errors are `UnsampleError`. Those about what the caller passed are `InputError`, which is a
-ValueError, too; the others are also the error that Python would raise. All warnings are
+All errors are `UnsampleError`. Errors about what the caller passed are `InputError`, which is also
+a ValueError. The others are also the error that Python itself would raise. All warnings are
 `UnsampleWarning`.
 
-A message names the argument, the rule, the value it got, and what to do about it.
-The command line prints the message alone and exits with ``exit_code``.
+A message names the argument, the rule, the value that was given, and what to do.
+The command line prints only the message and exits with ``exit_code``.
 """
 
 from __future__ import annotations
 
-#: Letters of a message that are shown: a cell of a damaged file can be megabytes long.
+#: Messages are shortened to this length: a cell of a damaged file can be megabytes long.
 _LONGEST = 2000
 
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class UnsampleError(Exception):
-    """Base of all errors raised on purpose by this package."""
+    """Base of all errors that this package raises on purpose."""
 
     exit_code = 1
 
@@ -70,7 +70,7 @@ class DesignError(InputError):
 
 
 class BudgetError(DesignError):
-    """A budget with which a design cannot keep what it promises."""
+    """A budget that is too small for what a design promises."""
 
 
 class MetricError(InputError):
@@ -78,7 +78,7 @@ class MetricError(InputError):
 
 
 class ContradictionError(InputError):
-    """Published numbers that no ranks can give together; ``names`` are the fewest that clash."""
+    """Published numbers that no ranks can give; ``names`` are the fewest that contradict."""
 
     def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -90,7 +90,7 @@ class MethodError(InputError):
 
 
 class ScoreError(InputError):
-    """Scores of the wrong shape or kind, or with NaN among them."""
+    """Scores of the wrong shape or type, or scores that contain NaN."""
 
 
 class RecommenderError(InputError):
@@ -102,45 +102,45 @@ class FileError(InputError):
 
 
 class CheckpointError(FileError):
-    """A checkpoint that belongs to another evaluation than the one to be resumed."""
+    """A checkpoint of another evaluation than the one to be continued."""
 
 
 class ChecksumError(FileError):
-    """A file whose content is not the published one; the message holds both checksums."""
+    """A file whose content differs from the published one; the message holds both checksums."""
 
 
 class DatasetError(InputError):
-    """An unknown data set, or one that lacks what is asked of it (a split, times, any rows)."""
+    """An unknown data set, or one without what was asked for (a split, times, any rows)."""
 
 
 class DownloadError(UnsampleError, OSError):
-    """A public file could not be fetched; the message says how to provide it by hand."""
+    """A public file could not be downloaded; the message says how to provide it by hand."""
 
 
 class WorkerError(UnsampleError, RuntimeError):
-    """A process that worked for this one was ended from outside; what is finished is kept."""
+    """A worker process was ended from outside; finished work is kept."""
 
 
 class OutputError(UnsampleError, OSError):
-    """Standard output takes no more: a full disk, or a device that fails."""
+    """Standard output cannot be written: a full disk, or a device that fails."""
 
 
 class SolverError(UnsampleError, RuntimeError):
-    """A solver ended without an answer that may be used."""
+    """A solver ended without a usable answer."""
 
 
 class MissingExtraError(UnsampleError, ImportError):
-    """An optional library is not installed; the message holds the install line."""
+    """An optional library is not installed; the message holds the command that installs it."""
 
     exit_code = 3
 
 
 class UnsampleWarning(UserWarning):
-    """Base of all warnings given by this package."""
+    """Base of all warnings of this package."""
 
 
 class ClippedWarning(UnsampleWarning):
-    """A method's value left the range of its metric and was brought back to the nearest limit."""
+    """A method's value was outside the range of its metric and was set to the nearest limit."""
 
 
 class UnresolvedWarning(UnsampleWarning):
@@ -148,7 +148,7 @@ class UnresolvedWarning(UnsampleWarning):
 
 
 class BiasedMethodWarning(UnsampleWarning):
-    """The method's values are on another scale than the metric; they are shown for comparison."""
+    """The method's values are not on the scale of the metric; they are shown for comparison."""
 
 
 class RefutedWarning(UnsampleWarning):

@@ -1,4 +1,4 @@
-"""Answers: the questions from `estimate` to `audit`, and their results."""
+"""The functions that answer questions, from `estimate` to `audit`, and their results."""
 
 from unsample.answers._audit import Audit, audit
 from unsample.answers._claims import Claim

@@ -1,4 +1,4 @@
-"""Metrics adjusted for chance: those of a result, on a scale that the catalogue sizes decide."""
+"""Metrics adjusted for chance: metrics on a scale that depends on the catalogue sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Kind = TypeVar("_Kind", bound=Estimates)
 
 
 def bases(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    """Return what must be found for these metrics: those that are adjusted, as they are."""
+    """Return the metrics to estimate, with the plain metric in place of each adjusted one."""
     asked = _metrics.parse_all(metrics)
     found = [metric for metric in asked if metric.family.chance is None]
     for metric in asked:
@@ -26,7 +26,7 @@ def bases(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
 
 
 def comparable(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
-    """Return metrics by which models are compared; refuse those of which less is better."""
+    """Return the metrics if models can be compared by them; refuse mean ranks and adjusted ones."""
     for metric in metrics:
         if metric.base.family is MR:
             raise MetricError(
@@ -42,12 +42,12 @@ def comparable(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
 
 
 def any_adjusted(metrics: Iterable[Metric]) -> bool:
-    """Return whether some of the metrics are adjusted for chance."""
+    """Return whether any of the metrics is adjusted for chance."""
     return any(metric.family.chance is not None for metric in metrics)
 
 
 def adjusted(result: _Kind, metrics: Iterable[Metric]) -> _Kind:
-    """Return the result of `bases` with the metrics that were asked for."""
+    """Return the metrics that were asked for, made from a result for their `bases`."""
     wanted = tuple(metrics)
     if not any_adjusted(wanted):
         return result
@@ -72,7 +72,7 @@ def adjusted(result: _Kind, metrics: Iterable[Metric]) -> _Kind:
 
 @dataclass(frozen=True, eq=False)
 class AdjustedEstimate(Estimate):
-    """An estimate of ``factor`` times a metric plus ``offset``: all that is known of it moves."""
+    """An estimate of ``factor`` times a metric plus ``offset``, with intervals on that scale."""
 
     base: Estimate = field(default=None, repr=False)  # type: ignore[assignment]
     factor: float = 1.0
@@ -80,7 +80,7 @@ class AdjustedEstimate(Estimate):
 
     @classmethod
     def of(cls, base: Estimate, metric: Metric, factor: float, offset: float) -> AdjustedEstimate:
-        """Put an estimate on another scale."""
+        """Return an estimate on another scale."""
         return cls(
             metric, base.method, factor * base.value + offset, base.resolved, base.certificate,
             base.certainty, base.meant, base.clipped, base.variation, base.place, base.calibrated,
@@ -99,7 +99,7 @@ class AdjustedEstimate(Estimate):
     def interval(
         self, level: float = DEFAULT_LEVEL, *, kind: str | None = None, population: bool = True
     ) -> tuple[float, float]:
-        """Return the interval of the metric that is adjusted, moved."""
+        """Return the interval of the plain metric, on the adjusted scale."""
         return self._moved(self.base.interval(level, kind=kind, population=population))
 
     def raw_interval(

@@ -20,7 +20,7 @@ from unsample.errors import DesignError, InputError
 from unsample.evidence import Negatives, check_item_numbers, check_probabilities
 from unsample.tables import is_table, read_negatives
 
-#: Items are counted one by one.
+#: Each item has a counter of its own.
 _LARGEST_CATALOGUE = 10**8
 
 
@@ -28,27 +28,27 @@ _LARGEST_CATALOGUE = 10**8
 class Audit(Result):
     """How negatives were drawn: an answer to each question, with its test.
 
-    ``call`` is the `estimate` call that fits, or None where no call does; ``advice`` says what to
-    do in either case.
+    ``call`` is the `estimate` call that fits these negatives, or None if no call does. ``advice``
+    says what to do in both cases.
     """
 
     items: int
-    #: Lists of negatives, one for each target.
+    #: The number of lists, one for each target.
     targets: int
     #: The fewest and the most negatives of a target.
     sampled: tuple[int, int]
-    #: Negatives of all targets together.
+    #: The number of negatives of all targets together.
     draws: int
     #: ``"uniform"``, ``"stated"`` (the probabilities given fit), ``"popularity"``, ``"other"``, or
-    #: ``"unknown"`` (one list alone, or lists that overlap).
+    #: ``"unknown"`` (only one list, or lists that overlap).
     law: str
     findings: tuple[Finding, ...]
-    #: How draws change with the item's number, and with its popularity where that is known.
+    #: How draws change with the item's number, and with its popularity if that is known.
     profiles: tuple[Profile, ...]
     call: str | None
     advice: str
     level: float
-    #: Tests whose p-values were corrected for each other (Holm).
+    #: For how many tests the p-values were corrected (Holm).
     tests: int
 
     def __getitem__(self, question: str) -> Finding:
@@ -105,7 +105,7 @@ def audit(
 ) -> Audit:
     """Find out how negatives were drawn: by which law, for whom, and what was left out.
 
-    Every answer has a statistic, a p-value or the certainty of a count, and a sentence. P-values
+    Every answer has a statistic, a p-value (unless it is a plain count) and a sentence. P-values
     are corrected for the number of tests (Holm), so that an audit of good negatives says something
     wrong in at most 5 of 100 cases.
 
@@ -113,30 +113,30 @@ def audit(
     ----------
     negatives
         Item numbers from 0 to items - 1: an array with a row for each target, a sequence of arrays
-        where lists differ in length, or a table (a file or a frame) with columns ``user`` and
+        if lists differ in length, or a table (a file or a frame) with columns ``user`` and
         ``item``, and possibly ``target`` (true in the row of the target).
     items
         The size of the catalogue.
     targets
         The target of each list.
     users
-        The user of each list: a row of ``exclude``, or the name in its table. By default list t is
-        of user t.
+        The user of each list: a row of ``exclude``, or the name in its table. By default list t
+        belongs to user t.
     popularity
-        How often each item occurs in training, to learn on which power of it the chances depend. By
-        default counted in ``exclude``.
+        How often each item occurs in training. It shows on which power of popularity the draws
+        depend. By default it is counted in ``exclude``.
     probabilities
-        The chance of each item in a single draw, where it is stated: do the draws agree? They must
-        sum to one, and be above zero for every item that was drawn.
+        The probability of each item in a single draw, if it is stated, to test whether the draws
+        agree. They must sum to one, and be above zero for every item that was drawn.
     exclude
         Items that users have seen: a sparse matrix of users x items as in `evaluate`, or a table
         with columns ``user`` and ``item``.
     columns
         Columns that have other names: ``{"item": "movie"}``.
     level
-        Of the tests together, and of the interval of the exponent.
+        The level of all tests together, and of the interval of the exponent.
     rng
-        Seed or Generator of the permutations by which neighbouring lists are compared.
+        Seed or Generator of the permutations that compare neighbouring lists.
 
     >>> lists = np.random.default_rng(0).integers(1000, size=(500, 50))
     >>> result = audit(lists, items=1000)
@@ -244,7 +244,7 @@ def _as_popularity(popularity: npt.ArrayLike | None, drawn: Negatives) -> FloatA
 
 
 def _call(words: Words, answers: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the call that fits, and what to do."""
+    """Return the call that fits, or None, and what to do."""
     obstacle = _obstacle(words, answers)
     if obstacle is not None:
         return None, obstacle
@@ -267,7 +267,7 @@ def _call(words: Words, answers: Mapping[str, str]) -> tuple[str | None, str]:
 
 
 def _obstacle(words: Words, answers: Mapping[str, str]) -> str | None:
-    """Return what to do first, where no call fits."""
+    """Return what to do first if no call fits, else None."""
     looked = words.looked
     if words.avoided:
         return (

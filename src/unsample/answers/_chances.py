@@ -1,4 +1,4 @@
-"""Chances of winning: what the data of several models and other data sets say together."""
+"""Chances of winning, from the data of several models and from other data sets."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from unsample.estimators import Observed
 from unsample.estimators.prior import JointPosterior
 from unsample.metrics import Metric
 
-#: More models are not looked at together: their covariance has so many rows for each.
+#: The most models with a joint posterior: their covariance grows with their number.
 _MOST_MODELS = 50
-#: Draws behind the chances of being the best.
+#: Number of draws for the chances of being the best.
 _DRAWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class Chances:
-    """Joint posteriors of models on one data set; of equal weight where there are several."""
+    """Joint posteriors of models on one data set; if there are several, they weigh the same."""
 
     names: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -30,7 +30,7 @@ class Chances:
 
     @classmethod
     def of(cls, estimates: Mapping[str, Estimates], metrics: Sequence[Metric]) -> Chances | None:
-        """Return the chances of models that all have a prior; None for others."""
+        """Return the chances; None for few targets, too many models, or models without a prior."""
         held = [each.calibrated for each in estimates.values()]
         known = [each for each in held if each is not None]
         sampled = [
@@ -58,9 +58,9 @@ class Chances:
         observed: Sequence[Observed],
         targets: Sequence[float],
     ) -> Chances:
-        """Return the chances of so many targets each, under the prior of one of the models.
+        """Return the chances if the models have these numbers of ``targets``, under one prior.
 
-        Where nobody says whether seen items were candidates, both are as likely.
+        If it is not stated whether seen items were candidates, both are equally likely.
         """
         unknown = prior.candidates is None and prior.kind is None
         both = ("unseen", "all") if unknown else (prior.observed.candidates,)
@@ -74,7 +74,7 @@ class Chances:
         return cls(tuple(names), tuple(each.name for each in metrics), tuple(posteriors))
 
     def beats(self, a: str, b: str, metric: str) -> float | None:
-        """Return the chance that ``a`` is better than ``b``; None for metrics without one."""
+        """Return the chance that ``a`` is better than ``b``; None for a metric without chances."""
         if metric not in self.metrics:
             return None
         place = self.metrics.index(metric)
@@ -82,7 +82,7 @@ class Chances:
         return float(np.mean([each.chance(first, second)[place] for each in self.posteriors]))
 
     def best(self, metric: str, rng: np.random.Generator) -> dict[str, float] | None:
-        """Return the chance of each model to be the best of all."""
+        """Return each model's chance of being the best; None for a metric without chances."""
         if metric not in self.metrics:
             return None
         place, won = self.metrics.index(metric), np.zeros(len(self.names))
@@ -95,7 +95,7 @@ class Chances:
 
 
 def _draw(posterior: JointPosterior, kind: int, place: int, rng: np.random.Generator) -> FloatArray:
-    """Draw the logarithms of all models' metric, with the tails that were calibrated."""
+    """Draw the logarithm of the metric for all models, with calibrated tails."""
     mean = posterior.mean[kind, :, place]
     covariance = posterior.covariance[kind, place] * posterior.spread[kind] ** 2
     value, vectors = np.linalg.eigh(covariance)

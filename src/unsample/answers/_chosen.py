@@ -1,4 +1,4 @@
-"""Which design `evaluate` takes, and which arguments go with it."""
+"""Which design `evaluate` uses, and which arguments it allows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def default_design(
     method: Any,
     shared: Mapping[str, int],
 ) -> str | Design:
-    """Return an exact way without a budget; guided where it suffices for metrics of the top."""
+    """Return `auto` without budget and method; else guided if that suffices, or adaptive."""
     if method is None and budget is None:
         return AUTO
     if method is not None or not all(map(is_of_the_top, metrics)):
@@ -35,12 +35,12 @@ def default_design(
 
 
 def is_of_the_top(metric: Metric) -> bool:
-    """Return whether a metric weighs the top: not the mean rank and AUC, unless AUC has a K."""
+    """Return whether the top ranks decide the metric: not for mean rank and AUC without K."""
     return metric.k is not None or (metric.family.bounded and not metric.family.uses_items)
 
 
 def of_exact_ways(metrics: tuple[Metric, ...], budget: int | None, device: str | None) -> Design:
-    """Return a design of the kind that ``"auto"`` takes."""
+    """Return the exact design that ``"auto"`` stands for; refuse a budget."""
     if budget is not None:
         raise DesignError(
             f"budget must be left out with design='auto', which is exact whatever that takes, got "
@@ -52,7 +52,7 @@ def of_exact_ways(metrics: tuple[Metric, ...], budget: int | None, device: str |
 
 
 def refuse_with_design(chosen: Design, method: Any, guide: Any) -> None:
-    """Refuse arguments of other designs."""
+    """Refuse arguments that belong to other designs."""
     if chosen.certifies and method is not None:
         raise DesignError(
             f"method must be left out with design={chosen.name!r}, which needs no estimator, "
@@ -68,7 +68,7 @@ def refuse_with_design(chosen: Design, method: Any, guide: Any) -> None:
 def refuse_with_pilot(
     candidates: Candidates, relevance: FloatArray | None, weights: npt.ArrayLike | None
 ) -> None:
-    """Refuse what is not made for guesses that a pilot corrects."""
+    """Refuse relevance, weights, and users with several targets, which a pilot cannot handle."""
     if relevance is not None or weights is not None:
         raise DesignError(
             "relevance and weights must be left out with design='pilot', where all users count "
@@ -90,7 +90,7 @@ def of_samples(
     *,
     by_default: bool,
 ) -> tuple[Metric, ...]:
-    """Return the metrics that a sampled design can tell; refuse others unless nobody named them."""
+    """Return the metrics that a sampled design can estimate; refuse others if they were named."""
     if relevance is not None:
         raise DesignError(
             f"relevance must be left out with design={design.name!r}, which knows no grades; use "

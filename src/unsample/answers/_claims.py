@@ -1,4 +1,4 @@
-"""From which K on a claim (one model is better than another) is supported."""
+"""From which K on the claim that one model is better than another is supported."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Claim:
-    """That ``a`` is better than ``b`` on a metric, and from which K on this is supported."""
+    """The claim that ``a`` is better than ``b`` on a metric, and from which K it is supported."""
 
     #: The metric without its K.
     metric: str
     a: str
     b: str
-    #: The K that were compared.
+    #: The values of K that were compared.
     cutoffs: tuple[int, ...]
-    #: The least of them from which on ``a`` wins at every K; None if it does not at the largest.
+    #: The least K from which on ``a`` wins at every K; None if it does not win at the largest.
     supported_from: int | None
-    #: The same where only proven verdicts count.
+    #: The same if only proven verdicts count.
     proven_from: int | None
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Claim:
 def claims_of(metrics: Sequence[Metric], differences: Iterable[Difference]) -> tuple[Claim, ...]:
     """Return a claim for each pair of models and each metric that was compared at some K.
 
-    The better model is the one that wins at the largest K, or else has the higher estimate there.
+    The better model is the winner at the largest K or, without a winner, the higher estimate there.
     """
     known = {metric.name: metric for metric in metrics if metric.k is not None}
     ladders: dict[tuple[str, str, str], dict[int, Difference]] = {}
@@ -64,7 +64,7 @@ def claims_of(metrics: Sequence[Metric], differences: Iterable[Difference]) -> t
 
 
 def _from_on(holds: dict[int, bool]) -> int | None:
-    """Return the least K from which on it holds at every K."""
+    """Return the least K such that ``holds`` is true there and at all larger K."""
     least = None
     for k in sorted(holds, reverse=True):
         if not holds[k]:

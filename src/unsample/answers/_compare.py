@@ -1,10 +1,10 @@
-"""`compare`: which model is truly better, how sure that is, and when it cannot be told.
+"""`compare`: which model is truly better, how certain that is, and when the data cannot decide.
 
-Two errors stand between sampled ranks and the true difference of two models. One is chance: other
-users, other sampled items. It shrinks with more users, and more so when both models were asked
-about the same users. The other is what a sample cannot see: the two models may spread their top
-ranks differently. The verdict allows for both. Beside it stands what chance alone would say, which
-is the answer if sampling misleads about both models alike.
+The difference of two models in a sample has two errors. One is chance: other users, other sampled
+items. It shrinks with more users, and more so if both models have the same users. The other is what
+a sample cannot see: the top ranks of the two models may be distributed differently. The verdict
+allows for both. The result also says what follows from chance alone. That is the answer if sampling
+has the same bias for both models.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from unsample.evidence import CutTargets, RankCounts, Targets, place_halves, sha
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_targets
 
-#: More models than this are compared with the best alone, unless all pairs are asked for.
+#: More models than this are compared only with the best one, unless all pairs are asked for.
 _MOST_MODELS_BY_DEFAULT = 100
-#: The pairs of more models than this are too many to compute, keep or read.
+#: More models than this have too many pairs to compute, keep or read.
 _MOST_MODELS_IN_PAIRS = 1_000
 
 
@@ -89,38 +89,38 @@ def compare(
     Parameters
     ----------
     models
-        For each name the ranks of its targets, as in `unsample.estimate`; or `Targets` or a data
-        frame, which know their users; or `RankCounts`, which cannot be paired; or what
-        `unsample.evaluate` returned for them (``metrics`` are then those it was asked for; guided
-        results of one ``rng`` drew the same users first); or what `unsample.published` made of the
-        numbers of a paper, from the same data set; or what `unsample.adapters.retrieval` found of
-        models that searched one corpus that was cut down. Or one data frame of all models, with
-        ``by``.
+        A mapping from each model's name to one of these: the ranks of its targets, as in
+        `unsample.estimate`; `Targets` or a data frame, which include users; `RankCounts`, which
+        cannot be paired; the result of `unsample.evaluate` (``metrics`` are then those of that
+        call; guided results with the same ``rng`` drew the same users first); the result of
+        `unsample.published` for the numbers of a paper on the same data set; the result of
+        `unsample.adapters.retrieval` for models that searched one corpus that was cut down. Or one
+        data frame of all models, with ``by``.
     items, sampled, metrics, method, weights, filtered, negatives, pools, replacement
-        As in `unsample.estimate`, the same for all models. Models that were ranked against the same
-        shared items profit from it, where it is known which item beats which target.
+        As in `unsample.estimate`, the same for all models. If the models share the same negatives,
+        and it is known which item beats which target, the differences are more precise.
     candidates, shape, prior, kind
         As in `unsample.estimate`, the same for all models.
     users
-        Whose target each rank is: one sequence for all models, or one for each name. Models that
-        were asked about the same users in another order are brought into the same order. Without
-        users, ranks that have an index (a pandas Series) are matched by its labels, others by
-        their position; ``matched`` of the result says which.
+        The user of each rank: one sequence for all models, or one for each name. If the models have
+        the same users in a different order, they are put into one order. Without users, ranks with
+        an index (a pandas Series) are matched by its labels, and others by their position.
+        ``matched`` of the result says which.
     by
-        The column that names the model, where ``models`` is one data frame.
+        The column with the name of the model, if ``models`` is one data frame.
     level
-        The chance that the verdicts of a metric are all right, and the level of the intervals.
+        The chance that all verdicts on a metric are right, and the level of the intervals.
     correction
         ``"holm"``, ``"bonferroni"`` or ``"none"``, over the pairs of models on one metric.
     against
-        Which pairs: ``"all"``; the name of a model chosen beforehand, to compare every other one
-        with it; or ``"best"``, to compare the highest estimate of each metric with every other
-        one (the correction is then that for all pairs, because the data chose it). By default all
-        pairs of up to 100 models, and ``"best"`` for more of them.
+        Which pairs to compare: ``"all"``; the name of a model chosen in advance, to compare every
+        other one with it; or ``"best"``, to compare the highest estimate on each metric with every
+        other one (the correction then counts all pairs, because the data chose the best). The
+        default is ``"all"`` for up to 100 models, and ``"best"`` for more.
     paired
-        Whether to take differences user by user: None where users match, True to insist.
+        Whether to take differences user by user. None: if users match. True: an error if not.
     rng
-        Seed or Generator behind the chances of being the best.
+        Seed or Generator for the chances of being the best.
 
     >>> ranks = {"A": [1, 2, 2, 9] * 50, "B": [1, 2, 3, 20] * 50}
     >>> compare(ranks, items=500, sampled=99, metrics="Recall@50").paired
@@ -148,7 +148,7 @@ def compare(
     _check_same_catalogue(loaded)
     _check_same_candidates(loaded, candidates)
     if any(model.labels is None for model in loaded):
-        # An index tells nothing where another model has none: rows are matched by position.
+        # If one model has no index, an index is of no use: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
     unmatched = "they are not to be" if paired is False else why_unmatched(loaded)
     if unmatched and paired:
@@ -202,7 +202,7 @@ def compare(
 
 
 def _chosen_pairs(against: str | None, names: list[str], notes: list[str]) -> str:
-    """Return ``against`` as it is used, with a note where the number of models decided it."""
+    """Return which pairs to compare; add a note if the number of models decides that."""
     count = len(names)
     if against is None:
         if count <= _MOST_MODELS_BY_DEFAULT:
@@ -236,7 +236,7 @@ def _chosen_pairs(against: str | None, names: list[str], notes: list[str]) -> st
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """What is given for all models at once."""
+    """The arguments that apply to all models."""
 
     items: npt.ArrayLike | None
     sampled: npt.ArrayLike | None
@@ -249,12 +249,12 @@ class _Given:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Return what models that know their design must not be given."""
+        """Return the arguments that must be left out for models that know their design."""
         names = ("items", "sampled", "weights", "users", "pools")
         return {name: getattr(self, name) for name in names}
 
     def model(self, name: str, given: Any) -> Model:
-        """Bring what is given for a model into one form."""
+        """Return a `Model` from any form in which it may be given."""
         if isinstance(given, RankCounts):
             return Model(name, given)
         if is_frame(given):
@@ -285,7 +285,7 @@ class _Given:
             filtered=self.filtered,
             pools=self.pools,
         )
-        # Ranks that have an index, as a pandas Series has, are matched by its labels.
+        # Ranks with an index, such as a pandas Series, are matched by its labels.
         index = getattr(given, "index", None)
         labels = None if index is None or callable(index) else np.asarray(index)
         return Model.of(name, found, labels)
@@ -306,12 +306,12 @@ class _Given:
 def _wanted(
     metrics: str | Metric | Iterable[str | Metric], models: list[Model]
 ) -> tuple[Metric, ...]:
-    """Return the metrics asked for; of those by default, what is known of every model."""
+    """Return the metrics asked for; of the default ones, those known for every model."""
     if metrics is not DEFAULT_METRICS:
         return comparable(_metrics.parse_all(metrics))
     found = list(_metrics.parse_all(metrics))
     if all(model.published is not None for model in models):
-        # Whoever asked for other metrics of the numbers wants these compared.
+        # Compare the metrics that were asked for when the numbers were read.
         found = list(models[0].made.metrics) if models[0].made is not None else found
     for model in models:
         if model.made is None:
@@ -324,7 +324,7 @@ def _wanted(
 
 
 def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:
-    """Refuse estimates that do not hold what is asked for."""
+    """Refuse estimates without the metrics or the standard errors that are needed."""
     missing = [
         metric.name
         for metric in metrics
@@ -356,7 +356,7 @@ def _check_same_catalogue(models: list[Model]) -> None:
 
 
 def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
-    """Refuse numbers of a paper that say other candidates than the others do."""
+    """Refuse numbers of a paper whose candidates differ from those of other models."""
     if not any(model.published for model in models):
         return
     said = {
@@ -371,7 +371,7 @@ def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
 
 
 def why_unmatched(models: list[Model]) -> str:
-    """Return why users cannot be paired, or nothing where they can."""
+    """Return why users cannot be paired, or an empty text if they can."""
     if models[0].cut is not None:
         return ""
     for model in models:
@@ -388,7 +388,7 @@ def why_unmatched(models: list[Model]) -> str:
 
 
 def _why_apart(first: Model, model: Model, models: list[Model]) -> str:
-    """Return why the users of two models cannot be paired, or nothing where they can."""
+    """Return why the users of two models cannot be paired, or an empty text if they can."""
     if _matched([model]) != _matched([first]):
         return f"users for only one of {first.name} and {model.name}"
     here, there = first.keys[0], model.keys[0]
@@ -406,7 +406,7 @@ def _why_apart(first: Model, model: Model, models: list[Model]) -> str:
 
 
 def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
-    """Return a target that one of two evaluations has alone, or nothing if there is none."""
+    """Return a target that only one of two evaluations has, or an empty text if none."""
     if first is None or second is None:
         return ""
     pairs = [
@@ -418,7 +418,7 @@ def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
 
 
 def _matched(models: list[Model]) -> str:
-    """Return what tells which targets of the models belong together."""
+    """Return what the targets of the models are matched by."""
     model = models[0]
     if model.cut is not None:
         return QUERY

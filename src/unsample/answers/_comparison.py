@@ -1,4 +1,4 @@
-"""What a comparison returns: differences, standings, and the verdicts in words."""
+"""The result of a comparison: differences, standings, and verdicts in words."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from unsample.answers._result import Estimates, Result, find_metric, frame_of
 from unsample.errors import InputError
 from unsample.metrics import Metric
 
-#: Which pairs are compared, if not those with one model: all, or the highest estimate with each.
+#: Which pairs to compare, if no model is named: all, or the highest estimate with every other.
 ALL, BEST = "all", "best"
-#: What users of two models are matched by.
+#: What the users of two models are matched by.
 USER, QUERY, INDEX, POSITION = "user", "query", "index", "position"
-#: Longer lists of names are cut short in sentences, and longer tables where people read them.
+#: Longer lists of names are cut in sentences, and longer tables where people read them.
 _MOST_NAMES = 20
 _MOST_ROWS = 50
 
@@ -39,17 +39,17 @@ class Difference:
     value: float
     low: float
     high: float
-    #: The chance that ``a`` is truly better lies between these; what separates them is not chance.
+    #: The chance that ``a`` is truly better lies between these. The gap between them is not chance.
     least: float
     most: float
-    #: The chance that ``a`` is better, from the data and other data sets; without a prior, if
-    #: sampling misleads about both models alike.
+    #: The chance that ``a`` is better, from these data and other data sets; without a prior, the
+    #: chance if sampling has the same bias for both models.
     chance: float
-    #: How surprising the data are if the verdict is wrong, corrected for the number of pairs.
+    #: How unlikely such data are if the verdict is wrong, corrected for the number of pairs.
     p_value: float
-    #: The better model, or None if that cannot be told.
+    #: The better model, or None if the data cannot decide.
     winner: str | None
-    #: The better model if that holds whatever other data sets say: under the stated shape alone.
+    #: The better model if that is proven: under the stated shape alone, without the prior.
     proven: str | None = None
 
     def reversed(self) -> Difference:
@@ -102,22 +102,22 @@ _Row = TypeVar("_Row", Difference, Standing)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
-    """Models side by side: their standings, all differences, and the verdicts in words."""
+    """A comparison of models: their standings, all differences, and the verdicts in words."""
 
     metrics: tuple[Metric, ...]
-    #: What is known of each model; an `Evaluation` where it was evaluated.
+    #: The estimates of each model; an `Evaluation` if `evaluate` made them.
     estimates: Mapping[str, Estimates]
     standings: tuple[Standing, ...]
     differences: tuple[Difference, ...]
     #: What the users of the models were matched by: ``"user"``, ``"query"``, ``"index"`` or
-    #: ``"position"``; empty where they were not.
+    #: ``"position"``; empty if they were not matched.
     matched: str
     level: float
     correction: str
     warnings: tuple[str, ...] = ()
-    #: ``"all"`` pairs, ``"best"`` for the highest estimate with each other model, or a model.
+    #: ``"all"`` pairs, ``"best"`` (the highest estimate with every other model), or a model.
     against: str = ALL
-    #: The targets of each model, by which plans tell how alike two models are.
+    #: The targets of each model. Plans use them to find how similar two models are.
     held: tuple[Model, ...] = field(default=(), repr=False)
 
     @property
@@ -137,7 +137,7 @@ class Comparison(Result):
 
     @property
     def scored(self) -> dict[str, int]:
-        """Return how many scores were asked of each model, of those that were evaluated."""
+        """Return how many scores were asked of each model that `evaluate` evaluated."""
         found = self.estimates.items()
         return {name: each.scored for name, each in found if isinstance(each, Evaluation)}
 
@@ -161,14 +161,14 @@ class Comparison(Result):
     def chance(self, a: str, b: str, metric: str | Metric) -> float:
         """Return the chance that ``a`` is better than ``b``.
 
-        It is calibrated on data sets that the prior was not learned from. Without a prior it is the
-        chance if sampling misleads about both models alike. Without any assumption beyond the shape
-        of P(R), the chance is between ``least`` and ``most`` of `difference`.
+        It is calibrated on data sets that the prior was not learned from. Without a prior, it is
+        the chance if sampling has the same bias for both models. If only the shape of P(R) is
+        assumed, the chance is between ``least`` and ``most`` of `difference`.
         """
         return self.difference(a, b, metric).chance
 
     def places(self, metric: str | Metric) -> dict[str, tuple[int, int]]:
-        """Return the best and the worst place that each model may have, by the verdicts.
+        """Return the best and the worst place that the verdicts allow for each model.
 
         All pairs must have been compared.
         """
@@ -178,11 +178,11 @@ class Comparison(Result):
         return {name: (1 + lost[name], count - won[name]) for name in self.models}
 
     def letters(self, metric: str | Metric) -> dict[str, str]:
-        """Return letters for each model, best first: models that share one are not told apart."""
+        """Return letters for each model, best first; models that share one are not told apart."""
         return letter_display(self.by_estimate(metric), self._verdicts(metric))
 
     def by_estimate(self, metric: str | Metric) -> list[str]:
-        """Return the models, the one with the highest estimate first."""
+        """Return the names of the models, highest estimate first."""
         name = self.metric_name(metric)
         rows = [row for row in self.standings if row.metric == name]
         return [row.model for row in sorted(rows, key=lambda row: -row.value)]
@@ -199,11 +199,11 @@ class Comparison(Result):
         return [(each.a, each.b) if each.winner == each.a else (each.b, each.a) for each in told]
 
     def needed(self, a: str, b: str, metric: str | Metric) -> Needed | None:
-        """Return how many sampled items, or users, would tell two models apart.
+        """Return how many sampled items, or users, would be needed to tell two models apart.
 
-        They are taken to be as they are estimated, and the verdict to be one by chance, of these
-        two models alone. None without a prior, for few targets, where they were sampled in
-        different ways, and where only printed numbers are known.
+        It assumes that the estimates are true, that only these two models are compared, and that
+        the verdict rests on the chance of winning. Return None without a prior, for few targets, if
+        the two were sampled in different ways, or if only printed numbers are known.
         """
         name = self.difference(a, b, metric).metric
         wanted = next(each for each in self.metrics if each.name == name)
@@ -211,7 +211,7 @@ class Comparison(Result):
         return needed_for((a, b), pair, wanted, self.level)
 
     def winner(self, metric: str | Metric) -> str | None:
-        """Return the model that beats every other on the metric, or None if none does."""
+        """Return the model that beats every other on the metric, or None if there is none."""
         name = self.metric_name(metric)
         won = Counter(pair.winner for pair in self.differences if pair.metric == name)
         every = len(self.models) - 1
@@ -219,15 +219,15 @@ class Comparison(Result):
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """Return for each pair and metric from which K on one is better, of the K compared."""
+        """Return, for each pair and metric, the least compared K from which on one model wins."""
         return claims_of(self.metrics, self.differences)
 
     def supported_from(
         self, a: str, b: str, metric: str = "Recall", *, proven: bool = False
     ) -> int | None:
-        """Return the least K from which on ``a`` is better than ``b``, of the K compared.
+        """Return the least compared K such that ``a`` beats ``b`` there and at all larger K.
 
-        At each of them ``a`` wins, and with ``proven`` that is proven; None if there is none.
+        With ``proven``, only proven verdicts count. Return None if there is no such K.
         """
         self.difference(a, b, self._at_some_k(metric))
         for claim in self.claims:
@@ -236,7 +236,7 @@ class Comparison(Result):
         return None
 
     def _at_some_k(self, metric: str) -> Metric:
-        """Return the first of the metrics that is this one at a K."""
+        """Return the first compared metric that is this metric at some K."""
         several = any(held.counts.several for held in self.estimates.values())
         for each in self.metrics:
             asked = _metrics.parse(f"{metric}@{each.k}") if each.k is not None else None
@@ -250,7 +250,7 @@ class Comparison(Result):
         return {(pair.metric, pair.a, pair.b): pair for pair in self.differences}
 
     def metric_name(self, metric: str | Metric) -> str:
-        """Return what the metric was called where it was asked for."""
+        """Return the name under which the metric was asked for."""
         found = find_metric(metric, self.metrics)
         if found is None:
             there = ", ".join(map(str, self.metrics))
@@ -258,10 +258,10 @@ class Comparison(Result):
         return found.name
 
     def excerpt(self) -> Comparison:
-        """Return what people are shown of very many models: on each metric the first 50.
+        """Return the part that is shown if there are very many models: the first 50 on each metric.
 
-        Differences of many models are cut short as well, those between the highest estimates
-        come first. `to_frame` and `to_dict` hold everything.
+        The differences are cut too; those between the highest estimates come first. `to_frame` and
+        `to_dict` contain everything.
         """
         if len(self.models) <= _MOST_ROWS:
             return self
@@ -275,7 +275,7 @@ class Comparison(Result):
         return replace(self, estimates=shown, standings=rows, differences=_first_rows(pairs))
 
     def sentences(self) -> tuple[str, ...]:
-        """Return the verdict on each metric as a person would write it in a paper."""
+        """Return the verdict on each metric as a sentence for a paper."""
         return tuple(self._sentence(metric.name) for metric in self.metrics)
 
     def _sentence(self, metric: str) -> str:
@@ -312,7 +312,7 @@ class Comparison(Result):
         )
 
     def _sentence_about(self, baseline: str, metric: str, sure: str) -> str:
-        """Return how the models stand to the one that all were compared with."""
+        """Return a sentence on how the models compare with ``baseline``."""
         pairs = [pair for pair in self.differences if pair.metric == metric]
         better = [pair for pair in pairs if pair.winner == pair.b]
         worse = sum(pair.winner == pair.a for pair in pairs)
@@ -334,11 +334,11 @@ class Comparison(Result):
         return [dict(vars(pair)) for pair in self.differences]
 
     def to_frame(self, backend: str | None = None, *, table: str = "differences") -> Any:
-        """Return a data frame: a row for each difference, or each model (``table="models"``).
+        """Return a data frame with a row for each difference, or each model (``table="models"``).
 
-        Of models there is one row for each of them and each metric. Chances and p-values are
-        rounded to six decimals: what is smaller says no more than that it is small. `to_dict` has
-        all digits. ``backend`` is as in `Result.to_frame`.
+        Models have one row for each metric. Chances and p-values are rounded to six decimals,
+        because smaller ones only say that they are small. `to_dict` has all digits. ``backend`` is
+        as in `Result.to_frame`.
         """
         check_choice("table", table, ("differences", "models"))
         rows = self.rows() if table == "differences" else [dict(vars(r)) for r in self.standings]
@@ -366,13 +366,13 @@ class Comparison(Result):
 
 
 def _first_rows(rows: Iterable[_Row]) -> tuple[_Row, ...]:
-    """Return as many rows of each metric as are shown."""
+    """Return the first rows of each metric, as many as are shown."""
     groups = itertools.groupby(rows, key=lambda row: row.metric)
     return tuple(row for _, group in groups for row in itertools.islice(group, _MOST_ROWS))
 
 
 def listed_briefly(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence, cut short where there are very many."""
+    """Return names as a list for a sentence, cut if there are very many."""
     if len(names) == 1:
         return names[0]
     if len(names) > _MOST_NAMES:

@@ -1,4 +1,4 @@
-"""Metrics of queries whose corpus was cut down: kept documents are certain, others were drawn."""
+"""Metrics for a corpus that was cut down: some documents were kept on purpose, others drawn."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from unsample.evidence import CutTargets, Weighed
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import Metric
 
-#: What is asked for by default: what retrieval reports.
+#: The default metrics: those that are usual in retrieval.
 RETRIEVAL_METRICS = ("NDCG@10", "MRR@10", "Recall@100")
-#: What intervals assume where nothing is said: no query has seen documents, and many relevant ones
-#: are found in the first places.
+#: The default assumption of intervals: no query has seen documents, and many relevant documents
+#: are found at the first ranks.
 _SHAPE = "steep"
-#: Curves are fitted on bins that suit samples up to this size: more hits than are kept of a target
-#: would be needed to see finer ones.
+#: Curves are fitted on bins for samples up to this size. Finer bins would need more hits than are
+#: kept for a target.
 _SHARPEST = 1000
 
 
@@ -36,7 +36,7 @@ def cut_estimates(
     candidates: str | None,
     shape: str | Shape | None,
 ) -> Estimates:
-    """Return metrics on the full corpus, from targets of a corpus that was cut down."""
+    """Return metrics on the full corpus, estimated from targets of a corpus that was cut down."""
     wanted = _metrics.parse_all(metrics)
     weighed = [found.for_metric(metric) for metric in wanted]
     if found.complete:
@@ -73,7 +73,7 @@ def cut_estimates(
 
 
 def refuse_with_cut(given: Mapping[str, Any]) -> None:
-    """Refuse arguments that targets of a cut corpus know already, or that mean nothing there."""
+    """Refuse arguments that targets of a cut corpus already hold, or that mean nothing there."""
     named = [name for name, value in given.items() if value is not None]
     if named:
         raise InputError(
@@ -102,7 +102,7 @@ def refuse_other_cuts(found: Mapping[str, CutTargets | None]) -> None:
             )
 
 
-#: What models that are compared must have in common, in the order in which it is looked at.
+#: What compared models must have in common, in the order of the checks.
 _SAME = (
     "searched a corpus of one size",
     "the same queries",
@@ -113,7 +113,7 @@ _SAME = (
 
 
 def _identity(found: CutTargets) -> Iterator[npt.NDArray[Any]]:
-    """Yield what `_SAME` names."""
+    """Yield the arrays that `_SAME` describes, in the same order."""
     names = found.names
     yield np.array([found.documents])
     yield names.queries
@@ -132,7 +132,7 @@ def _identity(found: CutTargets) -> Iterator[npt.NDArray[Any]]:
 
 
 def _fitted(weighed: Weighed, metric: Metric, condensed: Condensed) -> tuple[float, Certificate]:
-    """Return the value of a metric, by a smooth curve for each group."""
+    """Return the value of a metric, from a smooth curve for each group."""
     found, value, worst = weighed.found, 0.0, CLOSED_FORM
     items = condensed.grid.items
     for group, share in zip(weighed.groups, weighed.shares, strict=True):
@@ -154,7 +154,7 @@ def _fitted(weighed: Weighed, metric: Metric, condensed: Condensed) -> tuple[flo
 
 
 def _condensed(found: CutTargets) -> Condensed:
-    """Return what curves are fitted to, without the shares of a group's targets."""
+    """Return what curves are fitted to, still without the shares of a group's targets."""
     rest = round(float(found.rest.mean()))
     grid = coarse_grid(rest + 1, min(found.drawn, _SHARPEST))
     return Condensed(grid, found.expected(rest, grid), np.empty((0, found.depth + 1)), 0)

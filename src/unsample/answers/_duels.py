@@ -1,4 +1,4 @@
-"""Pairs of models: the bounds of their differences, the chance behind them, and the verdicts."""
+"""Compare pairs of models: bounds of their differences, chances of winning, and verdicts."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from unsample.evidence import PoolCounts, deviations_of_mean, part_of_pools
 from unsample.law import RankGrid, bin_weights
 from unsample.metrics import AUC, Metric
 
-#: How the chance of any wrong verdict among many is kept at 1 - level.
+#: Corrections that keep the chance of any wrong verdict among many at 1 - level.
 CORRECTIONS = ("holm", "bonferroni", "none")
-#: Bounds that pass each other by less than this share of their error do so by rounding.
+#: If bounds cross by less than this share of their error, the cause is rounding.
 _ROUNDING = 0.01
-#: An error below this share of those of the two models comes from rounding.
+#: An error below this share of the errors of the two models comes from rounding.
 _NO_ERROR = 1e-9
-#: Draws behind the chances of being the best of several models, and how many are made at once.
+#: Draws for the chances of being the best model, and how many are made at once.
 _DRAWS, _DRAWS_AT_ONCE = 20_000, 1_000
-#: A model so many standard errors behind the highest estimate is the best in none of the draws.
+#: A model this many standard errors behind the highest estimate is taken never to be the best.
 _HOPELESS = 8.0
-#: Degrees of freedom with which t is normal.
+#: Degrees of freedom at which the t distribution is normal.
 _PLENTY = 1e9
-#: Drawn values nearer to each other than this share of their error are equal: rounding parts them.
+#: Drawn values that differ by less than this share of their error differ only by rounding.
 _SAME_DRAW = 1e-6
 
 
@@ -56,31 +56,31 @@ class _Side:
 
     expected: float
     error: float
-    #: What each user adds to it; None where users are not paired.
+    #: What each user adds to it; None if users are not paired.
     totals: FloatArray | None
-    #: A score for each sampled rank, where targets share their items.
+    #: A score for each sampled rank, if targets share their negatives.
     scores: FloatArray | None = None
     pools: PoolCounts | None = None
-    #: Whether it is the value itself, known from full ranks.
+    #: Whether this is the value itself, known from full ranks.
     known: bool = False
-    #: Variance that is assumed and was not seen, beside ``error``: see `DrawnError`.
+    #: Variance that is assumed, not observed, in addition to ``error``: see `DrawnError`.
     assumed: float = 0.0
-    #: The bound itself, of a corpus that was cut down.
+    #: The bound itself, if the corpus was cut down.
     cut: CutBound | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Entrant:
-    """One model on one metric, with what its duels are made of: computed once for all of them."""
+    """One model on one metric, with what all its comparisons need: computed only once."""
 
     model: Model
     value: float
     #: The standard error of the value.
     error: float
-    #: What each user adds to the value, centred and of length one; None if not paired. Zeros
-    #: where nothing varies, which correlate with nothing.
+    #: What each user adds to the value, centred and of length one; None if not paired. Zeros if
+    #: nothing varies: they correlate with nothing.
     direction: FloatArray | None
-    #: The least and the greatest value; None where targets are too few for such bounds.
+    #: The least and the greatest value; None if there are too few targets for such bounds.
     sides: tuple[_Side, _Side] | None = None
 
     def spread(self, other: _Entrant) -> float:
@@ -94,10 +94,10 @@ class _Entrant:
 
 @dataclass(frozen=True, eq=False)
 class Duels:
-    """Pairs of models: bounds of their differences, and the chance behind them.
+    """Pairs of models, the bounds of their differences, and the chances of winning.
 
-    ``against`` says which pairs: all of them; one model with every other; or, on each metric, the
-    highest estimate with every other. Only the first is quadratic in the number of models.
+    ``against`` says which pairs are compared: all; one model with every other; or, on each metric,
+    the highest estimate with every other. Only "all" is quadratic in the number of models.
     """
 
     models: list[Model]
@@ -105,14 +105,14 @@ class Duels:
     paired: bool
     level: float
     against: str
-    #: Chances of winning under a prior, where there is one.
+    #: Chances of winning under a prior, if there is one.
     chances: Chances | None = None
 
     @property
     def family(self) -> int:
-        """Return among how many pairs a wrong verdict is guarded against.
+        """Return the number of pairs that the correction of the verdicts counts.
 
-        Where the data choose one side of the pairs, they might have chosen any: all pairs count.
+        If the data choose the model to compare with, it could be any: all pairs count.
         """
         count = len(self.models)
         return count * (count - 1) // 2 if self.against in {ALL, BEST} else count - 1
@@ -148,13 +148,13 @@ class Duels:
         names = a.model.name, b.model.name
         chance = None if self.chances is None else self.chances.beats(*names, metric.name)
         if chance is None:
-            # If sampling misleads about both models alike.
+            # The chance if sampling has the same bias for both models.
             spread = a.spread(b)
             chance = float(ndtr(value / spread)) if spread > 0 else 0.5
         bounds = self._bounds(a, b)
         if bounds is None:
             ends = self._exact_limits(metric, a.model, b.model)
-            # The limits hold for all pairs together, so that no correction can undo a verdict.
+            # The limits hold for all pairs together, so no correction can undo a verdict.
             least, most = float(ends[0] > 0), 1.0 - float(ends[1] < 0)
         else:
             (low, low_error), (high, high_error) = bounds
@@ -164,15 +164,15 @@ class Duels:
             t = float(stdtrit(freedom, (1.0 + self.level) / 2.0))
             ends = max(low - t * low_error, -span), min(high + t * high_error, span)
         if not ends[0] <= value <= ends[1]:
-            # Estimate or assumption is wrong: the interval holds both, and a verdict needs both.
+            # Estimate or assumption is wrong. The interval covers both; a verdict needs both.
             ends = min(ends[0], value), max(ends[1], value)
             least, most = least * (ends[0] > 0), max(most, float(ends[1] >= 0))
-        # Two-sided: a verdict may fall either way.
+        # Two-sided: either model may win.
         p_value = min(1.0, 2.0 * min(1.0 - least, most))
         return Difference(metric.name, *names, value, *ends, least, most, chance, p_value, None)
 
     def _span(self, metric: Metric) -> float:
-        """Return the greatest difference that any two models could have."""
+        """Return the greatest difference that two models can have."""
         items = max(model.counts.largest_catalogue for model in self.models)
         grid = RankGrid.build(items, cutoffs=[metric.cutoff(items)])
         return float(np.ptp(bin_weights(metric, grid, items)))
@@ -182,9 +182,9 @@ class Duels:
     ) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """Return the least and the greatest difference, each with its standard error.
 
-        None where only limits that hold anyway can be trusted: few targets, or data that hardly fit
-        the shape. The two bounds are means of different scores, and then pass each other by more
-        than rounding.
+        Return None for few targets, or if the data hardly fit the shape: then only limits that hold
+        for any number of targets can be trusted. The bounds are means of different scores, and
+        cross by more than rounding if the data hardly fit.
         """
         if a.sides is None or b.sides is None:
             return None
@@ -198,7 +198,7 @@ class Duels:
         return (min(low, high), low_error), (max(low, high), high_error)
 
     def _freedom(self, a: _Entrant, b: _Entrant) -> float:
-        """Return the degrees of freedom of the difference of full ranks; else there are plenty."""
+        """Return the degrees of freedom of a difference of full ranks, or a large number."""
         assert a.sides is not None
         assert b.sides is not None
         of_a, of_b = a.sides[0], b.sides[0]
@@ -215,7 +215,7 @@ class Duels:
     ) -> tuple[float, float] | None:
         """Return the least or greatest difference, and its standard error.
 
-        None where the error cannot be estimated, because targets share their items.
+        Return None if the error cannot be estimated because targets share their negatives.
         """
         error, alone = 0.0, math.hypot(of_a.error, of_b.error)
         if of_a.cut is not None and of_b.cut is not None:
@@ -226,7 +226,7 @@ class Duels:
         if of_a.totals is not None and of_b.totals is not None:
             error = models[0].error_of_mean(of_a.totals - of_b.totals)
             seen = math.hypot(*map(models[0].error_of_mean, (of_a.totals, of_b.totals)))
-            # Rare events that were not seen count as those of each model alone do.
+            # Allow for rare events that were not seen, as the error of each model alone does.
             error *= max(alone / seen, 1.0) if seen > 0.0 else 1.0
         if of_a.scores is not None and of_b.scores is not None:
             shared = self._shared_error(of_a, of_b, models, error)
@@ -234,7 +234,7 @@ class Duels:
                 return None
             error = shared.standard_error(self.level, side)
         if error <= _NO_ERROR * alone:
-            # Differences that are all alike are no proof that there is no chance in them.
+            # Equal differences for all users do not prove that chance plays no part.
             error = alone
         error = math.sqrt(error**2 + of_a.assumed + of_b.assumed)
         return of_a.expected - of_b.expected, max(error, 1e-12)
@@ -242,9 +242,9 @@ class Duels:
     def _shared_error(
         self, of_a: _Side, of_b: _Side, models: tuple[Model, Model], error: float
     ) -> PooledError | None:
-        """Return the error of a difference of two models that share their items, if they do.
+        """Return the error of the difference of two models that share their pools, else None.
 
-        What an item does to both cancels. Models on pools of their own have nothing to cancel.
+        The effect of an item on both models cancels. With different pools, nothing cancels.
         """
         a, b = of_a.pools, of_b.pools
         if a is None or b is None or of_a.scores is None or of_b.scores is None:
@@ -264,7 +264,7 @@ class Duels:
 
     def _exact_limits(self, metric: Metric, a: Model, b: Model) -> tuple[float, float]:
         """Return limits of the difference that hold for any number of targets."""
-        # Each model takes half of the error; one verdict of several then takes its part of it.
+        # Each model gets half of the error rate, and each of several verdicts its part of that.
         level = 1.0 - (1.0 - self.level) / (2.0 * len(self.models) ** 2)
         of_a, of_b = (
             self.estimates[each.name][metric].interval(level, kind="guaranteed") for each in (a, b)
@@ -282,7 +282,7 @@ class Duels:
         known = entry.certainty is None and model.targets is not None and _of_draw(entry) is None
         totals = _totals(metric, entry, model) if self.paired or known else np.empty(0)
         direction = _direction(totals, model.user_weights) if self.paired else None
-        # Of known ranks, the error is that of their mean.
+        # If ranks are known, the error is that of their mean.
         error = model.error_of_mean(totals) if known else entry.standard_error
         return _Entrant(model, entry.value, 0.0 if math.isnan(error) else error, direction)
 
@@ -290,7 +290,7 @@ class Duels:
         entrant, entry = self._entrant(metric, model), self.estimates[model.name][metric]
         certainty = entry.certainty
         if model.published is not None:
-            # What rounding hides is no chance: only limits that hold anyway are compared.
+            # What rounding hides is not chance: only limits that always hold are compared.
             return entrant
         error = _of_draw(entry)
         if error is not None:
@@ -298,7 +298,7 @@ class Duels:
         if isinstance(certainty, PooledCertainty):
             return self._with_shared_sides(metric, entrant, certainty)
         if certainty is None or DirectMean.of(metric, certainty.counts) is not None:
-            # Of a plain mean, least and greatest are the value itself.
+            # Of a plain mean, the least and the greatest value are the value itself.
             totals = _plain_totals(metric, model) if self.paired else None
             side = _Side(entrant.value, entrant.error, totals, known=certainty is None)
             return replace(entrant, sides=(side, side))
@@ -314,7 +314,7 @@ class Duels:
         return replace(entrant, sides=(low, high))
 
     def _with_drawn_sides(self, entrant: _Entrant, entry: Estimate, error: DrawnError) -> _Entrant:
-        """Return the entrant with the estimate as both sides, unless too few users were drawn."""
+        """Return the entrant with its estimate as both sides, unless too few users were drawn."""
         if not entry.resolved:
             return entrant
         side = _Side(entry.value, error.population, None, known=True)
@@ -326,7 +326,7 @@ class Duels:
     def _with_shared_sides(
         self, metric: Metric, entrant: _Entrant, certainty: PooledCertainty
     ) -> _Entrant:
-        """Return the entrant with sides that tell what shared items do to them, if they can."""
+        """Return the entrant with sides that include the effect of shared items, if it is known."""
         model, sides = entrant.model, []
         for end in (-1, 1):
             found = certainty.side(metric, end, self.level)
@@ -360,7 +360,7 @@ class Duels:
     def standings(
         self, metric: Metric, differences: list[Difference], rng: np.random.Generator
     ) -> list[Standing]:
-        """Return the models from best to worst estimate, given the metric's differences."""
+        """Return the models, highest estimate first, given the differences on the metric."""
         chances: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for pair in differences:
             chances[pair.a].append((pair.least, pair.most))
@@ -371,8 +371,8 @@ class Duels:
         for model in self.models:
             entry = self.estimates[model.name][metric]
             duels = chances[model.name]
-            # At worst the chances of losing to each other model add up; of a model that did not
-            # meet all others, none can be promised.
+            # At worst the chances of losing to each other model add up. A model that was not
+            # compared with all others gets 0.
             least = max(0.0, 1.0 - sum(1.0 - least for least, _ in duels))
             met_all = len(duels) == len(self.models) - 1
             rows.append(
@@ -390,9 +390,9 @@ class Duels:
         return sorted(rows, key=lambda row: -row.value)
 
     def _chances_of_being_best(self, metric: Metric, rng: np.random.Generator) -> dict[str, float]:
-        """Return the chance of each model that has one.
+        """Return the chance of being the best, for each model that has one.
 
-        Without a prior it is that if sampling misleads about all models alike.
+        Without a prior, it is the chance if sampling has the same bias for all models.
         """
         known = None if self.chances is None else self.chances.best(metric.name, rng)
         if known is not None:
@@ -411,9 +411,9 @@ class Duels:
 def _cut_entrant(
     metric: Metric, entry: Estimate, certainty: CutCertainty, model: Model, level: float
 ) -> _Entrant:
-    """Return a model on a corpus that was cut down, with sides if their errors are known.
+    """Return a model on a corpus that was cut down, with both sides if their errors are known.
 
-    The error of its value is taken to be that of the mean of the two bounds.
+    The error of its value is assumed to be that of the mean of the two bounds.
     """
     low, high = (certainty.side(metric, end, level) for end in (-1, 1))
     if low is None or high is None:
@@ -429,7 +429,7 @@ def _cut_entrant(
 
 
 def _totals(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
-    """Return what each user adds to the estimate, up to a scale."""
+    """Return what each user adds to the estimate, up to a factor."""
     assert model.targets is not None
     drawn = _of_draw(entry)
     if drawn is not None:
@@ -441,13 +441,13 @@ def _totals(metric: Metric, entry: Estimate, model: Model) -> FloatArray:
 
 
 def _of_draw(entry: Estimate) -> DrawnError | None:
-    """Return the error of drawing users to be ranked in full, where some were."""
+    """Return the error of drawing users to be ranked in full; None if none were drawn."""
     error = None if entry.certainty is not None else entry.error
     return error if isinstance(error, DrawnError) else None
 
 
 def _plain_totals(metric: Metric, model: Model) -> FloatArray:
-    """Return what the ranks give each user, taken as they are."""
+    """Return what each user adds to the metric, with the ranks taken as they are."""
     assert model.targets is not None
     targets = model.targets
     if metric.family is AUC and metric.k is None and not model.counts.known.all():
@@ -464,9 +464,9 @@ def _direction(totals: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> FloatArray:
-    """Draw all estimates anew, with their errors and correlations, and count who comes first.
+    """Draw all estimates with their errors and correlations, and count how often each is first.
 
-    Those that come first together share the win.
+    Models that tie for the first place share the win.
     """
     values = np.array([entrant.value for entrant in entrants])
     scale = np.array([entrant.error for entrant in entrants])
@@ -481,9 +481,9 @@ def _count_wins(entrants: list[_Entrant], rng: np.random.Generator) -> FloatArra
 
 
 def _correlation_root(entrants: list[_Entrant]) -> FloatArray:
-    """Return a matrix that times its transpose is the correlation of the estimates.
+    """Return a matrix whose product with its transpose is the correlation of the estimates.
 
-    It has as many columns as there are models or targets, whichever are fewer.
+    It has as many columns as there are models or users, whichever is smaller.
     """
     if entrants[0].direction is None:
         return np.eye(len(entrants))

@@ -1,4 +1,4 @@
-"""`estimate`: from sampled ranks to metrics with intervals, every step once."""
+"""`estimate`: from sampled ranks to metrics with intervals."""
 
 from __future__ import annotations
 
@@ -78,36 +78,36 @@ def estimate(
     Parameters
     ----------
     ranks
-        The rank of each target among the ``sampled + 1`` items it was ranked with, 1 the best (a
-        half rank is a tie, and is placed on either side at random);
-        or `RankCounts` or `Targets`, which already know ``items`` and ``sampled``; or `CutTargets`
+        The rank of each target among the ``sampled + 1`` items it was ranked with; 1 is the best.
+        A half rank is a tie, and is rounded up or down at random.
+        Or `RankCounts` or `Targets`, which already hold ``items`` and ``sampled``; or `CutTargets`
         of a corpus that was cut down, from `unsample.adapters.retrieval`; or a data frame of any
         engine, as in `unsample.tables.read_counts`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
-        each target (where seen items are left out of the candidates, it differs by user).
+        each target (if seen items are left out of the candidates, it differs by user).
     sampled
-        The number of items sampled for a target, without the target: one number or one each.
+        The number of items sampled for a target, without the target: one, or one for each target.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
         Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``; by
         default ``"auto"``, which chooses from the data.
     weights
-        How much each target's user counts, where users differ.
+        How much the user of each target counts, if users differ.
     users
-        Whose target each rank is, where users have several: metrics are those of users, and errors
-        count users. HR, MRR and AP then need all targets of a user ranked among the same items:
-        give a frame of scored rows (user, item, score, target).
+        The user of each rank, if users have several targets: metrics are means over users, and
+        errors count users. HR, MRR and AP then need all targets of a user ranked among the same
+        items: give a frame of scored rows (user, item, score, target).
     filtered
         Whether the other relevant items of a user were left out when a target was ranked, as in
-        knowledge graphs. Metrics are then those of targets; errors still count users.
+        knowledge graphs. Metrics are then means over targets; errors still count users.
     negatives
         ``"own"`` if items were sampled for each target, ``"shared"`` if all targets were ranked
-        against one pool of sampled items: their ranks then depend on each other. Give a frame of
-        scored rows (user, item, score, target) where it is known which item beats which target.
+        against one pool of sampled items: their ranks then depend on each other. If it is known
+        which item beats which target, give a frame of scored rows (user, item, score, target).
     pools
-        Which pool each target was ranked against, where there are several (batches).
+        Which pool each target was ranked against, if there are several (batches).
     replacement
         Whether the same item may be sampled twice for a target.
     sampler
@@ -118,8 +118,8 @@ def estimate(
         intervals are narrower when it is given. Without it, intervals allow for either, and
         methods that depend on it assume ``"unseen"``.
     pilot
-        Full-catalogue ranks of some users, drawn at random: one for each rank, and 0 where it is
-        not known. Intervals then assume nothing about P(R). For users with one target each.
+        Full-catalogue ranks of some users, drawn at random: one number for each of ``ranks``, 0 if
+        it is not known. Intervals then assume nothing about P(R). For users with one target each.
     probabilities
         For items that were not drawn uniformly: the chance of each item of the catalogue in one
         draw (they sum to one), such as counts**0.75 / sum(counts**0.75); or ``"probability"``, a
@@ -127,28 +127,28 @@ def estimate(
         table (a file, a frame or a mapping of columns) with columns ``user``, ``item``, ``score``
         and ``target``, or ``user``, ``item`` and ``beats``; items are numbered from 0.
     strata
-        The same where items were drawn uniformly within strata: a label for each item of the
-        catalogue; or, with a column ``stratum``, what each stratum is: ``"all"`` if it was taken
-        whole, the number of its items, or ``"rest"`` for all items not taken whole.
+        The same if items were drawn uniformly within strata: a label for each item of the
+        catalogue. Or, if there is a column ``stratum``, what each stratum is: ``"all"`` if all its
+        items were taken, the number of its items, or ``"rest"`` for all items of no such stratum.
     exclude
-        With ``probabilities`` or ``strata``: items that users have seen, and that could not be
-        drawn; a sparse matrix of users x items, or a table with columns ``user`` and ``item``.
+        With ``probabilities`` or ``strata``: items that users have seen and that could therefore
+        not be drawn; a sparse users x items matrix, or a table with columns ``user`` and ``item``.
     shape
-        What the intervals assume of P(R): a name from `unsample.confidence.SHAPES` or a `Shape`;
+        What the intervals assume about P(R): a name from `unsample.confidence.SHAPES` or a `Shape`;
         by default what follows from ``candidates``.
     prior
-        What other data sets know, for ``auto`` and for calibrated intervals: by default the prior
-        that ships with the package; or a `Prior` of your own, or its file. None uses none: ``auto``
-        is then ``smooth``, and intervals are the guaranteed ones.
+        What other data sets say about P(R), for ``auto`` and for calibrated intervals: by default
+        the prior in the package; or your own `Prior`, or its file. With None no prior is used:
+        ``auto`` is then ``smooth``, and intervals are the guaranteed ones.
     kind
-        The kind of evaluation: ``"recommendation"``, ``"repeats"`` where people choose again what
-        they chose before (baskets, sessions, songs), or ``"graph"`` for knowledge graphs. Without
-        it, what the data say decides, and intervals are wider.
+        The kind of evaluation: ``"recommendation"``, ``"repeats"`` if people choose again what
+        they chose before (baskets, sessions, songs), or ``"graph"`` for knowledge graphs. If it is
+        not given, the data decide, and intervals are wider.
     errors
-        ``"bootstrap"`` or ``"delta"`` (faster) for the sampling error of each method's value. It
+        ``"bootstrap"`` or ``"delta"`` (faster), for the sampling error of each method's value. It
         is computed when it is first asked for.
     resamples
-        Bootstrap samples; 0 for none. The intervals do not need them.
+        Number of bootstrap samples; 0 for none. The intervals do not need them.
     rng
         Seed or Generator of the bootstrap.
 
@@ -235,10 +235,10 @@ def estimate_counts(
     resamples: int = 400,
     rng: Seed = 0,
 ) -> Estimates:
-    """Return what `estimate` does, without warning: what there is to warn of stands in the result.
+    """Return what `estimate` returns, but raise no warnings: they are in the result.
 
-    Filters of warnings belong to the whole process, and threads that change them for a moment
-    leave them changed for each other. Callers that print warnings themselves need none.
+    Callers that print warnings themselves need no others. To filter warnings is not safe in
+    threads: filters belong to the whole process, and one thread's change would stay for the others.
     """
     check_choice("errors", errors, ERRORS)
     resamples = check_integer("resamples", resamples, minimum=0)
@@ -255,7 +255,7 @@ def estimate_counts(
 def _weighed(
     counts: RankCounts, metrics: tuple[Metric, ...]
 ) -> list[tuple[RankCounts, tuple[Metric, ...]]]:
-    """Return the counts as each metric weighs targets, and the metrics that weigh them alike."""
+    """Return counts for each way to weigh targets, with the metrics that weigh them in this way."""
     found: dict[bytes, tuple[RankCounts, list[Metric]]] = {}
     for metric in metrics:
         weighed = counts.for_metric(metric)
@@ -265,13 +265,13 @@ def _weighed(
 
 
 def _together(parts: list[Estimates], metrics: tuple[Metric, ...], counts: RankCounts) -> Estimates:
-    """Return the answers to metrics that weigh targets differently as one."""
+    """Return one result from the results of metrics that weigh targets differently."""
     entries = [entry for part in parts for entry in part.entries]
     methods = parts[0].methods
     order = {metric.name: place for place, metric in enumerate(metrics)}
     entries.sort(key=lambda entry: (methods.index(entry.method), order[entry.metric.name]))
     notes = {str(note): note for part in parts for note in part.notes}
-    # P(R) is that of users whose relevant items all count alike, or it is not given.
+    # P(R) is that of a metric to which all relevant items of a user count the same, if any.
     alike = [part for part in parts if part.metrics[0].family.weighs_alike]
     return replace(
         parts[0],
@@ -285,7 +285,7 @@ def _together(parts: list[Estimates], metrics: tuple[Metric, ...], counts: RankC
 def _answered(
     question: Question, counts: RankCounts, errors: str, resamples: int, rng: Seed
 ) -> Estimates:
-    """Answer a question about metrics that all weigh targets as the counts do."""
+    """Answer a question about metrics that all weigh targets in the same way as the counts."""
     cutoffs = question.cutoffs(counts.largest_catalogue)
     grouped = group_catalogues(counts)
     observed = Observed.prepare(grouped, cutoffs=cutoffs, candidates=question.usual_candidates)
@@ -317,14 +317,14 @@ def _answered(
 
 
 def _on_shared(certainty: Certainty | None) -> list[UnsampleWarning]:
-    """Return what to know where targets share their items, and the dependence is not known."""
+    """Return a warning if targets share their items and the dependence is not known."""
     if isinstance(certainty, PooledCertainty) and certainty.caveat:
         return [UnsampleWarning(certainty.caveat)]
     return []
 
 
 def _remedy(counts: RankCounts) -> str:
-    """Return what would resolve a metric that is not."""
+    """Return advice on what would resolve a metric."""
     if counts.stop is not None:
         return "raise the budget or the cap, or certify"
     top = math.ceil(counts.blind_rank - 1e-9)

@@ -1,7 +1,6 @@
 """`evaluate`: a scorer, its targets and a design in; metrics with intervals and their cost out.
 
-Several scorers are evaluated one after the other, on the same targets and by the same draws, and
-are compared then.
+Several scorers are evaluated one after the other, with the same targets and draws, then compared.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ from unsample.estimators import Estimator
 from unsample.evidence import check_ties
 from unsample.metrics import Metric
 
-#: Where samples stop growing by what they found, the data decide, so EM may stop earlier.
+#: Adaptive samples grow until they tell enough: the data decide, so EM may stop earlier.
 ADAPTIVE_METHOD = "mle(iterations=30)"
 
 
@@ -156,73 +155,73 @@ def evaluate(
         ids; a factor model of implicit; or a recommender with ``score`` and ``score_all``.
         Higher is better. Items scored -inf rank below all others, +inf above; NaN is an error.
         The score of a pair must not depend on what else is asked in the same call.
-        Or a dict of name -> scorer: the models are evaluated together, and a `Comparison` comes
-        back. ``estimates["A"]`` of it is the `Evaluation` of model A.
+        Or a dict of name -> scorer: the models are evaluated together, and a `Comparison` is
+        returned. Its ``estimates["A"]`` is the `Evaluation` of model A.
     targets
-        The relevant items: a pair (users, items) of id arrays (a user with several targets comes
+        The relevant items: a pair (users, items) of id arrays (a user with several targets appears
         several times), a dict of user -> items, or a sparse users x items matrix.
     items
         Number of items in the catalogue.
     design
         ``"guided"``, ``"certified"``, ``"pilot"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or
         one with parameters, such as ``Adaptive(start=64, cap=6400)`` or
-        ``unsample.plan(...).best.design``. ``"auto"`` is exact in whichever way takes least time,
-        ``"exact"`` or ``"certified"`` with or without the guide: each is tried on a few users. By
-        default ``"auto"`` without a budget; with one ``"guided"`` where it suffices and
-        metrics weigh the top (all but MR and AUC do), else ``"adaptive"``, which is also the
-        default where a method is given.
+        ``unsample.plan(...).best.design``. ``"auto"`` gives exact metrics in the fastest way,
+        ``"exact"`` or ``"certified"`` with or without the guide: each is tried on a few users. The
+        default is ``"auto"`` without a budget; with one it is ``"guided"`` if the budget suffices
+        and metrics weigh the top (all but MR and AUC do), else ``"adaptive"``. If a method is
+        given, it is ``"adaptive"``.
     budget
-        All scores that may be asked of the scorer, those of the targets included: a hard limit.
-        A guided, adaptive or fixed design takes what it allows; an exact or certified one, which
-        cannot do with less than it needs, is refused where it does not suffice. Of several models
-        it is the total: each has an equal part, and what one that came out exact leaves over goes
-        to the next; exact and certified designs take what they need in turn.
+        The total number of scores that may be asked for, those of the targets included: a hard
+        limit. A guided, adaptive or fixed design uses what it allows. An exact or certified one
+        is refused if the budget is too small for it. Several models share the budget in equal
+        parts, and what a model with an exact result did not use goes to the next. Exact and
+        certified designs take what they need, one model after the other.
     exclude
         Sparse users x items matrix of pairs to leave out (training data); None keeps
         all items.
     guide
-        Any cheap idea of which items are strong, for a guided or certified design: it decides the
-        order in which items are met, so what they cost, and never what is found. One score for
-        each item; a pair (user factors, item factors); a function users -> scores of all items; a
-        dict of user -> ranked items, or a matrix of them with a row for each user; a recommender
-        with ``score_all``. By default the popularity of items in ``exclude``; without it a random
-        order. What a guide scores is no part of the budget. Of several models, each is guided by
-        what was strong for those before it, at first; that costs nothing.
+        Anything cheap that tells which items are strong, for a guided or certified design. It
+        decides the order in which items are scored: a bad guide costs more, but nothing is wrong.
+        One score for each item; a pair (user factors, item factors); a function users -> scores of
+        all items; a dict of user -> ranked items, or a matrix of them with a row for each user; a
+        recommender with ``score_all``. By default the popularity of items in ``exclude``; without
+        ``exclude`` a random order. Scores of the guide do not count in the budget. With several
+        models, each first tries the items that were strong for the models before it, at no cost.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
-        Estimator for sampled designs, or several; by default ``"auto"``, under an adaptive design
-        ``"mle"`` with 30 iterations. Others need none.
+        Estimator for sampled designs, or several; by default ``"auto"``, and for an adaptive design
+        ``"mle"`` with 30 iterations. Other designs need none.
     filtered
-        False: the other targets of a user are competitors of each, as in a list of
-        recommendations, and metrics are those of users. True: they are left out, as in knowledge
-        graphs, and metrics are those of targets. Errors count users either way.
+        False: a target also competes with the user's other targets, as in a list of
+        recommendations, and metrics are means over users. True: the other targets are left out, as
+        in knowledge graphs, and metrics are means over targets. Errors count users in both cases.
     relevance
-        How relevant each target is, in the order of ``targets``, for NDCG with grades; with
+        How relevant each target is, in the order of ``targets``, for NDCG with grades. It needs
         ``design="exact"``, ``"certified"`` or ``"guided"``.
     ties
-        ``"random"``, ``"optimistic"`` or ``"pessimistic"``. Random ties are keyed by the seed.
+        ``"random"``, ``"optimistic"`` or ``"pessimistic"``. The seed decides random ties.
     weights
-        How much each target's user counts, where users differ.
+        How much the user of each target counts, if users differ.
     rng
-        Seed or Generator. It decides the order in which each target meets items, which is the
-        same for every model, batch size and number of workers, and the bootstrap.
+        Seed or Generator. It decides the bootstrap, and the order in which each target meets items.
+        This order is the same for every model, batch size and number of workers.
     resamples
-        Bootstrap samples behind the standard errors; 0 for none.
+        Number of bootstrap samples for the standard errors; 0 for none.
     batch
-        Scores asked for in one call, at most (but for rows that are longer).
+        The most scores to ask for in one call (a single row may be longer).
     workers
-        Threads that score.
+        Number of threads that score.
     device, precision
-        For factors: score on this device of torch (``"cuda"``). With ``design="exact"`` they may be
-        rounded to ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`. A torch module is asked on the
-        device it is on.
+        For factors: score on this device of torch (``"cuda"``). With ``design="exact"`` factors may
+        be rounded to ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`. A torch module stays on the
+        device where it is.
     checkpoint
-        A file to which the state is written now and then. The same call continues from there, to
-        the same result. Interrupted, it asks again for what was not written yet. Of several models
-        each has a file of its own: ``state-1.npz``, ``state-2.npz`` for ``state.npz``.
+        A file to which the state is written from time to time. After an interruption the same call
+        continues from there, to the same result; it asks again for what was not written yet. Each
+        of several models has its own file: ``state-1.npz``, ``state-2.npz`` for ``state.npz``.
     progress
-        Called with targets done and targets in all.
+        Called with the number of targets done and the number of all targets.
 
     >>> users, catalogue = np.random.default_rng(0).normal(size=(2, 500, 8))
     >>> result = evaluate((users, catalogue), (np.arange(500), np.arange(500)), items=500,
@@ -258,7 +257,7 @@ def evaluate(
     scorers = {n: on_device(each, device, precision, whole=whole) for n, each in scorers.items()}
     grades = None if relevance is None else as_grades(relevance, len(candidates))
     if grades is not None and not grades.all():
-        # Items of relevance 0 are judged, and not relevant.
+        # Items of relevance 0 were judged as not relevant.
         kept = grades > 0
         candidates, grades = candidates.take(kept), grades[kept]
         weights = None if weights is None else np.asarray(weights)[kept]
@@ -276,7 +275,7 @@ def evaluate(
         as_guide(guide, candidates) if chosen.guided and not quickest else None,
         grades,
         None if weights is None else np.asarray(weights, dtype=np.float64),
-        # Without a list of seen items it is not known whether there were any to leave out.
+        # Without ``exclude`` it is not known whether users had seen any items.
         None if exclude is None else "unseen",
         ties,
         seed,
@@ -293,7 +292,7 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is asked of a model, whichever it is."""
+    """The part of an evaluation that is the same for every model."""
 
     candidates: Candidates
     design: Design
@@ -302,13 +301,13 @@ class _Task:
     guide: Guide | None
     relevance: FloatArray | None
     weights: FloatArray | None
-    #: Which items were candidates, as `estimate` has it.
+    #: Which items were candidates, in the words of `estimate`.
     among: str | None
     ties: str
     seed: int
     resamples: int
     execution: Execution
-    #: Makes the guide of some targets, where ways are to be tried for the quickest.
+    #: Makes the guide of some targets, to try which way is the fastest.
     quickest: Callable[[Candidates], Guide] | None = None
     #: The metrics as they were asked for, some of them adjusted for chance.
     asked: tuple[Metric, ...] = ()
@@ -316,7 +315,7 @@ class _Task:
     def evaluation(
         self, scorer: Scorer, budget: int | None, shortlists: Shortlists | None = None
     ) -> Evaluation:
-        """Run the design on a scorer; what was strong is noted in ``shortlists``."""
+        """Run the design on a scorer; strong items are noted in ``shortlists``."""
         candidates = self.candidates
         options: dict[str, Any] = {
             "metrics": self.metrics,
@@ -362,7 +361,7 @@ class _Task:
         )
 
     def led_by(self, lists: list[Shortlists], number: int) -> _Task:
-        """Return what is asked of the next model, which is guided by those before it."""
+        """Return the task of the next model, which is guided by the models before it."""
         guide, execution = self.guide, self.execution
         if guide is not None:
             guide = led_by(guide, lists, self.candidates)
@@ -377,7 +376,7 @@ def _together(task: _Task, scorers: Mapping[str, Scorer], budget: int | None) ->
     """Evaluate models one after the other, each with its part of the budget, and compare them."""
     found: dict[str, Evaluation] = {}
     lists: list[Shortlists] = []
-    # A design that is exact takes what it needs; others have equal parts.
+    # Exact designs take what they need; other designs have equal parts of the budget.
     part = 0 if budget is None or task.design.exact else budget // len(scorers)
     share = part or budget
     for number, (name, scorer) in enumerate(scorers.items(), start=1):
@@ -387,15 +386,15 @@ def _together(task: _Task, scorers: Mapping[str, Scorer], budget: int | None) ->
         found[name] = mine
         lists += [] if heard is None else [heard]
         if share is not None:
-            # Only what it takes to be exact is the same whoever is drawn: what another model
-            # leaves over would tell the next one who was.
+            # The cost of an exact result does not depend on who is drawn. Any other remainder
+            # does, and would tell the next model who was drawn.
             exact = mine.certainty is None and not mine.drawn
             share = part + (share - mine.scored if exact else 0)
     return compare(found, metrics=task.metrics, rng=task.seed)
 
 
 def _as_scorers(models: Mapping[str, Any], items: int) -> dict[str, Scorer]:
-    """Return scorers by name, each recognised before any is asked."""
+    """Return scorers by name; all are checked before any of them is asked for scores."""
     found: dict[str, Scorer] = {}
     if len(models) < 2:
         raise InputError(
@@ -414,7 +413,7 @@ def _as_scorers(models: Mapping[str, Any], items: int) -> dict[str, Scorer]:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Name the model in whatever is wrong with it."""
+    """Add the name of the model to errors about it."""
     try:
         yield
     except UnsampleError as problem:
@@ -432,7 +431,7 @@ def estimates_of(
     resamples: int = 0,
     rng: Seed = 0,
 ) -> Estimates:
-    """Return the metrics of what a design found; ``method`` is for sampled designs."""
+    """Return metrics from what a design found; ``method`` is for sampled designs."""
     if found.design.certifies:
         return certified_targets(found, metrics, relevance, resamples, rng)
     return estimate_counts(
@@ -453,7 +452,7 @@ def certified_targets(
     resamples: int,
     rng: Seed,
 ) -> Estimates:
-    """Return exact metrics, or estimates where only a part of the open targets was followed."""
+    """Return exact metrics, or estimates if only a part of the open targets was followed."""
     sampled, items = np.asarray(found.sampled), np.asarray(found.items)
     if isinstance(found.design, Pilot) and (sampled < items - 1).any():
         return pilot_targets(found, metrics, DEFAULT_METHOD)
@@ -462,10 +461,10 @@ def certified_targets(
     estimates = exact_targets(found, metrics, relevance, resamples, rng)
     if np.array_equal(found.lowest, found.ranks):
         return estimates
-    # Beyond K the last rank stands for all: right for metrics@K, but no P(R).
+    # The last rank stands for all ranks beyond K: right for metrics@K, but it is not P(R).
     return replace(estimates, distributions={})
 
 
 def method_of(design: Design) -> str:
-    """Return the method by which `evaluate` estimates from what a sampled design found."""
+    """Return the method that `evaluate` uses by default for a sampled design."""
     return DEFAULT_METHOD if design.stops_after is None else ADAPTIVE_METHOD

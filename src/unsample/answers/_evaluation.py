@@ -24,26 +24,26 @@ class Evaluation(Estimates):
     Attributes
     ----------
     design
-        The design, with every parameter that was decided on the way.
+        The design, with all its parameters, given or chosen during the evaluation.
     users, targets
-        Who, and which item.
+        The user and the item of each target.
     ranks, highest
-        The rank of each target among ``sampled + 1`` items. Where only a range is known (beyond
-        the K of a certified evaluation, or of users that a guided one did not draw), ``ranks`` is
-        its first and ``highest`` its last.
+        The rank of each target among ``sampled + 1`` items. If only a range is known (beyond the K
+        of a certified evaluation, or for users that a guided one did not draw), ``ranks`` is the
+        first rank of the range and ``highest`` the last.
     sampled
-        How many items the ranks are among, the target not counted: those it was compared with,
-        or all candidates where the rank holds in the whole catalogue.
+        How many other items each rank refers to, without the target: the items it was compared
+        with, or all candidates if the rank holds in the full catalogue.
     catalogues
-        The number of candidates of each target, itself included.
+        The number of candidates of each target, the target included.
     scored
-        How many scores the scorer was asked for, in all: of items, of the targets themselves, and
-        a few that were asked for twice. Never more than the budget.
+        The total number of scores that the scorer was asked for: those of items, of the targets,
+        and a few that were asked for twice. Never more than the budget.
     rng
-        The seed of the random orders; models evaluated with one seed met the same items.
+        The seed of the random orders. Models evaluated with the same seed met the same items.
     weights, relevance
-        How much each target's user counts, and how relevant each target is; None where all are
-        alike.
+        How much the user of each target counts, and how relevant each target is; None if all are
+        the same.
     """
 
     design: Design
@@ -69,7 +69,7 @@ class Evaluation(Estimates):
         rng: int,
         relevance: FloatArray | None = None,
     ) -> Self:
-        """Return what a design found of targets, with the metrics estimated from it."""
+        """Return what a design found, with the metrics estimated from it."""
         made = {each.name: getattr(estimates, each.name) for each in fields(estimates)}
         return cls(
             **made | {"counts": found.ranges, "filtered": found.filtered},
@@ -102,7 +102,7 @@ class Evaluation(Estimates):
 
     @property
     def share(self) -> float:
-        """Return `scored` as a share of a full ranking, which scores all candidates."""
+        """Return `scored` as a share of the scores of a full ranking."""
         return float(self.scored / self.catalogues.sum())
 
     @property

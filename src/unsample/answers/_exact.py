@@ -1,4 +1,4 @@
-"""`exact`: metrics of ranks in the full catalogue, of each user and then averaged."""
+"""`exact`: metrics from ranks in the full catalogue, computed per user and then averaged."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from unsample.law import RankDistribution, RankGrid
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_full_ranks
 
-#: The method by which results call values that nothing had to be estimated for.
+#: The name of the method in results, for values that did not have to be estimated.
 NAME = "exact"
-#: Ranks that stand alone in the distribution of exact ranks; beyond them bins are as fine as ever.
+#: Ranks with a bin of their own in the distribution of exact ranks; later bins are as usual.
 _MOST_SINGLE_RANKS = 20_000
-#: More different users than this are drawn in so many groups of equal size, which vary alike.
+#: More different users are drawn as this many groups of equal size; the mean varies the same.
 _MOST_UNITS = 4096
 
 
@@ -54,31 +54,31 @@ def exact(
     resamples: int = 400,
     rng: Seed = 0,
 ) -> Estimates:
-    """Return metrics of ranks in the full catalogue, as the same kind of result.
+    """Return metrics from ranks in the full catalogue, in the same kind of result as `estimate`.
 
-    The values hold for these users without error; the intervals say how far they would move with
-    other users like these.
+    The values are exact for these users. The intervals say how much they would change with other
+    users like these.
 
     Parameters
     ----------
     full_ranks
-        The rank of each relevant item among all candidates of its user, 1 the best; or a data frame
-        of any engine with a column ``rank``, and ``user``, ``items``, ``weight`` or ``relevance``
-        where they differ.
+        The rank of each relevant item among all candidates of its user; 1 is the best. Or a data
+        frame of any engine with a column ``rank``, and with columns ``user``, ``items``, ``weight``
+        or ``relevance`` if they differ.
     items
         The number of candidates, the relevant ones included: one number, or one for each rank.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     weights
-        How much each rank's user counts, where users differ.
+        How much the user of each rank counts, if users differ.
     users
-        Whose each rank is, where users have several relevant items. Metrics are those of users.
+        The user of each rank, if users have several relevant items. Metrics are means over users.
     relevance
         How relevant each item is, for NDCG with grades; items of relevance 0 are not relevant.
     filtered
-        False: other relevant items of the user are competitors, as in a list of recommendations.
-        True: they were left out when an item was ranked, as in knowledge graphs; metrics are then
-        those of each relevant item.
+        False: the user's relevant items compete with each other, as in a list of recommendations.
+        True: the others were left out when an item was ranked, as in knowledge graphs; metrics are
+        then means over relevant items.
     resamples
         Bootstrap samples of the users, for ``replicates``; 0 for none. Intervals do not need them.
     rng
@@ -129,7 +129,7 @@ def exact_targets(
     resamples: int,
     rng: Seed,
 ) -> Estimates:
-    """Return what `exact` does, of targets whose full ranks are known as far as metrics look."""
+    """Return what `exact` returns, for targets with full ranks known as far as metrics need."""
     asked, wanted = _metrics.parse_all(metrics), bases(metrics)
     resamples = check_integer("resamples", resamples, minimum=0)
     users = UserValues.of(found, wanted, relevance)
@@ -159,7 +159,7 @@ class UserValues:
     def of(
         cls, found: Targets, metrics: Iterable[Metric], relevance: FloatArray | None = None
     ) -> UserValues:
-        """Compute the metrics of each user; of each target where the others were left out."""
+        """Compute the metrics of each user, or of each target if the others were left out."""
         ranks = np.asarray(found.ranks)
         size = len(ranks)
         alone = np.arange(size)
@@ -178,17 +178,17 @@ class UserValues:
 
     @property
     def means(self) -> FloatArray:
-        """Return the metrics."""
+        """Return the metrics: means over users."""
         return np.asarray(self.totals.sum(axis=0) / self.weights.sum())
 
     @property
     def deviations(self) -> FloatArray:
-        """Return by how much each user moves the mean of each metric."""
+        """Return how much each user changes the mean of each metric."""
         columns = [deviations_of_mean(each, self.weights) for each in self.totals.T]
         return np.stack(columns, axis=1)
 
     def resample(self, size: int, rng: Seed) -> FloatArray:
-        """Return the metrics of users drawn anew, one row for each draw."""
+        """Return the metrics of bootstrap samples of the users, one row for each sample."""
         rows = np.column_stack([self.totals, self.weights])
         different, count = np.unique(rows, axis=0, return_counts=True)
         generator = as_rng(rng)
@@ -203,21 +203,21 @@ class UserValues:
 
 
 class _Drawn(dict[str, Variation]):
-    """The values of users drawn anew, when they are first asked for."""
+    """The bootstrap of the users, computed when it is first asked for."""
 
     def __init__(
         self, users: UserValues, metrics: tuple[Metric, ...], resamples: int, rng: Seed
     ) -> None:
         super().__init__()
         self._users, self._metrics, self._size = users, metrics, resamples
-        # A generator may have gone on by the time it is asked.
+        # A seed is drawn now: the state of a generator may change before the bootstrap.
         whole = isinstance(rng, int | np.integer)
         self._seed: Seed = rng if whole else int(as_rng(rng).integers(2**63))
         as_rng(self._seed)
 
     def __missing__(self, method: str) -> Variation:
         users = self._users
-        # One user, or users that are all alike, resample only to themselves.
+        # With one user, or equal users, every bootstrap sample is the same.
         alike = len(users.totals) < 2 or not np.ptp(users.deviations, axis=0).any()
         if self._size == 0 or alike:
             found = np.empty((0, users.totals.shape[1]))
@@ -232,7 +232,7 @@ class _Drawn(dict[str, Variation]):
 
 
 def _as_distribution(counts: RankCounts) -> RankDistribution:
-    """Return the ranks as they are, each user counting as one."""
+    """Return the distribution of the ranks; each user counts as one."""
     weight = counts.weight / counts.relevant
     grid = RankGrid.build(
         counts.largest_catalogue, cutoffs=np.unique(counts.low)[:_MOST_SINGLE_RANKS]
@@ -242,7 +242,7 @@ def _as_distribution(counts: RankCounts) -> RankDistribution:
 
 
 def as_grades(relevance: npt.ArrayLike, size: int) -> FloatArray:
-    """Return the relevance of each target, checked."""
+    """Check the relevance of each target, and return it."""
     grades = np.asarray(relevance, dtype=np.float64)
     if grades.shape != (size,):
         raise InputError(
@@ -261,7 +261,7 @@ def _kept(given: npt.ArrayLike | None, kept: npt.NDArray[np.bool_]) -> npt.Array
 
 
 def _refuse_equal_ranks(found: Targets) -> None:
-    """Refuse a user with two items at one rank: no list has that."""
+    """Refuse a user with two items at the same rank: no list has that."""
     user: IntArray = number_users(found.users, len(found.ranks))  # type: ignore[arg-type]
     order = np.lexsort([found.ranks, user])
     same = (np.diff(user[order]) == 0) & (np.diff(np.asarray(found.ranks)[order]) == 0)

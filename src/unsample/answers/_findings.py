@@ -1,4 +1,4 @@
-"""What an audit finds: each question with its test, and the words for the answer."""
+"""What an audit finds: each question with its test, and the answer in words."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from unsample.confidence import CountTest, Power
 
 @dataclass(frozen=True)
 class Finding:
-    """One question, its answer, and how sure it is."""
+    """One question, its answer, and how certain the answer is."""
 
     question: str
     answer: str
-    #: What ``value`` is, and what it would be under the law that is tested; None for none.
+    #: What ``value`` is. ``expected`` is its value under the tested law; None if there is none.
     statistic: str
     value: float | None
     expected: float | None
     sentence: str
-    #: Corrected for the number of tests; None where nothing was tested.
+    #: Corrected for the number of tests; None if nothing was tested.
     p_value: float | None = None
-    #: Range of ``value``, where it is an estimate.
+    #: The interval of ``value``, if that is an estimate.
     low: float | None = None
     high: float | None = None
-    #: Whether it breaks what `estimate` assumes, unless its call says so.
+    #: Whether it breaks what `estimate` assumes, unless the call states it.
     concern: bool = False
 
     @property
     def certain(self) -> bool:
-        """Whether it is a plain count: no chance is involved."""
+        """Return whether it is a plain count, without randomness."""
         return self.p_value is None and self.value is not None
 
     def to_dict(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Findings in words, from tests whose p-values are corrected."""
+    """Findings in words, from tests with corrected p-values."""
 
     looked: Looked
     tests: dict[str, CountTest]
@@ -66,13 +66,13 @@ class Words:
         return tuple(finding for make in made if (finding := make()) is not None)
 
     def refuted(self, question: str) -> bool:
-        """Return whether what the test of a question assumes is not so."""
+        """Return whether the data refute what the test of a question assumes."""
         tested = self.tests.get(question)
         return tested is not None and tested.p_value < 1.0 - self.level
 
     @cached_property
     def variation(self) -> float:
-        """Return by how much the chances of items vary beyond chance."""
+        """Return the largest significant variation of the items' probabilities."""
         p_values = {name: tested.p_value for name, tested in self.tests.items()}
         return self.looked.variation(p_values, 1.0 - self.level)
 
@@ -80,7 +80,7 @@ class Words:
     def law(self) -> str:
         """Return ``"uniform"``, ``"stated"``, ``"popularity"``, ``"other"`` or ``"unknown"``.
 
-        One list does not tell it, nor do lists that overlap without being the same.
+        It is unknown with one list, or with lists that overlap without being equal.
         """
         if self.overlapping or self.looked.complete:
             return "unknown"
@@ -92,7 +92,7 @@ class Words:
         if stated is not None and not self._off(stated, "probabilities"):
             return "stated"
         power = self.looked.power
-        # Nobody prefers what is unpopular: there, seen items are missing.
+        # Nobody prefers unpopular items: here seen items were left out.
         if power is None or power.exponent <= 0.0 or not self.refuted("popularity"):
             return "other"
         off = self._off(power, "fit of popularity") or self.looked.strays > 0
@@ -100,17 +100,17 @@ class Words:
 
     @cached_property
     def fewer(self) -> bool:
-        """Whether only some items were ever drawn, and those equally often."""
+        """Return whether only some of the items were drawn, and these equally often."""
         some = self.looked.catalogue < self.looked.negatives.items
         return some and self.refuted("never drawn")
 
     def _off(self, law: Power, question: str) -> bool:
-        """Return whether a law does not fit, nor nearly."""
+        """Return whether a law does not fit, not even nearly."""
         return self.refuted(question) and law.misfit >= NEARLY
 
     @cached_property
     def avoided(self) -> bool:
-        """Whether popular items may have been avoided because users had seen them."""
+        """Return whether popular items may be missing because users had seen them."""
         if self.law != "other" or self.fewer or self.looked.negatives.exclude is not None:
             return False
         power = self.looked.power
@@ -118,12 +118,12 @@ class Words:
 
     @cached_property
     def overlapping(self) -> bool:
-        """Whether neighbours share more than chance has it, and are not the same."""
+        """Return whether neighbours share more items than by chance, without being equal."""
         apart = self.sharing == "own" and not self.looked.complete
         return apart and self.refuted("neighbours")
 
     def sizes(self) -> Finding:
-        """Say how long the lists are."""
+        """Return how long the lists are."""
         sizes = self.looked.negatives.sizes
         low, high = int(sizes.min()), int(sizes.max())
         if low == high:
@@ -138,7 +138,7 @@ class Words:
         return Finding("sizes", answer, "mean", float(sizes.mean()), None, sentence)
 
     def replacement(self) -> Finding:
-        """Say whether an item may come twice."""
+        """Return whether an item may occur twice in a list."""
         tested = self.tests["replacement"]
         lists = int((self.looked.found.repeats > 0).sum())
         repeats = int(self.looked.found.repeats.sum())
@@ -176,7 +176,7 @@ class Words:
         )
 
     def uniform(self) -> Finding:
-        """Say whether all items have equal chances."""
+        """Return whether all items have the same probability."""
         tested = self.tests.get("uniform")
         if tested is None or self.looked.complete:
             text = "One list cannot tell which chances the items have."
@@ -212,7 +212,7 @@ class Words:
         return replace(base, answer="no", sentence=text, concern=self.law == "other")
 
     def probabilities(self) -> Finding | None:
-        """Say whether the probabilities that are stated agree with the draws."""
+        """Return whether the stated probabilities agree with the draws."""
         stated, tested = self.looked.stated, self.tests.get("probabilities")
         if stated is None or tested is None:
             return None
@@ -232,7 +232,7 @@ class Words:
         return replace(base, answer="contradicted", sentence=text, concern=True)
 
     def popularity(self) -> Finding | None:
-        """Say how chances depend on popularity."""
+        """Return how the probabilities depend on popularity."""
         power, tested = self.looked.power, self.tests.get("popularity")
         if power is None or tested is None:
             return None
@@ -265,7 +265,7 @@ class Words:
         return replace(base, answer="partly", sentence=text, concern=True)
 
     def numbers(self) -> Finding | None:
-        """Say whether low or high item numbers are preferred."""
+        """Return whether low or high item numbers are drawn more often."""
         tested = self.tests.get("item numbers")
         if tested is None:
             return None
@@ -287,7 +287,7 @@ class Words:
         return replace(base, answer=side, sentence=text, concern=True)
 
     def seen(self) -> Finding | None:
-        """Say whether users' training items are among the negatives."""
+        """Return whether training items of users are among their negatives."""
         tested = self.tests.get("seen items")
         if tested is None:
             return None
@@ -311,7 +311,7 @@ class Words:
         return replace(base, answer="partly left out", sentence=text, concern=True)
 
     def targets(self) -> Finding | None:
-        """Say whether a target is among its own negatives."""
+        """Return whether targets are among their own negatives."""
         tested = self.tests.get("targets")
         if tested is None:
             return None
@@ -348,7 +348,7 @@ class Words:
         return "some"
 
     def shared(self) -> Finding | None:
-        """Say whether targets have lists of their own."""
+        """Return whether targets have their own lists or share them."""
         tested = self.tests.get("shared lists")
         if tested is None:
             return None
@@ -373,7 +373,7 @@ class Words:
         return replace(base, sentence=text)
 
     def neighbours(self) -> Finding | None:
-        """Say whether lists side by side have more in common than others."""
+        """Return whether neighbours have more in common than other lists."""
         tested = self.tests.get("neighbours")
         if tested is None or self.sharing in ("one pool", "batches"):
             return None
@@ -391,7 +391,7 @@ class Words:
         return replace(base, answer="overlap", sentence=text, concern=self.overlapping)
 
     def never(self) -> Finding:
-        """Say how many items were never drawn."""
+        """Return how many items were never drawn."""
         tested, looked = self.tests.get("never drawn"), self.looked
         found = int((looked.lists.counts == 0).sum())
         items = looked.negatives.items

@@ -1,4 +1,4 @@
-"""What `estimate` is given, as counts or as targets one by one."""
+"""The input of `estimate`, as counts or as single targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unsample.tables import is_frame, read_counts
 
 
 def as_targets(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> Targets:
-    """Return the targets one by one, and refuse what the data know already."""
+    """Return single targets, and refuse arguments that the data already hold."""
     named = {name: value for name, value in given.items() if value is not None}
     if isinstance(ranks, Targets) and not named:
         return ranks
@@ -32,7 +32,7 @@ def as_targets(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> Target
 
 
 def as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCounts:
-    """Count what is given, and refuse what the data know already."""
+    """Return the counts of the ranks, and refuse arguments that the data already hold."""
     named = {name: value for name, value in given.items() if value is not None}
     if isinstance(ranks, RankCounts | Targets):
         if named:
@@ -63,7 +63,7 @@ def as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCou
 def possible_metrics(
     metrics: str | Metric | Iterable[str | Metric], counts: RankCounts
 ) -> str | Metric | Iterable[str | Metric]:
-    """Return the metrics asked for; of those by default, only what the data can tell."""
+    """Return the metrics asked for; of the default ones, only those that the data can give."""
     if metrics is not DEFAULT_METRICS or not counts.several or (counts.place > 0).all():
         return metrics
     return [name for name in DEFAULT_METRICS if not _metrics.parse(name).family.uses_places]

@@ -12,26 +12,27 @@ from unsample.evidence import RankCounts
 from unsample.law import RankDistribution, RankGrid, mean_over
 from unsample.metrics import Metric
 
-#: Bins of a guess: ranks stand alone up to K, then a bin is this wide relative to its rank.
+#: Bins of a guess: each rank up to K has its own bin; other bins have this width relative to the
+#: rank.
 _RATIO = 0.05
 _SINGLE_RANKS = 24
 #: The steepest power law that is tried.
 _STEEPEST = 4.0
 _BISECTIONS = 60
-#: The K whose Recall is guessed for metrics without K, and the guess where nothing is known.
+#: The K of the Recall that is guessed for metrics without K, and the guess if nothing is known.
 _USUAL_K = 10
 _DEFAULT_RECALL = 0.1
 
 
 def usual_k(metric: Metric, items: int) -> int:
-    """Return the K whose Recall is guessed: that of the metric, or a usual one."""
+    """Return the K of the Recall that is guessed: the K of the metric, or a usual one."""
     return metric.k or min(_USUAL_K, items - 1)
 
 
 def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistribution, str]:
-    """Return P(R) proportional to R^-a, with the a that makes Recall@k as given, and so in words.
+    """Return P(R) proportional to R^-a that has the given Recall@k, and a text that says so.
 
-    Without a recall it is 0.1, or what two lists of K find by luck where that is more.
+    By default the recall is 0.1, or, if that is more, what two random lists of K items find.
     """
     if k >= items:
         raise InputError(
@@ -67,7 +68,7 @@ def power_law(items: int, k: int, recall: float | None) -> tuple[RankDistributio
 def from_pilot(
     pilot: RankCounts | RankDistribution | npt.ArrayLike, items: int, k: int
 ) -> tuple[RankDistribution, str]:
-    """Return the P(R) of sampled ranks (fitted by `mle`), or of ranks among all items."""
+    """Return P(R) of sampled ranks (fitted by `mle`) or of ranks among all items, and a text."""
     if isinstance(pilot, RankDistribution):
         found, text = pilot, "the given P(R)"
     elif isinstance(pilot, RankCounts):
@@ -84,7 +85,7 @@ def from_pilot(
             f"pilot must rank among items = {items}, got one among {found.items} items"
         )
     grid = _guess_grid(items, k)
-    # Some estimators give bins a mass below zero.
+    # Some estimators give bins a negative mass.
     mass = np.maximum(np.diff(found.cdf(grid.high), prepend=0.0), 0.0)
     return RankDistribution(grid, mass / mass.sum()), text
 
@@ -92,7 +93,7 @@ def from_pilot(
 def draw_ranks(
     guess: RankDistribution, size: tuple[int, ...], rng: np.random.Generator
 ) -> IntArray:
-    """Draw global ranks from a guess."""
+    """Draw ranks among all items from a guess."""
     bins = rng.choice(len(guess.grid), size=size, p=guess.mass)
     return np.asarray(guess.grid.low[bins] + rng.integers(guess.grid.width[bins]))
 

@@ -1,4 +1,4 @@
-"""Metrics from a guided evaluation: known of most users, estimated from a draw of the others."""
+"""Metrics from a guided evaluation: known for most users, estimated from a draw of the others."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from unsample.estimators import CLOSED_FORM
 from unsample.evidence import number_users
 from unsample.metrics import Metric
 
-#: The method by which results call values that come from a guided evaluation.
+#: The name of the method in results, for values that come from a guided evaluation.
 NAME = "guided"
-#: A rank of which nothing is left that counts.
+#: A rank so large that it adds nothing to a metric.
 _NOWHERE = np.iinfo(np.int64).max
 
 
 def guided_targets(
     found: Findings, metrics: Sequence[Metric], relevance: FloatArray | None = None
 ) -> Estimates:
-    """Return the metrics of users, unbiased for any P(R), with the errors of drawing some of them.
+    """Return metrics that are unbiased for any P(R), with the error from the draw of users.
 
-    ``found`` must hold targets of which a part was drawn to be ranked in full.
+    ``found`` must hold targets of which a random part was ranked in full.
     """
     ranks, notes = np.asarray(found.ranks), found.notes
     size = len(ranks)
@@ -39,17 +39,17 @@ def guided_targets(
         best = _apart(user, best)
     last = np.where(open_then, np.asarray(found.items), ranks)
     if notes.ends.any():
-        # What is right on average is 1/R at its best, or nothing.
+        # The unbiased value of such a target is 1/R at its best rank, or zero.
         last = np.where(open_then, _NOWHERE, ranks)
         stopped = np.where(found.lost, _NOWHERE, 1 + notes.at_start)
         ranks = np.where(found.settled, stopped, ranks)
-    # Known values, and the most and the least that was possible before anybody was drawn.
+    # Known values, and the most and the least that was possible before users were drawn.
     values, most, least = (
         UserValues.of(replace(found, ranks=some), metrics, relevance)
         for some in (ranks, best, last)
     )
     drawn = drawn_users(found, user, values.weights)
-    # Of the mean rank, the best rank gives the least.
+    # Sorted, because the best rank gives the least mean rank.
     low, high = np.sort([least.totals, most.totals], axis=0)
     found_each = [
         DrawnError.of_drawn(drawn, low[:, place], high[:, place], values.totals[:, place], metric)
@@ -72,7 +72,7 @@ def guided_targets(
 
 
 def drawn_users(found: Findings, user: IntArray, weights: FloatArray) -> Drawn:
-    """Return who was drawn, and who stands for others."""
+    """Return which users were drawn, and which of them stand for others."""
     stratum, turn = (np.zeros(len(weights), dtype=np.int64) for _ in range(2))
     stratum[user], turn[user] = found.notes.stratum, found.notes.turn
     settled = found.settled
@@ -80,19 +80,19 @@ def drawn_users(found: Findings, user: IntArray, weights: FloatArray) -> Drawn:
     counted = turn > 0
     last = int(np.argmax(turn))
     if not known.all() and turn[last] > 0 and not known[stratum == stratum[last]].all():
-        # At this one the budget ran out, likely because it was a costly one: see `Guided`.
+        # The budget ended at this user, probably because this user was costly: see `Guided`.
         counted[last] = False
     guessed = np.bincount(user, settled, minlength=len(weights)) > 0
     return Drawn(weights, stratum, counted, known, guessed if settled.any() else None)
 
 
 def _apart(user: IntArray, ranks: IntArray) -> IntArray:
-    """Return ranks of which no two of a user are the same: the best that lists can have."""
+    """Return the best ranks that lists can have, with no two the same for one user."""
     order = np.lexsort([ranks, user])
     who, place = user[order], np.arange(len(user))
     beyond = ranks[order] - place
     jump = int(ranks.max()) + len(ranks) + 1
-    # The greatest so far of each user: users stand in ranges of their own.
+    # The running maximum within each user: each user has a separate range of numbers.
     greatest = np.maximum.accumulate(beyond + jump * who) - jump * who
     apart = np.empty_like(ranks)
     apart[order] = greatest + place

@@ -1,4 +1,4 @@
-"""Which models cannot be told apart, as letters: those that share one are not told apart."""
+"""Letters for models: those that share a letter cannot be told apart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 def letter_display(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the letters of each name; two names share one unless they are a pair in ``apart``.
 
-    Names come in the order of letters. Sets of names that no pair parts are split by each pair in
-    turn, and a set that lies within another is dropped (Piepho, 2004: insert and absorb).
+    Letters follow the order of the names. All names start in one set. Each pair in turn splits the
+    sets that contain both; a set within another is dropped (Piepho, 2004: insert and absorb).
     """
     groups = [frozenset(names)]
     for a, b in apart:

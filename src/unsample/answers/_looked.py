@@ -1,4 +1,4 @@
-"""What an audit looks at: everything that is counted and tested, before anything is said."""
+"""What an audit looks at: all counts and tests, before they are put into words."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from unsample.confidence import (
 )
 from unsample.evidence import ListCounts, Negatives, overlaps
 
-#: Chances of items that vary by less than this are nearly equal, and a law that is off by less than
-#: this nearly fits: with 10^8 draws, far smaller differences are beyond doubt and do no harm.
+#: Probabilities that vary by less than this are nearly equal. A law that is off by less than this
+#: nearly fits. With 10^8 draws much smaller differences are significant, but do no harm.
 NEARLY = 0.05
-#: Pairs of neighbours that are looked at, and the least.
+#: The most pairs of neighbouring lists that are compared, and the fewest.
 _NEIGHBOURS, _FEWEST_NEIGHBOURS = 1000, 5
-#: Draws for each item from which on it is no chance that an item was never drawn.
+#: With this many draws for each item, it is not by chance that an item was never drawn.
 _OFTEN = 10
 #: Questions that lists of all candidates can answer.
 _OF_COMPLETE = ("replacement", "seen items", "targets")
-#: Groups of items in a profile.
+#: How many groups of items a profile has.
 _GROUPS = 20
 
 
 @dataclass(frozen=True)
 class Group:
-    """Some items: where they stand, in per cent, and their draws beside those of equal chances."""
+    """Some items: their place in the order, in percent, and their draws, found and expected."""
 
     place: float
     items: int
     draws: int
     expected: float
-    #: By how much chance alone moves the ratio of the two, at 95 %.
+    #: How much their ratio varies by chance alone, at 95 %.
     noise: float
 
     @property
@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Profile:
-    """How draws change along something: groups of equally many items, in its order."""
+    """How draws change along an order of the items: groups of equal size, in this order."""
 
     along: str
     groups: tuple[Group, ...]
@@ -68,40 +68,40 @@ class Profile:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """All that was counted and tested, before anything is said."""
+    """All counts and tests of an audit, before they are put into words."""
 
     negatives: Negatives
     popularity: FloatArray | None
-    #: The chance of each item in a single draw, where it is stated.
+    #: The probability of each item in a single draw, if it is stated.
     probabilities: FloatArray | None
     alpha: float
     rng: np.random.Generator
 
     @cached_property
     def found(self) -> ListCounts:
-        """Return what one look at every list finds."""
+        """Return what is counted in a single pass over the lists."""
         return ListCounts.of(self.negatives)
 
     @cached_property
     def distinct(self) -> int:
-        """Return how many lists differ from each other."""
+        """Return the number of distinct lists."""
         return int(self.found.first.sum())
 
     @cached_property
     def sameness(self) -> CountTest | None:
-        """Test whether lists are the same by chance."""
+        """Return the test of whether lists are equal only by chance."""
         return same_lists(self.found, self.negatives)
 
     @cached_property
     def kept(self) -> BoolArray:
-        """Tell the lists that were drawn apart: of shared ones the first."""
+        """Return which lists were drawn separately: of shared lists the first."""
         tested = self.sameness
         shared = tested is not None and tested.p_value < self.alpha
         return self.found.first if shared else np.ones(len(self.negatives), dtype=bool)
 
     @cached_property
     def seen_out(self) -> bool:
-        """Whether lists leave out what their user has seen; pools that are shared cannot."""
+        """Return whether lists leave out what their user has seen; shared lists cannot."""
         known = self.negatives.exclude is not None and bool(self.kept.all())
         return known and not self.found.seen.any()
 
@@ -123,10 +123,10 @@ class Looked:
 
     @cached_property
     def lists(self) -> DrawnLists:
-        """Return the lists as draws from the items that are there.
+        """Return the lists as draws from the items that seem to be candidates.
 
-        Where far too many items were never drawn, and all others equally often, the others are the
-        catalogue.
+        If far too many items were never drawn, and all others equally often, the others are taken
+        as the catalogue.
         """
         whole = self.whole
         there = whole.counts > 0
@@ -142,9 +142,9 @@ class Looked:
 
     @cached_property
     def complete(self) -> bool:
-        """Whether each list holds all that it could."""
+        """Return whether each list holds all of its candidates."""
         held = self.negatives
-        own = np.ones(len(held), dtype=np.int64)  # a target is no negative, known or not
+        own = np.ones(len(held), dtype=np.int64)  # a target is never a negative, known or not
         if held.target_lists is not None:
             own = np.maximum(np.bincount(held.target_lists, minlength=len(held)), 1)
         left_out = own + held.weight_left_out(np.ones(held.items)).astype(np.int64)
@@ -154,12 +154,12 @@ class Looked:
 
     @property
     def catalogue(self) -> int:
-        """Return how many items there are, as far as draws tell."""
+        """Return how many items seem to be candidates, judged by the draws."""
         return int((self.lists.expected > 0.0).sum())
 
     @cached_property
     def power(self) -> Power | None:
-        """Return the law by popularity that fits best."""
+        """Return the power of popularity that fits the draws best."""
         if self.popularity is None:
             return None
         law = power_law(self.negatives, self.lists, self.kept, self.popularity, out=self.seen_out)
@@ -167,7 +167,7 @@ class Looked:
 
     @cached_property
     def stated(self) -> Power | None:
-        """Return how well the probabilities that are stated fit."""
+        """Return how well the stated probabilities fit."""
         if self.probabilities is None:
             return None
         law = power_law(
@@ -177,9 +177,9 @@ class Looked:
 
     @cached_property
     def variations(self) -> dict[str, float]:
-        """Return by how much items' chances vary (coefficient of variation), as each test sees it.
+        """Return how much the items' probabilities vary (coefficient of variation), for each test.
 
-        All differences, those along popularity, and those along the item's number.
+        The tests see all differences, those along popularity, and those along the item's number.
         """
         found: dict[str, float] = {}
         tested, slope, power = self.lists.uniformity, self.lists.slope, self.power
@@ -189,13 +189,13 @@ class Looked:
             mean = float(power.expected.mean())
             found["popularity"] = float(power.expected.std()) / mean if mean > 0.0 else 0.0
         if slope is not None:
-            # Numbers in a row have a standard deviation of their count over the root of 12.
+            # The standard deviation of n consecutive numbers is n over the root of 12.
             shift = abs(slope.value - slope.expected)
             found["item numbers"] = shift * math.sqrt(12.0) / self.negatives.items
         return found
 
     def variation(self, p_values: Mapping[str, float], alpha: float) -> float:
-        """Return the largest variation that is beyond chance."""
+        """Return the largest variation that is significant; 0 if none is."""
         return max(
             (size for name, size in self.variations.items() if p_values.get(name, 1.0) < alpha),
             default=0.0,
@@ -203,7 +203,7 @@ class Looked:
 
     @cached_property
     def even(self) -> bool:
-        """Whether equal chances are good enough to go on with."""
+        """Return whether the other tests may assume equal probabilities."""
         tested, slope, power = self.lists.uniformity, self.lists.slope, self.power
         p_values = {
             "uniform": 1.0 if tested is None else tested.p_value,
@@ -214,7 +214,7 @@ class Looked:
 
     @cached_property
     def other_law(self) -> Power | None:
-        """Return a law of unequal chances that is good enough to go on with."""
+        """Return a law of unequal probabilities that other tests may assume."""
         for law in (self.stated, self.power):
             if law is not None and (law.p_value >= self.alpha or law.misfit < NEARLY):
                 return law
@@ -222,14 +222,14 @@ class Looked:
 
     @cached_property
     def strays(self) -> int:
-        """Return the draws of items without any popularity, which no power of it can give."""
+        """Return the draws of items with popularity 0, which no power explains."""
         if self.popularity is None:
             return 0
         return int(self.lists.counts[self.popularity <= 0.0].sum())
 
     @cached_property
     def chance_of_pair(self) -> FloatArray:
-        """Return the chance that two draws of a list are equal, if items may come twice."""
+        """Return the probability that two draws of a list are equal, if items may occur twice."""
         lists = self.lists
         if self.even or lists.pairs_between <= 0.0:
             return np.asarray(1.0 / lists.candidates)
@@ -256,7 +256,7 @@ class Looked:
         return Profile(along, tuple(groups))
 
     def tests(self) -> dict[str, CountTest]:
-        """Return every test that can be made, by its question."""
+        """Return every possible test, by its question."""
         lists, made = self.lists, dict[str, CountTest | None]()
         made["replacement"] = lists.repeated(self.chance_of_pair)
         made["uniform"] = lists.uniformity
@@ -279,7 +279,7 @@ class Looked:
             expected = np.zeros(self.negatives.items)
             expected[law.there] = law.expected
             made["never drawn"] = lists.never_drawn(expected)
-        # Where everything is in every list, there is nothing to ask about chances.
+        # If every list holds all candidates, there are no probabilities to test.
         asked = _OF_COMPLETE if self.complete else tuple(made)
         return {
             name: tested for name, tested in made.items() if tested is not None and name in asked
@@ -292,7 +292,7 @@ class Looked:
         return CountTest(hits, expected, too_few(hits, expected))
 
     def _seen_if_kept(self) -> float | None:
-        """Return how many seen items lists would hold if these were drawn like all others."""
+        """Return how many seen items the lists would hold if these were drawn like all others."""
         if self.negatives.exclude is None:
             return None
         chance = self._chances()
@@ -306,13 +306,13 @@ class Looked:
         return float((self._chances()[items] * self.negatives.sizes[lists]).sum())
 
     def _chances(self) -> FloatArray:
-        """Return the share of draws of each item: equal, or as they were found."""
+        """Return the probability of each item: equal, or its share of the draws."""
         if self.even:
             return np.asarray(self.lists.expected / self.lists.expected.sum())
         return np.asarray(self.lists.counts / max(self.lists.draws, 1))
 
     def _neighbours(self) -> CountTest | None:
-        """Test whether lists side by side have more in common than others."""
+        """Return the test of whether neighbours share more items than other lists."""
         pairs = len(self.negatives) // 2
         if pairs < _FEWEST_NEIGHBOURS or self.distinct == 1:
             return None

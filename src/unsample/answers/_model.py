@@ -1,4 +1,4 @@
-"""What a comparison knows of one model."""
+"""What a comparison knows about one model."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ from unsample.metrics import Metric
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What is known of one model: counts for its estimates, targets for pairing where given."""
+    """One model: counts for its estimates and, if known, targets to pair it with others."""
 
     name: str
     counts: RankCounts
-    #: Its targets one by one; None where only their counts are known.
+    #: Its targets one by one; None if only their counts are known.
     targets: Targets | None = None
-    #: What to match targets by where users are not given; None to match them by position.
+    #: What to match targets by if users are not given; None to match them by position.
     labels: npt.NDArray[Any] | None = None
-    #: Made already, where the model comes from an evaluation.
+    #: The evaluation, if the model comes from one.
     evaluation: Evaluation | None = None
-    #: Made already, where all that is known are the numbers of a paper.
+    #: The published result, if only the numbers of a paper are known.
     published: Published | None = None
-    #: Relevant documents of queries, where the corpus was cut down.
+    #: The relevant documents of each query, if the corpus was cut down.
     cut: CutTargets | None = None
 
     @classmethod
     def of(
         cls, name: str, given: Targets | Evaluation, labels: npt.NDArray[Any] | None = None
     ) -> Model:
-        """Return a model of which the targets are known."""
+        """Return a model from its targets or its evaluation."""
         if isinstance(given, Evaluation):
-            # The sampled ranks of a pilot design are none to pair: most users are only guessed.
+            # The sampled ranks of a pilot cannot be paired: most users have only guesses.
             known = not (isinstance(given.design, Pilot) and given.drawn)
             return cls(name, given.counts, given.found if known else None, evaluation=given)
         return cls(name, given.counts, given, labels)
 
     @classmethod
     def of_cut(cls, name: str, given: CutTargets) -> Model:
-        """Return a model that searched a corpus that was cut down, or a complete one."""
+        """Return a model that searched a corpus, complete or cut down."""
         return cls(name, given.counts(), given.known if given.complete else None, cut=given)
 
     @property
     def relevance(self) -> FloatArray | None:
-        """Return how relevant each target is, where that is known."""
+        """Return how relevant each target is; None if that is not known."""
         held = self.evaluation if self.cut is None else self.cut
         return None if held is None else held.relevance
 
     @property
     def made(self) -> Evaluation | Published | None:
-        """Return the estimates of the model, where they were made before."""
+        """Return the estimates of the model if they were made before, else None."""
         return self.published if self.evaluation is None else self.evaluation
 
     @cached_property
     def keys(self) -> tuple[npt.NDArray[Any], IntArray]:
-        """Return what tells users apart, each once and sorted, and the place of each target's.
+        """Return the distinct keys of users, sorted, and for each target the place of its key.
 
-        Users of two models that have the same keys stand in the same order.
+        If two models have the same keys, their users are in the same order.
         """
         assert self.targets is not None
         key = self.labels if self.targets.users is None else self.targets.users
@@ -74,7 +74,7 @@ class Model:
 
     @cached_property
     def user_weights(self) -> FloatArray:
-        """Return how much each user counts."""
+        """Return the weight of each user."""
         assert self.targets is not None
         weights, user = self.targets.each_weight, self.keys[1]
         if self.targets.filtered:
@@ -84,7 +84,7 @@ class Model:
         return found
 
     def totals(self, metric: Metric, scores: FloatArray) -> FloatArray:
-        """Return the sum of the targets' scores for each user, weighed as in the metric."""
+        """Return the sum of each user's target scores, weighted as in the metric."""
         assert self.targets is not None
         weights, user = self.targets.each_weight, self.keys[1]
         if self.counts.several:
@@ -92,7 +92,7 @@ class Model:
         return np.bincount(user, weights * scores, minlength=len(self.keys[0])).astype(np.float64)
 
     def error_of_mean(self, totals: FloatArray) -> float:
-        """Return the standard error of the mean over users of what each of them has in all."""
+        """Return the standard error of the mean of ``totals`` over users."""
         deviations = deviations_of_mean(totals, self.user_weights)
         few = len(deviations) / max(len(deviations) - 1, 1)
         return math.sqrt(few * float(deviations @ deviations))

@@ -1,8 +1,8 @@
-"""What would tell two models apart: more sampled items, or more users.
+"""How many more sampled items, or users, would tell two models apart.
 
-The models are taken to be as they are estimated. What another evaluation of them would show is
-then known but for chance: its expected histogram. The chance of winning that follows from that
-histogram is looked at for larger and larger samples, and for more and more users.
+Suppose that the models are as estimated. Then the expected histogram of another evaluation
+is known, and with it the chance of winning. That chance is computed for larger and larger samples,
+and for more and more users.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from unsample.evidence import RankCounts
 from unsample.law import Law, RankDistribution
 from unsample.metrics import Metric
 
-#: Samples and users grow by this factor from one look to the next, so often at most.
+#: Samples and users grow by this factor in each step, and the greatest number of steps.
 _GROWTH, _LOOKS = 1.5, 24
-#: Larger samples are not looked at: a full ranking is then as cheap.
+#: Larger samples are not tried: a full ranking is then as cheap.
 _LARGEST_SAMPLE, _LARGEST_SHARE = 20_000, 0.5
-#: Targets of the histogram that is expected: many, for it is to be no other than expected.
+#: Targets of the expected histogram: so many that rounding does not change it.
 _PLENTY = 10**9
-#: Sampled ranks of one cell: few and narrow at the top, wider below.
+#: Cells of sampled ranks: single ranks down to the first number, then ranges of this ratio.
 _SINGLE, _RATIO = 64, 0.03
 
 
 @dataclass(frozen=True)
 class Needed:
-    """How large an evaluation would have to be to tell two models apart, if they are as estimated.
+    """How large an evaluation must be to tell two models apart, if they are as estimated.
 
-    None stands for: no number that was tried suffices.
+    None means that no number that was tried suffices.
     """
 
     a: str
     b: str
     metric: str
     level: float
-    #: Sampled items for each target, with as many users; and users, with as many sampled items.
+    #: Sampled items for each target, if users stay the same; users, if sampled items do.
     sampled: int | None
     users: int | None
-    #: What there is now.
+    #: The present numbers of sampled items and of targets.
     now: tuple[int, int]
 
     def __str__(self) -> str:
@@ -73,10 +73,10 @@ def needed_for(
     metric: Metric,
     level: float,
 ) -> Needed | None:
-    """Return what would suffice.
+    """Return how many sampled items or users would suffice.
 
-    None without a prior, for few targets, designs that differ, and models of which only printed
-    numbers are known: a histogram of as many targets would say more than those do.
+    Return None without a prior, for few targets, for designs that differ, and if only printed
+    numbers are known: a histogram of as many targets would say more than those numbers.
     """
     if Chances.of(dict(zip(pair, estimates, strict=True)), [metric]) is None:
         return None
@@ -111,7 +111,7 @@ def needed_for(
 def _least(
     sizes: Sequence[int], level: float, chance: Callable[[int, float], float], other: float
 ) -> int | None:
-    """Return the least size whose chance reaches the level; chances grow with it."""
+    """Return the least size whose chance reaches the level; chances grow with the size."""
     if not sizes or chance(sizes[-1], other) < level:
         return None
     low, high = -1, len(sizes) - 1
@@ -122,7 +122,7 @@ def _least(
 
 
 def _expected(shape: RankDistribution, law: Law) -> Observed:
-    """Return what so large a sample would show on average, ranks far down in ranges."""
+    """Return what a sample of this size shows on average, ranks far down grouped into ranges."""
     starts = [*range(1, min(_SINGLE, law.n) + 1)]
     while starts[-1] < law.n:
         starts.append(starts[-1] + max(1, int(_RATIO * starts[-1])))

@@ -1,8 +1,8 @@
-"""Two models as they may be: P(R) of each, and how alike they rank the targets of a user.
+"""Two assumed models: P(R) of each, and how similarly they rank the targets of a user.
 
-Ranks of two models on the same users are drawn by a Gaussian copula: normal numbers with a
-correlation, each turned into the rank that has its place in P(R). The correlation is the one that
-makes what the models have in common, on the metric, as it was found.
+Ranks of two models on the same users are drawn by a Gaussian copula: correlated normal numbers,
+each turned into the rank at the same quantile of P(R). The correlation is chosen so that the
+covariance of the models on the metric is the one that was observed.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from unsample.evidence import RankCounts, Targets
 from unsample.law import RankDistribution, RankGrid, bin_weights
 from unsample.metrics import Metric
 
-#: The correlation where nothing is known of it: the median of pairs of recommenders on the bundled
-#: ranks (``python benchmarks/power.py correlations``).
+#: The correlation if nothing is known about it: the median over pairs of recommenders in the
+#: bundled ranks (``python benchmarks/power.py correlations``).
 USUAL_CORRELATION = 0.77
-#: Draws behind a correlation, steps towards it, and the largest one.
+#: Draws and bisection steps to find a correlation, and the largest one.
 _DRAWS, _STEPS, _MOST_ALIKE = 40_000, 12, 0.995
-#: The steepest tilt of P(R), and steps towards the one that is sought.
+#: The steepest tilt of P(R), and bisection steps to find a tilt.
 _STEEPEST, _BISECTIONS = 8.0, 60
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two models: what P(R) of each is taken to be, and the correlation of their ranks."""
+    """Two models: the assumed P(R) of each, and the correlation of their ranks."""
 
     names: tuple[str, str]
     shapes: tuple[RankDistribution, RankDistribution]
     metric: Metric
     correlation: float
-    #: Where this comes from, in words.
+    #: Where P(R) and the correlation come from, in words.
     source: str
-    #: The sample size of the ranks that it comes from, if there is one.
+    #: The sample size of the ranks that they come from, if it is a single one.
     sampled: int | None = None
 
     @property
@@ -55,7 +55,7 @@ class Pair:
 
     @cached_property
     def values(self) -> tuple[float, float]:
-        """Return the metric of each model."""
+        """Return the value of the metric for each model."""
         return self.shapes[0].expect(self.metric), self.shapes[1].expect(self.metric)
 
     @property
@@ -65,12 +65,12 @@ class Pair:
 
     @property
     def winner(self) -> str:
-        """Return the better model."""
+        """Return the name of the better model."""
         return self.names[int(self.values[1] > self.values[0])]
 
     @cached_property
     def spread(self) -> float:
-        """Return the standard deviation, over users, of the difference of the two models."""
+        """Return the standard deviation over users of the difference between the two models."""
         first, second = (
             self.metric.weights(each, self.items)
             for each in self.draw(_DRAWS, np.random.default_rng(0))
@@ -87,14 +87,14 @@ class Pair:
         return self.shapes[int(self.values[1] < self.values[0])]
 
     def draw(self, users: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Draw the rank of a target of each user under both models."""
+        """Draw the rank of one target of each user under both models."""
         first, second = _normals(users, self.correlation, rng)
         return _ranks_at(self.shapes[0], first), _ranks_at(self.shapes[1], second)
 
     def apart(self, difference: float) -> Pair:
-        """Return the weaker model, and one that is better by ``difference`` and as alike.
+        """Return the weaker model and one better by ``difference``, with the same correlation.
 
-        P(R) of the better one is that of the weaker one times a power of R.
+        P(R) of the better model is P(R) of the weaker one times a power of R.
         """
         weaker, low, high = self._weaker, 0.0, _STEEPEST
         sought = min(self.values) + difference
@@ -108,7 +108,7 @@ class Pair:
     def with_difference(
         cls, guess: RankDistribution, metric: Metric, compare: float | str, source: str
     ) -> Pair:
-        """Return a model of which P(R) is guessed, and one that is better by so much."""
+        """Return a model with the guessed P(R), and one that is better by ``compare``."""
         same = cls(("better", "weaker"), (guess, guess), metric, USUAL_CORRELATION, source)
         sought = _as_difference(compare, same.values[0])
         if not 0.0 < sought < same.largest_difference:
@@ -127,7 +127,7 @@ class Pair:
         metric: Metric,
         candidates: str | None,
     ) -> Pair:
-        """Return two models of which ranks, counts or P(R) are known; or the two best compared."""
+        """Return two models with known ranks, counts or P(R); or the two best of a comparison."""
         if isinstance(given, Comparison):
             found = _two_best(given, metric)
         else:
@@ -153,7 +153,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What is known of one model: its ranks, full or sampled, or P(R) alone."""
+    """What is known about one model: its ranks, full or sampled, or only P(R)."""
 
     name: str
     words: str
@@ -162,7 +162,7 @@ class _Known:
 
     @classmethod
     def of(cls, name: str, given: Any, items: int) -> _Known:
-        """Bring what is given for a model into one form."""
+        """Return what is given for a model in one form."""
         if isinstance(given, RankDistribution):
             return cls(name, f"{name} as given", None, given)
         if isinstance(given, RankCounts):
@@ -174,13 +174,13 @@ class _Known:
 
     @property
     def sizes(self) -> set[int]:
-        """Return the sizes of the samples; none of full ranks."""
+        """Return the sizes of the samples; an empty set for full ranks."""
         if self.model is None or self.model.counts.known.all():
             return set()
         return set(np.unique(self.model.counts.sampled).tolist())
 
     def distribution(self, metric: Metric, candidates: str | None) -> RankDistribution:
-        """Return P(R): as it was given, or estimated."""
+        """Return P(R), either as given or estimated."""
         if self.shape is not None:
             return self.shape
         assert self.model is not None
@@ -196,10 +196,10 @@ class _Known:
     def scores(
         self, metric: Metric, guess: RankDistribution
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return what each user scores on the metric, and what each bin of the guess would.
+        """Return the metric of each user, and of each bin of the guess.
 
-        Of a sampled rank it is what is expected of the metric. None where users cannot be told, or
-        have samples of different sizes.
+        For a sampled rank it is the expected metric. None if users are not known, or if samples
+        have different sizes or a stopping rule.
         """
         if self.model is None or self.model.targets is None:
             return None
@@ -218,7 +218,7 @@ class _Known:
 
 
 def _among(shape: RankDistribution, items: int) -> RankDistribution:
-    """Return P(R) in the catalogue, where users have fewer candidates than it has items."""
+    """Return P(R) on the whole catalogue, if users have fewer candidates than it has items."""
     if shape.items > items:
         raise InputError(
             f"compare must hold models ranked among items = {items} at most, got one among "
@@ -246,9 +246,9 @@ def _two_best(given: Comparison, metric: Metric) -> list[_Known]:
 def _correlation(
     found: list[_Known], guesses: tuple[RankDistribution, RankDistribution], metric: Metric
 ) -> float | None:
-    """Return the correlation with which scores vary together as they were seen to.
+    """Return the correlation that gives the observed covariance of the users' metrics.
 
-    None where users of the two models cannot be matched, or there is only one.
+    None if the users of the two models cannot be matched, or if there is only one user.
     """
     first_scores, second_scores = (
         each.scores(metric, guess) for each, guess in zip(found, guesses, strict=True)
@@ -274,7 +274,7 @@ def _correlation(
 
 
 def _as_difference(compare: float | str, value: float) -> float:
-    """Return the difference that is meant: a number, or per cent of the metric."""
+    """Return the difference: a number as it is, a percentage as a part of the metric."""
     number, share = compare, 1.0
     if isinstance(compare, str):
         text = compare.strip()
@@ -290,7 +290,7 @@ def _as_difference(compare: float | str, value: float) -> float:
 def _normals(
     size: int, correlation: float, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw places between 0 and 1, of which the normal deviates have this correlation."""
+    """Draw pairs of quantiles in 0..1 whose normal deviates have this correlation."""
     from scipy.special import ndtr
 
     first, second = rng.standard_normal((2, size))
@@ -299,14 +299,14 @@ def _normals(
 
 
 def _bins_at(shape: RankDistribution, places: FloatArray) -> IntArray:
-    """Return the bin in which each place of the distribution lies."""
+    """Return the bin at each quantile of the distribution."""
     ends = np.cumsum(shape.mass)
     found = np.searchsorted(ends, ends[-1] * places, side="right")
     return np.asarray(np.minimum(found, len(ends) - 1))
 
 
 def _ranks_at(shape: RankDistribution, places: FloatArray) -> IntArray:
-    """Return the rank at each place of the distribution."""
+    """Return the rank at each quantile of the distribution."""
     bins, ends = _bins_at(shape, places), np.cumsum(shape.mass)
     mass, width = shape.mass[bins], shape.grid.width[bins]
     inside = (ends[-1] * places - ends[bins] + mass) / np.maximum(mass, 1e-300)
@@ -315,7 +315,7 @@ def _ranks_at(shape: RankDistribution, places: FloatArray) -> IntArray:
 
 
 def _tilted(shape: RankDistribution, power: float) -> RankDistribution:
-    """Return P(R) times R^-power."""
+    """Return P(R) times R^-power, scaled to sum to one."""
     tilt = np.sqrt(shape.grid.low * shape.grid.high.astype(np.float64)) ** -power
     mass = shape.mass * tilt
     return RankDistribution(shape.grid, mass / mass.sum())

@@ -1,4 +1,4 @@
-"""Sampled ranks, and full ranks of a random part of the users: estimates that assume nothing."""
+"""Estimates without assumptions, from sampled ranks and the full ranks of some random users."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from unsample.evidence import Targets, group_catalogues
 from unsample.law import Law, RankDistribution, bin_weights
 from unsample.metrics import Metric
 
-#: The method by which results call values that a pilot corrected.
+#: The name of the method in results, for values that a pilot corrected.
 NAME = "pilot"
 #: The fewest users that a pilot may have.
 _FEWEST = 10
-#: Standard errors by which a pilot drawn at random hardly differs from the others.
+#: A pilot drawn at random hardly differs from the others by more standard errors than this.
 _UNLIKE = 4.0
 
 
@@ -36,9 +36,9 @@ def pilot_estimates(
     method: str | _estimators.Estimator | Iterable[str | _estimators.Estimator],
     candidates: str | None,
 ) -> Estimates:
-    """Return metrics of users whose sampled ranks are known, and of some the full ranks.
+    """Return metrics from the sampled ranks of all users and the full ranks of some.
 
-    ``pilot`` holds the full rank of each target, and 0 where it is not known.
+    ``pilot`` holds the full rank of each target, or 0 if it is not known.
     """
     more = (found.users, found.weights, found.pools, found.stop)
     if found.filtered or not all(each is None for each in more):
@@ -86,8 +86,8 @@ def pilot_targets(
 ) -> Estimates:
     """Return metrics from a pilot design that left some users open.
 
-    Users count up to the first, in their random order, whom the budget left open: likely because it
-    was a costly one. The mean over those before it is unbiased (see `unsample.designs.Guided`).
+    Full ranks count up to the first user, in random order, whom the budget left open. This user
+    was probably costly. The mean over the users before is unbiased (see `unsample.designs.Guided`).
     """
     notes, items = found.notes, np.asarray(found.items)
     last = getattr(found.design, "k", None) or int(items.max())
@@ -95,7 +95,7 @@ def pilot_targets(
     beyond = notes.before >= last
     place = np.where(notes.turn == 0, len(items) + 1, np.abs(notes.turn))
     ends = place[~known & ~beyond].min()
-    ends = min(ends, len(items) - 1)  # somebody is left to be guessed
+    ends = min(ends, len(items) - 1)  # at least one user is estimated
     full = np.where(place < ends, np.where(known, found.ranks, items), 0)
     sampled = int(getattr(found.design, "sampled", 0))
     sample = Targets(1 + notes.before, items, sampled, replacement=False)
@@ -113,7 +113,7 @@ def _guessing(method: object) -> DistributionEstimator:
 
 
 def _as_pilot(pilot: npt.ArrayLike, found: Targets) -> IntArray:
-    """Return the full ranks, checked against the sampled ones."""
+    """Return the full ranks, after a check against the sampled ones."""
     ranks = np.asarray(found.ranks)
     values = np.asarray(pilot)
     if values.shape != ranks.shape:
@@ -151,7 +151,7 @@ def _as_pilot(pilot: npt.ArrayLike, found: Targets) -> IntArray:
 
 
 def typical_law(found: Targets) -> Law:
-    """Return one law for all targets: any guess will do, and this one is good."""
+    """Return one law for all targets, with the mean number of items: any law is valid here."""
     sampled = np.unique(np.asarray(found.sampled))
     if len(sampled) > 1:
         raise InputError(
@@ -163,7 +163,7 @@ def typical_law(found: Targets) -> Law:
 
 
 def expected_at(distribution: RankDistribution, law: Law, metrics: Sequence[Metric]) -> FloatArray:
-    """Return what is expected of each metric at each sampled rank (ranks x metrics)."""
+    """Return the expected value of each metric at each sampled rank (ranks x metrics)."""
     ranks, grid = np.arange(1, law.n + 1), distribution.grid
     joint = law.matrix(ranks, ranks, grid, beyond="last") * distribution.mass
     weights = np.stack([bin_weights(each, grid, law.items) for each in metrics], axis=1)

@@ -1,4 +1,4 @@
-"""`plan`: which design to evaluate by, before anything is scored."""
+"""`plan`: which design to use in an evaluation, before anything is scored."""
 
 from __future__ import annotations
 
@@ -84,60 +84,59 @@ def plan(
     repeats: int = 100,
     rng: Seed = 0,
 ) -> Plan | PowerPlan:
-    """Compare ways to evaluate before any item is scored: the error of each at the same cost.
+    """Compare the expected errors of designs at the same cost, before any item is scored.
 
-    The error is that of the metric of these users, which ranking all of them in full would give
-    exactly. Designs: a ``fixed`` sample; an ``adaptive`` one; where a guide is stated, a ``guided``
-    one; and ``certified`` (``exact`` for a metric without K), which evaluates as many users as the
-    budget allows, drawn at random. Each is simulated as `evaluate` runs it, and estimated by the
-    method that it uses by default (fixed samples of more than 1,000 items by ``"mle"``; the plan
-    says so).
+    The error is the distance to the metric of these users that full rankings of all of them would
+    give. The designs are ``fixed``, ``adaptive``, ``guided`` (if ``odds`` are given) and
+    ``certified`` (``exact`` for a metric without K). The last one evaluates as many users as the
+    budget allows, drawn at random. Each design is simulated as `evaluate` runs it, with the default
+    method of `evaluate`. Only fixed samples of more than 1,000 items are estimated by ``"mle"``;
+    the plan says so.
 
-    With ``compare`` two models are to be told apart, and a `PowerPlan` comes back: for each design
-    its power, the chance that `compare` names the better model, and the least difference that it
-    detects. Both models are evaluated again and again, each time on other users, and compared by
-    the code of `unsample.compare`; verdicts for the better one are counted.
+    With ``compare``, return a `PowerPlan` for two models. It has for each design the power, which
+    is the probability that `unsample.compare` names the better model, and the least difference that
+    the design detects. To find the power, both models are evaluated many times, each time on other
+    users, and compared by the code of `unsample.compare`. Verdicts for the better one are counted.
 
     Parameters
     ----------
     items, users
         The size of the catalogue and the number of users to evaluate.
     targets
-        The number of targets, where users have several; by default one for each user. Errors count
-        users: targets of one user are taken to be alike.
+        The number of targets, if users have several; by default one for each user. Errors count
+        users: the targets of one user are assumed to be alike.
     metrics
         The metric that matters, such as ``"NDCG@10"``.
     budget
-        How many scores may be asked for in total, as in `evaluate`; with ``compare`` that is of
-        both models. Without it, the designs are compared at the cost at which the first of them
-        reaches the precision, or the power.
+        The total number of scores that may be asked for, as in `evaluate`; with ``compare``, for
+        both models together. By default the designs are compared at the lowest cost at which one
+        of them reaches the precision, or the power.
     precision
-        The error that is sought, relative to the metric.
+        The wanted error, relative to the metric.
     pilot
-        What is known of P(R): `RankCounts` of sampled ranks, a `RankDistribution`, or ranks among
-        all items.
+        What is known about P(R): `RankCounts` of sampled ranks, a `RankDistribution`, or ranks
+        among all items.
     recall
-        Without a pilot, a guess of Recall@K on the full catalogue; P(R) is then the power law that
-        has it. By default 0.1, or 1 - (1 - K/items)^2 where that is more, as in small catalogues.
+        Without a pilot, a guess of Recall@K on the full catalogue. P(R) is the power law that
+        gives it. By default 0.1, or 1 - (1 - K/items)^2 if that is more, as in small catalogues.
     odds
-        How good a guide there is: the odds with which an item that beats a target comes next in
-        its order, against one that does not. For EASE on ml-1m and citeulike-a popularity is worth
-        19 and 6, itemKNN 56 and 570 (``python benchmarks/guided.py``); 1 is a random order. By
-        default there is no guide.
+        How good the guide is: the odds that an item that beats the target comes before one that
+        does not. 1 is a random order. For EASE on ml-1m and citeulike-a, popularity has 19
+        and 6, itemKNN 56 and 570 (``python benchmarks/guided.py``). By default there is no guide.
     compare
-        What is to be told apart: a difference of the metric, as ``0.01``, or ``"5%"`` of it; or
-        two models by name, with ranks among all items, `Targets` or `RankCounts` of sampled ranks,
-        or a `RankDistribution` for each; or a `Comparison`, of which the two best are taken. How
-        alike the models are is found from users that they share, else guessed. With models, leave
-        ``pilot`` and ``recall`` out.
+        What the evaluation should detect: a difference of the metric, such as ``0.01``, or ``"5%"``
+        of it; or two models by name, each with ranks among all items, `Targets` or `RankCounts` of
+        sampled ranks, or a `RankDistribution`; or a `Comparison`, of which the two best models are
+        used. How similar the models are is estimated from users that they share, or else guessed.
+        With models, leave out ``pilot`` and ``recall``.
     level, power
-        With ``compare``: the level of the verdicts, and how often they shall name the better model.
+        With ``compare``: the level of the verdicts, and how often they should name the better one.
     candidates
         With ``compare``: ``"unseen"`` or ``"all"``, as in `unsample.compare`; verdicts from
         samples depend on it.
     repeats
-        Simulated evaluations behind each error of a sampled design; with ``compare``, the most
-        behind each power.
+        Simulated evaluations for each error of a sampled design; with ``compare``, the most for
+        each power.
     rng
         Seed or Generator of the simulation.
 

@@ -1,4 +1,4 @@
-"""What `plan` returns: designs at the same cost, told apart by their error or by their power."""
+"""What `plan` returns: designs at the same cost, compared by their error or by their power."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MORE_USERS = "more users"
 class Outcome:
     """What a design would cost."""
 
-    #: What it is called: the design, or "more users".
+    #: The name of the design, or "more users".
     label: str
     #: What goes into ``evaluate(design=...)``.
     design: Design
-    #: How many users to evaluate, drawn at random; all but for exact designs and more users.
+    #: How many users to evaluate, drawn at random: all, except for exact designs and more users.
     users: int
-    #: Scores asked for in all, as expected.
+    #: The expected number of scores in total.
     cost: float
-    #: The method that was simulated; None for exact designs. It is the one that `evaluate` uses by
-    #: default, but for large fixed samples, where it goes into ``evaluate(method=...)``.
+    #: The method that was simulated; None for exact designs. It is the default of `evaluate`,
+    #: except for large fixed samples, where it goes into ``evaluate(method=...)``.
     method: str | None
 
     @property
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ErrorOutcome(Outcome):
-    """What a design would cost, and how far off the metric of these users it would be."""
+    """What a design would cost, and its error for the metric of these users."""
 
     bias: float
     sd: float
@@ -64,12 +64,12 @@ class ErrorOutcome(Outcome):
 
 @dataclass(frozen=True)
 class PowerOutcome(Outcome):
-    """What a design would cost for two models together, and how often it tells them apart."""
+    """What a design would cost for two models together, and how often it names the better one."""
 
-    #: The chance that `compare` names the better model, and how many evaluations showed it.
+    #: The probability that `compare` names the better model, and how many evaluations were run.
     power: float
     evaluations: int
-    #: The least difference that is told apart as often as is sought; None where none is.
+    #: The least difference that is detected with the wanted power; None if there is none.
     detectable: float | None = None
 
     @property
@@ -79,7 +79,7 @@ class PowerOutcome(Outcome):
 
 
 def error_of_share(wins: float, count: int) -> float:
-    """Return the standard error of a share, which is never none."""
+    """Return the standard error of a share; it is never zero."""
     share = (wins + 1.0) / (count + 2.0)
     return math.sqrt(share * (1.0 - share) / (count + 2.0))
 
@@ -91,31 +91,30 @@ Found = TypeVar("Found", bound=Outcome)
 class Planned(Result, Generic[Found]):
     """What plans have in common.
 
-    ``evaluate(scorer, targets, items=..., design=plan.best.design, budget=plan.budget)`` does what
-    is recommended; for two models with a dict of both scorers.
+    ``evaluate(scorer, targets, items=..., design=plan.best.design, budget=plan.budget)`` runs the
+    recommended design. For two models, give a dict of both scorers.
     """
 
     items: int
     users: int
-    #: Relevant items of all users together: what is ranked.
+    #: The relevant items of all users together, which are ranked.
     targets: int
     metric: Metric
     #: Where P(R) comes from, in words.
     guess: str
-    #: Scores that may be asked for, of all models together; what the recommended design needs
-    #: where none was given.
+    #: How many scores all models together may ask for. By default, what the best design needs.
     budget: int
     #: Each design at (or just below) this cost.
     outcomes: tuple[Found, ...]
     #: Each design at growing costs, for a plot.
     curves: tuple[Found, ...]
-    #: The scores that each design needs for what is sought; None where no budget suffices.
+    #: How many scores each design needs for the precision or power; None if no budget is enough.
     needed: Mapping[str, float | None]
     repeats: int
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return nothing: the plan itself says what it guesses."""
+        """Return no warnings: the plan itself says what it guesses."""
         return ()
 
     @property
@@ -125,7 +124,7 @@ class Planned(Result, Generic[Found]):
 
     @property
     def full(self) -> float:
-        """Return the scores of full rankings."""
+        """Return how many scores full rankings need."""
         return float(self.items) * self.targets
 
     @property
@@ -143,7 +142,7 @@ class Planned(Result, Generic[Found]):
 
     @abstractmethod
     def _lacks(self) -> str:
-        """Return what it would take where that is less than what is sought."""
+        """Return what would be needed, if the best design does not reach what is wanted."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -164,7 +163,7 @@ class Planned(Result, Generic[Found]):
 
     @abstractmethod
     def _sought(self) -> dict[str, Any]:
-        """Return what is sought, and of what."""
+        """Return what is wanted, and of what."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each design."""
@@ -189,9 +188,9 @@ class Plan(Planned[ErrorOutcome]):
     """The expected error of each design at the same cost, and which one to use."""
 
     needed: Mapping[str, float]
-    #: The metric that the guess of P(R) has.
+    #: The value of the metric under the guess of P(R).
     value: float
-    #: The error that is sought, relative to the metric.
+    #: The wanted error, relative to the metric.
     precision: float
 
     @property
@@ -203,7 +202,7 @@ class Plan(Planned[ErrorOutcome]):
     def shares(self) -> dict[str, float]:
         """Return the share of a full ranking that each design needs to reach the precision.
 
-        That of ``"fixed"`` is the part of a corpus to keep where it is cut down by chance.
+        For ``"fixed"`` it is the part of a corpus to keep, if a random part of it is kept.
         """
         return {name: cost / self.full for name, cost in self.needed.items()}
 
@@ -235,22 +234,22 @@ class Plan(Planned[ErrorOutcome]):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PowerPlan(Planned[PowerOutcome]):
-    """How often each design would tell two models apart, and which one does it for the least."""
+    """How often each design would name the better of two models, and which design costs least."""
 
-    #: The two models, and the metric that each is taken to have.
+    #: The two models, and the value of the metric that is assumed for each.
     models: tuple[str, str]
     values: tuple[float, float]
     #: The correlation of the models' ranks, as normal deviates.
     correlation: float
-    #: The level of the verdicts, and the power that is sought.
+    #: The level of the verdicts, and the wanted power.
     level: float
     power: float
-    #: The users that must be ranked in full to reach it, where there are too few of them.
+    #: How many users must be ranked in full to reach it, if there are too few users.
     users_needed: int | None
 
     @property
     def full(self) -> float:
-        """Return the scores of full rankings under both models."""
+        """Return how many scores full rankings by both models need."""
         return 2.0 * super().full
 
     @property
@@ -260,9 +259,9 @@ class PowerPlan(Planned[PowerOutcome]):
 
     @property
     def best(self) -> PowerOutcome:
-        """Return the design that tells the models apart for the least; else the most powerful.
+        """Return the cheapest design with the wanted power; if none has it, the most powerful.
 
-        Designs that take more users than there are do not count.
+        Designs that need more users than there are do not count.
         """
         there = [each for each in self.outcomes if each.label != MORE_USERS]
         able = [each for each in there if each.power >= self.power - each.error]
@@ -272,7 +271,7 @@ class PowerPlan(Planned[PowerOutcome]):
 
     @property
     def least(self) -> float | None:
-        """Return the least budget that tells the models apart as often as is sought."""
+        """Return the least budget that gives the wanted power; None if none does."""
         return least_of(self.needed)[1]
 
     def _gives(self) -> str:
@@ -312,6 +311,6 @@ class PowerPlan(Planned[PowerOutcome]):
 
 
 def least_of(needed: Mapping[str, float | None]) -> tuple[str, float | None]:
-    """Return the design that needs the least, and how much; None where none does with the users."""
+    """Return the design that needs the least, and how much; None if these users are too few."""
     found = {label: cost for label, cost in needed.items() if cost and label != MORE_USERS}
     return min(found.items(), key=lambda each: each[1], default=("", None))

@@ -1,7 +1,7 @@
-"""What each design would give, before anything is scored: evaluations of users that are guessed.
+"""Simulated evaluations: the error of each design, before anything is scored.
 
-Users are drawn from a guess of P(R), and each design is simulated on them as `evaluate` would run
-it: the same classes, the same budget, the same estimator.
+Ranks of users are drawn from a guess of P(R). Each design is simulated on them as `evaluate` would
+run it: with the same classes, the same budget and the same estimator.
 """
 
 from __future__ import annotations
@@ -29,59 +29,59 @@ from unsample.evidence import RankCounts
 from unsample.law import RankDistribution, bin_weights
 from unsample.metrics import Metric
 
-#: Users that are simulated. For more of them the bias hardly moves, and the standard deviation
+#: The most users that are simulated. With more, the bias hardly changes, and the standard deviation
 #: falls with the square root of their number. (`auto` trusts more users more: 1,000 are too few.)
 _MOST_USERS = 4000
-#: Users that are looked at together; more would not fit into the cache.
+#: Users that are simulated together; more would not fit into the cache.
 _AT_ONCE = 20_000
-#: Sampled ranks are exact up to here, or K, then rounded to a share of themselves, less than their
-#: noise; and beyond the last number they are taken from a thinner sample.
+#: Sampled ranks stay exact up to the first number, or K. Larger ones are rounded by a share of
+#: themselves that is less than their noise. Beyond the last number a thinner sample is used.
 _SINGLE, _ROUNDED, _FAR = 16, 0.06, 300
-#: Larger fixed samples are estimated by `mle`: `auto` takes long, and gains little on them.
+#: Larger fixed samples are estimated by `mle`: `auto` is slow there, and hardly better.
 _LARGEST_AUTO = 1000
-#: Costs for each target at which designs are tried: the first, and from one to the next.
+#: The first cost for each target at which designs are tried, and the factor to the next cost.
 _USUAL_COST, _STEP = 80.0, 5.0
-#: Samples beyond this are not simulated.
+#: Larger samples are not simulated.
 _LARGEST_SAMPLE = 1e6
-#: How often a cost is read off the curves and tried, by how much it is raised at least after one
-#: that failed, which share of the error sought is aimed at, and which share of it, and of the
-#: cost, is close enough.
+#: The search for the least cost: how many costs from the curve are tried at most, the least factor
+#: by which a cost is raised after one that failed, the share of the wanted error that is aimed at,
+#: and the shares of that error and of the cost that are close enough.
 _ATTEMPTS = 5
 _NEXT_COST = 1.25
 _AIMED, _CLOSE, _CLOSER = 0.93, 0.85, 0.95
-#: Errors below this share of the one that is sought are as good as none.
+#: Errors below this share of the wanted error count as zero.
 _NEGLIGIBLE = 0.01
-#: Targets behind the mean cost of an exact one.
+#: Targets from which the mean cost of an exact metric is computed.
 _PRICED = 20_000
-#: A certified evaluation costs what it costs: so many standard deviations are kept in hand.
+#: The cost of a certified evaluation is random: the reserve, in standard deviations.
 _IN_HAND = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is planned for: a metric of users, and how good a guide there is."""
+    """What to plan for: a metric, the users, and how good the guide is."""
 
     items: int
     metric: Metric
     users: int
-    #: How many targets a user has. All of them are ranked, and they may be alike.
+    #: How many targets a user has. All of them are ranked; they may be alike.
     of_user: float = 1.0
-    #: How good the guide is, as in `Design.simulate`; None where there is none.
+    #: How good the guide is, as in `Design.simulate`; None if there is none.
     odds: float | None = None
 
     @property
     def targets(self) -> int:
-        """Return how many targets there are in all."""
+        """Return the number of targets of all users."""
         return round(self.users * self.of_user)
 
     @property
     def guided(self) -> list[str]:
-        """Return the design that follows a guide, where there is one and it can."""
+        """Return the guided design, if there is a guide and the metric allows it."""
         can = self.odds is not None and is_of_the_top(self.metric)
         return [Guided.name] if can else []
 
     def fit(self, name: str, budget: int, targets: int) -> Design:
-        """Return the design, fixed, adaptive or guided, that spends a budget on so many targets."""
+        """Return the fixed, adaptive or guided design that spends the budget on these targets."""
         chosen = {Fixed.name: Fixed(replacement=False), Adaptive.name: Adaptive()}
         others = np.broadcast_to(np.int64(self.items - 1), targets)
         return chosen.get(name, Guided()).fit([self.metric], others, budget)[0]
@@ -94,7 +94,7 @@ class Asked:
         budget: int | None = None,
         shuffle: IntArray | None = None,
     ) -> Findings:
-        """Return what the design finds of targets with these ranks."""
+        """Return what the design finds for targets with these ranks."""
         odds = 1.0 if self.odds is None else self.odds
         return design.simulate(
             ranks,
@@ -107,7 +107,7 @@ class Asked:
         )
 
     def price(self, design: Design, ranks: Sequence[IntArray], rng: np.random.Generator) -> Price:
-        """Return what an exact metric of a target costs under models that rank it so, together."""
+        """Return the cost of one target's exact metric, summed over models with these ranks."""
         met = [self.simulate(design, each, rng).met + 1.0 for each in ranks]
         each = np.sum(met, axis=0)
         return Price(float(each.mean()), float(each.std()), float(self.items) * len(met))
@@ -115,24 +115,24 @@ class Asked:
 
 @dataclass(frozen=True)
 class Price:
-    """The scores of a target's exact metric: their mean, standard deviation and maximum."""
+    """How many scores the exact metric of a target needs: mean, standard deviation, maximum."""
 
     mean: float
     sd: float
     most: float
 
     def of(self, targets: int) -> float:
-        """Return a budget that suffices for so many targets, but for very bad luck."""
+        """Return a budget that is almost surely enough for this number of targets."""
         in_hand = _IN_HAND * math.sqrt(targets) * self.sd
         return min(targets * self.mean + in_hand, targets * self.most)
 
     def affords(self, budget: float, most: int) -> int:
-        """Return how many targets a budget suffices for, of so many."""
+        """Return how many targets the budget is enough for, ``most`` at most."""
         return bisect_right(range(most + 1), budget, key=self.of) - 1
 
 
 def planned_method(design: Design) -> str | None:
-    """Return the method by which a design is estimated; None where it needs none."""
+    """Return the method that estimates from a design's findings; None if none is needed."""
     if design.certifies:
         return None
     large = isinstance(design, Fixed) and (design.sampled or 0) > _LARGEST_AUTO
@@ -141,7 +141,7 @@ def planned_method(design: Design) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Planner:
-    """Many sets of users with ranks from a guess, and what designs make of them."""
+    """Many sets of users with ranks from a guess, and the error of each design on them."""
 
     asked: Asked
     guess: RankDistribution
@@ -152,7 +152,7 @@ class Planner:
 
     @cached_property
     def exact(self) -> Design:
-        """Return the design that is run on some of the users."""
+        """Return the exact design, which is run on a part of the users."""
         k = self.asked.metric.k
         return Exact() if k is None else Certified(k)
 
@@ -163,7 +163,7 @@ class Planner:
 
     @cached_property
     def value(self) -> float:
-        """Return the metric of the guess."""
+        """Return the value of the metric under the guess."""
         value, metric = float(self.guess.mass @ self._weights), self.asked.metric
         if value <= 0.0:
             raise InputError(
@@ -174,7 +174,7 @@ class Planner:
 
     @property
     def sought(self) -> float:
-        """Return the error that is sought."""
+        """Return the wanted error."""
         return self.precision * self.value
 
     @cached_property
@@ -187,9 +187,9 @@ class Planner:
         return math.sqrt(self.asked.of_user * max(square - self.value**2, 0.0))
 
     def plan(self, budget: int | None, source: str) -> Plan:
-        """Return the plan: each design within the budget, and at costs around what it needs.
+        """Return the plan: each design within the budget, and at costs near what it needs.
 
-        The budget is the one given, or the least found at which a design has the precision.
+        If no budget is given, it is the least one found that gives some design the precision.
         """
         asked, held = self.asked, math.ceil(self.needed(self.exact.name))
         start = budget or min(held, round(_USUAL_COST * asked.targets))
@@ -202,7 +202,7 @@ class Planner:
         needed = {name: self.needed(name) for name in self.names}
         best = min(outcomes, key=lambda outcome: outcome.rmse)
         if best.rmse <= self.sought:
-            # What was found by trying counts more than what the curve between two trials promises.
+            # A trial is more reliable than the curve between two trials.
             needed[best.name] = min(needed[best.name], best.cost)
         found = [each for each in self._tried.values() if each is not None]
         exact = [self._of_exact(cost) for cost in {each for _, each in self._tried}]
@@ -223,9 +223,9 @@ class Planner:
         )
 
     def _bracket(self, name: str, budget: int) -> None:
-        """Try budgets from this one on, up or down, until one is below and one above what it takes.
+        """Try larger or smaller budgets until one of them is enough and another is not.
 
-        Above it is where the error is clearly less than the one that is sought.
+        A budget is enough if the error is clearly below the wanted error.
         """
         targets, up = self.asked.targets, not self._suffices(name, budget)
         most = round(min(self.asked.items / 2.0, _LARGEST_SAMPLE) * targets)
@@ -243,13 +243,13 @@ class Planner:
         return found is not None and found.rmse <= _AIMED * self.sought
 
     def _least(self, name: str, held: int) -> int:
-        """Return the least budget found with which a design has the precision, if below one held.
+        """Return the least budget found that gives the precision; ``held`` if none is lower.
 
-        Tried is what the curve promises, with something to spare; it learns from that.
+        Each trial takes the cost that the curve promises, with a margin, and improves the curve.
         """
         failed = 0.0
         for _ in range(_ATTEMPTS):
-            # Rounds come in steps, so a cost in between may buy nothing: try a higher one.
+            # Rounds come in steps, so a slightly higher cost may not help: raise it by a factor.
             cost = max(self.needed(name, _AIMED), _NEXT_COST * failed)
             if cost >= _CLOSER * held:
                 break
@@ -264,36 +264,36 @@ class Planner:
         return held
 
     def needed(self, name: str, part: float = 1.0) -> float:
-        """Return the cost at which a design reaches the precision, or a part of its error."""
+        """Return the cost at which the error of a design is ``part`` of the wanted error."""
         if name == self.exact.name:
-            # The variance of a mean of m of M users about the mean of all is sd^2 (1/m - 1/M).
+            # Around the mean of all M users, the mean of m has the variance sd^2 (1/m - 1/M).
             share = (self.sought / self._sd_of_users) ** 2 + 1.0 / self.asked.targets
             return self._price.of(math.ceil(1.0 / share - 1e-9))
         known = (*self._tried.values(), *self._whole)
         curve = sorted((each.cost, each.rmse) for each in known if each and each.name == name)
         cost, error = np.transpose(curve)
-        # Noise aside, errors fall with the cost; what counts is the worst from there on.
+        # Apart from noise, errors fall with the cost: take the largest error from each cost on.
         worst = np.maximum.accumulate(error[::-1])[::-1]
         ratio = np.maximum(worst / (part * self.sought), _NEGLIGIBLE)
         return float(np.exp(np.interp(0.0, -np.log(ratio), np.log(cost))))
 
     def within(self, budget: int) -> tuple[ErrorOutcome, ...]:
-        """Return what each design gives for this budget, of those that it suffices for."""
+        """Return the outcome of each design for which this budget is enough."""
         found = [*(self._at(name, budget) for name in self.names[:-1]), self._of_exact(budget)]
         return tuple(each for each in found if each is not None)
 
     def _at(self, name: str, budget: int) -> ErrorOutcome | None:
-        """Return what a sampled design gives for a budget; None where that is too small."""
+        """Return the outcome of a sampled design; None if the budget is too small."""
         budget = min(budget, self.asked.items * self.asked.targets)
         if (name, budget) not in self._tried:
             found = None
-            with contextlib.suppress(BudgetError):  # too small for those that are simulated
+            with contextlib.suppress(BudgetError):  # too small for the simulated users
                 found = self._simulated(name, budget)
             self._tried[name, budget] = found
         return self._tried[name, budget]
 
     def _of_exact(self, budget: int) -> ErrorOutcome | None:
-        """Return what an exact design gives for a budget, if it suffices for a user."""
+        """Return the outcome of the exact design; None if the budget is too small."""
         some = self._price.affords(budget, self.asked.targets)
         if not some:
             return None
@@ -303,7 +303,7 @@ class Planner:
 
     @cached_property
     def _whole(self) -> list[ErrorOutcome]:
-        """Return what sampled designs give for a full ranking: no error."""
+        """Return the sampled designs at the cost of full rankings, where they have no error."""
         last, users = self.asked.items - 1, self.asked.users
         full = float(self.asked.items) * self.asked.targets
         designs = (
@@ -326,7 +326,7 @@ class Planner:
 
     @cached_property
     def _ranks(self) -> IntArray:
-        """Return global ranks: one row for each set of users."""
+        """Return ranks among all items: one row for each set of users."""
         size = (self.repeats, min(self.asked.targets, _MOST_USERS))
         return draw_ranks(self.guess, size, np.random.default_rng(self.seed))
 
@@ -335,11 +335,11 @@ class Planner:
         return np.asarray(self.asked.metric.weights(self._ranks, self.asked.items).mean(axis=1))
 
     def _rng(self, *key: int) -> np.random.Generator:
-        """Return a stream for each use, so that none depends on what ran before."""
+        """Return a stream for each use, so that no result depends on earlier ones."""
         return np.random.default_rng([*self.seed.generate_state(2).tolist(), *key])
 
     def _simulated(self, name: str, budget: int) -> ErrorOutcome:
-        """Evaluate every set of users by the design, estimate, and compare with the truth."""
+        """Return the error of a design: simulate each set of users, and compare with the truth."""
         simulated, targets = self._ranks.shape[1], self.asked.targets
         part = -(-budget * simulated // targets)
         design = self.asked.fit(name, part, simulated)
@@ -350,8 +350,8 @@ class Planner:
             made = (certified_targets(each, (self.asked.metric,), None, 0, 0) for each in found)
             values = np.array([each.entries[0].value for each in made])
         else:
-            # What a target meets does not depend on others, but for where a budget ends: several
-            # sets of users are looked at as one, with the budget of all.
+            # What is found for a target does not depend on others, except where the budget ends.
+            # So several sets of users are simulated as one, with the sum of their budgets.
             some = max(1, _AT_ONCE // simulated)
             rows = (self._ranks[at : at + some] for at in range(0, self.repeats, some))
             found = [
@@ -360,8 +360,8 @@ class Planner:
             values = self._estimates(found, method)
         errors = values - self._truth
         mean, sd = float(errors.mean()), float(errors.std(ddof=1))
-        # A mean of few repeats is off by chance: only what goes beyond that is a bias. A guided
-        # design has none.
+        # The mean of few repeats is not zero, by chance: only what is beyond chance is bias. A
+        # guided design has no bias.
         beyond = math.sqrt(max(mean**2 - sd**2 / self.repeats, 0.0)) if method else 0.0
         return ErrorOutcome(
             name,
@@ -374,7 +374,7 @@ class Planner:
         )
 
     def _estimates(self, found: list[Findings], method: str) -> FloatArray:
-        """Return the metric of each set of users as the method estimates it, all in one fit."""
+        """Return the estimate of the metric for each set of users, all from one fit."""
         ranks = np.concatenate([each.ranks for each in found])
         sampled = np.concatenate([np.asarray(each.sampled) for each in found])
         base = int(ranks.max()) + 1
@@ -407,11 +407,11 @@ class Planner:
 def _simplified(
     ranks: IntArray, sampled: IntArray, k: int, items: int
 ) -> tuple[IntArray, IntArray]:
-    """Return ranks rounded, and samples thinned, where it cannot matter: fewer cells to fit.
+    """Return rounded ranks and thinner samples where it does not matter: fewer cells to fit.
 
-    Known ranks are exact up to K, others for as long as their noise is large; further down they
-    are rounded to half of the noise at K. Far from the top, a target is seen through a thinner
-    sample that places it as well as need be.
+    Known ranks stay exact up to K, others while their noise is large. Larger ranks are rounded to
+    half of the noise at K. Far from the top a thinner sample is used: it places the target well
+    enough.
     """
     exact = np.where(sampled >= items - 1, max(k, _SINGLE), _SINGLE)
     far = np.maximum(_FAR, 4 * k * sampled // items)

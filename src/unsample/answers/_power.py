@@ -1,7 +1,7 @@
 """The power of designs: how often `compare` would name the better of two models.
 
-Both models are evaluated many times, each time on other users, by the design itself; what comes
-out is compared by the code that `compare` runs, and verdicts for the better model are counted.
+The design evaluates both models many times, each time on other users. The results are compared by
+the code that `compare` runs, and verdicts for the better model are counted.
 """
 
 from __future__ import annotations
@@ -35,45 +35,45 @@ from unsample.errors import BudgetError
 from unsample.estimators import Observed
 from unsample.evidence import group_catalogues
 
-#: Users that are simulated at most; more users have more power.
+#: The most users that are simulated; more users have more power.
 _MOST_USERS = 20_000
-#: The standard error of a power that is shown, and of one on the way to a budget or a difference.
+#: The standard error of a power that is shown, and in the search for a budget or a difference.
 _SHOWN, _ON_THE_WAY = 0.05, 0.12
-#: The fewest evaluations behind a power, and by how many standard errors it is clearly another.
+#: The fewest evaluations for a power, and how many standard errors make it clearly different.
 _FEWEST, _CLEARLY = 8, 2.0
-#: How often the budget is halved (on a logarithmic scale) on the search for the least.
+#: Bisection steps (on a log scale) in the search for the least budget.
 _SEARCHED = 4
-#: Scores for each target that the search starts from, and the fewest users ranked exactly.
+#: The search starts from this many scores for each target, or this many users ranked exactly.
 _CHEAPEST, _FEWEST_USERS = 8, 20
-#: The deviate that a verdict needs, about: where no difference is, as good as none is found.
+#: About the normal deviate that a verdict needs: if there is no difference, hardly any is found.
 _VERDICT = 2.0
-#: How near the deviate of a power must be to the one that is sought to stop looking.
+#: The search stops if the deviate of a power is this near to that of the wanted power.
 _NEAR = 0.4
-#: Differences that are looked at, on the way to the one that is detected.
+#: The most differences that are tried to find the one that is detected.
 _DIFFERENCES = 3
-#: Users that "more users" may add: so many times those there are.
+#: The most users of "more users", as a multiple of the users there are.
 _MANY_TIMES = 20
-#: Users behind the mean cost of ranking one exactly.
+#: Users from which the mean cost of ranking one exactly is computed.
 _PRICED = 20_000
-#: Proofs take long. They are given up where the first so many all had p-values above this.
+#: Proofs are slow. No more are tried after this many, if all their p-values were above this.
 _TRIED_IN_VAIN, _HOPELESS = 5, 0.9
-#: With fewer targets it may be that chances are no verdicts: `compare` decides.
+#: With fewer targets, a chance may not be enough for a verdict: `compare` decides.
 _MANY_TARGETS = 100
-#: The sample size with which more users are evaluated, where none is known.
+#: The sample size of "more users", if none is known.
 _USUAL_SAMPLE = 99
 
 
 @dataclass(frozen=True, eq=False)
 class Powers:
-    """Two models, the users there are, and how often each design tells the models apart."""
+    """Two models, the users, and how often each design names the better model."""
 
     asked: Asked
     pair: Pair
     level: float
-    #: The power that is sought.
+    #: The wanted power.
     sought: float
     candidates: str | None
-    #: The sample size with which more users are evaluated.
+    #: The sample size of "more users".
     sampled: int | None
     repeats: int
     seed: tuple[int, ...]
@@ -81,30 +81,30 @@ class Powers:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Return the designs that can be planned."""
+        """Return the names of the designs that can be planned, and "more users"."""
         by_k = [] if self.pair.metric.k is None else [Certified.name]
         more = [MORE_USERS] if self._sample < self.pair.items - 1 else []
         return (Fixed.name, *more, Adaptive.name, *self.asked.guided, *by_k, Exact.name)
 
     @property
     def curves(self) -> tuple[PowerOutcome, ...]:
-        """Return what was tried on the way: each design at growing costs."""
+        """Return everything that was tried: each design at growing costs."""
         order = {label: place for place, label in enumerate(self.labels)}
         return tuple(sorted(self._tried, key=lambda each: (order[each.label], each.cost)))
 
     @property
     def full_cost(self) -> float:
-        """Return the scores of full rankings of all users under both models."""
+        """Return how many scores full rankings of all users by both models need."""
         return 2.0 * self.pair.items * self._each
 
     @property
     def _each(self) -> float:
-        """Return the targets of all users."""
+        """Return the number of targets of all users."""
         return self.asked.users * self.asked.of_user
 
     @cached_property
     def at_most(self) -> PowerOutcome:
-        """Return what full rankings of all users would give."""
+        """Return the outcome of full rankings of all users."""
         found = self.trial(Exact.name, math.ceil(self.full_cost), self.pair, _ON_THE_WAY)
         assert found is not None
         return found
@@ -115,9 +115,9 @@ class Powers:
         return found and replace(found, detectable=self._detectable(found, budget))
 
     def needed(self, label: str) -> float | None:
-        """Return the budget with which the power is as sought; None where none suffices."""
+        """Return the budget that gives the wanted power; None if no budget does."""
         most = self._most(label)
-        # Exact and guided designs end in full rankings; others are tried with all there is.
+        # Exact and guided designs end in full rankings; others are tried with the largest budget.
         certain = label in {*self._exact, Guided.name}
         top = (
             self.at_most if certain else self.trial(label, math.ceil(most), self.pair, _ON_THE_WAY)
@@ -136,7 +136,7 @@ class Powers:
                 high, above = middle, found
         if below is None:
             return math.exp(high)
-        # Between the two the deviate of the power is taken to grow with the log of the budget.
+        # Between the two, assume that the deviate of the power is linear in the log of the budget.
         start, end = _deviate(below), _deviate(above)
         share = (normal_deviate(self.sought) - start) / max(end - start, 1e-9)
         return math.exp(low + min(max(share, 0.0), 1.0) * (high - low))
@@ -168,7 +168,7 @@ class Powers:
         )
 
     def users_needed(self) -> int:
-        """Return about how many users must be ranked in full, were there so many."""
+        """Return about how many users full rankings would need for the wanted power."""
         ratio = (_VERDICT + normal_deviate(self.sought)) / max(
             _VERDICT + _deviate(self.at_most), 0.1
         )
@@ -177,7 +177,7 @@ class Powers:
     def trial(self, label: str, budget: int, pair: Pair, error: float) -> PowerOutcome | None:
         """Evaluate and compare both models until the power is known to within ``error``.
 
-        None where the budget does not suffice for the design.
+        None if the budget is too small for the design.
         """
         evaluation = self._evaluation(label, budget)
         if evaluation is None:
@@ -209,7 +209,7 @@ class Powers:
     def _verdicts(
         self, label: str, design: Design, pair: Pair, users: int, part: int
     ) -> Iterator[tuple[bool, int]]:
-        """Yield whether the better model was named, and what that cost, again and again."""
+        """Yield for each evaluation whether the better model was named, and the cost."""
         tried, near = 0, 0
         for number in range(self.repeats):
             found = self._found(label, design, pair, users, part, number)
@@ -223,16 +223,16 @@ class Powers:
     def _found(
         self, label: str, design: Design, pair: Pair, users: int, part: int, number: int
     ) -> list[Findings]:
-        """Return what the design finds of both models on the users of one evaluation."""
+        """Return what the design finds for both models on the users of one evaluation."""
         ranks = pair.draw(users, np.random.default_rng([*self.seed, number]))
         rng = np.random.default_rng([*self.seed, number, self.labels.index(label)])
-        # Models that are evaluated together draw users in one order.
+        # Models that are evaluated together use the same order of users.
         shuffle = rng.permutation(users)
         budget = None if design.exact else part
         return [self.asked.simulate(design, each, rng, budget, shuffle) for each in ranks]
 
     def half_width(self, label: str, budget: int) -> float:
-        """Return half the width of the interval of the difference, in a single evaluation."""
+        """Return half the width of the interval of the difference in one evaluation."""
         evaluation = self._evaluation(label, budget)
         if evaluation is None:
             return math.inf
@@ -242,7 +242,7 @@ class Powers:
         return (verdict.high - verdict.low) / 2.0 * math.sqrt(simulated / users)
 
     def _verdict(self, pair: Pair, found: list[Findings]) -> Difference:
-        """Return what `compare` says of the two models."""
+        """Return what `compare` says about the two models."""
         estimates = {
             name: estimates_of(
                 each,
@@ -263,7 +263,7 @@ class Powers:
         return duels.verdicts(pair.metric, "holm")[0]
 
     def _named_by_chance(self, pair: Pair, found: list[Findings]) -> str | None:
-        """Return the winner by chance, before anything is proved: a proof takes longer."""
+        """Return the winner by its chance alone; no proof is tried, because proofs are slower."""
         method = planned_method(found[0].design) or ()
         question = Question.parse(pair.metric, method, self.candidates, None)
         cutoffs = question.cutoffs(pair.items)
@@ -293,7 +293,7 @@ class Powers:
         return self.sampled or _USUAL_SAMPLE
 
     def _most(self, label: str) -> float:
-        """Return the largest budget that buys anything."""
+        """Return the largest budget that a design can use."""
         if label == MORE_USERS:
             return 2.0 * (self._sample + 1) * _MANY_TIMES * self._each
         return self.full_cost
@@ -308,10 +308,10 @@ class Powers:
         return min(2.0 * _CHEAPEST * self._each, self.full_cost)
 
     def _evaluation(self, label: str, budget: int) -> tuple[Design, int, int, int] | None:
-        """Return the design that a budget buys, for how many users, and what is simulated of it.
+        """Return the design for a budget, its users, the simulated users and their budget.
 
-        That is how many users, and what one model may spend on a target of each of them. None
-        where the budget does not suffice.
+        The last number is what one model may spend on one target of each simulated user. None if
+        the budget is too small.
         """
         part = int(min(budget, self._most(label)) / 2.0 / self.asked.of_user)
         users = self.asked.users
@@ -336,7 +336,7 @@ class Powers:
 
     @cached_property
     def _prices(self) -> dict[str, Price]:
-        """Return what exact metrics of a target cost under both models."""
+        """Return what the exact metric of a target costs for both models together."""
         rng = np.random.default_rng(self.seed)
         ranks = self.pair.draw(_PRICED, rng)
         return {
@@ -346,9 +346,9 @@ class Powers:
         }
 
     def _detectable(self, found: PowerOutcome, budget: int) -> float | None:
-        """Return the difference that would be told apart as often as is sought.
+        """Return the difference that would be detected with the wanted power.
 
-        The deviate of the power is taken to be linear in the difference, and guesses are tried.
+        The deviate of the power is assumed to be linear in the difference; each guess is tried.
         """
         sought = _VERDICT + normal_deviate(self.sought)
         difference, power = self.pair.difference, found
@@ -368,12 +368,12 @@ class Powers:
 
 
 def _deviate(found: PowerOutcome) -> float:
-    """Return the normal deviate of a power, which is neither none nor sure."""
+    """Return the normal deviate of a power; it is always finite."""
     return normal_deviate((found.power * found.evaluations + 0.5) / (found.evaluations + 1.0))
 
 
 def normal_deviate(share: float) -> float:
-    """Return the normal deviate below which a share lies."""
+    """Return the normal deviate below which this share of the distribution lies."""
     from scipy.special import ndtri
 
     return float(ndtri(share))

@@ -1,4 +1,4 @@
-"""Numbers that a paper prints: what rounding hides of them, and whether ranks can have them all."""
+"""Numbers that a paper prints: their rounding errors, and whether any ranks give all of them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from unsample.evidence import RankCounts
 from unsample.law import Law
 from unsample.metrics import Metric
 
-#: A number with more digits than float64 has is still not known better than this.
+#: The smallest rounding error: more digits than float64 has tell nothing more.
 _FINEST = 1e-12
 _MOST_DECIMALS = 15
 _MOST_DIGITS = 300
-#: Numbers are compared with each other no finer than this.
+#: Numbers are not compared with each other more finely than this.
 _FINEST_CLASH = 1e-6
-#: The share of a rounding interval that is given up at its ends.
+#: The share of a rounding interval that is left out at its ends.
 _TIE = 1e-4
-#: What scipy calls a linear program that is solved, and one that has no solution.
+#: Status codes of scipy for a linear program that is solved, and for one without a solution.
 _OPTIMAL, _INFEASIBLE = 0, 2
 
 
@@ -38,7 +38,7 @@ class Printed:
     metric: Metric
     value: float
     half_unit: float
-    #: Whether digits were cut off, and not rounded.
+    #: Whether digits were cut off instead of rounded.
     cut_off: bool = False
 
     @property
@@ -53,12 +53,12 @@ class Printed:
 
     @property
     def low(self) -> float:
-        """Return the least number that is printed like this."""
+        """Return the smallest number that is printed like this."""
         return self.middle - self.half_unit
 
     @property
     def high(self) -> float:
-        """Return the greatest number that is printed like this."""
+        """Return the largest number that is printed like this."""
         return self.middle + self.half_unit
 
     def __str__(self) -> str:
@@ -78,10 +78,10 @@ def read_numbers(
     percent: bool,
     cut_off: bool = False,
 ) -> tuple[Printed, ...]:
-    """Read metric names and printed values, refusing what no sampled evaluation prints.
+    """Read metric names and printed values, and refuse what no sampled evaluation can print.
 
-    Numbers are rounded to the nearest, or with ``cut_off`` downwards. ``users`` is the number of
-    targets in all, those of several runs added up.
+    Numbers are rounded to the nearest, or downwards with ``cut_off``. ``users`` is the total number
+    of targets, summed over runs.
     """
     if not isinstance(values, Mapping) or not values:
         raise InputError(
@@ -91,7 +91,7 @@ def read_numbers(
         decimals = check_integer("decimals", decimals, minimum=0, maximum=_MOST_DECIMALS)
     unit = Decimal("0.01") if percent else Decimal(1)
     exact = {name: _as_decimal(name, value) for name, value in values.items()}
-    # 0.40 arrives as 0.4 in a float: all floats have as many digits as the longest of them.
+    # A float 0.40 is read as 0.4, so all floats have as many digits as the longest of them.
     floats = {name for name, value in values.items() if not isinstance(value, str | Decimal)}
     shared = max((exact[name][1] for name in floats), default=0)
     numbers: list[Printed] = []
@@ -113,20 +113,20 @@ def read_numbers(
 
 def _as_decimal(name: str, value: object) -> tuple[Decimal, int]:
     """Return a number as it is printed, and how many decimals it has."""
-    # The shortest text of a float is what was typed; its binary value has digits nobody printed.
+    # The shortest text of a float is what was typed; its binary value has more digits.
     try:
         number = Decimal(str(value).strip())
     except InvalidOperation as problem:
         raise InputError(f"{name} must be a number as printed, got {value!r}") from problem
     exponent = number.as_tuple().exponent
-    # Exponents beyond all floats are beyond decimal arithmetic too.
+    # Exponents too large for a float are too large for decimal arithmetic as well.
     if isinstance(exponent, str) or abs(number.adjusted()) > _MOST_DIGITS:
         raise InputError(f"{name} must be a finite number as printed, got {value!r}")
     return number, max(0, -exponent)
 
 
 def _check_possible(number: Printed, sampled: int, users: int, percent: bool) -> None:
-    """Refuse a value that no ranks have, or that ranks of so few users cannot have."""
+    """Refuse a value that no ranks give, or that the ranks of so few users cannot give."""
     metric, name = number.metric, number.name
     if metric.k is not None and metric.k > sampled:
         raise MetricError(
@@ -142,7 +142,7 @@ def _check_possible(number: Printed, sampled: int, users: int, percent: bool) ->
             f"{name} must be between {least:g} and {most:g}, got {number.value:g}"
             + (hint if per_cent else "")
         )
-    # A hit rate is a whole number of hits over users.
+    # A hit rate is a whole number of hits, divided by the number of users.
     hits = math.ceil(number.low * users - 1e-9)
     if metric.family.counts_hits and hits > number.high * users + 1e-9:
         raise ContradictionError(
@@ -159,8 +159,8 @@ def _check_possible(number: Printed, sampled: int, users: int, percent: bool) ->
 class Paper:
     """The numbers of a paper and the evaluation they come from.
 
-    They tell the sampled ranks up to the largest K apart, and not those beyond: each rank up to
-    there is a group of its own, and all further ones are the last group.
+    The numbers distinguish sampled ranks up to the largest K, and not those beyond. So each rank up
+    to K is a group of its own, and all later ranks are the last group.
     """
 
     def __init__(self, law: Law, users: int, numbers: tuple[Printed, ...]) -> None:
@@ -169,21 +169,21 @@ class Paper:
         #: The first and the last rank of each group.
         self.low: IntArray = np.arange(1, min(last + 1, law.n) + 1)
         self.high: IntArray = np.append(self.low[1:] - 1, law.n)
-        #: The weights of the printed metrics (rows) at the ranks of each group. In the last group,
-        #: of several ranks, every metric with a K is zero.
+        #: The weights of the printed metrics (rows) at the ranks of each group. If the last group
+        #: has several ranks, every metric with a K is zero there.
         self.features = np.stack([number.metric.weights(self.low, law.n) for number in numbers])
         self.means = np.array([number.middle for number in numbers])
         self.half_units = np.array([number.half_unit for number in numbers])
         changes = np.diff(self.features, axis=1).any(axis=0)
-        #: The last of the first ranks that no number tells apart: 10 where all is HR@10.
+        #: No number distinguishes the ranks from 1 to this one: 10 if there is only HR@10.
         self.first_cut = int(np.argmax(changes)) + 1 if changes.any() else law.n
 
     @cached_property
     def counts(self) -> RankCounts:
-        """Return the targets between the K of the hit rates, whole numbers of them."""
+        """Return how many targets are between the K of the hit rates, as whole numbers."""
         hits = {n.metric.k: n.middle for n in self.numbers if n.metric.family.counts_hits}
         ends = sorted(k for k in hits if k is not None)
-        # Rounding can turn two equal hit rates round; a share never falls as K grows.
+        # Rounding can change the order of two equal hit rates; a true one never falls as K grows.
         shares = np.maximum.accumulate(np.clip([hits[k] for k in ends], 0.0, 1.0))
         below = np.rint(np.append(shares, 1.0) * self.users).astype(np.int64)
         edges = np.array([0, *ends, self.law.n])
@@ -192,7 +192,7 @@ class Paper:
         )
 
     def refined_counts(self, histogram: FloatArray) -> RankCounts:
-        """Return counts of every group of ranks, in these shares."""
+        """Return counts of the groups of ranks, with the shares in ``histogram``."""
         weight = histogram * self.users
         whole = np.rint(weight).astype(np.int64)
         counts = RankCounts.from_ranges(self.low, self.high, whole, self.law)
@@ -205,9 +205,9 @@ class Paper:
         shape: Shape,
         rows: Sequence[int] | None = None,
     ) -> Certainty:
-        """Return what the numbers, or a few ``rows`` of them, say of metrics at the ``cutoffs``.
+        """Return what the numbers, or a few ``rows`` of them, say about metrics at the ``cutoffs``.
 
-        ``histogram`` is a likely one behind the numbers: it tells how much their mean varies.
+        ``histogram`` is a likely one behind the numbers. It tells how much their means vary.
         """
         grid = evidence_grid(self.counts, sorted(set(cutoffs)))
         kept = list(range(len(self.numbers)) if rows is None else rows)
@@ -226,7 +226,7 @@ class Paper:
     # -- contradictions ---------------------------------------------------------------------
 
     def check_consistent(self) -> None:
-        """Refuse numbers that no histogram of sampled ranks has, naming the fewest that clash."""
+        """Refuse numbers that no sampled ranks give, and name the fewest that contradict."""
         nothing = np.zeros(len(self.low))
         clash = self.fewest(lambda rows: self._least(rows, nothing) < math.inf)
         if not clash:
@@ -243,7 +243,7 @@ class Paper:
         )
 
     def fewest(self, possible: Callable[[Sequence[int]], bool]) -> Sequence[int]:
-        """Return which numbers, and no fewer, are not possible together; none if all are."""
+        """Return the fewest numbers that are not possible together; none if all are possible."""
         every = range(len(self.numbers))
         if possible(every):
             return ()
@@ -251,11 +251,11 @@ class Paper:
         return next((rows for rows in parts if not possible(rows)), every)
 
     def _least(self, rows: Sequence[int], weights: FloatArray) -> float:
-        """Return the least mean weight over histograms with these numbers; infinity of none."""
+        """Return the least mean weight over histograms with these numbers; infinity without any."""
         from scipy.optimize import linprog
 
-        # In half units of the last digit, so that the solver's tolerance is small beside them. A
-        # tie is rounded one way only: the very ends of a rounding interval belong to one side.
+        # In half units of the last digit, so that the tolerance of the solver is small. The ends of
+        # a rounding interval are left out, because a tie is rounded in one direction only.
         kept = list(rows)
         scale = np.maximum(self.half_units[kept], _FINEST_CLASH)
         value = self.means[kept] / scale
@@ -276,7 +276,7 @@ class Paper:
 
 
 def _outward(value: float, number: Printed, side: int) -> str:
-    """Return a limit with one digit more than was printed, rounded so that nothing is lost."""
+    """Return a limit with one more digit than printed, rounded outwards so that nothing is lost."""
     unit = number.half_unit / 5.0
     steps = np.floor(value / unit + 1e-6) if side < 0 else np.ceil(value / unit - 1e-6)
     return f"{max(float(steps) * unit, 0.0):.6g}"

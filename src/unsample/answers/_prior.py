@@ -1,4 +1,4 @@
-"""Which prior is meant, and what it changes."""
+"""Which prior an argument means, and what it changes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from unsample.metrics import Metric
 
 #: The prior that ships with the package.
 SHIPPED = "shipped"
-#: Kinds of evaluations, as people call them.
+#: Kinds of evaluations, by the names that users give.
 PRIOR_KINDS = ("recommendation", "repeats", "graph")
 
 
 def as_prior(prior: Prior | str | os.PathLike[str] | None) -> Prior | None:
-    """Return the prior that is meant: an object, a file, the shipped one, or none."""
+    """Return the prior for an object, a file, the name of the shipped one, or None."""
     if prior is None or isinstance(prior, Prior):
         return prior
     if isinstance(prior, str | os.PathLike):
@@ -32,7 +32,7 @@ def as_prior(prior: Prior | str | os.PathLike[str] | None) -> Prior | None:
 
 
 def prior_kind(kind: str | None, candidates: str | None) -> str | None:
-    """Return the kind that a prior knows; None where it is to be found out."""
+    """Return the kind as a prior names it; None if the data are to decide it."""
     if kind is None:
         return None
     check_choice("kind", kind, PRIOR_KINDS)
@@ -40,7 +40,7 @@ def prior_kind(kind: str | None, candidates: str | None) -> str | None:
 
 
 def with_prior(method: Estimator, prior: Prior | None, kind: str | None) -> Estimator:
-    """Return the method under this prior; without one, `auto` is `smooth`."""
+    """Return the method with this prior; without a prior, `auto` becomes `smooth`."""
     if not isinstance(method, Auto):
         return method
     if prior is None:
@@ -50,5 +50,5 @@ def with_prior(method: Estimator, prior: Prior | None, kind: str | None) -> Esti
 
 
 def is_learned(metric: Metric, counts: RankCounts) -> bool:
-    """Return whether other data sets have something to say: not of means, nor of mean ranks."""
+    """Return whether a prior helps for this metric: not for plain means, nor for mean ranks."""
     return not metric.family.unlimited and DirectMean.of(metric, counts) is None

@@ -1,19 +1,19 @@
 r"""`published`: full-catalogue estimates from the numbers of a paper.
 
-The histogram h of sampled ranks that nobody printed is found together with P(R), called pi:
+The histogram h of sampled ranks is not printed. It is found together with P(R), called pi:
 
 .. math:: \min_{h, \pi \in \Delta} KL(h \,\|\, A\pi)
           + \sum_j \frac{((F h)_j - m_j)^2}{2 \sigma_j^2}
 
-A holds P(sampled rank | bin), F the functions whose means m are printed. The second term asks h to
-have these means; sigma is so small that it does, to far less than the rounding, unless no histogram
+A holds P(sampled rank | bin), F the functions whose means m are printed. The second term makes h
+have these means. Sigma is so small that the error is far below the rounding, unless no histogram
 has exactly these means.
 
-For fixed pi the best h is an exponential tilt of A pi, found on its dual; for fixed h one EM step
-lowers the divergence. Both steps lower a jointly convex objective, and as alternating projections
-they converge to its minimum (Csiszar and Tusnady 1984). Where only hit rates are printed, the tilt
-is constant on the ranges between their K, and a step is exactly the EM step of `mle` on ranges. So
-the same 100 steps are taken from the same start, and mean the same regularisation.
+For fixed pi the best h is an exponential tilt of A pi, found by its dual. For fixed h one EM step
+lowers the divergence. Both steps lower a jointly convex objective; as alternating projections they
+converge to its minimum (Csiszar and Tusnady 1984). If only hit rates are printed, the tilt is
+constant between their K, and a step is exactly the EM step of `mle` on ranges. So the same 100
+steps from the same start give the same regularisation.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from unsample.estimators.prior import Prior
 from unsample.law import Law, check_sampler
 from unsample.metrics import Metric
 
-#: What a paper should have recorded, for whoever cannot draw again.
+#: Advice for readers of a paper, who cannot draw again.
 _RECORD = (
     "ask the authors for ranks among all items, or for what they should have recorded: which items "
     "each target met, which of them beat it, and with which probability each was drawn"
 )
-#: Means are fitted no closer than this, however many digits are printed.
+#: Means are not fitted more closely than this, even if many digits are printed.
 _SHARPEST = 1e-6
-#: EM steps, as many as the default of the estimator `mle`.
+#: Number of EM steps, the default of the estimator `mle`.
 _EM_STEPS = 100
 _NEWTON_STEPS = 60
 _TINY = 1e-300
@@ -56,20 +56,20 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Published(Estimates):
-    """Estimates from printed numbers: as `Estimates`, with the ``paper`` they come from.
+    """Estimates from printed numbers: `Estimates`, with the ``paper`` they come from.
 
-    ``counts`` hold only what the hit rates among them tell: how many ranks lie between their K.
+    ``counts`` hold only what the printed hit rates tell: how many ranks lie between their K.
     """
 
     paper: Paper
 
     @property
     def numbers(self) -> tuple[Printed, ...]:
-        """Return the numbers, with what rounding hides of them."""
+        """Return the printed numbers, with their rounding errors."""
         return self.paper.numbers
 
     def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
-        """Return `certainty` prepared for metrics@K at other K."""
+        """Return `certainty`, prepared for metrics at other K."""
         assert self.certainty is not None
         (evidence,) = self.certainty.strata[0].evidence
         return self.paper.certainty(evidence.observed, cutoffs, self.certainty.shape)
@@ -107,14 +107,14 @@ def published(
     ----------
     numbers
         Sampled metrics and their printed values, such as ``{"HR@1": 0.18, "NDCG@10": 0.40}``. Any
-        metric of `unsample.metrics` will do; without ``@K`` it looks at all ``sampled + 1`` items.
+        metric of `unsample.metrics` is allowed; without ``@K`` it uses all ``sampled + 1`` items.
     items
-        The number of candidates in a full ranking, the target included. Where seen items were
-        left out it differs by user: take the mean.
+        The number of candidates in a full ranking, the target included. If seen items were left
+        out, it differs by user: take the mean.
     sampled
         The number of items each target was ranked against (99, not 100).
     users
-        The number of targets that the printed means are taken over.
+        The number of targets over which the printed means are taken.
     metrics
         Full-catalogue metrics to estimate.
     candidates, shape, prior, kind
@@ -128,17 +128,17 @@ def published(
     sampler
         ``"uniform"``; anything else is refused, with the reason and what to ask the authors for.
     decimals
-        How many decimals are printed. By default text and `Decimal` keep their own, and floats,
-        which cannot end in a zero, all have as many as the longest of them.
+        How many decimals are printed. By default text and `Decimal` keep their own. Floats lose a
+        zero at the end, so all floats have as many decimals as the longest of them.
     percent
         Whether the values are percentages (decimals then count those of the percentage).
     runs
-        Over how many runs on these users the numbers are means. Errors still count users.
+        The number of runs on these users, if the numbers are means over runs. Errors count users.
 
     Raises
     ------
     ContradictionError
-        If no ranks have all these numbers, rounded or cut off; it names the fewest that clash.
+        If no ranks give all these numbers, rounded or cut off; it names the fewest that contradict.
 
     >>> paper = {"HR@1": 0.18, "HR@10": 0.69, "NDCG@10": 0.40}
     >>> result = published(paper, items=3706, sampled=99, users=6040, metrics="Recall@50")
@@ -186,7 +186,7 @@ def published(
 def _read_paper(
     numbers: Mapping[str, float | str | Decimal], law: Law, users: int, given: dict[str, Any]
 ) -> tuple[Paper, list[UnsampleWarning]]:
-    """Read numbers that are rounded; where no ranks have those, numbers that were cut off."""
+    """Read the numbers as rounded or, if no ranks give these, as cut off."""
 
     def read(cut_off: bool) -> Paper:
         printed = read_numbers(numbers, sampled=law.sampled, cut_off=cut_off, **given)
@@ -209,7 +209,7 @@ def _read_paper(
 
 
 def _remedy(paper: Paper) -> str:
-    """Return what would resolve a metric that is not."""
+    """Return advice on what would resolve a metric."""
     if paper.first_cut > 1:
         return (
             f"the numbers do not tell the sampled ranks 1 to {paper.first_cut} apart: a hit rate "
@@ -220,7 +220,7 @@ def _remedy(paper: Paper) -> str:
 
 
 def _refuted(paper: Paper, certainty: Certainty, cutoffs: list[int]) -> str:
-    """Return the fewest numbers that clash with what is assumed or stated; nothing if none do."""
+    """Return the fewest numbers that contradict what is assumed or stated; empty if none do."""
     if certainty.fits():
         return ""
     shape = certainty.shape if certainty.shape_in_use() is not None else SHAPES["none"]
@@ -244,10 +244,10 @@ def _told(paper: Paper, question: Question) -> Observed:
 
 
 def _observed(paper: Paper, question: Question, told: Observed) -> Observed:
-    """Return the histogram behind the numbers, then those with one target more, as in `nudged`.
+    """Return the histogram behind the numbers, then those with one more target, as in `nudged`.
 
-    What the numbers leave open is filled in as the uniform P(R) has it, or as the P(R) that other
-    data sets suggest, for the method that knows them: it would take an artefact for data.
+    What the numbers leave open is filled in from a uniform P(R). For ``auto`` it is filled in from
+    the P(R) that other data sets suggest: else that method would take an artefact for data.
     """
     prepared = Observed.prepare(
         paper.refined_counts(np.ones(len(paper.low))),
@@ -281,7 +281,7 @@ def fit_to_means(
     start: FloatArray,
     steps: int = _EM_STEPS,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the histogram and the masses of the bins for each row of ``means``."""
+    """Return the histogram and the masses of the bins, for each row of ``means``."""
     mass = np.broadcast_to(start / start.sum(), (len(means), len(start))).copy()
     dual = np.zeros_like(means)
     for _ in range(steps):
@@ -298,11 +298,11 @@ def tilt(
     spread: FloatArray,
     dual: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return the histograms nearest to ``base`` that have the means, and the dual they have.
+    r"""Return the histograms nearest to ``base`` that have the means, and their dual variables.
 
     They are base * exp(F' x), normalised, where x minimises the strictly convex
-    log sum base exp(F' x) - m'x + sum sigma^2 x^2 / 2. Newton's method with halved steps finds it
-    from the ``dual`` of a problem nearby.
+    log sum base exp(F' x) - m'x + sum sigma^2 x^2 / 2. Newton's method with halved steps finds x,
+    starting from the ``dual`` of a similar problem.
     """
     x = dual.copy()
     value, histogram = _dual_value(base, features, means, spread, x)
@@ -315,7 +315,7 @@ def tilt(
         move = -np.linalg.solve(hessian, gradient[..., None])[..., 0]
         promised = -(gradient * move).sum(axis=1)
         if (promised <= 1e-14).all():
-            # So small a step needs no more than its first order; left out, it would cost digits.
+            # For so small a step the first order is enough; without the step digits would be lost.
             return histogram * (1.0 + (move[:, None, :] @ centred)[:, 0]), x + move
         size = np.ones(len(x))
         for _ in range(40):

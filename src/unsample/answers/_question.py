@@ -1,4 +1,4 @@
-"""`Question`: what is asked of the data, and its answer from fits and limits."""
+"""`Question`: what is asked of the data, and how fits and limits give the answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from unsample.evidence import (
 )
 from unsample.metrics import Metric
 
-#: The part of the way to the bounds from which on it is said that intervals were widened.
+#: A note says so if intervals were widened by more than this part of the way to the bounds.
 _FAR = 0.2
 
 _Kind = TypeVar("_Kind", bound=Estimates)
@@ -46,7 +46,7 @@ class Question:
     methods: tuple[Estimator, ...]
     candidates: str | None
     shape: Shape
-    #: What other data sets know, and the kind of evaluation; None where not used, or not known.
+    #: The prior, None if it is not used, and the kind of evaluation, None if it is not known.
     prior: Prior | None = None
     kind: str | None = None
 
@@ -60,7 +60,7 @@ class Question:
         prior: Prior | str | os.PathLike[str] | None = SHIPPED,
         kind: str | None = None,
     ) -> Question:
-        """Read names, and refuse metrics that a method cannot give."""
+        """Return the question from names, and refuse metrics that a method cannot give."""
         held, chosen = as_prior(prior), prior_kind(kind, candidates)
         wanted = _metrics.parse_all(metrics)
         methods = tuple(with_prior(each, held, chosen) for each in _estimators.parse_all(method))
@@ -69,7 +69,7 @@ class Question:
         return cls(wanted, methods, candidates, shape_for(shape, candidates), held, chosen)
 
     def calibrated(self, observed: Observed) -> Calibrated | None:
-        """Return the intervals that the prior gives; none for ranks that depend on each other."""
+        """Return the intervals that the prior gives; None if ranks depend on each other."""
         if self.prior is None or observed.counts.pools is not None or observed.known.all():
             return None
         counts = observed.counts
@@ -78,7 +78,7 @@ class Question:
 
     @property
     def usual_candidates(self) -> str:
-        """Return what methods that depend on the candidates take them to be."""
+        """Return which candidates are assumed by methods that depend on them."""
         return self.candidates or "unseen"
 
     def cutoffs(self, items: int) -> list[int]:
@@ -100,10 +100,10 @@ class Question:
         calibrated: Calibrated | None = None,
         **more: Any,
     ) -> _Kind:
-        """Put what was found together, with notes on what there is to know before relying on it.
+        """Return the result, with notes that a reader should know before relying on it.
 
-        ``remedy`` says what would resolve metrics that are not, ``data`` what refutes the shape
-        where it is refuted, and ``misfit`` what no P(R) does where none fits.
+        ``remedy`` says what would resolve metrics. ``data`` names what refutes the shape, if it is
+        refuted. ``misfit`` says what no P(R) can explain, if none fits.
         """
         unresolved = [
             metric.name
@@ -186,7 +186,7 @@ class Question:
         )
 
     def _doubted(self, certainty: Certainty) -> list[str]:
-        """Return the metrics whose intervals went far towards the bounds."""
+        """Return the metrics whose intervals were widened far towards the bounds."""
         return [
             metric.name
             for metric in self.metrics
@@ -195,7 +195,7 @@ class Question:
 
 
 def _outside(entry: Estimate) -> BiasedMethodWarning:
-    """Return the warning of a value that is not in the interval of its metric."""
+    """Return the warning for a value outside the interval of its metric."""
     low, high = entry.raw_interval()
     return BiasedMethodWarning(
         f"{entry.method} gives {entry.metric} = {entry.value:.4g}, outside the interval "

@@ -1,4 +1,4 @@
-"""Methods fitted to the data, and again to resampled data when errors are asked for."""
+"""Fit methods to the data, and to resampled data when errors are asked for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def fitted(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> Fit:
-    """Return the values of a method; of metrics that are plain means, the mean."""
+    """Return the fit of a method; for metrics that are plain means, its values are the means."""
     fit = _estimators.fit_by_sizes(method, observed, metrics)
     for column, metric in enumerate(metrics):
         mean = DirectMean.of(metric, observed.counts)
@@ -33,27 +33,27 @@ def fitted(method: Estimator, observed: Observed, metrics: Sequence[Metric]) -> 
 
 
 class Refits(dict[str, Variation]):
-    """The methods fitted again, to bootstrap samples or to counts with a target more at each rank.
+    """The methods fitted again, to bootstrap samples or to counts with one more target at a rank.
 
-    It is done when it is first asked for, in one batch for all metrics. A seed gives the same
-    samples whenever that is, so that threads that ask at once find the same.
+    This is done on first use, in one batch for all metrics. A seed gives the same samples at any
+    time, so threads that ask at the same time get the same values.
     """
 
     def __init__(
         self, observed: Observed, question: Question, errors: str, resamples: int, rng: Seed
     ) -> None:
         super().__init__()
-        # Not all that was prepared: its matrices are large.
+        # Do not keep all of ``observed``: its matrices are large.
         self._counts, self._grid = observed.counts, observed.grid
-        # Users drawn anew do not tell what other shared items would do.
+        # Resampled users do not show the effect of other shared items.
         delta = errors == "delta" or observed.counts.pools is not None
         self._question, self._delta, self._rng = question, delta, rng
-        # One target, or ranks that are all alike, resample only to themselves: an interval of
-        # width zero would be a lie.
+        # One target, or ranks that are all equal, resample only to themselves. An interval of
+        # width zero would be wrong.
         alike = self._counts.effective < 2 or np.count_nonzero(self._counts.weight) < 2
         self._resamples = 0 if alike or self._delta else resamples
         as_rng(rng)
-        # A generator may have gone on by the time it is asked.
+        # A generator may have changed its state before first use, so draw now.
         later = isinstance(rng, int | np.integer) or not self._resamples
         self._drawn = None if later else self._counts.resample(resamples, rng=rng)
 
@@ -61,7 +61,7 @@ class Refits(dict[str, Variation]):
         metrics, methods = self._question.metrics, self._question.methods
         counts = self._counts
         if counts.known.all():
-            # Known ranks leave a plain mean, whatever the method.
+            # With known ranks, every method is a plain mean.
             known = Observed.prepare(counts, grid=self._grid).known_weights(metrics)
             return Variation(
                 np.empty((0, len(metrics))),

@@ -1,7 +1,7 @@
-"""What to do where two models are not told apart: how many users, ranked how, would do it.
+"""What to do if two models are not told apart: how many users to rank, and in which way.
 
-The models are taken to be as they are estimated, and as alike as their users show. Of full ranks
-the difference of two models is a mean over users, so that its error is known in advance.
+Suppose that the models are as estimated, and as similar as their users show. With full ranks,
+the difference of two models is a mean over users, so its error is known in advance.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from unsample.errors import InputError
 from unsample.law import mean_over
 from unsample.metrics import Metric
 
-#: How often the models shall be told apart.
+#: How often the models should be told apart.
 _POWER = 0.8
-#: How good the guide is that a guided evaluation is taken to have: what popularity was worth on
-#: citeulike-a, where it was worth least (``python benchmarks/guided.py``).
+#: The assumed quality of the guide of a guided evaluation: that of popularity on citeulike-a, the
+#: data set on which popularity helped least (``python benchmarks/guided.py``).
 _ODDS = 6.0
-#: Steps of the search for a budget, and the fewest users that tell anything.
+#: Steps of the search for a budget, and the smallest number of users that is proposed.
 _HALVED, _FEWEST = 6, 20
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """What would tell two models apart about four times out of five, if they are as estimated."""
+    """What would tell two models apart with a power of 80 %, if they are as estimated."""
 
     a: str
     b: str
     metric: str
-    #: Users that must be ranked in full or certified, and users there are.
+    #: Users that must be ranked in full or certified, and users that there are.
     users: int
     now: int
-    #: Scores of both models by which these users are certified; None without K, or for too few.
+    #: Scores of both models to certify these users; None without K, or if there are too few.
     certified: int | None
-    #: Scores of both models with which a guided evaluation of all users does it, where asked for.
+    #: Scores of both models for a guided evaluation of all users that suffices, if asked for.
     guided: int | None = None
 
     def __str__(self) -> str:
@@ -64,16 +64,16 @@ class Remedy:
 
 
 def remedies(comparison: Comparison, *, guided: bool = False) -> list[Remedy]:
-    """Return, for each metric on which the two best models are not told apart, what would do it.
+    """Return a remedy for each metric on which the two best models are not told apart.
 
-    Nothing where P(R) of a model is not known, or users have several targets.
+    There is none if P(R) of a model is not known, or if users have several targets.
     """
     found = (remedy_for(comparison, metric, guided=guided) for metric in comparison.metrics)
     return [each for each in found if each is not None]
 
 
 def remedy_for(comparison: Comparison, metric: Metric, *, guided: bool = False) -> Remedy | None:
-    """Return what would tell the two best models apart; None where they are, or nobody knows."""
+    """Return what would tell the two best models apart; None if they are, or if it is unknown."""
     first, second = comparison.by_estimate(metric)[:2]
     names = first, second
     held = [comparison.estimates[name] for name in names]
@@ -102,23 +102,23 @@ def remedy_for(comparison: Comparison, metric: Metric, *, guided: bool = False) 
 
 
 def _deviates(level: float) -> tuple[float, float]:
-    """Return how many standard errors a verdict needs, and a difference to be told so often."""
+    """Return how many standard errors a verdict needs, and how many the wanted power needs."""
     verdict = normal_deviate((1.0 + level) / 2.0)
     return verdict, verdict + normal_deviate(_POWER)
 
 
 def _certified_cost(pair: Pair, place: int) -> float:
-    """Return the scores until K items beat a target, met in random order, on average."""
+    """Return how many scores, on average, it takes in random order until K items beat a target."""
     shape, k = pair.shapes[place], pair.metric.k or pair.items
     part = mean_over(lambda ranks: np.minimum(1.0, k / ranks), shape.grid.low, shape.grid.high)
     return float(pair.items * (shape.mass @ part))
 
 
 def _guided(pair: Pair, users: int, level: float) -> int | None:
-    """Return the least budget of both models with which the error is small enough."""
+    """Return the least budget for both models at which the error is small enough."""
     asked = Asked(pair.items, pair.metric, users, odds=_ODDS)
     powers = Powers(asked, pair, level, _POWER, None, None, 1, (0,))
-    # A half-width is so many errors as a verdict needs; a power needs some more.
+    # A half-width is as many errors as a verdict needs; the wanted power needs some more.
     verdict, told = _deviates(level)
     sought = pair.difference * verdict / told
     least = 2.0 * (pair.metric.k or 1) * users

@@ -1,4 +1,4 @@
-"""What answers are: `Result`, which all of them share, and `Estimates`, metrics with intervals."""
+"""`Result`, the base of all answers, and `Estimates`, metrics with intervals."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from unsample.metrics import Metric
 
 DEFAULT_LEVEL = 0.95
 DEFAULT_METRICS = ("Recall@10", "NDCG@10", "AP@10")
-#: The method whose value belongs to the calibrated interval.
+#: The method whose value goes with the calibrated interval.
 AUTO = "auto"
-#: Kinds of intervals: for data sets like others, or for every P(R) of a stated shape.
+#: Kinds of intervals: for data sets like those of the prior, or any P(R) of a stated shape.
 INTERVALS = ("calibrated", "guaranteed")
-#: How standard errors are found.
+#: How standard errors are computed.
 ERRORS = ("bootstrap", "delta")
-#: Libraries that a result can be a data frame of; the first one installed is the default.
+#: Libraries for data frames; the first one that is installed is the default.
 _BACKENDS = ("polars", "pandas", "pyarrow")
 
 
 class Result(ABC):
-    """What every answer can do: print itself, and become JSON, a frame, a page or a table."""
+    """The base of every answer: it prints, and turns into JSON, a data frame, a page or a table."""
 
     @property
     @abstractmethod
     def warnings(self) -> tuple[str, ...]:
-        """Return what to know before relying on the numbers."""
+        """Return what the reader must know before using the numbers."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Result(ABC):
         return frame_of(self.rows(), backend)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-        """Write the result as one interactive page, and return where."""
+        """Write the result as one interactive page, and return its path."""
         _pages().write_html(self, path, title=title)
         return Path(path)
 
@@ -95,7 +95,7 @@ class Result(ABC):
 
 
 def frame_of(rows: list[dict[str, Any]], backend: str | None) -> Any:
-    """Return rows as a data frame of a library; by default of the first installed."""
+    """Return rows as a data frame of ``backend``; by default of the first library installed."""
     import narwhals as nw
 
     if backend is None:
@@ -113,7 +113,7 @@ def frame_of(rows: list[dict[str, Any]], backend: str | None) -> Any:
 
 
 def _pages() -> ModuleType:
-    """Return the room of pages, which stands above this one and knows all results."""
+    """Return the package `pages`, imported late because it imports all results."""
     from unsample import pages
 
     return pages
@@ -121,35 +121,35 @@ def _pages() -> ModuleType:
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """How a method's values vary with other targets."""
+    """How the values of a method would vary with other targets."""
 
-    #: Its values on bootstrap samples (samples x metrics); no rows where there are none.
+    #: Its values on bootstrap samples (samples x metrics); no rows if there are no samples.
     replicates: FloatArray
-    #: Errors of each metric: by the delta method where that was chosen, of a mean where it is one.
+    #: The error of each metric: by the delta method if that was chosen, or of a mean.
     errors: tuple[SamplingError | MeanError, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """One metric by one method: its value, how sure that is, and how it was found."""
+    """One metric by one method: its value, how certain it is, and how it was found."""
 
     metric: Metric
     method: str
     value: float
-    #: Whether the sample settles the metric; see `unsample.confidence.Certainty.resolves`.
+    #: Whether the metric is resolved; see `unsample.confidence.Certainty.resolves`.
     resolved: bool
     certificate: Certificate
-    #: What the data say about any metric; None where the full ranks are known.
+    #: What the data say about any metric; None if the full ranks are known.
     certainty: Certainty | None = field(repr=False)
-    #: Whether the method means its value as an estimate, and came to an end.
+    #: Whether the method's value is meant as an estimate, and the method converged.
     meant: bool = field(repr=False)
-    #: Whether the method's value left the range of the metric and was brought back into it.
+    #: Whether the method's value was outside the range of the metric and was moved into it.
     clipped: bool
-    #: How the values of each method vary, computed when it is first asked for.
+    #: How the values of each method vary, computed on first use.
     variation: Mapping[str, Variation] = field(repr=False)
-    #: The number of the metric among those of the result.
+    #: The position of the metric among those of the result.
     place: int = field(repr=False)
-    #: What the data and other data sets say of any metric; None where no prior is used.
+    #: What these data and the prior say about any metric; None without a prior.
     calibrated: Calibrated | None = field(default=None, repr=False)
 
     @property
@@ -159,7 +159,7 @@ class Estimate:
 
     @property
     def error(self) -> SamplingError | MeanError | None:
-        """Return the standard errors by the delta method or of a mean; None for the bootstrap."""
+        """Return the error by the delta method or of a mean; None for the bootstrap."""
         errors = self.variation[self.method].errors
         return errors[self.place] if errors else None
 
@@ -168,14 +168,14 @@ class Estimate:
     ) -> tuple[float, float]:
         """Return (low, high), an interval for the true metric, the bias of sampling included.
 
-        It belongs to the metric and not to the method. A ``"calibrated"`` interval holds the
-        metric for ``level`` of data sets like those that the prior was learned from; it is the
-        default where there is a prior. A ``"guaranteed"`` one holds it for every data set whose
-        P(R) has the stated shape. ``population`` means users like these; without it
-        the metric of these users alone is covered. Of full ranks, it is the interval of a mean
-        over users (and these users' own metric is known); of a guided evaluation, it also covers
-        which users were drawn to be ranked in full. Where a method's value is outside, the interval
-        is widened to hold it, as far as the bounds go.
+        It belongs to the metric and not to the method. A ``"calibrated"`` interval holds the true
+        value for a share ``level`` of data sets like those that the prior was learned from. It is
+        the default if there is a prior. A ``"guaranteed"`` one holds it, with confidence ``level``,
+        for every data set whose P(R) has the stated shape. With ``population``, the interval is for
+        users like these; without it, for these users alone. With full ranks, it is the interval of
+        a mean over users (the metric of these users is known). In a guided evaluation, it also
+        covers the choice of the users that were ranked in full. If a method's value is outside, the
+        interval is widened to include it, within the bounds.
         """
         if kind is not None:
             check_choice("kind", kind, INTERVALS)
@@ -186,7 +186,7 @@ class Estimate:
         if self.calibrated is not None and kind != "guaranteed" and self._like_others:
             low, high = self.calibrated.interval(self.metric, level, population=population)
             if self.method.startswith(AUTO):
-                # The value is the middle of P(R), not of the metric's logarithm.
+                # The value follows from the middle P(R), not the middle of the log metric.
                 low, high = min(low, self.value), max(high, self.value)
             least, most = self.bounds(level)
             return min(max(low, least), most), max(min(high, most), least)
@@ -199,13 +199,13 @@ class Estimate:
 
     @property
     def _like_others(self) -> bool:
-        """Return whether a prior from other data sets may speak of these."""
+        """Return whether a prior from other data sets may be applied to these data."""
         return self.certainty is None or self.certainty.usual
 
     def raw_interval(
         self, level: float = DEFAULT_LEVEL, *, population: bool = True
     ) -> tuple[float, float]:
-        """Return the guaranteed interval of the metric, whatever the method's value is."""
+        """Return the guaranteed interval of the metric, not widened to the method's value."""
         if self.certainty is not None:
             return self.certainty.interval(self.metric, level, population=population)
         if population:
@@ -221,9 +221,9 @@ class Estimate:
         return self.certainty.bounds(self.metric, level)
 
     def sampling_interval(self, level: float = DEFAULT_LEVEL) -> tuple[float, float]:
-        """Return the interval of the method's value: of the bootstrap, or by the delta method.
+        """Return the interval of the method's value, by the bootstrap or the delta method.
 
-        It says how the method's value would vary, and nothing about how far off the method is.
+        It says how much the method's value would vary, and nothing about the method's bias.
         """
         if self.error is not None:
             return self.error.interval(self.value, level)
@@ -238,14 +238,14 @@ class Estimate:
 
     @property
     def credible(self) -> bool:
-        """Return whether the value lies in the interval of its metric, or its method is refuted."""
+        """Return whether the value is in the interval of its metric; else its method is refuted."""
         calibrated = self.calibrated is not None and self._like_others
         low, high = self.interval() if calibrated else self.raw_interval()
         return math.isnan(low) or low - 1e-9 <= self.value <= high + 1e-9
 
     @property
     def widened(self) -> bool:
-        """Return whether the guaranteed interval was widened to hold the value."""
+        """Return whether the guaranteed interval was widened to include the value."""
         if not self.meant or self.certainty is None:
             return False
         low, high = self.raw_interval()
@@ -278,39 +278,39 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Result, Mapping[str, Estimate]):
-    """Estimates by metric: ``result["NDCG@10"]``, and ``result["NDCG@10", "mle"]`` of a method.
+    """Estimates by metric: ``result["NDCG@10"]``, or by method too: ``result["NDCG@10", "mle"]``.
 
-    Without a method it is the first that was asked for. The keys are the metrics' names as they
-    were asked for; other spellings find them too (``"HR@10"`` finds ``"Recall@10"``).
+    Without a method, the first that was asked for is used. The keys are the metrics' names as they
+    were asked for; other spellings work too (``"HR@10"`` finds ``"Recall@10"``).
     """
 
     entries: tuple[Estimate, ...]
     counts: RankCounts
-    #: P(R) by method, for methods that learn it.
+    #: P(R) by method, for methods that estimate it.
     distributions: Mapping[str, RankDistribution]
     notes: tuple[UnsampleWarning, ...] = ()
-    #: ``"unseen"``, ``"all"``, or None where it was not given.
+    #: ``"unseen"``, ``"all"``, or None if it was not given.
     candidates: str | None = None
-    #: What a method chose and why, for methods that choose.
+    #: What a method chose and why, for methods that make a choice.
     explanations: Mapping[str, str] = field(default_factory=dict)
-    #: Whether metrics are those of targets, because other relevant items of a user were left out.
+    #: Whether metrics are per target, because a user's other relevant items were left out.
     filtered: bool = False
-    #: Exact values by metric, where they are known beside the estimates.
+    #: Exact values by metric, if they are known in addition to the estimates.
     truth: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what to know before relying on the values."""
+        """Return what the reader must know before using the values."""
         return tuple(map(str, self.notes))
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Return the methods in the order given."""
+        """Return the methods in the given order."""
         return tuple(dict.fromkeys(entry.method for entry in self.entries))
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics in the order given."""
+        """Return the metrics in the given order."""
         return tuple({entry.metric.name: entry.metric for entry in self.entries}.values())
 
     @property
@@ -320,13 +320,13 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     @property
     def calibrated(self) -> Calibrated | None:
-        """Return what the data and other data sets say of any metric; None without a prior."""
+        """Return what these data and the prior say about any metric; None without a prior."""
         return self.entries[0].calibrated
 
     def certainty_at(self, cutoffs: Iterable[int]) -> Certainty | None:
         """Return `certainty` prepared for metrics@K at other K.
 
-        Where users have several relevant items, for metrics in which these count alike.
+        If users have several relevant items, it is for metrics that count these items equally.
         """
         if self.certainty is None:
             return None
@@ -337,7 +337,7 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     @property
     def drawn(self) -> bool:
-        """Return whether some users were drawn to be ranked in full, and stand for others."""
+        """Return whether some users were drawn to be ranked in full and represent the others."""
         error = None if self.certainty is not None else self.entries[0].error
         return isinstance(error, MeanError) and error.of_draw
 
@@ -348,7 +348,7 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     @property
     def distribution(self) -> RankDistribution:
-        """Return P(R) as the method learned it."""
+        """Return P(R) as the method estimated it; there must be exactly one such method."""
         if len(self.distributions) != 1:
             known = ", ".join(self.distributions) or "none of these methods"
             raise MethodError(f"distribution needs exactly one method that gives P(R), got {known}")
@@ -357,8 +357,8 @@ class Estimates(Result, Mapping[str, Estimate]):
     def resolution(
         self, precision: float = 0.25, *, metric: str = "Recall", level: float = DEFAULT_LEVEL
     ) -> Resolution:
-        """Return at which K half the guaranteed interval is within ``precision`` of its middle."""
-        # What was prepared for the metrics printed will do, and some programs of it are solved.
+        """Return at which K half the guaranteed interval is at most ``precision`` of its middle."""
+        # Use what was prepared for the printed metrics: some of its programs are solved already.
         certainty = self.certainty_at(()) if self.counts.several else self.certainty
         return Resolution.find(self.counts, certainty, precision, metric, level)
 
@@ -380,7 +380,7 @@ class Estimates(Result, Mapping[str, Estimate]):
         return len(self.metrics)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row for each metric and method, beside the exact value where it is known."""
+        """Return one row for each metric and method, with the exact value if it is known."""
         rows = [entry.to_dict() for entry in self.entries]
         for row in rows if self.truth else ():
             value, exact = row["value"], self.truth[row["metric"]]
@@ -406,9 +406,9 @@ class Estimates(Result, Mapping[str, Estimate]):
 
 
 def find_metric(name: Any, metrics: Iterable[Metric], *, several: bool = False) -> Metric | None:
-    """Return the one of the metrics that has this name, or else the same one under another name.
+    """Return the metric that has this name, or else the same metric under another name.
 
-    Where users have ``several`` relevant items, fewer metrics are the same.
+    If users have ``several`` relevant items, fewer names mean the same metric.
     """
     there = tuple(metrics)
     for metric in there:
@@ -422,7 +422,7 @@ def find_metric(name: Any, metrics: Iterable[Metric], *, several: bool = False) 
 
 
 def _full_name(method: str) -> str:
-    """Return the name of a method as results print it, however it is spelt."""
+    """Return the name of a method as results print it, for any spelling."""
     try:
         return str(_estimators.parse(method))
     except MethodError:
@@ -439,6 +439,6 @@ def _or_none(value: float) -> float | None:
 
 
 def percent(share: float, sign: str = "") -> str:
-    """Return a share in per cent, with more digits where it is small."""
+    """Return a share in percent, with more digits if it is small."""
     digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
     return f"{100.0 * share:{sign}.{digits}f} %"

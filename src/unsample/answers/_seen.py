@@ -1,4 +1,4 @@
-"""What users have seen, beside lists of negatives that know their users by name."""
+"""Add what users have seen to lists of negatives that know users by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def with_seen(
     exclude: Any,
     columns: Mapping[str, str] | None = None,
 ) -> Negatives:
-    """Return the lists with what their users have seen: a table, or a matrix of users x items."""
+    """Return the lists with what users have seen, given as a table or a users x items matrix."""
     items = found.items
     if exclude is None:
         return replace(found, users=np.unique(names, return_inverse=True)[1].reshape(-1))
@@ -30,7 +30,7 @@ def with_seen(
         matrix, rows = match_users(read_pairs(exclude, items=items, columns=columns), names, items)
         return replace(found, users=rows, exclude=matrix)
     matrix = as_excluded(exclude, items)
-    # How often something was seen does not matter, nor does whether the caller's matrix is kept.
+    # How often an item was seen does not matter. The caller's matrix is left unchanged.
     matrix = type(matrix)((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
     hint = "they are rows of exclude"
     rows = as_integer_array("users", _as_numbers(names), hint=hint, error=InputError).astype(
@@ -45,7 +45,7 @@ def with_seen(
 
 
 def _as_numbers(names: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return users of a table, which are texts, as the numbers that they spell."""
+    """Return users as numbers; in a table they are text."""
     if names.dtype.kind != "U":
         return names
     try:

@@ -51,11 +51,11 @@ from unsample.law import RankDistribution, RankGrid, bin_weights
 from unsample.metrics import Metric
 from unsample.tables import is_table, read_compared
 
-#: The method by which results call values that come from unequal draws.
+#: The name of the method in results, for values that come from unequal draws.
 NAME = "weighted"
-#: Fewer targets of a group are estimated together with the next one.
+#: A group with fewer targets is estimated together with the next group.
 _SMALL_GROUP = 50
-#: Chances are refused if draws are so unlikely under them, and off by so much of the chance.
+#: Chances are refused if the p-value of the draws is smaller, and their relative error larger.
 _SURE, _OFF = 1e-6, 0.1
 _REMEDY = "draw more items, or more of those that are likely to be at the top"
 _HARD = (
@@ -66,17 +66,17 @@ _HARD = (
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Targets that about as many items, taken whole, are known to beat."""
+    """Targets that are beaten by about the same number of items from strata taken whole."""
 
     ahead: int
-    #: The fewest and the most that one of them has.
+    #: The smallest and the largest number of such items.
     span: tuple[int, int]
     rows: IntArray
     counts: RankCounts
     share: float
 
     def stratum(self, cutoffs: list[int], law: HitLaw | None) -> StratumBehind:
-        """Return what they say of P(R)."""
+        """Return what these targets say about P(R)."""
         behind = [max(k - self.ahead, 1) for k in cutoffs]
         if law is None:
             return StratumBehind.drawn_alike(self.counts, self.span, behind, self.share)
@@ -85,7 +85,7 @@ class _Group:
 
 @dataclass(frozen=True, eq=False)
 class _Draws:
-    """The targets in groups, and the law of their hits where that had to be learned."""
+    """The targets in groups, and the law of their hits if it had to be learned."""
 
     seen: SeenItems
     groups: tuple[_Group, ...]
@@ -93,7 +93,7 @@ class _Draws:
 
     @classmethod
     def of(cls, seen: SeenItems, most: int) -> _Draws:
-        """Group the targets; ``most`` is the largest K, beyond which nothing matters."""
+        """Group the targets; ``most`` is the largest K, and ranks beyond it do not matter."""
         ahead = np.minimum(seen.certain, most)
         rest = seen.items - seen.taken
         groups, start = [], 0
@@ -103,7 +103,7 @@ class _Draws:
             if len(rows) < _SMALL_GROUP and left and number < most:
                 continue
             if len(rows):
-                # As many as most of them have; beyond the largest K it makes no difference.
+                # The mean of the group; beyond the largest K it makes no difference.
                 usual = round(float(ahead[rows].mean()))
                 counts = RankCounts.from_ranks(
                     1 + seen.hits[rows],
@@ -117,7 +117,7 @@ class _Draws:
         return cls(seen, tuple(groups), law)
 
     def certainty(self, cutoffs: Iterable[int], shape: Shape, counts: RankCounts) -> Certainty:
-        """Return how sure they make us."""
+        """Return the bounds and intervals that follow from the draws."""
         wanted = sorted(set(cutoffs))
 
         def under(law: HitLaw | None) -> tuple[StratumBehind, ...]:
@@ -181,7 +181,7 @@ def unequal_estimates(
     shape: str | Shape | None,
     rng: Seed,
 ) -> Estimates:
-    """Return metrics of targets with the items that they were ranked against, and how drawn."""
+    """Return metrics from targets, the items they were ranked against, and how these were drawn."""
     if not is_table(table):
         raise InputError(
             "ranks must be a table with columns user, item, score and target (or user, item and "
@@ -238,7 +238,7 @@ def _seen(
     replacement: bool,
     rng: Seed,
 ) -> SeenItems:
-    """Return the items of each target, and the chance of each."""
+    """Return the items of each target, and the chance of each item."""
     found = read_compared(table, items=items, rng=as_rng(rng))
     negatives = with_seen(found.negatives, found.names, exclude)
     if probabilities is not None and not isinstance(probabilities, str):
@@ -269,7 +269,7 @@ def _check_agreement(negatives: Negatives, probabilities: Any, rng: np.random.Ge
     law = Looked(negatives, None, chances, _SURE, rng).stated
     if law is None or law.p_value >= _SURE:
         return
-    # Without replacement the likeliest items are drawn somewhat less often than that.
+    # A small misfit is allowed: without replacement the likeliest items are drawn less often.
     off = math.sqrt(max(law.statistic - law.freedom, 0.0) / len(negatives.ids))
     if off > _OFF:
         raise InputError(
@@ -292,7 +292,7 @@ def _hits(seen: SeenItems, rows: IntArray | None = None) -> Hits:
 def _only_bounds(
     seen: SeenItems, counts: RankCounts, metrics: Sequence[Metric], candidates: str | None
 ) -> Estimates:
-    """Return the bounds that lists without any chance give."""
+    """Return bounds alone, for lists without any random draw."""
     certainty = UnequalCertainty(counts, (), shape_for("none", None), (), seen.best, exact=False)
     variation = {NAME: Variation(np.empty((0, len(metrics))))}
     known = (certainty, False, False)
@@ -304,7 +304,7 @@ def _only_bounds(
 
 
 def unresolved_notes(entries: Sequence[Estimate], remedy: str) -> tuple[UnsampleWarning, ...]:
-    """Return a warning that names the metrics that are not resolved, if there are any."""
+    """Return a warning with the names of metrics that are not resolved, if there are any."""
     unresolved = [entry.metric.name for entry in entries if not entry.resolved]
     if not unresolved:
         return ()
@@ -317,7 +317,7 @@ def unresolved_notes(entries: Sequence[Estimate], remedy: str) -> tuple[Unsample
 
 
 def _unreached(seen: SeenItems) -> tuple[UnsampleWarning, ...]:
-    """Return a warning if the drawn items do not stand for all candidates."""
+    """Return a warning if the drawn items do not represent all candidates."""
     share, error = seen.candidates_seen
     if len(seen) < _SMALL_GROUP or abs(share - 1.0) <= max(_OFF, 4.0 * error):
         return ()

@@ -1,4 +1,4 @@
-"""Verdicts on pairs of models, corrected for the number of pairs, and places that follow."""
+"""Verdicts on pairs of models, corrected for the number of pairs, and the resulting places."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def corrected(
 ) -> list[Difference]:
     """Return the differences with corrected p-values and the verdicts that follow from them.
 
-    ``family`` is the number of pairs that might have been looked at. With ``by_chance``, a chance
-    of ``level`` after the same correction is a verdict as well; the others are ``proven``.
+    ``family`` is the number of pairs that might have been compared. With ``by_chance``, a chance of
+    at least ``level`` after the same correction is a verdict too; the others are ``proven``.
     """
 
     def correct(plain: list[float]) -> list[float]:
@@ -47,8 +47,8 @@ def corrected(
 def places_by(names: Iterable[str], differences: Iterable[Difference]) -> dict[str, int]:
     """Return 1 for models that no other beats, 2 for those beaten by one of them, and so on.
 
-    Verdicts on pairs need not be transitive: models in a circle of them, and those whom they beat,
-    share the last place, which is never the first.
+    Verdicts on pairs need not be transitive. Models that beat each other in a circle, and those
+    that they beat, share the last place, which is never the first.
     """
     beaten_by = dict.fromkeys(names, 0)
     beats: dict[str, list[str]] = defaultdict(list)
