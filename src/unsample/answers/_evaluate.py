@@ -185,8 +185,9 @@ def evaluate(
         One score for each item; a pair (user factors, item factors); a function users -> scores of
         all items; a dict of user -> ranked items, or a matrix of them with a row for each user; a
         recommender with ``score_all``. By default the popularity of items in ``exclude``; without
-        ``exclude`` a random order. Scores of the guide do not count in the budget. With several
-        models, each first tries the items that were strong for the models before it, at no cost.
+        ``exclude`` it is learned from a small part of the scores. What a guide itself scores does
+        not count in the budget. With several models, each first tries the items that were strong
+        for the models before it, at no cost.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
@@ -213,9 +214,9 @@ def evaluate(
     workers
         Number of threads that score.
     device, precision
-        For factors: score on this device of torch (``"cuda"``). With ``design="exact"`` factors may
-        be rounded to ``"tf32"`` or ``"bfloat16"``; see `exact_ranks`. A torch module stays on the
-        device where it is.
+        For factors: score on this device of torch (``"cuda"``). Factors may be rounded to
+        ``"bfloat16"``, and with ``design="exact"`` to ``"tf32"``; see `exact_ranks`. A torch module
+        stays on the device where it is.
     checkpoint
         A file to which the state is written from time to time. After an interruption the same call
         continues from there, to the same result; it asks again for what was not written yet. Each
