@@ -254,7 +254,7 @@ def test_a_guide_is_no_part_of_the_budget_but_of_the_checkpoint(world, tmp_path)
 
 
 def test_a_budget_that_ends_early_gives_what_is_certain_and_says_so(world, full):
-    with pytest.warns(UnresolvedWarning, match="users were ranked in full to stand for others"):
+    with pytest.warns(UnresolvedWarning, match="users were drawn to stand for others"):
         found = world.run("guided", budget=12_000)
     entry = found["NDCG@10"]
     assert not entry.resolved

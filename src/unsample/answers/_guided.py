@@ -110,6 +110,6 @@ def _explained(drawn: Drawn) -> str:
 
 def _unresolved(drawn: Drawn) -> UnresolvedWarning:
     return UnresolvedWarning(
-        f"metrics are not resolved by the budget: {drawn.users} users were ranked in full to stand "
-        f"for others, and {FEW_DRAWN} are the least; raise the budget, or give a better guide"
+        f"metrics are not resolved by the budget: {drawn.users} users were drawn to stand for "
+        f"others, and {FEW_DRAWN} are the least; raise the budget, or give a better guide"
     )

@@ -122,7 +122,9 @@ class DrawnError(MeanError):
         sure = ~np.isin(drawn.stratum, drawn.open_strata)
         parts = [_Stratum.of(drawn, number, least, most, values) for number in drawn.open_strata]
         best = float(values[sure].sum()) + sum(part.best for part in parts)
-        stake, lost = sum(part.stake for part in parts), sum(part.lost for part in parts)
+        stake = sum(part.stake for part in parts)
+        # Few users may stand for more than can be lost: the mean stays within what is certain.
+        lost = min(max(sum(part.lost for part in parts), 0.0), stake)
         seen, assumed = sum(part.seen for part in parts), sum(part.assumed for part in parts)
         squares = sum(part.seen**2 / part.freedom for part in parts)
         freedom = seen**2 / squares if squares > 0 else float(max(drawn.users - 1, 1))
@@ -141,7 +143,7 @@ class DrawnError(MeanError):
             of_users=usual,
             best=best / total,
             stake=stake / total,
-            lost=min(max(lost / stake, 0.0), 1.0) if stake > 0 else 0.0,
+            lost=lost / stake if stake > 0 else 0.0,
             these=math.sqrt(of_draw),
             freedom_of_these=freedom,
             drawn=drawn.users,

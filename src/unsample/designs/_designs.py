@@ -1,4 +1,4 @@
-"""Designs: each is a frozen set of parameters that says how many items a target is compared with.
+"""Designs: each is a frozen set of parameters that says how far to compare each target.
 
 After each round a design sees what is known of every target, and says how far each goes next. It
 decides by the scores of items that were already compared, and by nothing else. So the likelihood of

@@ -251,14 +251,14 @@ class Look:
 
     @property
     def _walks(self) -> FloatArray:
-        """Return how many items a target meets at most on average until chance stops it."""
+        """Return the mean number of items that a target meets at most until chance stops it."""
         now = self.now
         to_list = np.clip(now.listed - now.scored, 0, self.missing)
         return np.asarray(to_list + (self.missing - to_list) / (now.beaten + 2.0))
 
     @property
     def _longest_walks(self) -> IntArray:
-        """Return how many items a target meets at most: further beaters let it stop earlier."""
+        """Return the most items that a target can meet: further beaters let it stop earlier."""
         now = self.now
         begin = np.maximum(now.scored, now.listed)
         walk = _before_first(1 + now.beaten, now.others - begin, now.chance)
