@@ -92,7 +92,9 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name not in _SURFACE:
-        raise AttributeError(f"module 'unsample' has no attribute {name!r}")
+        from unsample._gone import no_attribute
+
+        raise no_attribute("unsample", name)
     module = importlib.import_module(f"unsample.{_SURFACE[name] or name}")
     value = module if _SURFACE[name] is None else getattr(module, name)
     globals()[name] = value

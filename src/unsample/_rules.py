@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from unsample.errors import InputError, MissingExtraError
+from unsample._gone import gone
+from unsample.errors import GoneError, InputError, MissingExtraError
 
 #: Ranks beyond this are not distinguished by float64 arithmetic on rank products.
 LARGEST_CATALOGUE = 10**12
@@ -84,6 +85,9 @@ def check_choice(
     """Return ``value`` if it is one of ``choices``; otherwise suggest the nearest."""
     known = list(choices)
     if not isinstance(value, str) or value not in known:
+        former = gone(f"{name}={value!r}")
+        if former is not None:
+            raise GoneError(former)
         rule = "one of " + ", ".join(known)
         raise error(message(name, rule, value, hint or suggest(str(value), known)))
     return value

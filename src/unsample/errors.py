@@ -25,6 +25,7 @@ __all__ = [
     "DesignError",
     "DownloadError",
     "FileError",
+    "GoneError",
     "InputError",
     "MethodError",
     "MetricError",
@@ -133,6 +134,12 @@ class MissingExtraError(UnsampleError, ImportError):
     """An optional library is not installed; the message holds the command that installs it."""
 
     exit_code = 3
+
+
+class GoneError(UnsampleError, ImportError):
+    """A name, argument or verb of an earlier version; the message says what to use instead."""
+
+    exit_code = 2
 
 
 class UnsampleWarning(UserWarning):

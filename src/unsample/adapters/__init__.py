@@ -10,6 +10,11 @@ Each turns a library's own objects into ranks (`unsample.evidence.Targets`, `Ran
 RankCounts(1 targets, 1 cells, items=50, sampled=1, without replacement)
 """
 
+from unsample._gone import no_attribute
 from unsample.adapters._tasks import INSTALL, ModelScores, Task
 
 __all__ = ["INSTALL", "ModelScores", "Task"]
+
+
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
+from unsample._gone import refuses_gone
 from unsample.answers._adjusted import comparable
 from unsample.answers._chances import Chances
 from unsample.answers._comparison import (
@@ -60,6 +61,7 @@ _MOST_MODELS_BY_DEFAULT = 100
 _MOST_MODELS_IN_PAIRS = 1_000
 
 
+@refuses_gone
 def compare(
     models: Any,
     *,

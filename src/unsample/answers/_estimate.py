@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, check_choice, check_integer
+from unsample._gone import refuses_gone
 from unsample.answers._adjusted import adjusted, bases
 from unsample.answers._cut import RETRIEVAL_METRICS, cut_estimates, refuse_with_cut
 from unsample.answers._given import as_counts, as_targets, possible_metrics
@@ -47,6 +48,7 @@ from unsample.metrics import Metric
 DEFAULT_METHOD = "auto"
 
 
+@refuses_gone
 def estimate(
     ranks: npt.ArrayLike | RankCounts | Targets | CutTargets,
     *,
@@ -165,7 +167,7 @@ def estimate(
         asked = RETRIEVAL_METRICS if metrics is DEFAULT_METRICS else metrics
         result = cut_estimates(ranks, asked, candidates, shape)
         for note in result.notes:
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(note, stacklevel=3)
         return result
     if probabilities is not None or strata is not None:
         result = unequal_estimates(
@@ -181,7 +183,7 @@ def estimate(
             rng=rng,
         )
         for note in result.notes:
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(note, stacklevel=3)
         return result
     if exclude is not None:
         raise InputError(
@@ -202,7 +204,7 @@ def estimate(
         found = as_targets(ranks, replacement, rng, **given)
         result = pilot_estimates(found, pilot, metrics, method, candidates)
         for note in result.notes:
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(note, stacklevel=3)
         return result
     result = estimate_counts(
         as_counts(ranks, replacement, rng, **given),
@@ -217,7 +219,7 @@ def estimate(
         rng=rng,
     )
     for note in result.notes:
-        warnings.warn(note, stacklevel=2)
+        warnings.warn(note, stacklevel=3)
     known = isinstance(ranks, Targets) and ranks.filtered
     return replace(result, filtered=filtered or known)
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import FloatArray, Seed, check_integer
+from unsample._gone import refuses_gone
 from unsample._progress import Progress
 from unsample.answers._adjusted import adjusted, bases, comparable
 from unsample.answers._chosen import (
@@ -120,6 +121,7 @@ def evaluate(
 ) -> Evaluation: ...
 
 
+@refuses_gone
 def evaluate(
     scorer: Any,
     targets: Any,
@@ -342,7 +344,7 @@ class _Task:
         )
         estimates = adjusted(estimates, self.asked)
         for note in estimates.notes:
-            warnings.warn(note, stacklevel=3)
+            warnings.warn(note, stacklevel=4)
         notes = list(estimates.notes)
         if tally.infinite.any():
             first = int(candidates.users[np.argmax(tally.infinite > 0)])

@@ -18,6 +18,7 @@ from unsample._checks import (
     at_position,
     check_integer,
 )
+from unsample._gone import refuses_gone
 from unsample.answers._adjusted import adjusted, bases
 from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates, Variation
 from unsample.confidence import MeanError
@@ -42,6 +43,7 @@ _MOST_SINGLE_RANKS = 20_000
 _MOST_UNITS = 4096
 
 
+@refuses_gone
 def exact(
     full_ranks: npt.ArrayLike,
     *,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_rng, check_choice, check_integer, check_level, check_real
+from unsample._gone import refuses_gone
 from unsample.answers._comparison import Comparison
 from unsample.answers._guess import from_pilot, power_law, usual_k
 from unsample.answers._pair import Pair
@@ -66,6 +67,7 @@ def plan(
 ) -> PowerPlan: ...
 
 
+@refuses_gone
 def plan(
     *,
     items: int,

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from unsample._gone import gone
 from unsample.cli._quick import take_quickly
 
 _EXAMPLES = "**Examples**"
@@ -52,6 +53,11 @@ class _Quick:
 class _Loaded(_Quick, TyperCommand):
     """A verb whose help is written for the documentation, too, and shown here without marks."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for option in args:
+            _refuse_gone(ctx, f"{ctx.command_path} {option}")
+        return list(super().parse_args(ctx, args))
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         formatter.write_paragraph()
         with formatter.indentation():
@@ -62,6 +68,7 @@ class Verbs(_Quick, TyperGroup):
     """A group of verbs of which only the one that is called gets loaded."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        _refuse_gone(ctx, f"{ctx.command_path} {args[0]}")
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, Verb) else command, rest
 
@@ -72,6 +79,13 @@ class Verbs(_Quick, TyperGroup):
                 self.commands[name] = command.load()
             elif isinstance(command, Verbs):
                 command.load_all()
+
+
+def _refuse_gone(ctx: Any, what: str) -> None:
+    """End the command with the sentence about a verb or an option that went."""
+    sentence = gone(what)
+    if sentence is not None:
+        ctx.fail(sentence)
 
 
 def group_of(

@@ -7,6 +7,7 @@
 True
 """
 
+from unsample._gone import no_attribute
 from unsample.designs._auto import AUTO, run_quickest
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Adaptive, Design, Exact, Fixed
@@ -61,3 +62,7 @@ __all__ = [
     "run",
     "run_quickest",
 ]
+
+
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name)

@@ -1,0 +1,58 @@
+"""What went with version 0.3, and what to use instead: one table, kept for this version only.
+
+An old name, argument, value, verb or option gives its sentence, and nothing else is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from unsample.errors import GoneError
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+#: What went, as it was written -> what to write instead.
+GONE: dict[str, str] = {
+    # Designs.
+    #
+    # Evidence.
+    #
+    # Planning.
+    #
+    # Audit and estimators.
+    #
+    # Adapters.
+    #
+    # Command and laboratory.
+    #
+}
+
+
+def gone(what: str) -> str | None:
+    """Return the sentence about what went, or None if there never was such a thing."""
+    return f"{what} went with version 0.3; {GONE[what]}" if what in GONE else None
+
+
+def no_attribute(module: str, name: str) -> Exception:
+    """Return what to raise for a name that ``module`` does not have."""
+    sentence = gone(f"{module}.{name}")
+    if sentence is not None:
+        return GoneError(sentence)
+    return AttributeError(f"module {module!r} has no attribute {name!r}")
+
+
+def refuses_gone(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let a function say what to use instead of an argument that went."""
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        for name in kwargs:
+            sentence = gone(f"{function.__name__}({name}=)")
+            if sentence is not None:
+                raise GoneError(sentence)
+        return function(*args, **kwargs)
+
+    return call
