@@ -7,7 +7,7 @@ import pytest
 
 from tests.test_evaluate import METRICS, Counting, World
 from unsample.answers import evaluate
-from unsample.designs import Adaptive, Guided, Pilot, Scorer, _auto
+from unsample.designs import Adaptive, Guided, Scorer, _auto
 from unsample.errors import DesignError, ScoreError
 
 
@@ -128,7 +128,7 @@ def test_users_with_several_targets_keep_their_ties(monkeypatch):
 # -- a budget holds --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("design", [Guided(), Adaptive(), Adaptive(start=5, stop=2), Pilot()])
+@pytest.mark.parametrize("design", [Guided(), Adaptive(), Adaptive(start=5, stop=2)])
 def test_a_budget_is_spent_to_the_last_score_and_no_further(world, design):
     for budget in (8_001, 9_999, 12_345, 20_000, 31_234):
         scorer = Counting(world)
@@ -145,7 +145,7 @@ def test_a_budget_is_spent_to_the_last_score_and_no_further(world, design):
         assert len(np.unique(pairs)) == len(pairs)
 
 
-@pytest.mark.parametrize("design", ["guided", "adaptive", "pilot"])
+@pytest.mark.parametrize("design", ["guided", "adaptive"])
 def test_a_scorer_that_contradicts_itself_is_found_out_within_the_budget(world, design):
     rng, asked = np.random.default_rng(0), []
 

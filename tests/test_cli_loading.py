@@ -47,7 +47,6 @@ QUICK = [
     ("estimate", RANKS, *DESIGN, "--candidates", "some"),
     ("estimate", RANKS, *DESIGN, "--ties", "rand"),
     ("estimate", RANKS, *DESIGN, "--column", "=x"),
-    ("estimate", RANKS, *DESIGN, "--pilot", "no-such-file.csv"),
     ("estimate", "no-such-file.csv", *DESIGN),
     ("compare", f"a={RANKS}", "b=no-such-file.csv", *DESIGN),
     ("audit", "no-such-file.csv", "--items", "9", "--level", "2"),

@@ -28,7 +28,6 @@ from unsample.designs import (
     FactorScores,
     Fixed,
     Guided,
-    Pilot,
     as_scorer,
     exact_ranks,
     on_device,
@@ -128,8 +127,6 @@ CASES = [
     (Adaptive(start=5, cap=60, replacement=True, stop=2), [None, 9000]),
     (Certified(), [None, 200_000]),
     (Guided(), [None, 6000, 300_000, 30_000]),
-    (Pilot(), [None, 12_000, 300_000, 40_000]),
-    (Pilot(20, share=0.2), [None, 40_000]),
 ]
 #: Each design with one of its budgets.
 ONE_EACH = [pytest.param(design, b[-1], id=str(design)) for design, b in CASES]
@@ -174,7 +171,7 @@ def test_what_is_scored_is_what_was_asked_for_and_within_the_budget(world, desig
         assert len(np.unique(pairs)) == len(pairs), "no item is scored twice"
     assert own.sum() + found.met.sum() == found.scored
     known = found.sampled == found.items - 1
-    if design.certifies and not isinstance(design, Pilot):
+    if design.certifies:
         assert known.all()
     else:
         assert np.array_equal(found.sampled[~known], found.met[~known])
@@ -248,8 +245,6 @@ def test_an_interrupted_evaluation_comes_to_the_same_result(world, tmp_path, des
         (Adaptive(start=7), 2400),
         (Certified(), 11 * 300),
         (Guided(), 11 * 300 + 2 * 899),
-        (Pilot(), 2 * 300 + 11 * 899),
-        (Pilot(20), 21 * 300 + 11 * 899),
     ],
 )
 def test_a_budget_that_cannot_suffice_names_the_least_that_would(world, design, least):
@@ -679,7 +674,7 @@ DEVICES = [
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("design", ["certified", "guided", "pilot", "adaptive", "auto"])
+@pytest.mark.parametrize("design", ["certified", "guided", "adaptive", "auto"])
 def test_factors_on_a_device_give_the_same_answer(world, design, device):
     pytest.importorskip("torch")
     budget = None if design in ("certified", "auto") else 30_000

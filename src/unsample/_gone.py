@@ -14,10 +14,15 @@ from unsample.errors import GoneError
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+_GUIDED = "use design='guided', which keeps to a budget, or 'certified'"
+
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
     # Designs.
-    #
+    "unsample.designs.Pilot": _GUIDED,
+    "design='pilot'": _GUIDED,
+    "estimate(pilot=)": "give unsample.exact the full ranks of those users, drawn at random",
+    "unsample estimate --pilot": "give unsample.exact their full ranks, in Python",
     # Evidence.
     #
     # Planning.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample._checks import FloatArray
 from unsample.designs import AUTO, Adaptive, Candidates, Certified, Design, Exact, Guided
@@ -62,23 +61,6 @@ def refuse_with_design(chosen: Design, method: Any, guide: Any) -> None:
         raise DesignError(
             f"guide must be left out with design={chosen.name!r}, which meets items in random "
             "order; use design='guided' or 'certified'"
-        )
-
-
-def refuse_with_pilot(
-    candidates: Candidates, relevance: FloatArray | None, weights: npt.ArrayLike | None
-) -> None:
-    """Refuse relevance, weights, and users with several targets, which a pilot cannot handle."""
-    if relevance is not None or weights is not None:
-        raise DesignError(
-            "relevance and weights must be left out with design='pilot', where all users count "
-            "alike; use design='guided'"
-        )
-    several = len(candidates) - len(np.unique(candidates.users))
-    if several:
-        raise DesignError(
-            f"users must have one target each with design='pilot', got {several:,} further ones; "
-            "use design='guided'"
         )
 
 

@@ -379,8 +379,6 @@ def why_unmatched(models: list[Model]) -> str:
     for model in models:
         if model.published is not None:
             return f"printed numbers of {model.name}, which do not know users"
-        if model.targets is None and model.evaluation is not None:
-            return f"a pilot evaluation of {model.name}, which ranked only some users in full"
         if model.targets is None:
             return f"RankCounts for {model.name}, which do not know users"
         if model.counts.stop is not None:

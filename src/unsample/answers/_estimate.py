@@ -16,8 +16,7 @@ from unsample._checks import Seed, check_choice, check_integer
 from unsample._gone import refuses_gone
 from unsample.answers._adjusted import adjusted, bases
 from unsample.answers._cut import RETRIEVAL_METRICS, cut_estimates, refuse_with_cut
-from unsample.answers._given import as_counts, as_targets, possible_metrics
-from unsample.answers._pilot import pilot_estimates
+from unsample.answers._given import as_counts, possible_metrics
 from unsample.answers._prior import SHIPPED
 from unsample.answers._question import Question
 from unsample.answers._refits import Refits, fitted
@@ -64,7 +63,6 @@ def estimate(
     replacement: bool = True,
     sampler: str = "uniform",
     candidates: str | None = None,
-    pilot: npt.ArrayLike | None = None,
     probabilities: npt.ArrayLike | str | None = None,
     strata: npt.ArrayLike | Mapping[str, Any] | None = None,
     exclude: Any = None,
@@ -119,9 +117,6 @@ def estimate(
         ``"all"`` if they were among them. Sampled ranks cannot tell this at small K, and
         intervals are narrower when it is given. Without it, intervals allow for either, and
         methods that depend on it assume ``"unseen"``.
-    pilot
-        Full-catalogue ranks of some users, drawn at random: one number for each of ``ranks``, 0 if
-        it is not known. Intervals then assume nothing about P(R). For users with one target each.
     probabilities
         For items that were not drawn uniformly: the chance of each item of the catalogue in one
         draw (they sum to one), such as counts**0.75 / sum(counts**0.75); or ``"probability"``, a
@@ -163,7 +158,7 @@ def estimate(
         other = None if method == DEFAULT_METHOD else method
         extra: dict[str, Any] = {"items": items, "sampled": sampled, "users": users, "pools": pools}
         extra |= {"probabilities": probabilities, "strata": strata, "exclude": exclude}
-        refuse_with_cut({**extra, "weights": weights, "pilot": pilot, "method": other})
+        refuse_with_cut({**extra, "weights": weights, "method": other})
         asked = RETRIEVAL_METRICS if metrics is DEFAULT_METRICS else metrics
         result = cut_estimates(ranks, asked, candidates, shape)
         for note in result.notes:
@@ -198,14 +193,6 @@ def estimate(
         "filtered": filtered or None,
         "pools": shared_pools(negatives, pools),
     }
-    if pilot is not None:
-        if shape is not None:
-            raise InputError("shape must be left out with a pilot, which assumes nothing")
-        found = as_targets(ranks, replacement, rng, **given)
-        result = pilot_estimates(found, pilot, metrics, method, candidates)
-        for note in result.notes:
-            warnings.warn(note, stacklevel=3)
-        return result
     result = estimate_counts(
         as_counts(ranks, replacement, rng, **given),
         metrics=metrics,

@@ -26,7 +26,6 @@ from unsample.answers._chosen import (
     of_exact_ways,
     of_samples,
     refuse_with_design,
-    refuse_with_pilot,
 )
 from unsample.answers._compare import compare
 from unsample.answers._comparison import Comparison
@@ -34,7 +33,6 @@ from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
-from unsample.answers._pilot import pilot_targets
 from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.designs import (
     AUTO,
@@ -46,7 +44,6 @@ from unsample.designs import (
     Execution,
     Findings,
     Guide,
-    Pilot,
     Scorer,
     Shortlists,
     as_design,
@@ -165,7 +162,7 @@ def evaluate(
     items
         Number of items in the catalogue.
     design
-        ``"guided"``, ``"certified"``, ``"pilot"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or
+        ``"guided"``, ``"certified"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or
         one with parameters, such as ``Adaptive(start=64, cap=6400)`` or
         ``unsample.plan(...).best.design``. ``"auto"`` gives exact metrics in the fastest way,
         ``"exact"`` or ``"certified"`` with or without the guide: each is tried on a few users. The
@@ -264,9 +261,7 @@ def evaluate(
         kept = grades > 0
         candidates, grades = candidates.take(kept), grades[kept]
         weights = None if weights is None else np.asarray(weights)[kept]
-    if isinstance(chosen, Pilot):
-        refuse_with_pilot(candidates, grades, weights)
-    elif not chosen.certifies:
+    if not chosen.certifies:
         wanted = of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
         )
@@ -456,9 +451,6 @@ def certified_targets(
     rng: Seed,
 ) -> Estimates:
     """Return exact metrics, or estimates if only a part of the open targets was followed."""
-    sampled, items = np.asarray(found.sampled), np.asarray(found.items)
-    if isinstance(found.design, Pilot) and (sampled < items - 1).any():
-        return pilot_targets(found, metrics, DEFAULT_METHOD)
     if found.unknown.any():
         return guided_targets(found, metrics, relevance)
     estimates = exact_targets(found, metrics, relevance, resamples, rng)

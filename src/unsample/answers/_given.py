@@ -1,4 +1,4 @@
-"""The input of `estimate`, as counts or as single targets."""
+"""The input of `estimate`, as counts."""
 
 from __future__ import annotations
 
@@ -14,21 +14,6 @@ from unsample.errors import DesignError, InputError
 from unsample.evidence import RankCounts, Targets, place_halves
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_counts
-
-
-def as_targets(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> Targets:
-    """Return single targets, and refuse arguments that the data already hold."""
-    named = {name: value for name, value in given.items() if value is not None}
-    if isinstance(ranks, Targets) and not named:
-        return ranks
-    lacks = not {"items", "sampled"} <= named.keys()
-    if isinstance(ranks, RankCounts | Targets) or is_frame(ranks) or lacks:
-        raise InputError(
-            "ranks must be an array with a pilot, beside items and sampled; or Targets, which know "
-            "them"
-        )
-    whole = as_integer_array("ranks", place_halves(ranks, rng), hint="ranks start at 1")
-    return Targets(whole.astype(np.int64), **named, replacement=replacement)
 
 
 def as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCounts:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._published import Published
-from unsample.designs import Pilot
 from unsample.evidence import CutTargets, RankCounts, Targets, deviations_of_mean, distinct_users
 from unsample.metrics import Metric
 
@@ -41,9 +40,7 @@ class Model:
     ) -> Model:
         """Return a model from its targets or its evaluation."""
         if isinstance(given, Evaluation):
-            # The sampled ranks of a pilot cannot be paired: most users have only guesses.
-            known = not (isinstance(given.design, Pilot) and given.drawn)
-            return cls(name, given.counts, given.found if known else None, evaluation=given)
+            return cls(name, given.counts, given.found, evaluation=given)
         return cls(name, given.counts, given, labels)
 
     @classmethod

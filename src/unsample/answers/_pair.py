@@ -20,10 +20,9 @@ from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import estimate_counts
 from unsample.answers._guess import from_pilot, usual_k
 from unsample.answers._model import Model
-from unsample.answers._pilot import expected_at, typical_law
 from unsample.errors import InputError
 from unsample.evidence import RankCounts, Targets
-from unsample.law import RankDistribution, RankGrid, bin_weights
+from unsample.law import Law, RankDistribution, RankGrid, bin_weights
 from unsample.metrics import Metric
 
 #: The correlation if nothing is known about it: the median over pairs of recommenders in the
@@ -210,8 +209,8 @@ class _Known:
             return self.model.totals(metric, each), bin_weights(metric, guess.grid, guess.items)
         if len(sampled) > 1 or targets.stop is not None:
             return None
-        law = typical_law(targets)
-        table = expected_at(guess, law, [metric])[:, 0]
+        law = _typical_law(targets)
+        table = _expected_at(guess, law, [metric])[:, 0]
         numbers = np.arange(1, law.n + 1)
         chances = law.matrix(numbers, numbers, guess.grid, beyond="last")
         return self.model.totals(metric, table[ranks - 1]), table @ chances
@@ -319,3 +318,23 @@ def _tilted(shape: RankDistribution, power: float) -> RankDistribution:
     tilt = np.sqrt(shape.grid.low * shape.grid.high.astype(np.float64)) ** -power
     mass = shape.mass * tilt
     return RankDistribution(shape.grid, mass / mass.sum())
+
+
+def _typical_law(found: Targets) -> Law:
+    """Return one law for all targets, with the mean number of items: any law is valid here."""
+    sampled = np.unique(np.asarray(found.sampled))
+    if len(sampled) > 1:
+        raise InputError(
+            f"sampled must be one number to pair models, got {sampled[0]} to {sampled[-1]}"
+        )
+    items = round(float(np.mean(np.asarray(found.items))))
+    size = int(sampled[0])
+    return Law(items if found.replacement else max(items, size + 2), size, found.replacement)
+
+
+def _expected_at(distribution: RankDistribution, law: Law, metrics: list[Metric]) -> FloatArray:
+    """Return the expected value of each metric at each sampled rank (ranks x metrics)."""
+    ranks, grid = np.arange(1, law.n + 1), distribution.grid
+    joint = law.matrix(ranks, ranks, grid, beyond="last") * distribution.mass
+    weights = np.stack([bin_weights(each, grid, law.items) for each in metrics], axis=1)
+    return np.asarray(joint @ weights / np.maximum(joint.sum(axis=1), 1e-300)[:, None])

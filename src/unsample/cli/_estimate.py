@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unsample.cli import options
 from unsample.cli._words import DEFAULT_METHOD, ERRORS, ROWS, TIE_RULES
 from unsample.cli.console import result_verb
-from unsample.errors import InputError
 
 if TYPE_CHECKING:
     from unsample.cli._groups import Groups
@@ -68,13 +67,6 @@ def estimate_command(
         options.table("Items that could not be sampled: columns `user` and `item`."),
     ] = None,
     shape: options.Shape = None,
-    pilot: Annotated[
-        str | None,
-        options.table(
-            "Full ranks of some users, chosen at random: a table with `user` and `rank`. They "
-            "correct the estimate for all users. FILE must have a column `user` too."
-        ),
-    ] = None,
     by: Annotated[
         str | None, options.option("COLUMN", "Estimate for each value of this column.")
     ] = None,
@@ -112,22 +104,15 @@ def estimate_command(
 
     `unsample estimate scores.parquet --items 3706 --column user=query`
 
-    `unsample estimate ranks.csv --items 3706 --sampled 99 --pilot full.csv`
-
     `unsample estimate scores.csv --items 3706 --probabilities counts.csv --exponent 0.75`
 
     `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
     """
-    if pilot is not None and (by is not None or probabilities is not None or strata):
-        raise InputError(
-            "by, probabilities and strata must be left out with a pilot: it is of one model, and "
-            "of uniform samples"
-        )
     columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
     sizes = _strata(strata)
     from unsample.answers import DEFAULT_METRICS, estimate
-    from unsample.cli._groups import Groups, chances_of, matched
-    from unsample.tables import read_counts, read_full_ranks, read_targets
+    from unsample.cli._groups import Groups, chances_of
+    from unsample.tables import read_counts
 
     if probabilities is not None or strata:
         return Groups(
@@ -147,29 +132,22 @@ def estimate_command(
                 )
             },
         )
-    read = read_counts if pilot is None else read_targets
-    groups: dict[str, Any] = dict(
-        read(
-            file,
-            items=items,
-            sampled=sampled,
-            columns=columns,
-            rows=rows,
-            by=by,
-            ties=ties,
-            rng=rng,
-            replacement=replacement,
-            filtered=filtered,
-            negatives=negatives,
-        )
+    groups = read_counts(
+        file,
+        items=items,
+        sampled=sampled,
+        columns=columns,
+        rows=rows,
+        by=by,
+        ties=ties,
+        rng=rng,
+        replacement=replacement,
+        filtered=filtered,
+        negatives=negatives,
     )
-    full = None
-    if pilot is not None:
-        groups[""], full = matched(groups[""], read_full_ranks(pilot, items=items, rng=rng))
     results = {
         name: estimate(
             counts,
-            pilot=full,
             metrics=metrics or DEFAULT_METRICS,
             method=method or DEFAULT_METHOD,
             sampler=sampler,

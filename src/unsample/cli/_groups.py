@@ -1,4 +1,4 @@
-"""What ``unsample estimate`` shows and reads: estimates by group, full ranks, chances."""
+"""What ``unsample estimate`` shows and reads: estimates by group, and chances."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray
 from unsample.answers import Estimates
 from unsample.errors import InputError
-from unsample.evidence import RankCounts, Targets
 from unsample.pages import Page, Sheet, page, paper, sheet
 from unsample.tables import read_item_counts
 
@@ -71,30 +70,6 @@ def _resolutions(result: Groups) -> str:
 @page.register
 def _(result: Groups) -> Page:
     return page(result.shown)
-
-
-def matched(found: Targets | RankCounts, pilot: Targets) -> tuple[Targets, IntArray]:
-    """Return the targets of users, and the full rank of each, 0 where the pilot has none."""
-    if not isinstance(found, Targets) or found.users is None or pilot.users is None:
-        raise InputError(
-            "FILE and the file of pilot must both have a column user, got none in "
-            f"{'FILE' if pilot.users is not None else 'the file of pilot'}; add it, to tell whose "
-            "full ranks are known"
-        )
-    names, known = (np.asarray(each.users).astype(np.str_) for each in (found, pilot))
-    for what, some in (("FILE", names), ("the pilot", known)):
-        if len(np.unique(some)) < len(some):
-            raise InputError(f"{what} must name each user once with a pilot, got some again")
-    strangers = ~np.isin(known, names)
-    if strangers.any():
-        raise InputError(
-            f"the pilot must hold users of FILE, got {int(strangers.sum())} others, such as "
-            f"{str(known[np.argmax(strangers)])!r}"
-        )
-    order = np.argsort(names)
-    full = np.zeros(len(names), dtype=np.int64)
-    full[order[np.searchsorted(names[order], known)]] = np.asarray(pilot.ranks)
-    return replace(found, users=None), full
 
 
 def chances_of(file: str | None, exponent: float, items: int | None) -> FloatArray | str | None:

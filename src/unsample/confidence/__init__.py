@@ -22,7 +22,6 @@ from unsample.confidence._negatives import (
     same_lists,
     too_few,
 )
-from unsample.confidence._pilot import PilotError
 from unsample.confidence._pooled import PooledCertainty, PooledSide
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._resolution import Resolution
@@ -47,7 +46,6 @@ __all__ = [
     "MeanError",
     "MeanLimits",
     "OverBins",
-    "PilotError",
     "PooledCertainty",
     "PooledError",
     "PooledSide",

@@ -17,7 +17,6 @@ from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
 from unsample.designs._item_item import ItemItemScores
 from unsample.designs._orders import LARGEST_ORDER
-from unsample.designs._pilot import Pilot
 from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
 from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Execution, run
@@ -43,7 +42,6 @@ __all__ = [
     "Guide",
     "Guided",
     "ItemItemScores",
-    "Pilot",
     "SampledRanks",
     "Score",
     "ScoreAll",

@@ -158,7 +158,7 @@ def _next_walk(now: Situation, to_end: IntArray) -> Step:
     step = np.maximum(_SHORTEST_WALK, _WALK * (scored - now.listed)).astype(np.int64)
     on = np.where(now.beaten > notes.at_start, scored, np.minimum(scored + step, notes.stop))
     goal = np.where(notes.stop > 0, on, np.maximum(now.listed, scored))
-    return next_in_turn(replace(now, notes=notes), np.where(notes.stop < 0, to_end, goal))
+    return _next_in_turn(replace(now, notes=notes), np.where(notes.stop < 0, to_end, goal))
 
 
 def _before_first(marked: IntArray, rest: IntArray, chance: FloatArray) -> IntArray:
@@ -181,7 +181,7 @@ def _before_first(marked: IntArray, rest: IntArray, chance: FloatArray) -> IntAr
     return low
 
 
-def next_in_turn(now: Situation, goal: IntArray) -> Step:
+def _next_in_turn(now: Situation, goal: IntArray) -> Step:
     """Continue with the users whose turn it is; when they are done, with the next ones.
 
     As many users as certainly fit into the budget are ranked together. The rest follow one by one.

@@ -6,12 +6,11 @@ from unsample._checks import check_choice
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Adaptive, Design, Exact, Fixed
 from unsample.designs._guided import Guided
-from unsample.designs._pilot import Pilot
 from unsample.errors import DesignError, InputError
 
 #: Name -> design.
 DESIGNS: dict[str, type[Design]] = {
-    design.name: design for design in (Exact, Fixed, Adaptive, Certified, Guided, Pilot)
+    design.name: design for design in (Exact, Fixed, Adaptive, Certified, Guided)
 }
 
 
