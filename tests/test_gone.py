@@ -43,7 +43,7 @@ def test_arguments(key):
 def test_values(key):
     argument, _, value = key.partition("=")
     call = {
-        "design": partial(unsample.evaluate, [[1.0, 2.0]], ([0], [0]), items=2),
+        "design": partial(unsample.evaluate, ([[1.0]], [[1.0], [2.0]]), ([0], [0]), items=2),
         "method": partial(unsample.estimate, [1], items=9, sampled=3),
     }[argument]
     with pytest.raises(GoneError) as caught:
