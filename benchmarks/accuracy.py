@@ -32,7 +32,7 @@ from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
 
 PAPER = ("mle", "wmle", "mes", "bv", "bv(gamma=0.01)", "cls")
-METHODS = (*PAPER, "smooth", "auto")
+METHODS = (*PAPER, "auto")
 CANDIDATES = ("unseen", "all")
 #: How candidates are called in the names from which random numbers come.
 _NAMED = {"unseen": "everyday", "all": "paper"}
@@ -234,7 +234,7 @@ def draw(cells: list[Cell], path: Path) -> None:
         squeeze=False,
     )
     for axis, candidates in zip(axes[0], kinds, strict=True):
-        for method in ("bv", "mes", "mle", "smooth", "auto"):
+        for method in ("bv", "mes", "mle", "auto"):
             mine = [c for c in cells if c.candidates == candidates and c.method == method]
             place = np.digitize([c.resolution for c in mine], edges)
             points = [

@@ -6,7 +6,7 @@ import math
 
 import mpmath
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 
 from unsample.law import Law, RankGrid
 
@@ -252,64 +252,3 @@ def power_law(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
         options={"xatol": 1e-12},
     )
     return power_law_mass(items, found.x)
-
-
-def curve_shapes(items: int, looseness: float) -> np.ndarray:
-    """Slope, curvature and 40 bends at every single rank, each of unit variance a priori."""
-    ranks = np.arange(1, items + 1)
-    z = -special.ndtri((ranks - 0.5) / items)
-    bends = np.linspace(z[-1], z[0], 42)[1:-1]
-    columns = [2 * z, z * z]
-    for bend in bends:
-        scale = looseness * np.sqrt(bends[1] - bends[0]) * np.exp(-max(bend, -2.0))
-        columns.append(scale * np.where(z < bend, (bend - z) ** 2 / 2, 0.0))
-    return np.stack(columns, axis=1)
-
-
-def log_density_mode(
-    likelihood: np.ndarray, histogram: np.ndarray, targets: float, shapes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """The mode of the posterior by a quasi-Newton method; P(R), its log variance, the evidence."""
-
-    def weights(c):
-        exponent = shapes @ c
-        mass = np.exp(exponent - exponent.max())
-        return mass / mass.sum()
-
-    def loss(c):
-        pi = weights(c)
-        mixture = np.maximum(pi @ likelihood, 1e-300)
-        posterior = pi * (likelihood @ (histogram / mixture))
-        value = targets * histogram @ np.log(mixture) - 0.5 * c @ c
-        return -value, -(targets * (posterior - pi) @ shapes - c)
-
-    # The posterior may have several modes: the best from a few starts counts.
-    rng = np.random.default_rng(0)
-    starts = [np.zeros(shapes.shape[1]), *rng.normal(scale=0.5, size=(5, shapes.shape[1]))]
-    found = min(
-        (optimize.minimize(loss, start, jac=True, method="BFGS") for start in starts),
-        key=lambda result: result.fun,
-    )
-    pi = weights(found.x)
-    mixture = pi @ likelihood
-    centred = shapes - pi @ shapes
-    information = np.eye(shapes.shape[1])
-    for r, expected in enumerate(mixture):
-        slope = (pi * likelihood[:, r]) @ centred
-        information += targets * np.outer(slope, slope) / expected
-    variance = np.einsum("ri,ij,rj->r", centred, np.linalg.inv(information), centred)
-    return pi, variance, -found.fun - 0.5 * np.linalg.slogdet(information)[1]
-
-
-def averaged_curves(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
-    """Smooth: every curve, hedged, by evidence; rank by rank."""
-    shares, targets = histogram / histogram.sum(), float(histogram.sum())
-    masses, evidence = [], []
-    for looseness in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0):
-        shapes = curve_shapes(len(likelihood), looseness)
-        pi, variance, log_evidence = log_density_mode(likelihood, shares, targets, shapes)
-        hedged = pi * np.exp(-1.5 * np.minimum(variance, 2.0))
-        masses.append(hedged * (likelihood @ (shares / (hedged @ likelihood))))
-        evidence.append(log_evidence)
-    share = np.exp(np.array(evidence) - max(evidence))
-    return share / share.sum() @ np.array(masses)

@@ -59,7 +59,7 @@ def test_calibrated_intervals_are_the_default_and_far_narrower(bundled, drawn):
 
 def test_without_a_prior_all_is_as_the_shape_says(bundled, drawn):
     result = _estimate(drawn, bundled, prior=None)
-    assert result.methods == ("smooth",)
+    assert result.methods == ("mle",)
     entry = result["NDCG@10"]
     assert entry.calibrated is None
     assert entry.interval() == entry.interval(kind="guaranteed")

@@ -407,7 +407,6 @@ def test_many_catalogue_sizes_are_grouped_without_harm(full_ranks):
         ("mn(eta=0.1)", "a parameter of prior=mes"),
         ("mle(base=flat)", "base must be one of"),
         ("mes(base=zipf)", "base must be one of"),
-        ("smooth(looseness=1)", "keys among: none"),
         ("mle(iterations=0)", "iterations must be"),
         ("mle(iterations=many)", "iterations must be"),
         ("mes(eta=-1)", "eta must be"),

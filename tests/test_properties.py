@@ -284,7 +284,7 @@ def _distance_from_the_truth(method: str, design: Law) -> float:
 @pytest.mark.parametrize(
     ("method", "tolerance"),
     [
-        *[(name, 1e-3) for name in ("auto", "smooth", "mle", "cls", "bv", "bv(prior=mle)")],
+        *[(name, 1e-3) for name in ("auto", "mle", "cls", "bv", "bv(prior=mle)")],
         *[(name, 1e-3) for name in ("bv(prior=mes)", "mn", "mn(prior=mes)", "map(strength=1e-6)")],
         ("recall_map", 0.02),
     ],

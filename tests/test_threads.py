@@ -27,7 +27,7 @@ def several():
         yield
 
 
-@pytest.mark.parametrize("method", ["auto", "mle", "smooth", "mes", "bv"])
+@pytest.mark.parametrize("method", ["auto", "mle", "mes", "bv"])
 def test_fits_and_intervals_use_one_thread(method, monkeypatch, several):
     seen: list[set[int]] = []
     for module, name in ((_log_density, "LogDensity"), (_mixture, "_certified")):

@@ -28,6 +28,7 @@ GONE: dict[str, str] = {
     # Planning.
     #
     # Audit and estimators.
+    "method='smooth'": "use method='auto', or the paper's 'mle'",
     #
     # Adapters.
     #

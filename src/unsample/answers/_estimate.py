@@ -136,7 +136,7 @@ def estimate(
     prior
         What other data sets say about P(R), for ``auto`` and for calibrated intervals: by default
         the prior in the package; or your own `Prior`, or its file. With None no prior is used:
-        ``auto`` is then ``smooth``, and intervals are the guaranteed ones.
+        ``auto`` is then ``mle``, and intervals are the guaranteed ones.
     kind
         The kind of evaluation: ``"recommendation"``, ``"repeats"`` if people choose again what
         they chose before (baskets, sessions, songs), or ``"graph"`` for knowledge graphs. If it is

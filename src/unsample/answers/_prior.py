@@ -8,7 +8,7 @@ from dataclasses import replace
 from unsample._checks import check_choice
 from unsample.confidence import DirectMean
 from unsample.errors import InputError
-from unsample.estimators import Auto, Estimator, Smooth
+from unsample.estimators import MLE, Auto, Estimator
 from unsample.estimators.prior import Prior, shipped
 from unsample.evidence import RankCounts
 from unsample.metrics import Metric
@@ -40,11 +40,11 @@ def prior_kind(kind: str | None, candidates: str | None) -> str | None:
 
 
 def with_prior(method: Estimator, prior: Prior | None, kind: str | None) -> Estimator:
-    """Return the method with this prior; without a prior, `auto` becomes `smooth`."""
+    """Return the method with this prior; without a prior, `auto` becomes `mle`."""
     if not isinstance(method, Auto):
         return method
     if prior is None:
-        return Smooth()
+        return MLE()
     own = replace(method, prior=None if prior is shipped() else prior)
     return own if own.kind or kind is None or kind not in prior.learned else replace(own, kind=kind)
 

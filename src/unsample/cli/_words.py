@@ -41,7 +41,6 @@ METRICS = {
 WHOLE_METRICS = ("MR", "AMRR", "AMRI", "AMR")
 METHODS = (
     "auto",
-    "smooth",
     "naive",
     "rank",
     "cls",

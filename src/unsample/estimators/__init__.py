@@ -25,7 +25,7 @@ from unsample.estimators._observed import (
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators._solvers._mixture import em
-from unsample.estimators.curves import AverageCurve, Smooth
+from unsample.estimators.curves import AverageCurve
 from unsample.estimators.learned import Auto
 from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
@@ -57,7 +57,6 @@ __all__ = [
     "Naive",
     "Observed",
     "RecallMap",
-    "Smooth",
     "Status",
     "UnbiasedRank",
     "coarse_grid",

@@ -87,7 +87,7 @@ def plot_distribution(
 ) -> Axes:
     """Plot the learned P(R) as its cumulative distribution, with its interval and bounds."""
     if not result.distributions:
-        raise InputError(f"none of {', '.join(result.methods)} gives P(R); try mle or smooth")
+        raise InputError(f"none of {', '.join(result.methods)} gives P(R); try mle")
     chart = Curves.of({"": result}, level).metrics(_metrics.Recall)
     (view,) = chart.views
     learned = replace(view, series=tuple(curve for curve in view.series if not curve.marked))
