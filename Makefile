@@ -12,7 +12,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BI
 	--no-loadscope-reorder -q
 
 .PHONY: help demo docs report refresh-docs test test-all realdata validity coverage accuracy pictures check
-.PHONY: format bench libraries ranks floors clean mutants fuzz faults load versions audit web web-test
+.PHONY: format bench libraries ranks clean mutants fuzz faults load versions audit web web-test
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
@@ -27,8 +27,7 @@ help:
 	@echo "make libraries adapters with each real library"
 	@echo "make mutants, fuzz, faults, load, versions, audit   try to break it: docs/reliability.md"
 	@echo "make pictures  the pictures of the documentation, made anew"
-	@echo "make realdata, make floors, make ranks   need the data sets: tests on them, what the"
-	@echo "               recommenders reach on ml-1m, and the bundled ranks made anew"
+	@echo "make realdata, make ranks   need the data sets: tests on them, the bundled ranks made anew"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -51,12 +50,9 @@ test: $(DEV)
 test-all: $(DEV)
 	$(PYTEST) -m "not validity and not realdata and not web"
 
-# The two below need the public data sets: set UNSAMPLE_DATA, or fetch them with the command.
+# The two below need the public data sets: set UNSAMPLE_DATA, or fetch them (python -m unsample.lab fetch).
 realdata: $(DEV)
 	$(PYTEST) -m realdata
-
-floors: $(DEV)
-	$(BIN)/python tools/floors.py
 
 ranks: $(DEV)
 	$(BIN)/python tools/make_ranks.py

@@ -6,7 +6,7 @@ EASE and itemKNN are evaluated in one call, guided by popularity at first. Each 
 users like these (with replacement) and evaluates anew; the difference over all users is the truth.
 Training takes a minute, so the scores are kept in out/together.
 
-The data sets must be at hand (UNSAMPLE_DATA, or `unsample datasets fetch`).
+The data sets must be at hand (UNSAMPLE_DATA, or `python -m unsample.lab fetch`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ python benchmarks/unequal.py [runs] [data set ...]
 A recommender scores every item once; then 100 negatives for each target are drawn again and again,
 by popularity (with and without replacement in turn) and uniformly. Printed are the relative errors
 (root mean square) of the estimates, the half-widths of the 95 % intervals, and how many of them
-hold. The data sets must be at hand (UNSAMPLE_DATA, or `unsample datasets fetch`).
+hold. The data sets must be at hand (UNSAMPLE_DATA, or `python -m unsample.lab fetch`).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from tests.machine import Wants
 from tests.promises import Report, ledger
 from unsample.__main__ import main
 from unsample.evidence import RankCounts
+from unsample.lab.__main__ import main as laboratory
 from unsample.law import Law
 
 __all__ = ["ledger"]
@@ -58,6 +59,18 @@ def full_ranks() -> np.ndarray:
 def counts(design: Law, full_ranks: np.ndarray) -> RankCounts:
     ranks = design.draw(full_ranks, rng=5)
     return RankCounts.from_ranks(ranks, items=design.items, sampled=design.sampled)
+
+
+@pytest.fixture
+def lab(capsys, monkeypatch):
+    """Run ``python -m unsample.lab``; return what it prints, and let errors come out."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["unsample.lab", *map(str, arguments)])
+        laboratory()
+        return capsys.readouterr().out
+
+    return call
 
 
 @pytest.fixture

@@ -1,19 +1,15 @@
-"""The command: verbs and their options, how it speaks and fails, and the doctor."""
+"""The command: verbs and their options, how it speaks and fails."""
 
-import importlib.metadata
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from unsample import answers, errors
+from unsample import errors
 from unsample.__main__ import application, main
-from unsample.cli import _doctor
-from unsample.cli._doctor import ABSENT, BROKEN, OK, examine
 from unsample.cli.console import log
 
 ROOT = Path(__file__).parent.parent
@@ -31,21 +27,16 @@ def ranks(tmp_path):
 
 DESIGN = ("--items", 400, "--sampled", 30)
 CALL = (*DESIGN, "-m", "Recall@2", "--method", "naive", "--resamples", 0)
-LIBRARY = ("estimate", "compare", "published", "plan", "audit", "learn", "doctor")
-LABORATORY = ("evaluate", "reproduce", "datasets", "bank")
+RESULTS = ("estimate", "compare", "published", "plan", "audit")
 
 
 def test_every_verb_has_the_options_that_all_share():
-    def leaves(command):
-        inner = getattr(command, "commands", {}).values()
-        return [leaf for each in inner for leaf in leaves(each)] or [command]
-
-    whole = application(whole=True)
-    assert set(whole.commands) == {*LIBRARY, *LABORATORY}
-    for verb in leaves(whole):
+    verbs = application(whole=True).commands
+    assert set(verbs) == {*RESULTS, "reproduce"}
+    for verb in verbs.values():
         options = {text for parameter in verb.params for text in parameter.opts}
         assert {"--quiet", "-q", "--verbose", "-v", "--json"} <= options, verb.name
-        if verb.name in (*LIBRARY[:5], "evaluate"):
+        if verb.name in RESULTS:
             assert {"--html", "--latex", "--markdown"} <= options, verb.name
         assert not options & {"--seed", "--metric", "--seen", "--k"}, verb.name
 
@@ -202,7 +193,7 @@ def test_bad_calls_of_other_verbs(run, arguments, words):
 def test_help_and_version(run):
     code, out, _ = run("--help")
     assert code == 0
-    assert all(verb in out for verb in (*LIBRARY, *LABORATORY))
+    assert all(verb in out for verb in (*RESULTS, "reproduce"))
     code, out, _ = run("estimate", "--help")
     assert code == 0
     assert "--without-replacement" in out
@@ -266,7 +257,8 @@ def test_exit_codes_are_those_of_the_page():
     table = page[page.index("## Exit codes") : page.index("## Completion")]
     listed = {int(row.split("|")[1]) for row in table.splitlines() if row[2:3].isdigit()}
     assert {kind.exit_code for kind in _kinds()} | {0, 129, 130, 141, 143} == listed
-    assert all(issubclass(kind, errors.InputError) == (kind.exit_code == 2) for kind in _kinds())
+    wrong = (errors.InputError, errors.GoneError)
+    assert all(issubclass(kind, wrong) == (kind.exit_code == 2) for kind in _kinds())
 
 
 @pytest.mark.parametrize(
@@ -326,107 +318,5 @@ def test_completion_knows_verbs_and_options(capsys, monkeypatch, shell):
             application()(args=[], prog_name="unsample")
         return capsys.readouterr().out
 
-    assert "doctor" in complete("unsample do")
+    assert "estimate" in complete("unsample es")
     assert "--sampled" in complete("unsample estimate --sam")
-
-
-# --- the doctor ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def requires(monkeypatch):
-    """State what the package asks for, as its metadata would."""
-
-    def state(*lines):
-        monkeypatch.setattr(importlib.metadata, "requires", lambda _: list(lines))
-
-    return state
-
-
-def _found(*, quick=True):
-    return {(finding.area, finding.name): finding for finding in examine(quick=quick)}
-
-
-def test_a_healthy_installation(run):
-    code, out, _ = run("doctor", "--quick")
-    assert code == 0
-    assert "a known answer comes out exactly" in out
-    assert out.rstrip().endswith("Nothing is broken.")
-
-
-def test_every_area_is_looked_at(requires):
-    requires("numpy>=1.26", "polars>=1.0; extra == 'frames'", "pytest; extra == 'dev'")
-    assert {area for area, _ in _found()} == {"system", "core", "extra frames", "engine", "gpu"}
-
-
-@pytest.mark.parametrize(
-    ("line", "area", "state", "detail"),
-    [
-        (
-            'no-such-library>=2; extra == "frames"',
-            "extra frames",
-            ABSENT,
-            "pip install 'unsample[frames]'",
-        ),
-        ("no-such-library>=2", "core", BROKEN, "not installed"),
-        ("numpy>=999.1", "core", BROKEN, "at least 999.1 is needed"),
-        ("pytest>=1; extra == 'frames'", "extra frames", OK, pytest.__version__),
-    ],
-)
-def test_libraries_are_found_absent_or_broken(requires, run, line, area, state, detail):
-    requires(line)
-    found = _found()[area, re.match(r"[\w-]+", line)[0]]
-    assert found.state == state
-    assert detail in found.detail
-    code, out, _ = run("doctor", "--quick", "--json")
-    assert code == (state == BROKEN)
-    assert json.loads(out)["healthy"] is (state != BROKEN)
-
-
-def test_a_library_that_does_not_import_is_broken(monkeypatch, requires):
-    def fail(name):
-        raise OSError("libgomp.so.1: cannot open shared object file")
-
-    requires("pytest; extra == 'frames'")
-    monkeypatch.setattr(_doctor.importlib, "import_module", fail)
-    found = _found(quick=False)["extra frames", "pytest"]
-    assert found.state == BROKEN
-    assert "OSError: libgomp.so.1" in found.detail
-    assert _found()["extra frames", "pytest"].state == OK
-
-
-def test_requirements_of_the_package_are_understood():
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = list(project["dependencies"])
-    for extra, wanted in project["optional-dependencies"].items():
-        lines += [f"{line}; extra == '{extra}'" for line in wanted]
-    for line in lines:
-        match = _doctor._REQUIREMENT.fullmatch(line)
-        assert match, line
-        assert (match["least"] or "") in line
-        assert (">=" in line) == bool(match["least"]), line
-
-
-def test_an_estimate_that_is_wrong_is_broken(monkeypatch):
-    real = answers.estimate
-    monkeypatch.setattr(answers, "estimate", lambda *_, **options: real([1], **options))
-    assert _found()["system", "estimate"].state == BROKEN
-
-    def fail(*_, **__):
-        raise RuntimeError("no BLAS")
-
-    monkeypatch.setattr(answers, "estimate", fail)
-    assert "RuntimeError: no BLAS" in _found()["system", "estimate"].detail
-
-
-def test_spark_without_java(monkeypatch):
-    pytest.importorskip("pyspark")
-    monkeypatch.setattr(_doctor.shutil, "which", lambda _: None)
-    assert _found()["engine", "spark"].state == ABSENT
-
-
-@pytest.mark.slow
-def test_everything_installed_imports():
-    assert [finding for finding in examine() if finding.state == BROKEN] == []

@@ -15,8 +15,8 @@ from unsample.cli import _words
 from unsample.cli._lazy import Verb, Verbs
 from unsample.cli._quick import _UNSURE, _taken
 from unsample.errors import InputError
+from unsample.lab import cli as lab_cli
 from unsample.lab import datasets, paper, recommenders
-from unsample.lab.cli import _reproduce
 from unsample.pages import _plots
 
 ROOT = Path(__file__).parent.parent
@@ -29,10 +29,8 @@ QUICK = [
     ("--help",),
     ("--version",),
     ("estimate", "--help"),
-    ("doctor", "-h"),
+    ("plan", "-h"),
     ("reproduce", "--help"),
-    ("datasets", "--help"),
-    ("bank", "add", "--help"),
     ("estimat",),
     ("estimate",),
     ("estimate", RANKS, "--nope"),
@@ -51,7 +49,6 @@ QUICK = [
     ("compare", f"a={RANKS}", "b=no-such-file.csv", *DESIGN),
     ("audit", "no-such-file.csv", "--items", "9", "--level", "2"),
     ("published", "HR@10", *DESIGN, "--users", "9"),
-    ("learn", ".", "--items", "9", "--out", "no-such-folder/prior.npz"),
     ("plan", "--items", "90", "--users", "9", "--plot", "plan.docx"),
 ]
 #: Every call in a process of its own costs more than the call; a forked one is as fresh.
@@ -101,7 +98,7 @@ def test_help_and_refusals_load_nothing_that_takes_time():
     assert {call: names for call, names in found.items() if names} == {}
 
 
-@pytest.mark.parametrize("words", ["unsample do", "unsample estimate --it", "unsample datasets "])
+@pytest.mark.parametrize("words", ["unsample es", "unsample estimate --it"])
 def test_completion_loads_nothing_that_takes_time(words):
     environment = {
         "_UNSAMPLE_COMPLETE": "complete_zsh",
@@ -151,7 +148,7 @@ def test_words_of_help_are_those_of_the_library():
     assert _words.ERRORS == answers.ERRORS
     assert _words.CORRECTIONS == answers.CORRECTIONS
     assert set(_words.PLOTS) == set(_plots._FORMATS)
-    assert tuple(paper.ESTIMATORS) == _reproduce.ESTIMATORS
+    assert tuple(paper.ESTIMATORS) == lab_cli.ESTIMATORS
 
 
 @pytest.mark.parametrize(
@@ -205,7 +202,6 @@ def test_plain_values_are_taken_and_others_left_to_typer(kind, value, several, t
         ("unsample estimate x.csv --candidates un", "unseen"),
         ("unsample estimate x.csv --ties opt", "optimistic"),
         ("unsample compare a=x.csv --correction bon", "bonferroni"),
-        ("unsample datasets fe", "fetch"),
     ],
 )
 def test_completion_knows_values(capsys, monkeypatch, words, value):
@@ -232,8 +228,6 @@ def idle(monkeypatch):
     for place in ("counts", "targets", "full_ranks", "item_counts"):
         monkeypatch.setattr(f"unsample.tables.read_{place}", work)
     monkeypatch.setattr("unsample.lab.datasets.load", work)
-    monkeypatch.setattr("unsample.lab._evaluate.evaluate", work)
-    monkeypatch.setattr("unsample.lab._evaluate.evaluate_together", work)
     monkeypatch.setattr("unsample.lab.paper.run", work)
 
 
@@ -243,9 +237,7 @@ RESULTS = {
     "published": ("published", "HR@10=0.5", *DESIGN, "--users", "9"),
     "plan": ("plan", "--items", "90", "--users", "9"),
     "audit": ("audit", RANKS, "--items", "90"),
-    "evaluate": ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled"),
 }
-TRAINED = ("evaluate", "--dataset", "ml-1m", "--recommender")
 
 
 @pytest.mark.parametrize("verb", RESULTS)
@@ -265,9 +257,6 @@ def test_pages_need_their_library_and_their_folder_before_the_work(
     ("module", "extra", "call"),
     [
         ("matplotlib", "report", (*RESULTS["plan"], "--plot", "plan.svg")),
-        ("implicit.cpu.als", "recsys", (*TRAINED, "als")),
-        ("implicit.nearest_neighbours", "recsys", (*TRAINED, "ease", "--recommender", "itemknn")),
-        ("torch", "neural", (*TRAINED, "neumf")),
         ("torch", "neural", ("reproduce", "--retrain", "--recommender", "multivae")),
     ],
 )
@@ -281,7 +270,7 @@ def test_libraries_are_asked_for_before_the_work(
     assert f"pip install 'unsample[{extra}]'" in err
 
 
-@pytest.mark.parametrize("verb", ["estimate", "compare", "audit", "plan", "learn"])
+@pytest.mark.parametrize("verb", ["estimate", "compare", "audit", "plan"])
 def test_parquet_needs_an_engine_before_anything_is_read(idle, run, monkeypatch, tmp_path, verb):
     file = tmp_path / "ranks.parquet"
     file.write_bytes(b"PAR1 and so on")
@@ -291,25 +280,15 @@ def test_parquet_needs_an_engine_before_anything_is_read(idle, run, monkeypatch,
         "compare": ("compare", f"a={RANKS}", f"b={file}", *DESIGN),
         "audit": ("audit", file, "--items", "90"),
         "plan": (*RESULTS["plan"], "--pilot", file),
-        "learn": ("learn", tmp_path, "--items", "90", "--out", tmp_path / "prior.npz"),
     }[verb]
     code, _, err = run(*call)
     assert code == 3
     assert "pip install 'unsample[frames]'" in err
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        (*RESULTS["plan"], "--plot", "none/plan.svg"),
-        ("learn", ".", "--items", "90", "--out", "none/prior.npz"),
-        ("bank", "add", ".", "--out", "none/bank.npz"),
-        (*TRAINED, "popularity", "--checkpoint", "none/checkpoint.npz"),
-    ],
-)
-def test_folders_are_looked_at_before_the_work(idle, run, monkeypatch, tmp_path, call):
+def test_folders_are_looked_at_before_the_work(idle, run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    code, _, err = run(*call)
+    code, _, err = run(*RESULTS["plan"], "--plot", "none/plan.svg")
     assert code == 2
     assert "make its folder first" in err
 

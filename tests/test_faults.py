@@ -579,7 +579,7 @@ def test_the_imports_can_be_interrupted_in_peace():
         "    if event == 'import' and arguments[0] == 'typer':\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.addaudithook(hear)\n"
-        "sys.argv = ['unsample', 'doctor']\n"
+        "sys.argv = ['unsample', 'plan']\n"
         "main()\n"
     )
     done = subprocess.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from importlib.resources import files
 
@@ -58,13 +57,11 @@ def write_folder(folder):
     return ranks, repeat
 
 
-def test_a_folder_of_full_ranks_is_added(tmp_path, run):
+def test_a_folder_of_full_ranks_is_added(tmp_path, lab):
     ranks, repeat = write_folder(tmp_path / "ranks")
-    code, out, errors = run(
-        "bank", "add", tmp_path / "ranks", "--out", tmp_path / "own.npz", "--json"
+    assert "2 rank sets added" in lab(
+        "bank", "add", tmp_path / "ranks", "--out", tmp_path / "own.npz"
     )
-    assert code == 0, errors
-    assert json.loads(out)["added"] == 2
     bank = Bank.load(tmp_path / "own.npz")
     kept, unseen = bank.select(dataset="shop").sets
     assert (kept.kind, unseen.kind, kept.group) == ("repeats", "unseen", "shops")

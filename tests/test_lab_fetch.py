@@ -194,7 +194,7 @@ def test_a_download_that_went_bad_is_refused_and_replaced_when_fetched(site, reg
     site.bodies["/users.dat"] = CONTENT
     path = datasets.fetch("toy")["users.dat"]
     path.write_bytes(b"bad sectors")
-    with pytest.raises(ChecksumError, match="get it again with: unsample datasets fetch toy"):
+    with pytest.raises(ChecksumError, match=r"python -m unsample\.lab fetch toy"):
         datasets.load("toy")
     assert datasets.fetch("toy")["users.dat"].read_bytes() == CONTENT
 

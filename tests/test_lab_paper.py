@@ -350,25 +350,6 @@ def test_unfinished_and_damaged_results_say_what_to_do(finished, tmp_path):
         load_results(folder)
 
 
-def test_retraining_keeps_its_ranks(tmp_path, monkeypatch):
-    calls = []
-
-    def trained(dataset, recommender, *, candidates, progress):
-        calls.append(recommender)
-        bundled = load_ranks(dataset, recommender, candidates=candidates)
-        return Ranks(bundled.ranks[::-1], bundled.items)
-
-    monkeypatch.setattr(_run, "rank_trained", trained)
-    monkeypatch.setattr(_run, "statistics_rows", lambda spec: ())
-    spec = Spec(**{**SMALL.__dict__, "retrain": True, "recommenders": ("als",)})
-    first = run(spec, tmp_path / "run")
-    assert calls == ["als"]
-    for path in (tmp_path / "run" / "cells").glob("ml-1m.*.npz"):
-        path.unlink()
-    assert run(spec, tmp_path / "run").accuracy == first.accuracy
-    assert calls == ["als"]
-
-
 # -- claims -------------------------------------------------------------------------------------
 
 
@@ -439,7 +420,7 @@ def command():
     import typer
     from typer.testing import CliRunner
 
-    from unsample.lab.cli._reproduce import reproduce_command
+    from unsample.lab.cli import reproduce_command
 
     app = typer.Typer()
     app.command()(reproduce_command)

@@ -15,7 +15,6 @@ SCHEMAS = {
     for path in (Path(__file__).parent.parent / "docs" / "schemas").glob("*.json")
 }
 SMALL = ("--items", "400", "--sampled", "30", "-m", "Recall@50")
-BUNDLED = ("evaluate", "--dataset", "ml-1m", "--recommender", "ease", "--bundled")
 #: Schema -> the calls whose output it describes; files stand in the folder of the test.
 CALLS = {
     "estimate": [
@@ -34,15 +33,6 @@ CALLS = {
             *("A:99:HR@10=0.73", "B:100:HR@10=0.82,NDCG@10=0.59"),
         ),
     ],
-    "evaluate": [
-        (*BUNDLED, "--design", design, "--resamples", "0", "-m", "Recall@10", *method)
-        for design, method in (
-            ("certified", ()),  # the first writes a page, too; that of samples is `estimate`'s
-            ("fixed", ()),
-            ("adaptive", ("--method", "mle(iterations=5)")),  # its default takes its time
-            ("exact", ()),
-        )
-    ],
     "plan": [("plan", "--items", "300", "--users", "400", "--repeats", "3")],
     "plan-compare": [
         (
@@ -60,16 +50,9 @@ CALLS = {
             *("--candidates", "all", "--estimator", "MLE", "--repeats", "2", "--workers", "1"),
         )
     ],
-    "datasets-list": [("datasets", "list")],
-    "datasets-info": [("datasets", "info", "yelp")],
-    "datasets-fetch": [("datasets", "fetch", "citeulike-a")],
-    "bank-list": [("bank", "list")],
-    "bank-add": [("bank", "add", "full", "--out", "bank.npz")],
-    "learn": [("learn", "past", "--items", "400", "--out", "prior.npz")],
-    "doctor": [("doctor", "--quick")],
 }
 #: Verbs that write a page, too.
-PAGES = ("estimate", "estimate-by", "published", "compare", "evaluate", "plan", "audit")
+PAGES = ("estimate", "estimate-by", "published", "compare", "plan", "audit")
 
 
 @pytest.fixture
@@ -89,10 +72,6 @@ def folder(tmp_path, monkeypatch):
     for name, held in zip(("negatives", "train"), lists, strict=True):
         rows = [f"{user},{item}" for user, row in enumerate(held) for item in row]
         (tmp_path / f"{name}.csv").write_text("\n".join(["user,item", *rows]), encoding="ascii")
-    (tmp_path / "past").mkdir()
-    (tmp_path / "past" / "ease.csv").write_text("rank\n" + "\n".join(map(str, truth)))
-    (tmp_path / "full").mkdir()
-    np.savez(tmp_path / "full" / "own.npz", items=400, n_seen=np.zeros_like(truth), ease_1=truth)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -123,18 +102,12 @@ def test_every_verb_that_prints_json_has_a_schema():
     ("name", "place"),
     [(name, place) for name, calls in CALLS.items() for place in range(len(calls))],
 )
-def test_output_is_what_the_schema_says(run, folder, name, place, monkeypatch):
+def test_output_is_what_the_schema_says(run, folder, name, place):
     arguments = CALLS[name][place]
     with_page = place == 0 and name in PAGES
     if with_page:
         pytest.importorskip("jinja2")
         arguments += ("--html", "page.html")
-    if name == "datasets-fetch":
-        pytest.importorskip("pooch")
-        monkeypatch.setattr(
-            "unsample.lab.datasets.fetch",
-            lambda *_, progress=None: {"users.dat": folder / "users.dat"},
-        )
     code, out, err = run(*arguments, "--json", "--quiet")
     assert (code, err) == (0, "")
     _validator(name).validate(json.loads(out))

@@ -64,8 +64,6 @@ METHODS = {"read_pickle", "to_pickle", "literal_eval"}
 ALLOWED = {
     # Sends the caller's own function to the caller's own cluster; no file is read.
     ("adapters/spark.py", "pyspark.cloudpickle"),
-    # The machine's own commands, with fixed arguments.
-    ("cli/_doctor.py", "subprocess"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The command ``unsample``: the verbs of the library, and those of the laboratory."""
+"""The command ``unsample``: the verbs of the library, and ``reproduce`` of the laboratory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 def application(*, whole: bool = False) -> Verbs:
     """Return the command; verbs are loaded when they are called, or here if the ``whole`` is."""
-    from unsample.cli.app import command_of, library_verbs
-    from unsample.lab.cli import laboratory_verbs
+    from unsample.cli.app import Verb, command_of, library_verbs
 
-    command = command_of(library_verbs() | laboratory_verbs())
+    sentence = "Reproduce every table and figure of the paper, and check its claims."
+    reproduce = Verb("reproduce", "unsample.lab.cli:reproduce_command", sentence)
+    command = command_of(library_verbs() | {"reproduce": reproduce})
     if whole:
         command.load_all()
     return command

@@ -33,7 +33,12 @@ GONE: dict[str, str] = {
     # Adapters.
     #
     # Command and laboratory.
-    #
+    "unsample.lab.evaluate": "use unsample.evaluate, or design.simulate on known ranks",
+    "unsample doctor": "pip list shows what is installed",
+    "unsample learn": "use python -m unsample.lab bank learn, or unsample.Prior.learn",
+    "unsample bank": "use python -m unsample.lab bank",
+    "unsample datasets": "use python -m unsample.lab fetch",
+    "unsample evaluate": "use unsample.evaluate in Python",
 }
 
 

@@ -77,8 +77,6 @@ class Verbs(_Quick, TyperGroup):
         for name, command in list(self.commands.items()):
             if isinstance(command, Verb):
                 self.commands[name] = command.load()
-            elif isinstance(command, Verbs):
-                command.load_all()
 
 
 def _refuse_gone(ctx: Any, what: str) -> None:

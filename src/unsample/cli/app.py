@@ -11,7 +11,7 @@ from unsample import __version__
 from unsample.cli._lazy import Verb, Verbs, group_of
 from unsample.cli.console import colours, say
 
-__all__ = ["Verb", "Verbs", "command_of", "group_of", "library_verbs"]
+__all__ = ["Verb", "Verbs", "command_of", "library_verbs"]
 
 _VERBS = {
     "estimate": "Estimate full-catalogue metrics from the ranks in FILE.",
@@ -19,8 +19,6 @@ _VERBS = {
     "published": "Estimate full-catalogue metrics from the numbers in a paper.",
     "plan": "Plan an evaluation: the expected error of each design at the same cost.",
     "audit": "Find out how the negatives in FILE were drawn.",
-    "learn": "Learn a prior for your next models from full rankings of your own.",
-    "doctor": "Say what this installation can do: versions, extras, engines, GPU.",
 }
 
 

@@ -111,13 +111,12 @@ def _check_methods(names: str | Iterable[str]) -> None:
 def _check_prior(word: str) -> None:
     if word not in {"shipped", "none"} and not Path(word).is_file():
         raise FileError(
-            f"prior must be shipped, none or a file that unsample learn wrote, got {word!r}; there "
+            f"prior must be shipped, none or a file that Prior.save wrote, got {word!r}; there "
             "is no such file"
         )
 
 
 #: Callbacks of options, each of which refuses what would make the work vain.
-checked_place = checked(check_writable)
 checked_page = checked(_check_page)
 checked_source = checked(check_source)
 checked_level = checked(check_level)
@@ -185,7 +184,7 @@ Prior = Annotated[
     str,
     option(
         "FILE",
-        "What is known from other data sets: `shipped`, a file by `learn`, or `none`.",
+        "What is known from other data sets: `shipped`, a file by `Prior.save`, or `none`.",
         checked(_check_prior),
     ),
 ]

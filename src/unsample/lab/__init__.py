@@ -12,26 +12,26 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from unsample._gone import no_attribute
+
 #: Name -> the module that holds it (None: the name is a module itself).
 _SURFACE = {
     "datasets": None,
-    "evaluate": "_evaluate",
     "load_ranks": "datasets",
     "paper": None,
     "recommenders": None,
 }
 
-__all__ = ["datasets", "evaluate", "load_ranks", "paper", "recommenders"]
+__all__ = ["datasets", "load_ranks", "paper", "recommenders"]
 
 if TYPE_CHECKING:
     from unsample.lab import datasets, paper, recommenders
-    from unsample.lab._evaluate import evaluate
     from unsample.lab.datasets import load_ranks
 
 
 def __getattr__(name: str) -> Any:
     if name not in _SURFACE:
-        raise AttributeError(f"module 'unsample.lab' has no attribute {name!r}")
+        raise no_attribute("unsample.lab", name)
     module = importlib.import_module(f"unsample.lab.{_SURFACE[name] or name}")
     value = module if _SURFACE[name] is None else getattr(module, name)
     globals()[name] = value

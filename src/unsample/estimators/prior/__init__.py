@@ -19,7 +19,7 @@ do, to some extent. The interface:
 Where it fails: the kind ``"all"`` with models that put a user's training items first. These items
 fill the first ranks, a sample does not show it, and metrics are far smaller than the posterior
 says. Where this happened on data outside the bank, half of the intervals held, and wider ones would
-not have helped (``benchmarks/bank_check.py``). The kind ``"unseen"`` does not have this problem.
+not have helped. The kind ``"unseen"`` does not have this problem.
 
 Kinds are ``"unseen"``, ``"all"``, ``"repeats"`` (targets may be training items) and ``"graph"``
 (knowledge graphs, filtered). If the kind is not given, those that ``observed.candidates`` allows

@@ -137,7 +137,7 @@ def read_local(
     except ChecksumError as problem:
         advice = "provide the original file"
         if _is_download(path):
-            advice = f"get it again with: unsample datasets fetch {dataset}"
+            advice = f"get it again with: python -m unsample.lab fetch {dataset}"
         raise ChecksumError(f"{problem}; {advice}") from problem
     return path, content
 

@@ -27,7 +27,7 @@ from unsample import __version__
 from unsample._checks import check_integer
 from unsample._progress import Progress
 from unsample.errors import FileError, WorkerError
-from unsample.lab._evaluate import rank_trained
+from unsample.lab._train import train
 from unsample.lab.datasets import load_ranks
 from unsample.lab.paper._cells import CellResult, Ranks, compute_cell
 from unsample.lab.paper._claims import claim_rows
@@ -95,10 +95,11 @@ def _train(cells: Sequence[Cell], place: RunFolder, progress: Progress | None) -
     """Train every recommender that the cells need, and keep its ranks."""
     for cell in cells:
         if place.load_ranks(cell) is None:
-            found = rank_trained(
-                cell.dataset, cell.recommender, candidates=cell.candidates, progress=progress
-            )
-            place.save_ranks(cell, Ranks(np.asarray(found.ranks, dtype=np.int64), found.items))
+            found = train(cell.dataset, cell.recommender, progress=progress)
+            sizes = found.catalogues
+            if cell.candidates == "all":
+                sizes = np.full_like(sizes, found.split["items"])
+            place.save_ranks(cell, Ranks(found.ranks[cell.candidates], sizes))
 
 
 def _compute(place: RunFolder, cell: Cell) -> None:

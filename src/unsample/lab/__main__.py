@@ -1,0 +1,142 @@
+"""The laboratory's own command: ``python -m unsample.lab fetch|train|bank``."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from unsample._files import check_writable
+from unsample.answers import prior_kind
+from unsample.cli import start
+from unsample.cli.console import progress_bar, say
+from unsample.errors import FileError
+from unsample.estimators.prior import Prior
+from unsample.lab import datasets
+from unsample.lab._train import train
+from unsample.lab.bank import load_bank, read_folder
+from unsample.lab.recommenders import REGISTRY, check_extras
+from unsample.metrics import NDCG
+from unsample.tables import read_full_ranks
+
+#: Endings of files that may hold ranks.
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz", ".gz", ".xz", ".txt")
+
+
+def main() -> None:
+    """Read the arguments and do what they ask for."""
+    chosen = _parser().parse_args()
+    chosen.do(chosen)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m unsample.lab", description=__doc__)
+    verbs = parser.add_subparsers(required=True, metavar="fetch|train|bank")
+
+    fetch = verbs.add_parser("fetch", help="download a data set, or list those there are")
+    fetch.add_argument("name", nargs="?", choices=datasets.names())
+    fetch.set_defaults(do=_fetch)
+
+    trained = verbs.add_parser("train", help="train a recommender and write its exact ranks")
+    trained.add_argument("name", choices=datasets.names())
+    trained.add_argument("model", choices=sorted(REGISTRY))
+    trained.add_argument("--out", type=Path, default=Path("ranks"), help="folder, gets NAME.npz")
+    trained.add_argument("--device", default="cpu", help="where networks learn")
+    trained.add_argument(
+        "--validate", action="store_true", help="choose the epochs by validation pairs"
+    )
+    trained.set_defaults(do=_train)
+
+    bank = verbs.add_parser("bank", help="the rank sets that the prior is learned from")
+    bank.set_defaults(do=_list_bank)
+    parts = bank.add_subparsers(metavar="add|learn")
+    add = parts.add_parser("add", help="write the bank with a folder of full ranks added")
+    add.add_argument("folder", type=Path, help="folder of NAME.npz, as train writes them")
+    add.add_argument("--out", type=Path, required=True, help="the new bank, .npz")
+    add.set_defaults(do=_add_to_bank)
+    learn = parts.add_parser("learn", help="learn a prior from full ranks of your own models")
+    learn.add_argument("folder", type=Path, help="folder of files with a column rank, one a model")
+    learn.add_argument("--items", type=int, required=True, help="items in the full catalogue")
+    learn.add_argument("--out", type=Path, required=True, help="where to write the prior")
+    learn.add_argument("--candidates", choices=datasets.CANDIDATES, default="unseen")
+    learn.add_argument(
+        "--kind", choices=("recommendation", "repeats", "graph"), default="recommendation"
+    )
+    learn.set_defaults(do=_learn)
+    return parser
+
+
+def _fetch(chosen: argparse.Namespace) -> None:
+    if chosen.name is None:
+        for name in datasets.names():
+            found = datasets.info(name)
+            state = (
+                "not here" if not found.at_hand else "here" if found.complete else "here in part"
+            )
+            sizes = (
+                f"{found.users:>7,} users {found.items:>7,} items {found.interactions:>10,} pairs"
+            )
+            say(f"{name:13} {sizes}  {state}")
+        return
+    with progress_bar(f"fetching {chosen.name}") as bar:
+
+        def update(file: str, done: int, total: int | None) -> None:
+            if bar is not None and total:
+                bar(done, total, file)
+
+        paths = datasets.fetch(chosen.name, progress=update)
+    for path in paths.values():
+        say(str(path))
+
+
+def _train(chosen: argparse.Namespace) -> None:
+    check_extras(chosen.model)
+    with progress_bar(f"training {chosen.model}") as progress:
+        found = train(
+            chosen.name,
+            chosen.model,
+            validate=chosen.validate,
+            device=chosen.device,
+            progress=progress,
+        )
+    path = found.save(chosen.out)
+    ndcg = (NDCG @ 10).weights(found.ranks["unseen"], found.split["items"]).mean()
+    against = found.model.get("published_negatives_HR@10")
+    say(f"NDCG@10 {ndcg:.4f}, unseen candidates, {found.model['seconds']:.0f} s")
+    if against is not None:
+        say(f"HR@10 against the published negatives {against:.4f}")
+    say(str(path))
+
+
+def _list_bank(_: argparse.Namespace) -> None:
+    found = Counter((each.dataset, each.group, each.family) for each in load_bank())
+    for (dataset, group, family), number in found.items():
+        say(f"{dataset:18} {group:10} {family:18} {number:3} rank sets")
+
+
+def _add_to_bank(chosen: argparse.Namespace) -> None:
+    check_writable(chosen.out)
+    added = read_folder(chosen.folder)
+    bank = load_bank().add(added)
+    bank.save(chosen.out)
+    say(f"{len(added)} rank sets added, {len(bank)} in {chosen.out}")
+
+
+def _learn(chosen: argparse.Namespace) -> None:
+    check_writable(chosen.out)
+    paths = sorted(path for path in chosen.folder.glob("*") if path.suffix in _SUFFIXES)
+    if not paths:
+        raise FileError(
+            f"folder must hold files of full ranks ({', '.join(_SUFFIXES)}), got none in "
+            f"{str(chosen.folder)!r}; put one for each model there"
+        )
+    ranks = [np.asarray(read_full_ranks(str(path), items=chosen.items).ranks) for path in paths]
+    kind = prior_kind(chosen.kind, chosen.candidates) or chosen.candidates
+    Prior.learn(ranks, items=chosen.items, kind=kind).save(chosen.out)
+    say(f"learned from {len(paths)} models; use it with --prior {chosen.out}")
+
+
+if __name__ == "__main__":
+    start(lambda: main)
