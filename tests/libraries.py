@@ -38,7 +38,6 @@ def need_library(name: str) -> None:
         "trec": "ir_measures",
         "spark": "pyspark",
         "graphs": "numpy",
-        "retrieval": "numpy",
     }.get(name, name)
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"needs {module}; `make libraries` runs this with each real library")

@@ -256,7 +256,7 @@ def test_limits_of_pooled_shares_are_wider_than_those_of_independent_targets():
     counts = told(world, batches[60]).counts
     sample = Certainty.of(counts, [50], SHAPES["power"])
     low, high = sample.part.region(0.05)
-    (pooled,) = sample._estimating(0, sample.shape_in_use(), 0.95).evidence
+    (pooled,) = sample._estimating(sample.shape_in_use(), 0.95).evidence
     wide_low, wide_high = pooled.region(0.05)
     assert (wide_low <= low + 1e-12).all()
     assert (wide_high >= high - 1e-12).all()

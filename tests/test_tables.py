@@ -363,8 +363,8 @@ def test_no_door_escapes():
     assert set(_read._SUFFIXES.values()) == {"csv", "tsv", "jsonl", "parquet", "npz", "json"}
     assert {name for name in unsample.tables.__all__ if name.startswith("read_")} == {
         "read_counts", "read_full_ranks", "read_targets",
-        # These name items by numbers: tests/test_audit.py, tests/test_unequal.py.
-        "read_compared", "read_item_counts", "read_negatives", "read_pairs",
+        # These name items by numbers: tests/test_audit.py.
+        "read_item_counts", "read_negatives", "read_pairs",
     }  # fmt: skip
 
 

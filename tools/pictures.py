@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib.axes import Axes
 
 import unsample
-from unsample.adapters import retrieval
 from unsample.errors import UnsampleWarning
 from unsample.estimators.prior import KINDS, shipped
 from unsample.estimators.prior._shapes import shape_grid, shapes_on
@@ -267,62 +266,6 @@ def negatives_of_graphs(sampled: int = 99) -> None:
     figure.savefig(FOLDER / "graphs.svg", metadata=METADATA)
 
 
-def of_a_cut_corpus(documents: int = 50_000, queries: int = 500) -> None:
-    """Draw what the cut corpus prints, and what it tells of the full one, by how much is kept."""
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(500, 32))[rng.integers(0, 500, documents)]
-    vectors += 0.8 * rng.normal(size=vectors.shape)
-    asked = rng.choice(documents, queries, replace=False)
-    near = vectors[asked] + 0.4 * rng.normal(size=(queries, 32))
-    length = np.linalg.norm(vectors, axis=1)
-    best = np.argsort(-(near @ vectors.T) / length, axis=1)[:, :3]
-    qrels = {
-        query: {int(each): 3 - place for place, each in enumerate(row)}
-        for query, row in enumerate(best)
-    }
-    off = 0.4 * np.exp(0.8 * rng.normal(size=(documents, 1)))
-    vectors += off * rng.normal(size=vectors.shape)  # what the search sees
-    task = retrieval.task(near, vectors, qrels, similarity="cosine")
-    names = ["NDCG@10", "Recall@100"]
-    truth = unsample.evaluate(
-        task.scorer, task.targets, items=documents, relevance=task.relevance, metrics=names,
-        design="exact",
-    )  # fmt: skip
-    others = np.setdiff1d(np.arange(documents), best)
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    shares = np.array([0.02, 0.05, 0.1, 0.2, 0.5])
-    rows = []
-    for share in shares:
-        drawn = rng.choice(others, round(share * len(others)), replace=False)
-        kept = np.union1d(best, drawn)
-        found = retrieval.embedded(
-            near, vectors[kept], qrels, documents=documents, document_ids=kept, similarity="cosine"
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnsampleWarning)
-            result = unsample.estimate(found, metrics=names)
-        for name in names:
-            metric = result[name].metric
-            parts = metric.parts(found.queries, found.places, found.relevance)
-            printed = parts @ metric.weights(found.ranks, documents) / queries
-            ends = result[name].interval(population=False)
-            rows.append((printed, result[name].value, *ends))
-    for number, (ax, name) in enumerate(zip(axes, names, strict=True)):
-        printed, value, low, high = np.array(rows[number :: len(names)]).T
-        ax.axhline(truth[name].value, color=INK, linewidth=1, label="full corpus")
-        ax.plot(shares, printed, "s--", color=ORANGE, label="cut corpus, as it is")
-        ends = np.abs(np.stack([low, high]) - value)
-        ax.errorbar(shares, value, ends, fmt="o", color=TEAL, capsize=3, label="estimate, interval")
-        ax.set_xscale("log")
-        ax.set_xticks(shares, [f"{share:.0%}" for share in shares])
-        ax.minorticks_off()
-        ax.set_ylim(0.0, 1.02)
-        ax.set_xlabel("documents drawn")
-        ax.set_title(name, fontsize=10)
-    axes[0].legend(frameon=False, fontsize=8, loc="lower right")
-    figure.savefig(FOLDER / "retrieval.svg", metadata=METADATA)
-
-
 def density(held: RankSet, items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ranks and P(R) of a rank set, as if its catalogue had so many items.
 
@@ -365,7 +308,6 @@ def main() -> None:
     gallery()
     while_it_learns()
     negatives_of_graphs()
-    of_a_cut_corpus()
 
 
 if __name__ == "__main__":

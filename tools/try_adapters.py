@@ -33,7 +33,6 @@ TESTS = (
     "tests/test_lightning.py",
     "tests/test_ogb.py",
     "tests/test_pykeen_negatives.py",
-    "tests/test_retrieval.py",
     "tests/test_torchmetrics.py",
     "tests/test_user_metrics.py",
 )

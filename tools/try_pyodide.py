@@ -71,7 +71,6 @@ LEFT_OUT = {
         "validity_audit",
         "validity_guided",
         "validity_pools",
-        "validity_retrieval",
         "validity_together",
         "validity_users",
     ],

@@ -15,6 +15,14 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _GUIDED = "use design='guided', which keeps to a budget, or 'certified'"
+_UNEQUAL = (
+    "ranks tell metrics only if items were drawn uniformly: evaluate the model with "
+    "unsample.evaluate; unsample.audit tells how items were drawn"
+)
+_PART = (
+    "draw documents at random, and give the ranks among them to unsample.estimate with "
+    "negatives='shared'; chosen documents tell nothing of the others"
+)
 
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
@@ -24,6 +32,14 @@ GONE: dict[str, str] = {
     "estimate(pilot=)": "give unsample.exact the full ranks of those users, drawn at random",
     "unsample estimate --pilot": "give unsample.exact their full ranks, in Python",
     # Evidence.
+    "unsample.adapters.retrieval": _PART,
+    "estimate(probabilities=)": _UNEQUAL,
+    "estimate(strata=)": _UNEQUAL,
+    "estimate(exclude=)": "say with items how many candidates each target has",
+    "unsample estimate --probabilities": _UNEQUAL,
+    "unsample estimate --exponent": _UNEQUAL,
+    "unsample estimate --strata": _UNEQUAL,
+    "unsample estimate --exclude": "say with --items how many candidates each target has",
     #
     # Planning.
     #

@@ -36,7 +36,6 @@ INSTALL = MappingProxyType(
         "ranx": ("ranx==0.3.21",),
         "recbole": ("recbole==1.2.1", "numpy<2", "pandas<3", "setuptools<81"),
         "rectools": ("rectools==0.19.0", "numpy<2"),
-        "retrieval": ("unsample",),
         "spark": ("unsample[spark]",),
         "torchmetrics": ("unsample[torchmetrics]",),
         "trec": ("ir-measures==0.4.3",),

@@ -2,7 +2,7 @@
 
 Their evaluators take ``y_pred_pos``, a score for each true edge, and ``y_pred_neg``: a row of
 scores for each true edge (own negatives), or one array (negatives that all share). `evaluate` and
-`evaluate_tgb` print what they print; `targets` and `table` lead on to the metrics among all items.
+`evaluate_tgb` print what they print; `targets` leads on to the metrics among all items.
 
 >>> own, others = np.array([0.9, 0.2]), np.array([[0.5, 0.1, 0.9], [0.3, 0.1, 0.4]])
 >>> evaluate(own, others)["mrr_list"].round(3).tolist()  # one tie: rank 1.5
@@ -25,7 +25,7 @@ from unsample.adapters._tasks import as_array
 from unsample.errors import DesignError, InputError, ScoreError
 from unsample.evidence import Targets, check_ties, rank_with_ties, shared_targets
 
-__all__ = ["evaluate", "evaluate_tgb", "table", "targets"]
+__all__ = ["evaluate", "evaluate_tgb", "targets"]
 
 #: The K of OGB's evaluator where each edge has negatives of its own.
 _CUTOFFS = (1, 3, 10)
@@ -115,57 +115,6 @@ def targets(
     )
 
 
-def table(
-    y_pred_pos: Any,
-    y_pred_neg: Any,
-    *,
-    positives: npt.ArrayLike,
-    negatives: npt.ArrayLike,
-    **columns: npt.ArrayLike,
-) -> dict[str, npt.NDArray[Any]]:
-    """Return the scored rows of all edges, for ``estimate(..., probabilities=)`` or ``strata=``.
-
-    Parameters
-    ----------
-    y_pred_pos, y_pred_neg
-        As in `targets`, with a row of negatives for each edge.
-    positives, negatives
-        The item of each true edge, and those of its negatives, in the shape of the scores.
-    **columns
-        More about each negative, in the same shape: ``probability``, or ``stratum`` as text. In the
-        rows of true edges these hold 1, or ``"target"``.
-
-    >>> rows = table([0.9], [[0.5, 1.2]], positives=[7], negatives=[[3, 4]])
-    >>> rows["item"].tolist(), rows["target"].tolist()
-    ([7, 3, 4], [1, 0, 0])
-    """
-    own, others = _scores(y_pred_pos, y_pred_neg)
-    if others.ndim != 2:
-        raise InputError("y_pred_neg must hold a row for each true edge here, got one for all")
-    shapes = {"positives": own.shape, "negatives": others.shape}
-    given = {"positives": as_array(positives), "negatives": as_array(negatives)}
-    given |= {name: as_array(values) for name, values in columns.items()}
-    for name, values in given.items():
-        wanted = shapes.get(name, others.shape)
-        if values.shape != wanted:
-            raise InputError(f"{name} must be of shape {wanted} as the scores, got {values.shape}")
-    rows = others.shape[1] + 1
-    first = np.zeros((len(own), rows), dtype=np.int64)
-    first[:, 0] = 1
-    found = {
-        "user": np.repeat(np.arange(len(own)), rows),
-        "item": np.column_stack([given["positives"], given["negatives"]]).ravel(),
-        "score": np.column_stack([own, others]).ravel(),
-        "target": first.ravel(),
-    }
-    for name in columns:
-        text = given[name].dtype.kind in "USO"
-        front = np.full(len(own), "target" if text else 1)
-        found[name] = np.column_stack([front, given[name].astype(str) if text else given[name]])
-        found[name] = found[name].ravel()
-    return found
-
-
 def _check_sampler(sampler: str) -> None:
     if sampler == "uniform":
         return
@@ -176,8 +125,8 @@ def _check_sampler(sampler: str) -> None:
         else "ranks among other negatives do not tell ranks among all items"
     )
     raise DesignError(
-        f"sampler must be 'uniform', got {sampler!r}: {history}; keep which items were drawn, and "
-        "give unsample.adapters.ogb.table(...) to unsample.estimate with strata or probabilities"
+        f"sampler must be 'uniform', got {sampler!r}: {history}; draw uniformly, or evaluate "
+        "the model with unsample.evaluate"
     )
 
 

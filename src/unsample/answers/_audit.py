@@ -283,16 +283,10 @@ def _obstacle(words: Words, answers: Mapping[str, str]) -> str | None:
             "full-catalogue metrics."
         )
     if words.law in ("stated", "popularity", "other"):
-        remedy = "Draw uniformly, or rank in full."
-        if words.law != "other":
-            remedy = (
-                "Keep which item beats which target, and estimate with unsample.estimate(table, "
-                f"items={looked.negatives.items}, probabilities=q), q the chance of each item in "
-                "one draw."
-            )
         return (
             "Ranks against these negatives do not tell full-catalogue metrics: a rank tells what "
-            f"share of the draws lies above the target, not how many items do. {remedy}"
+            "share of the draws lies above the target, not how many items do. Draw uniformly, or "
+            "evaluate the model with unsample.evaluate."
         )
     if answers.get("targets") == "among them":
         return "Take the targets out of their own lists, rank again, and audit again."

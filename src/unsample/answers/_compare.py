@@ -28,16 +28,9 @@ from unsample.answers._comparison import (
     BEST,
     INDEX,
     POSITION,
-    QUERY,
     USER,
     Comparison,
     listed_briefly,
-)
-from unsample.answers._cut import (
-    RETRIEVAL_METRICS,
-    cut_estimates,
-    refuse_other_cuts,
-    refuse_with_cut,
 )
 from unsample.answers._duels import CORRECTIONS, Duels
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
@@ -51,7 +44,7 @@ from unsample.confidence import Shape
 from unsample.errors import DesignError, InputError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
-from unsample.evidence import CutTargets, RankCounts, Targets, place_halves, shared_pools
+from unsample.evidence import RankCounts, Targets, place_halves, shared_pools
 from unsample.metrics import Metric
 from unsample.tables import is_frame, read_targets
 
@@ -95,9 +88,8 @@ def compare(
         `unsample.estimate`; `Targets` or a data frame, which include users; `RankCounts`, which
         cannot be paired; the result of `unsample.evaluate` (``metrics`` are then those of that
         call; guided results with the same ``rng`` drew the same users first); the result of
-        `unsample.published` for the numbers of a paper on the same data set; the result of
-        `unsample.adapters.retrieval` for models that searched one corpus that was cut down. Or one
-        data frame of all models, with ``by``.
+        `unsample.published` for the numbers of a paper on the same data set. Or one data frame of
+        all models, with ``by``.
     items, sampled, metrics, method, weights, filtered, negatives, pools, replacement
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
         and it is known which item beats which target, the differences are more precise.
@@ -141,11 +133,6 @@ def compare(
     notes: list[str] = []
     against = _chosen_pairs(against, list(models), notes)
     loaded = [given.model(name, ranks) for name, ranks in models.items()]
-    if any(model.cut is not None for model in loaded):
-        other = None if method == DEFAULT_METHOD else method
-        refuse_with_cut({**given.stated, "method": other, "kind": kind, "paired": paired})
-        refuse_other_cuts({model.name: model.cut for model in loaded})
-        metrics = RETRIEVAL_METRICS if metrics is DEFAULT_METRICS else metrics
     wanted = _wanted(metrics, loaded)
     _check_same_catalogue(loaded)
     _check_same_candidates(loaded, candidates)
@@ -161,10 +148,6 @@ def compare(
             _check_made(model, model.made, wanted)
             estimates[model.name] = model.made
             notes += model.made.warnings
-            continue
-        if model.cut is not None:
-            estimates[model.name] = cut_estimates(model.cut, wanted, candidates, shape)
-            notes += estimates[model.name].warnings
             continue
         found = estimate_counts(
             model.counts,
@@ -249,12 +232,6 @@ class _Given:
     pools: npt.ArrayLike | None
     rng: Seed
 
-    @property
-    def stated(self) -> dict[str, Any]:
-        """Return the arguments that must be left out for models that know their design."""
-        names = ("items", "sampled", "weights", "users", "pools")
-        return {name: getattr(self, name) for name in names}
-
     def model(self, name: str, given: Any) -> Model:
         """Return a `Model` from any form in which it may be given."""
         if isinstance(given, RankCounts):
@@ -263,8 +240,6 @@ class _Given:
             given = self.read(given)[""]
         if isinstance(given, Targets | Evaluation):
             return Model.of(name, given)
-        if isinstance(given, CutTargets):
-            return Model.of_cut(name, given)
         if isinstance(given, Published):
             return Model(name, given.counts, published=given)
         if isinstance(given, Estimates):
@@ -374,8 +349,6 @@ def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
 
 def why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or an empty text if they can."""
-    if models[0].cut is not None:
-        return ""
     for model in models:
         if model.published is not None:
             return f"printed numbers of {model.name}, which do not know users"
@@ -420,8 +393,6 @@ def _other_targets(first: Evaluation | None, second: Evaluation | None) -> str:
 def _matched(models: list[Model]) -> str:
     """Return what the targets of the models are matched by."""
     model = models[0]
-    if model.cut is not None:
-        return QUERY
     if model.targets is not None and model.targets.users is not None:
         return USER
     return POSITION if model.labels is None else INDEX

@@ -23,7 +23,7 @@ from unsample.metrics import Metric
 #: Which pairs to compare, if no model is named: all, or the highest estimate with every other.
 ALL, BEST = "all", "best"
 #: What the users of two models are matched by.
-USER, QUERY, INDEX, POSITION = "user", "query", "index", "position"
+USER, INDEX, POSITION = "user", "index", "position"
 #: Longer lists of names are cut in sentences, and longer tables where people read them.
 _MOST_NAMES = 20
 _MOST_ROWS = 50
@@ -130,7 +130,6 @@ class Comparison(Result):
         """Return how the users of the models were compared, in words."""
         return {
             USER: "user by user",
-            QUERY: "query by query, on the same documents",
             INDEX: "user by user (matched by their index)",
             POSITION: "row by row (matched by their position)",
         }.get(self.matched, "unpaired")

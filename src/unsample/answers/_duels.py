@@ -19,8 +19,6 @@ from unsample.answers._result import Estimate, Estimates
 from unsample.answers._verdicts import corrected, places_by
 from unsample.confidence import (
     AffineBound,
-    CutBound,
-    CutCertainty,
     DirectMean,
     DrawnError,
     PooledCertainty,
@@ -65,8 +63,6 @@ class _Side:
     known: bool = False
     #: Variance that is assumed, not observed, in addition to ``error``: see `DrawnError`.
     assumed: float = 0.0
-    #: The bound itself, if the corpus was cut down.
-    cut: CutBound | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,11 +214,6 @@ class Duels:
         Return None if the error cannot be estimated because targets share their negatives.
         """
         error, alone = 0.0, math.hypot(of_a.error, of_b.error)
-        if of_a.cut is not None and of_b.cut is not None:
-            drawn = of_a.cut.error_less(of_b.cut)
-            if not drawn.trusted and (of_a.cut.varies or of_b.cut.varies):
-                return None
-            error = drawn.standard_error(self.level, side)
         if of_a.totals is not None and of_b.totals is not None:
             error = models[0].error_of_mean(of_a.totals - of_b.totals)
             seen = math.hypot(*map(models[0].error_of_mean, (of_a.totals, of_b.totals)))
@@ -277,8 +268,6 @@ class Duels:
         entry = self.estimates[model.name][metric]
         if entry.calibrated is not None and self.chances is not None:
             return _Entrant(model, entry.value, 0.0, None)
-        if isinstance(entry.certainty, CutCertainty):
-            return _cut_entrant(metric, entry, entry.certainty, model, self.level)
         known = entry.certainty is None and model.targets is not None and _of_draw(entry) is None
         totals = _totals(metric, entry, model) if self.paired or known else np.empty(0)
         direction = _direction(totals, model.user_weights) if self.paired else None
@@ -302,9 +291,8 @@ class Duels:
             totals = _plain_totals(metric, model) if self.paired else None
             side = _Side(entrant.value, entrant.error, totals, known=certainty is None)
             return replace(entrant, sides=(side, side))
-        doubtful = certainty.few or certainty.doubt > 0.0
-        if doubtful or isinstance(certainty, CutCertainty):
-            return replace(entrant, sides=None) if doubtful else entrant
+        if certainty.few or certainty.doubt > 0.0:
+            return entrant
         low, high = (
             _Side(
                 bound.expected, bound.standard_error(), self._totals_of_bound(metric, bound, model)
@@ -406,26 +394,6 @@ class Duels:
         ]
         chances = (_count_wins(hopeful, rng) / _DRAWS).tolist()
         return dict(zip((each.model.name for each in hopeful), chances, strict=True))
-
-
-def _cut_entrant(
-    metric: Metric, entry: Estimate, certainty: CutCertainty, model: Model, level: float
-) -> _Entrant:
-    """Return a model on a corpus that was cut down, with both sides if their errors are known.
-
-    The error of its value is assumed to be that of the mean of the two bounds.
-    """
-    low, high = (certainty.side(metric, end, level) for end in (-1, 1))
-    if low is None or high is None:
-        return _Entrant(model, entry.value, 0.0, None)
-    middle = [(a + b) / 2.0 for a, b in zip(low.scores, high.scores, strict=True)]
-    apart = certainty.weighed.deviations(middle)
-    error = math.sqrt(float(apart @ apart))
-    sides = (
-        _Side(low.expected, low.error.standard_error(level, -1), None, cut=low),
-        _Side(high.expected, high.error.standard_error(level, 1), None, cut=high),
-    )
-    return _Entrant(model, entry.value, error, apart / error if error > 0.0 else apart, sides)
 
 
 def _totals(metric: Metric, entry: Estimate, model: Model) -> FloatArray:

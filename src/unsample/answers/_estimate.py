@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy.typing as npt
 
@@ -15,13 +14,11 @@ from unsample import metrics as _metrics
 from unsample._checks import Seed, check_choice, check_integer
 from unsample._gone import refuses_gone
 from unsample.answers._adjusted import adjusted, bases
-from unsample.answers._cut import RETRIEVAL_METRICS, cut_estimates, refuse_with_cut
 from unsample.answers._given import as_counts, possible_metrics
 from unsample.answers._prior import SHIPPED
 from unsample.answers._question import Question
 from unsample.answers._refits import Refits, fitted
 from unsample.answers._result import DEFAULT_METRICS, ERRORS, Estimates
-from unsample.answers._unequal import unequal_estimates
 from unsample.confidence import (
     Certainty,
     PooledCertainty,
@@ -35,7 +32,6 @@ from unsample.errors import (
 from unsample.estimators import Estimator, Observed
 from unsample.estimators.prior import Prior
 from unsample.evidence import (
-    CutTargets,
     RankCounts,
     Targets,
     group_catalogues,
@@ -49,7 +45,7 @@ DEFAULT_METHOD = "auto"
 
 @refuses_gone
 def estimate(
-    ranks: npt.ArrayLike | RankCounts | Targets | CutTargets,
+    ranks: npt.ArrayLike | RankCounts | Targets,
     *,
     items: npt.ArrayLike | None = None,
     sampled: npt.ArrayLike | None = None,
@@ -63,9 +59,6 @@ def estimate(
     replacement: bool = True,
     sampler: str = "uniform",
     candidates: str | None = None,
-    probabilities: npt.ArrayLike | str | None = None,
-    strata: npt.ArrayLike | Mapping[str, Any] | None = None,
-    exclude: Any = None,
     shape: str | Shape | None = None,
     prior: Prior | str | os.PathLike[str] | None = SHIPPED,
     kind: str | None = None,
@@ -80,9 +73,8 @@ def estimate(
     ranks
         The rank of each target among the ``sampled + 1`` items it was ranked with; 1 is the best.
         A half rank is a tie, and is rounded up or down at random.
-        Or `RankCounts` or `Targets`, which already hold ``items`` and ``sampled``; or `CutTargets`
-        of a corpus that was cut down, from `unsample.adapters.retrieval`; or a data frame of any
-        engine, as in `unsample.tables.read_counts`.
+        Or `RankCounts` or `Targets`, which already hold ``items`` and ``sampled``; or a data frame
+        of any engine, as in `unsample.tables.read_counts`.
     items
         The number of candidates in a full ranking, the target included: one number, or one for
         each target (if seen items are left out of the candidates, it differs by user).
@@ -117,19 +109,6 @@ def estimate(
         ``"all"`` if they were among them. Sampled ranks cannot tell this at small K, and
         intervals are narrower when it is given. Without it, intervals allow for either, and
         methods that depend on it assume ``"unseen"``.
-    probabilities
-        For items that were not drawn uniformly: the chance of each item of the catalogue in one
-        draw (they sum to one), such as counts**0.75 / sum(counts**0.75); or ``"probability"``, a
-        column with the chance that the item of each row was in the sample. ``ranks`` must then be a
-        table (a file, a frame or a mapping of columns) with columns ``user``, ``item``, ``score``
-        and ``target``, or ``user``, ``item`` and ``beats``; items are numbered from 0.
-    strata
-        The same if items were drawn uniformly within strata: a label for each item of the
-        catalogue. Or, if there is a column ``stratum``, what each stratum is: ``"all"`` if all its
-        items were taken, the number of its items, or ``"rest"`` for all items of no such stratum.
-    exclude
-        With ``probabilities`` or ``strata``: items that users have seen and that could therefore
-        not be drawn; a sparse users x items matrix, or a table with columns ``user`` and ``item``.
     shape
         What the intervals assume about P(R): a name from `unsample.confidence.SHAPES` or a `Shape`;
         by default what follows from ``candidates``.
@@ -154,37 +133,6 @@ def estimate(
     (0.5, True)
     """
     check_sampler(sampler)
-    if isinstance(ranks, CutTargets):
-        other = None if method == DEFAULT_METHOD else method
-        extra: dict[str, Any] = {"items": items, "sampled": sampled, "users": users, "pools": pools}
-        extra |= {"probabilities": probabilities, "strata": strata, "exclude": exclude}
-        refuse_with_cut({**extra, "weights": weights, "method": other})
-        asked = RETRIEVAL_METRICS if metrics is DEFAULT_METRICS else metrics
-        result = cut_estimates(ranks, asked, candidates, shape)
-        for note in result.notes:
-            warnings.warn(note, stacklevel=3)
-        return result
-    if probabilities is not None or strata is not None:
-        result = unequal_estimates(
-            ranks,
-            items=items,
-            metrics=metrics,
-            probabilities=probabilities,
-            strata=strata,
-            exclude=exclude,
-            replacement=replacement,
-            candidates=candidates,
-            shape=shape,
-            rng=rng,
-        )
-        for note in result.notes:
-            warnings.warn(note, stacklevel=3)
-        return result
-    if exclude is not None:
-        raise InputError(
-            "exclude must be left out without probabilities or strata: say how many candidates "
-            "each target has as items"
-        )
     given = {
         "items": items,
         "sampled": sampled,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._published import Published
-from unsample.evidence import CutTargets, RankCounts, Targets, deviations_of_mean, distinct_users
+from unsample.evidence import RankCounts, Targets, deviations_of_mean, distinct_users
 from unsample.metrics import Metric
 
 
@@ -31,8 +31,6 @@ class Model:
     evaluation: Evaluation | None = None
     #: The published result, if only the numbers of a paper are known.
     published: Published | None = None
-    #: The relevant documents of each query, if the corpus was cut down.
-    cut: CutTargets | None = None
 
     @classmethod
     def of(
@@ -43,16 +41,10 @@ class Model:
             return cls(name, given.counts, given.found, evaluation=given)
         return cls(name, given.counts, given, labels)
 
-    @classmethod
-    def of_cut(cls, name: str, given: CutTargets) -> Model:
-        """Return a model that searched a corpus, complete or cut down."""
-        return cls(name, given.counts(), given.known if given.complete else None, cut=given)
-
     @property
     def relevance(self) -> FloatArray | None:
         """Return how relevant each target is; None if that is not known."""
-        held = self.evaluation if self.cut is None else self.cut
-        return None if held is None else held.relevance
+        return None if self.evaluation is None else self.evaluation.relevance
 
     @property
     def made(self) -> Evaluation | Published | None:

@@ -43,8 +43,8 @@ from unsample.metrics import Metric
 
 #: Advice for readers of a paper, who cannot draw again.
 _RECORD = (
-    "ask the authors for ranks among all items, or for what they should have recorded: which items "
-    "each target met, which of them beat it, and with which probability each was drawn"
+    "ask the authors for ranks among all items, or evaluate their model with unsample.evaluate; "
+    "unsample.audit tells from their negatives how these were drawn"
 )
 #: Means are not fitted more closely than this, even if many digits are printed.
 _SHARPEST = 1e-6

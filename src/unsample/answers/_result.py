@@ -333,7 +333,7 @@ class Estimates(Result, Mapping[str, Estimate]):
         counts = self.certainty.counts
         if self.counts.several:
             counts = self.counts.for_metric(_metrics.Recall())
-        return self.certainty.at(counts, cutoffs)
+        return Certainty.of(counts, cutoffs, self.certainty.shape)
 
     @property
     def drawn(self) -> bool:

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from unsample.cli._groups import Groups
 
 
-def _check_chances(source: str) -> None:
-    if source != "probability":  # a column of the table
-        options.check_source(source)
-
-
 @result_verb
 def estimate_command(
     file: Annotated[
@@ -43,29 +38,6 @@ def estimate_command(
     candidates: options.Candidates = None,
     prior: options.Prior = "shipped",
     kind: options.Kind = None,
-    probabilities: Annotated[
-        str | None,
-        options.option(
-            "FILE",
-            "For items that were not sampled uniformly: how often each occurs, columns `item` and "
-            "`count`; or the word `probability`, if a column of the table has the chance of each "
-            "row's item.",
-            options.checked(_check_chances),
-        ),
-    ] = None,
-    exponent: options.Exponent = 1.0,
-    strata: Annotated[
-        list[str] | None,
-        options.option(
-            "NAME=SIZE",
-            "For items sampled by stratum (column `stratum`): its number of items, `all` if all of "
-            "them were taken, or `rest`. Repeat for each stratum.",
-        ),
-    ] = None,
-    exclude: Annotated[
-        str | None,
-        options.table("Items that could not be sampled: columns `user` and `item`."),
-    ] = None,
     shape: options.Shape = None,
     by: Annotated[
         str | None, options.option("COLUMN", "Estimate for each value of this column.")
@@ -104,34 +76,13 @@ def estimate_command(
 
     `unsample estimate scores.parquet --items 3706 --column user=query`
 
-    `unsample estimate scores.csv --items 3706 --probabilities counts.csv --exponent 0.75`
-
     `zcat ranks.csv.gz | unsample estimate - --items 3706 --sampled 99 --method mle --json`
     """
     columns = options.named(column, "column", "ROLE=NAME, such as rank=position")
-    sizes = _strata(strata)
     from unsample.answers import DEFAULT_METRICS, estimate
-    from unsample.cli._groups import Groups, chances_of
+    from unsample.cli._groups import Groups
     from unsample.tables import read_counts
 
-    if probabilities is not None or strata:
-        return Groups(
-            None,
-            {
-                "": estimate(
-                    file,
-                    items=items,
-                    metrics=metrics or DEFAULT_METRICS,
-                    probabilities=chances_of(probabilities, exponent, items),
-                    strata=sizes,
-                    exclude=exclude,
-                    replacement=replacement,
-                    candidates=candidates,
-                    shape=shape,
-                    rng=rng,
-                )
-            },
-        )
     groups = read_counts(
         file,
         items=items,
@@ -163,8 +114,3 @@ def estimate_command(
     }
     results = {name: replace(held, filtered=filtered) for name, held in results.items()}
     return Groups(by, results)
-
-
-def _strata(given: list[str] | None) -> dict[str, int | str] | None:
-    named = options.named(given, "strata", "NAME=SIZE, such as random=3000 or list=all")
-    return {name: int(kind) if kind.isdecimal() else kind for name, kind in named.items()} or None

@@ -72,10 +72,10 @@ def _(result: Groups) -> Page:
     return page(result.shown)
 
 
-def chances_of(file: str | None, exponent: float, items: int | None) -> FloatArray | str | None:
-    """Return the chance of each item in one draw; a column of the table goes by its name."""
-    if file is None or file == "probability" or items is None:
-        return file
+def chances_of(file: str | None, exponent: float, items: int) -> FloatArray | None:
+    """Return the chance of each item in one draw."""
+    if file is None:
+        return None
     counts = read_item_counts(file, items=items)
     with np.errstate(over="ignore"):
         weights = np.where(counts > 0.0, counts**exponent, 0.0)

@@ -2,7 +2,6 @@
 
 from unsample.confidence._calibrated import Calibrated
 from unsample.confidence._certainty import AffineBound, Certainty
-from unsample.confidence._cut import CutBound, CutCertainty, CutLaw
 from unsample.confidence._direct import DirectMean, sampled_auc
 from unsample.confidence._drawn import FEW_DRAWN, Drawn, DrawnError
 from unsample.confidence._errors import (
@@ -22,12 +21,11 @@ from unsample.confidence._negatives import (
     same_lists,
     too_few,
 )
-from unsample.confidence._pooled import PooledCertainty, PooledSide
+from unsample.confidence._pooled import PooledCertainty
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._resolution import Resolution
 from unsample.confidence._shared import PooledError
 from unsample.confidence._strata import Stratum
-from unsample.confidence._unequal import StratumBehind, UnequalCertainty, laws_allowed
 
 __all__ = [
     "FEW_DRAWN",
@@ -36,9 +34,6 @@ __all__ = [
     "Calibrated",
     "Certainty",
     "CountTest",
-    "CutBound",
-    "CutCertainty",
-    "CutLaw",
     "DirectMean",
     "Drawn",
     "DrawnError",
@@ -48,18 +43,14 @@ __all__ = [
     "OverBins",
     "PooledCertainty",
     "PooledError",
-    "PooledSide",
     "Power",
     "Resolution",
     "SamplingError",
     "Shape",
     "Stratum",
-    "StratumBehind",
-    "UnequalCertainty",
     "degrees_of_freedom",
     "evidence_grid",
     "holm",
-    "laws_allowed",
     "nudged",
     "percentile_interval",
     "permuted",

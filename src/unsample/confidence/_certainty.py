@@ -90,11 +90,6 @@ class AffineBound:
         events = (each.events for each in (seen, at_bound) if each.variance > 0.0)
         return min(events, default=math.inf) >= _FEW_EVENTS
 
-    @property
-    def variance_at_bound(self) -> float:
-        """Return the variance of the mean at the bound, if targets are independent."""
-        return self._spreads()[1].variance
-
     def _spreads(self) -> tuple[Spread, Spread, float | None]:
         """Return how the mean varies as observed, how it varies at the bound, and a variance.
 
@@ -165,10 +160,6 @@ class Certainty:
 
             return PooledCertainty(counts, strata, shape)
         return cls(counts, strata, shape)
-
-    def at(self, counts: RankCounts, cutoffs: Iterable[int]) -> Certainty:
-        """Return the same for other counts and cutoffs."""
-        return Certainty.of(counts, cutoffs, self.shape)
 
     @property
     def assumes(self) -> str:

@@ -1,13 +1,8 @@
-"""`PooledCertainty`: bounds and intervals where targets share their sampled items.
-
-`SharedCertainty` is what it has in common with corpora that were cut down by chance.
-"""
+"""`PooledCertainty`: bounds and intervals where targets share their sampled items."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,130 +18,7 @@ from unsample.evidence import PoolCounts
 from unsample.metrics import Metric
 
 #: The level at which a shape is tested, as for own items.
-TESTED = 0.95
-
-
-@dataclass(frozen=True, eq=False)
-class SharedCertainty(Certainty):
-    """How sure we are where all targets depend on one draw.
-
-    An end of an interval is estimated where the variance that comes with the draw is known well
-    enough. Otherwise it allows for any dependence, its multipliers taken as given. No end lies
-    outside the bounds under the same shape, which are proved.
-    """
-
-    limits: ClassVar[type[PooledLimits]] = PooledLimits
-    _programs: dict[tuple[object, ...], Program] = field(default_factory=dict, repr=False)
-
-    @property
-    def estimable(self) -> bool:
-        """Return whether anything is known of how far ranks depend on each other."""
-        return True
-
-    def fits(self, shape: Shape | None = None) -> bool:
-        """Return whether some P(R) of the shape agrees with the data, whatever the dependence."""
-        tried = self.shape if shape is None else shape
-        programs = (self._proving(each, tried, TESTED, True) for each in range(len(self.strata)))
-        return all(program.feasible for program in programs)
-
-    @property
-    def doubt(self) -> float:
-        """Return how near the data are to refuting the shape in use: 0 far from it, 1 there.
-
-        Limits that hold for any dependence are wide. Estimated ones tell more, and are used here.
-        """
-        shape = self.shape_in_use()
-        if shape is None or shape.limits_nothing or not (self.strata and self.estimable):
-            return 0.0
-        shares = np.array([stratum.share for stratum in self.strata])
-        doubts = [
-            stratum.doubt_of(self._estimating(place, shape, TESTED))
-            for place, stratum in enumerate(self.strata)
-        ]
-        return float(shares @ doubts / shares.sum())
-
-    def bounds(self, metric: Metric, level: float = 0.95) -> tuple[float, float]:
-        """Return the metric's least and greatest value over every P(R) the data allow."""
-        return self._proved_ends(metric, SHAPES["none"], check_level(level), at_once=True)
-
-    def interval(
-        self, metric: Metric, level: float = 0.95, *, population: bool = True
-    ) -> tuple[float, float]:
-        """Return an interval that covers the metric, the draw included.
-
-        The metric is that of the ``population`` of users like these, or of these users alone.
-        """
-        level = check_level(level)
-        shape = self.shape_in_use()
-        if shape is None:
-            return self.bounds(metric, level)
-        low, high = (self._estimated_end(metric, side, level, population) for side in (-1, 1))
-        if low is not None and high is not None and low > high:
-            # The two ends are means of different scores: the data hardly fit the shape.
-            low = high = None
-        least, most = self._proved_ends(metric, shape, level, at_once=True, population=population)
-        if low is None or high is None:
-            ends = self._proved_ends(metric, shape, level, at_once=False, population=population)
-            low = ends[0] if low is None else low
-            high = ends[1] if high is None else high
-        return self._doubted((max(low, least), min(high, most)), metric, level)
-
-    @abstractmethod
-    def _estimated_end(
-        self, metric: Metric, side: int, level: float, population: bool
-    ) -> float | None:
-        """Return the lower (-1) or upper (+1) end; None where its error is not known."""
-
-    @abstractmethod
-    def _proved_ends(
-        self, metric: Metric, shape: Shape, level: float, *, at_once: bool, population: bool = True
-    ) -> tuple[float, float]:
-        """Return ends that hold whatever the dependence; see `proved_rows` for ``at_once``."""
-
-    @abstractmethod
-    def _errors_of_shares(self, place: int) -> list[PooledError]:
-        """Return the error of each cumulated share of targets of a stratum."""
-
-    def _estimating(self, place: int, shape: Shape, level: float) -> Program:
-        """Return the program of a stratum whose multipliers give the scores of the ends."""
-        key = (place, shape, max(level, TESTED))
-        if key not in self._programs:
-            part = self.strata[place].evidence[0]
-            limits = self.limits.of(part, self._errors_of_shares(place))
-            self._programs[key] = self._program(place, limits, shape, key[2])
-        return self._programs[key]
-
-    def _proving(self, place: int, shape: Shape, level: float, at_once: bool) -> Program:
-        """Return the program of a stratum with limits that are proved."""
-        key = (place, shape, max(level, TESTED), at_once)
-        if key not in self._programs:
-            # A bound that is a sum needs one error; a region must hold in all strata at once.
-            alpha = (1.0 - key[2]) / (len(self.strata) if at_once else 1)
-            rows = proved_rows(self.strata[place].evidence[0], alpha, at_once=at_once)
-            self._programs[key] = self._program(place, rows, shape, key[2])
-        return self._programs[key]
-
-    def _program(self, place: int, limits: MeanLimits, shape: Shape, level: float) -> Program:
-        part = replace(self.strata[place], evidence=(limits,), _programs={})
-        return part.program(shape, 1.0 - level)
-
-    def _lowest(self, place: int, program: Program, metric: Metric, side: int) -> Lowest | None:
-        """Return the least of a stratum's metric, or of minus it; None where nothing fits."""
-        try:
-            return program.lowest(self.strata[place].weights_for(metric, side))
-        except InfeasibleError:
-            return None
-
-    def _proved_end(
-        self, place: int, metric: Metric, side: int, shape: Shape, level: float, at_once: bool
-    ) -> float:
-        """Return the least (``side`` -1) or the greatest value of a stratum's metric."""
-        least = self.strata[place].lowest(metric, side, None, 1.0).value
-        for every in dict.fromkeys((at_once, True)):
-            found = self._lowest(place, self._proving(place, shape, level, every), metric, side)
-            if found is not None:
-                return -side * max(found.value, least)
-        return -side * least
+_TESTED = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,18 +28,21 @@ class PooledSide:
     expected: float
     #: One number for each sampled rank; the bound is an offset plus the mean of them.
     scores: FloatArray
-    #: The variance if items were independent.
-    targets: float
     error: PooledError
 
 
 @dataclass(frozen=True, eq=False)
-class PooledCertainty(SharedCertainty):
+class PooledCertainty(Certainty):
     """How sure ranks against shared items make us of any metric.
 
-    The variance that comes with the items is known from outcomes by item, or from many pools.
-    Which users these are is part of the error: intervals of these users alone are not narrower.
+    The variance that comes with the items is known from outcomes by item, or from many pools. An
+    end of an interval is estimated where it is known well enough. Otherwise it allows for any
+    dependence, its multipliers taken as given. No end lies outside the bounds under the same shape,
+    which are proved. Which users these are is part of the error: intervals of these users alone are
+    not narrower.
     """
+
+    _programs: dict[tuple[object, ...], Program] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.stratum.evidence) != 1 or self.counts.stop is not None:
@@ -221,6 +96,44 @@ class PooledCertainty(SharedCertainty):
         """Return whether errors cannot be estimated, so that only what is proved is used."""
         return not self.estimable or self.counts.users < 2
 
+    def fits(self, shape: Shape | None = None) -> bool:
+        """Return whether some P(R) of the shape agrees with the data, whatever the dependence."""
+        return self._proving(self.shape if shape is None else shape, _TESTED, True).feasible
+
+    @property
+    def doubt(self) -> float:
+        """Return how near the data are to refuting the shape in use: 0 far from it, 1 there.
+
+        Limits that hold for any dependence are wide. Estimated ones tell more, and are used here.
+        """
+        shape = self.shape_in_use()
+        if shape is None or shape.limits_nothing or not self.estimable:
+            return 0.0
+        return self.stratum.doubt_of(self._estimating(shape, _TESTED))
+
+    def bounds(self, metric: Metric, level: float = 0.95) -> tuple[float, float]:
+        """Return the metric's least and greatest value over every P(R) the data allow."""
+        return self._proved_ends(metric, SHAPES["none"], check_level(level), at_once=True)
+
+    def interval(
+        self, metric: Metric, level: float = 0.95, *, population: bool = True
+    ) -> tuple[float, float]:
+        """Return an interval that covers the metric of users like these, the draw included."""
+        level = check_level(level)
+        shape = self.shape_in_use()
+        if shape is None:
+            return self.bounds(metric, level)
+        low, high = (self._estimated_end(metric, side, level) for side in (-1, 1))
+        if low is not None and high is not None and low > high:
+            # The two ends are means of different scores: the data hardly fit the shape.
+            low = high = None
+        least, most = self._proved_ends(metric, shape, level, at_once=True)
+        if low is None or high is None:
+            ends = self._proved_ends(metric, shape, level, at_once=False)
+            low = ends[0] if low is None else low
+            high = ends[1] if high is None else high
+        return self._doubted((max(low, least), min(high, most)), metric, level)
+
     def side(self, metric: Metric, side: int, level: float) -> PooledSide | None:
         """Return the lower (-1) or upper (+1) bound as a mean of scores; None where it cannot be.
 
@@ -235,8 +148,8 @@ class PooledCertainty(SharedCertainty):
             scores = 1.0 - (ranks - 1) / self.pools.sampled
             targets = counts.variance_of_mean(direct.values)
         else:
-            program = self._estimating(0, self.shape_in_use() or SHAPES["none"], level)
-            solved = self._lowest(0, program, metric, side)
+            program = self._estimating(self.shape_in_use() or SHAPES["none"], level)
+            solved = self._lowest(program, metric, side)
             if solved is None:
                 return None
             weights = self.stratum.weights(metric)
@@ -245,24 +158,63 @@ class PooledCertainty(SharedCertainty):
             scores = -side * counts.scale * solved.scores[0][self.part.locate(ranks)]
             targets = bound.standard_error() ** 2
         error = self._error(scores, targets)
-        return PooledSide(expected, scores, targets, error) if error.trusted else None
+        return PooledSide(expected, scores, error) if error.trusted else None
 
-    def _estimated_end(
-        self, metric: Metric, side: int, level: float, population: bool
-    ) -> float | None:
+    def _estimated_end(self, metric: Metric, side: int, level: float) -> float | None:
+        """Return the lower (-1) or upper (+1) end; None where its error is not known."""
         found = self.side(metric, side, level)
         return None if found is None else found.expected + side * found.error.reach(level, side)
 
     def _proved_ends(
-        self, metric: Metric, shape: Shape, level: float, *, at_once: bool, population: bool = True
+        self, metric: Metric, shape: Shape, level: float, *, at_once: bool
     ) -> tuple[float, float]:
+        """Return ends that hold whatever the dependence; see `proved_rows` for ``at_once``."""
         scale = self.counts.scale
         low, high = (
-            scale * self._proved_end(0, metric, side, shape, level, at_once) for side in (-1, 1)
+            scale * self._proved_end(metric, side, shape, level, at_once) for side in (-1, 1)
         )
         return low, min(high, self.counts.ceiling(metric))
 
-    def _errors_of_shares(self, place: int) -> list[PooledError]:
+    def _proved_end(
+        self, metric: Metric, side: int, shape: Shape, level: float, at_once: bool
+    ) -> float:
+        """Return the least (``side`` -1) or the greatest value of the metric."""
+        least = self.stratum.lowest(metric, side, None, 1.0).value
+        for every in dict.fromkeys((at_once, True)):
+            found = self._lowest(self._proving(shape, level, every), metric, side)
+            if found is not None:
+                return -side * max(found.value, least)
+        return -side * least
+
+    def _estimating(self, shape: Shape, level: float) -> Program:
+        """Return the program whose multipliers give the scores of the ends."""
+        key = (shape, max(level, _TESTED))
+        if key not in self._programs:
+            limits = PooledLimits.of(self.part, self._errors_of_shares())
+            self._programs[key] = self._program(limits, *key)
+        return self._programs[key]
+
+    def _proving(self, shape: Shape, level: float, at_once: bool) -> Program:
+        """Return the program with limits that are proved."""
+        key = (shape, max(level, _TESTED), at_once)
+        if key not in self._programs:
+            rows = proved_rows(self.part, 1.0 - key[1], at_once=at_once)
+            self._programs[key] = self._program(rows, *key[:2])
+        return self._programs[key]
+
+    def _program(self, limits: MeanLimits, shape: Shape, level: float) -> Program:
+        part = replace(self.stratum, evidence=(limits,), _programs={})
+        return part.program(shape, 1.0 - level)
+
+    def _lowest(self, program: Program, metric: Metric, side: int) -> Lowest | None:
+        """Return the least of the metric, or of minus it; None where nothing fits."""
+        try:
+            return program.lowest(self.stratum.weights_for(metric, side))
+        except InfeasibleError:
+            return None
+
+    def _errors_of_shares(self) -> list[PooledError]:
+        """Return the error of each cumulated share of targets."""
         ranks, counts = np.arange(1, self.pools.sampled + 2), self.counts
         return [
             self._error(

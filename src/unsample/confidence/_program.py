@@ -120,13 +120,11 @@ class Shape:
 
 
 #: Shapes by name. The exponents of ``power`` and ``depleted`` leave room around what recommenders
-#: show: at the top of the bundled ranks, P(R) goes like R^-1.4 to R^0.2. Good retrieval finds most
-#: documents in the first places, and the rest soon after: ``steep`` leaves more room for that.
+#: show: at the top of the bundled ranks, P(R) goes like R^-1.4 to R^0.2.
 SHAPES: Mapping[str, Shape] = {
     "none": Shape(math.inf, math.inf),
     "power": Shape(1.5, 0.5, first_free=True, reach=8.0),
     "depleted": Shape(1.5, 0.5, dents=True, first_free=True, reach=8.0),
-    "steep": Shape(2.5, 0.5, first_free=True, reach=8.0),
     "non-increasing": Shape(math.inf, 0.0, loosens=False),
 }
 

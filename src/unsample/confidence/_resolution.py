@@ -15,7 +15,7 @@ from unsample.evidence import RankCounts
 
 #: How many K are tried. Each takes two linear programs, and one more shows how far down the shape
 #: holds. Where the shape is in doubt, or does not hold far down, a K takes more, and one is tried.
-#: Samples that grew, are shared or unequal always take more: of them, so many K are tried.
+#: Samples that grew or are shared always take more: of them, so many K are tried.
 _TRIES, _TRIES_OF_OTHERS = 2, 3
 #: An interval within this factor of the precision suggests the next K of the ladder; beyond it,
 #: the K after that.

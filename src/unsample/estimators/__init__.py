@@ -17,20 +17,16 @@ from unsample.estimators._base import (
 )
 from unsample.estimators._observed import (
     CANDIDATES,
-    Condensed,
     Observed,
-    coarse_grid,
     mean_weights,
 )
 from unsample.estimators._registry import REGISTRY, parse, parse_all
 from unsample.estimators._solvers import CLOSED_FORM, Certificate, Status
 from unsample.estimators._solvers._mixture import em
-from unsample.estimators.curves import AverageCurve
 from unsample.estimators.learned import Auto
 from unsample.estimators.likelihood import MAP, MLE, WMLE, Beta
 from unsample.estimators.plain import Naive, RecallMap, UnbiasedRank
 from unsample.estimators.squares import BV, CLS, MES, MN
-from unsample.estimators.unequal import HitLaw, Hits
 
 __all__ = [
     "BV",
@@ -44,22 +40,17 @@ __all__ = [
     "REGISTRY",
     "WMLE",
     "Auto",
-    "AverageCurve",
     "Beta",
     "Certificate",
-    "Condensed",
     "DistributionEstimator",
     "Estimator",
     "Fit",
-    "HitLaw",
-    "Hits",
     "MetricEstimator",
     "Naive",
     "Observed",
     "RecallMap",
     "Status",
     "UnbiasedRank",
-    "coarse_grid",
     "em",
     "fit_by_sizes",
     "mean_weights",

@@ -14,7 +14,6 @@ from unsample.evidence._catalogues import group_catalogues, group_with_shares, s
 from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._columns import in_parts
 from unsample.evidence._counts import RankCounts
-from unsample.evidence._cut import CutNames, CutTargets, Weighed, variance_of_mean
 from unsample.evidence._drawn import DrawnPart, freedom_of, part_of_pools
 from unsample.evidence._negatives import (
     ListCounts,
@@ -39,7 +38,6 @@ from unsample.evidence._ties import (
     place_halves,
     rank_with_ties,
 )
-from unsample.evidence._unequal import SeenItems, seen_items
 from unsample.evidence._users import (
     Named,
     Whose,
@@ -54,8 +52,6 @@ __all__ = [
     "NEGATIVES",
     "TIE_RULES",
     "Comparisons",
-    "CutNames",
-    "CutTargets",
     "DesignCells",
     "DrawnPart",
     "ListCounts",
@@ -63,10 +59,8 @@ __all__ = [
     "Negatives",
     "PoolCounts",
     "RankCounts",
-    "SeenItems",
     "Targets",
     "TieRule",
-    "Weighed",
     "Whose",
     "beats_of",
     "check_item_numbers",
@@ -88,9 +82,7 @@ __all__ = [
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",
-    "seen_items",
     "shared_pools",
     "shared_targets",
     "size_ranges",
-    "variance_of_mean",
 ]

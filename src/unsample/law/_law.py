@@ -262,7 +262,9 @@ class Law:
 
 
 def check_sampler(
-    sampler: str, remedy: str = "sample uniformly, or rank the full catalogue"
+    sampler: str,
+    remedy: str = "evaluate the model with unsample.evaluate, which looks at few items; "
+    "unsample.audit tells how items were drawn",
 ) -> None:
     """Refuse anything but uniform samples; ``remedy`` says what to do instead."""
     if sampler != "uniform":

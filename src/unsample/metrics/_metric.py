@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -161,28 +161,6 @@ class Metric:
         k = float(items if self.k is None else self.k)
         values = np.asarray(self.family.kernel(ranks, float(items), k), dtype=np.float64)
         return np.broadcast_to(values, ranks.shape)
-
-    def behind(self, ahead: int) -> Metric:
-        """Return the same metric as a function of the rank among the other items.
-
-        It is for a target that ``ahead`` items are known to beat.
-
-        >>> from unsample.metrics import Recall
-        >>> (Recall @ 10).behind(8).weights([1, 2, 3], items=100).tolist()
-        [1.0, 1.0, 0.0]
-        """
-        if not ahead:
-            return self
-        kernel = self.family.kernel
-        if self.k is not None and self.k <= ahead:
-            nothing = replace(self.family, kernel=lambda ranks, items, k: np.zeros_like(ranks))
-            return replace(self, family=nothing, k=1)
-        moved = replace(
-            self.family,
-            jointly=None,
-            kernel=lambda ranks, items, k: kernel(ranks + ahead, items + ahead, k + ahead),
-        )
-        return replace(self, family=moved, k=None if self.k is None else self.k - ahead)
 
     def shares(self, relevant: IntArray, place: IntArray) -> FloatArray:
         """Return the share of each target in its user's metric, beside w(R)."""

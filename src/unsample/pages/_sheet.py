@@ -24,7 +24,6 @@ from unsample.answers import (
     percent,
     remedy_for,
 )
-from unsample.confidence import CutCertainty, UnequalCertainty
 from unsample.errors import InputError
 
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -217,13 +216,6 @@ def heading(result: Estimates) -> str:
         return f"{what}, {shared} of {sampled} of {items} items"
     if not counts.replacement and bool((counts.sampled == counts.items - 1).all()):
         return f"{what} ranked among all {items} items"
-    if isinstance(result.certainty, CutCertainty):
-        cut = result.certainty.weighed.found
-        what = f"{len(cut):,} relevant documents of {cut.size:,} queries"
-        kept, rest = cut.documents - int(cut.rest.max()), int(cut.rest.max())
-        return f"{what}, {kept:,} documents kept and {cut.drawn:,} of {rest:,} others drawn"
-    if isinstance(result.certainty, UnequalCertainty):
-        return f"{what}, {sampled} of {items} items each, drawn with unequal chances"
     how = "with" if counts.replacement else "without"
     return f"{what}, {sampled} of {items} items sampled {how} replacement"
 

@@ -37,7 +37,6 @@ _NEEDED = {
     "scores": ("user", "score", "target"),
     # Kinds that a reader asks for, never told by columns.
     "negatives": ("user", DRAWN),
-    "compared": ("user", DRAWN),
     "items": (DRAWN,),
 }
 _OPTIONAL = {
@@ -45,13 +44,12 @@ _OPTIONAL = {
     "comparisons": ("sampled", "items", "count", "weight", "user", "relevance", "pool"),
     "scores": ("item", "items", "weight", "relevance", "pool"),
     "negatives": ("target",),
-    "compared": ("target", "score", "beats", "probability", "stratum"),
     "items": ("count",),
 }
 #: Kinds of rows that tell ranks.
 ROWS = ("ranks", "comparisons", "scores")
 #: Roles whose columns may hold anything that can be compared for equality.
-NAMES = ("user", "item", "pool", "stratum", LABEL, POOLED)
+NAMES = ("user", "item", "pool", LABEL, POOLED)
 ROLES = tuple(dict.fromkeys(role for kind in ROWS for role in (*_NEEDED[kind], *_OPTIONAL[kind])))
 #: What a column that tells models apart is called, when nobody says so.
 _MODELS = ("model", "method", "algorithm", "recommender", "system", "run")
@@ -264,7 +262,7 @@ def _all_rules(layout: Layout) -> list[Rule]:
     if given is not None and "sampled" not in layout:
         rank, others = f"{given + 1} ({rank})", f"{given} ({others})"
     others = f"whole numbers from 0 to {others}"
-    names = (LABEL, "user", "item", "pool", "stratum")
+    names = (LABEL, "user", "item", "pool")
     return [
         *(Rule(role, "a name in every row", hint="fill in or drop such rows") for role in names),
         Rule("target", kind_of_values("target"), low=0, high=1),
@@ -289,8 +287,6 @@ def _all_rules(layout: Layout) -> list[Rule]:
             low=0,
             high=(layout.request.items or 1) - 1,
         ),
-        Rule("beats", "0, 1, or 0.5 for a tie", ScoreError, low=0, high=1, step=0.5),
-        Rule("probability", "chances from 0 to 1", low=0, high=1, step=None),
         Rule("count", "whole numbers of at least 0", RankError, low=0, high=_MOST_TARGETS),
         Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", low=0, high=_HEAVIEST, step=None),
         Rule("relevance", "numbers of at least 0", low=0, high=_HEAVIEST, step=None),

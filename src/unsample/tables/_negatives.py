@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import BoolArray, FloatArray, IntArray, as_index, check_choice
+from unsample._checks import FloatArray, IntArray, as_index, check_choice
 from unsample.errors import InputError
 from unsample.evidence import Negatives, RankCounts
 from unsample.tables._layout import DRAWN, Columns, Request
@@ -46,69 +46,6 @@ def read_negatives(
     flags = rows["target"] == 1 if "target" in rows else None
     ids = rows[DRAWN].astype(np.int64, copy=False)
     return Negatives.of_rows(rows["user"], ids, items=items, is_target=flags)
-
-
-class Compared(NamedTuple):
-    """Lists of negatives, and of each item what is known of it beside its target."""
-
-    negatives: Negatives
-    #: Whose each list is.
-    names: npt.NDArray[Any]
-    beats: BoolArray
-    #: The chance of each item to have been in the sample, and its stratum, where given.
-    chance: FloatArray | None
-    stratum: npt.NDArray[Any] | None
-
-
-def read_compared(source: Any, *, items: int, rng: np.random.Generator) -> Compared:
-    """Read the items that each target was ranked against, and which of them beat it.
-
-    Columns are ``user``, ``item``, ``score`` and ``target``, or ``user``, ``item`` and ``beats``;
-    and ``probability`` or ``stratum``.
-    """
-    rows = _read(source, items, None, "compared")
-    ids = rows[DRAWN].astype(np.int64, copy=False)
-    own = rows["target"] == 1 if "target" in rows else np.zeros(len(ids), dtype=bool)
-    negatives, names = Negatives.of_rows(rows["user"], ids, items=items, is_target=own)
-    several = len(np.unique(rows["user"][own])) < int(own.sum())
-    if several or (own.any() and int(own.sum()) < len(names)):
-        raise InputError(
-            f"each user must have one target, got {int(own.sum()):,} targets of {len(names):,} "
-            "users; name each list by its user and target"
-        )
-    order, sizes = _in_lists(rows["user"], names, ~own), as_index(negatives.sizes)
-    if "beats" in rows:
-        value = rows["beats"][order]
-    elif "score" in rows and own.any():
-        score, aim = rows["score"], np.empty(len(names))
-        aim[negatives.target_lists] = score[_in_lists(rows["user"], names, own)]
-        theirs, mine = score[order], np.repeat(aim, sizes)
-        value = np.where(theirs == mine, 0.5, (theirs > mine).astype(np.float64))
-    else:
-        raise InputError(
-            "the table must have columns score and target, or a column beats, to tell which items "
-            "beat a target"
-        )
-    # A target is placed anywhere among its ties: one number for each list.
-    luck = np.repeat(rng.random(len(names)), sizes)
-    beats = np.where(value == 0.5, rng.random(len(value)) < luck, value > 0.5)
-    chance, stratum = rows.get("probability"), rows.get("stratum")
-    return Compared(
-        negatives,
-        names,
-        beats,
-        None if chance is None else chance[order].astype(np.float64),
-        None if stratum is None else stratum[order],
-    )
-
-
-def _in_lists(
-    users: npt.NDArray[Any], names: npt.NDArray[Any], kept: BoolArray
-) -> npt.NDArray[np.intp]:
-    """Return the rows that are kept, in the order of the lists."""
-    order = np.argsort(names)
-    place = order[np.searchsorted(names[order], users[kept])]
-    return np.asarray(np.flatnonzero(kept)[np.argsort(place, kind="stable")])
 
 
 def read_pairs(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Pairs:
@@ -150,7 +87,7 @@ def match_users(
 
 def _read(source: Any, items: int, columns: Mapping[str, str] | None, kind: str) -> Columns:
     """Return the rows of a table whose items have numbers; its other roles keep their names."""
-    roles = {"negatives": ("user", "item", "target"), "items": ("item", "count")}.get(kind, ())
+    roles = {"negatives": ("user", "item", "target"), "items": ("item", "count")}[kind]
     for role in columns or {}:
         check_choice("columns", role, roles)
     wanted = {"item": "item", **(columns or {})}
