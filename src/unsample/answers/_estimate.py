@@ -26,7 +26,6 @@ from unsample.confidence import (
 )
 from unsample.errors import (
     ConvergenceWarning,
-    InputError,
     UnsampleWarning,
 )
 from unsample.estimators import Estimator, Observed
