@@ -12,7 +12,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BI
 	--no-loadscope-reorder -q
 
 .PHONY: help demo docs report refresh-docs test test-all realdata validity coverage accuracy pictures check
-.PHONY: format bench libraries ranks clean mutants fuzz faults load versions audit web web-test
+.PHONY: format bench libraries ranks clean web web-test
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
@@ -25,7 +25,6 @@ help:
 	@echo "make web       the page with the calculators, into out/web; PYODIDE=folder: without a CDN"
 	@echo "make web-test  that page in a browser, and the tests inside Pyodide: half an hour"
 	@echo "make libraries adapters with each real library"
-	@echo "make mutants, fuzz, faults, load, versions, audit   try to break it: docs/reliability.md"
 	@echo "make pictures  the pictures of the documentation, made anew"
 	@echo "make realdata, make ranks   need the data sets: tests on them, the bundled ranks made anew"
 
@@ -60,28 +59,6 @@ ranks: $(DEV)
 
 validity: $(DEV)
 	$(PYTEST) -m validity
-
-# The six below try to break it; docs/reliability.md says what came out. Small errors, planted one
-# by one in the core rooms, take hours on two cores; a run that was stopped goes on.
-mutants: $(DEV)
-	$(BIN)/python tools/mutate.py
-
-# A million inputs: ten minutes on one core.
-fuzz: $(DEV)
-	OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/python tools/fuzz.py
-
-# Half an hour and more.
-faults: $(DEV)
-	$(BIN)/python tools/faults.py
-
-load: $(DEV)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/load.py
-
-versions: $(DEV)
-	$(BIN)/python tools/try_versions.py
-
-audit: $(DEV)
-	$(BIN)/python tools/audit.py --index
 
 # How often intervals cover and verdicts are right, on real ranks: half an hour on two cores.
 coverage: $(DEV)

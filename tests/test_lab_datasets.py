@@ -564,3 +564,12 @@ def test_tastes_can_be_learnt_and_without_them_popularity_is_best():
 def test_bad_arguments_of_the_generator_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         synthetic(**options, rng=0)
+
+
+def test_what_a_caller_does_to_bundled_ranks_stays_with_the_caller():
+    first = datasets.load_ranks("ml-1m", "ease")
+    first.ranks[:] = 1
+    first.provenance["recommenders"]["ease"].clear()
+    second = datasets.load_ranks("ml-1m", "ease")
+    assert second.ranks.max() > 1
+    assert second.provenance["recommenders"]["ease"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
+import os
 import stat
 import threading
 import zipfile
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -296,3 +299,42 @@ def test_a_size_that_lies_does_not_let_more_through(site, register, tmp_path):
     with pytest.raises(FileError):
         datasets.fetch("toy")
     assert not (tmp_path / "toy" / "users.dat").exists()
+
+
+def test_without_a_home_the_cache_must_be_said(site, register, tmp_path, monkeypatch):
+    register()
+    site.bodies["/users.dat"] = CONTENT
+    monkeypatch.delenv("UNSAMPLE_CACHE")
+    monkeypatch.setattr(_files, "_platform_folder", lambda: None)
+    assert not datasets.info("toy").at_hand
+    with pytest.raises(FileError, match="no home folder; set UNSAMPLE_CACHE"):
+        datasets.fetch("toy")
+    monkeypatch.setenv("UNSAMPLE_CACHE", "~nobody-of-that-name/cache")
+    with pytest.raises(FileError, match="no home folder; set UNSAMPLE_CACHE"):
+        datasets.fetch("toy")
+
+
+@pytest.mark.parametrize("found", ["~/.cache/unsample", RuntimeError("no home")])
+def test_no_folder_called_tilde_is_ever_made(monkeypatch, found):
+    class Pooch:
+        @staticmethod
+        def os_cache(_):
+            if isinstance(found, Exception):
+                raise found
+            return Path(found)
+
+    monkeypatch.setattr(_files, "import_extra", lambda *_, **__: Pooch)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: {}["nobody"])
+    assert _files._platform_folder() is None
+
+
+def test_a_cache_that_may_not_be_looked_into_is_named(site, register, monkeypatch):
+    register()
+
+    def refuse(_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(FileError, match=r"cannot look for .*Permission denied; set UNSAMPLE_CACHE"):
+        datasets.info("toy")

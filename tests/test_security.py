@@ -12,9 +12,6 @@ import os
 import pickle
 import re
 import stat
-import sys
-import time
-import warnings
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
@@ -29,7 +26,6 @@ import unsample
 from tests.pages import ITEMS, SAMPLED, sampled_ranks
 from unsample import pages as report
 from unsample._archives import read_arrays
-from unsample._files import write_atomically
 from unsample.adapters import trec
 from unsample.errors import ChecksumError, DownloadError, FileError, RankError, UnsampleError
 from unsample.evidence import RankCounts
@@ -58,7 +54,7 @@ RUNNING = {
 RUNNING |= {"subprocess", "runpy", "imp"}
 #: Functions that do, by their whole names, and methods, whatever they are called on.
 CALLS = {"eval", "exec", "compile", "__import__"}
-CALLS |= {"np.load", "numpy.load", "torch.load", "os.system", "os.popen", "tempfile.mktemp"}
+CALLS |= {"torch.load", "os.system", "os.popen", "tempfile.mktemp"}
 METHODS = {"read_pickle", "to_pickle", "literal_eval"}
 #: What may stay, and why.
 ALLOWED = {
@@ -81,12 +77,12 @@ def dangers(source: str) -> set[str]:
                 found.add(name)
             texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
             found |= {t for t in texts if isinstance(t, str) and RUNNING & set(t.split("."))}
+            given = {one.arg: ast.unparse(one.value) for one in node.keywords}
             found |= {
-                "allow_pickle"
-                for keyword in node.keywords
-                if keyword.arg in {"allow_pickle", "shell"}
-                and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False)
+                key for key in ("allow_pickle", "shell") if given.get(key, "False") != "False"
             }
+            if name in {"np.load", "numpy.load"} and "allow_pickle" not in given:
+                found.add(name)
     return found
 
 
@@ -162,24 +158,6 @@ def test_pickles_in_files_are_not_opened(tmp_path, reader, content):
     Bomb.went_off = False
 
 
-# pyarrow up to 20 says that it does not unpickle; later ones no longer know how.
-@pytest.mark.filterwarnings("ignore:pickle-based deserialization:RuntimeWarning")
-def test_metadata_of_parquet_files_is_not_run(tmp_path, monkeypatch):
-    """Extension types and pandas' own metadata may hold pickles; neither is looked at."""
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    payload = {b"pandas": pickle.dumps(Bomb()), b"ARROW:extension:name": b"arrow.py_extension_type"}
-    field = pa.field("rank", pa.int64(), metadata=payload)
-    table = pa.table([[1, 2]], schema=pa.schema([field], metadata=payload))
-    parquet.write_table(table, tmp_path / "ranks.parquet")
-    content = (tmp_path / "ranks.parquet").read_bytes()
-    assert READERS["ranks"](tmp_path / "ranks.parquet").total == 2
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
-    assert read_targets("-", items=100, sampled=9)[""].ranks.tolist() == [1, 2]
-    assert not Bomb.went_off
-
-
 # -- bombs ----------------------------------------------------------------------------------------
 
 
@@ -224,24 +202,6 @@ def test_what_unpacks_to_far_more_is_refused(monkeypatch):
         read_arrays(_zip({"rank.npy": zeros}), "the file")
     plain = read_arrays(_zip({"rank.npy": zeros}, zipfile.ZIP_STORED), "as large as it says")
     assert not plain["rank"].any()
-
-
-def test_many_members_and_equal_names_are_refused():
-    many = {f"{number}.npy": b"" for number in range(10_001)}
-    with pytest.raises(FileError, match="at most 10,000 arrays"):
-        read_arrays(_zip(many, zipfile.ZIP_STORED), "the file")
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for _ in range(2):
-            archive.writestr("rank.npy", _array("(0,)"))
-    with pytest.raises(FileError, match="different names"):
-        read_arrays(packed, "the file")
-
-
-def test_unusual_compressions_are_refused():
-    with pytest.raises(FileError, match="unusual way"):
-        read_arrays(_zip({"rank.npy": _array("(0,)")}, zipfile.ZIP_LZMA), "the file")
 
 
 def test_arrays_of_every_plain_kind_come_back_as_they_were():
@@ -335,42 +295,15 @@ def _entry(mode: int = 0, content: bytes = b"1::2::3::4\n", **changes) -> bytes:
     ("archive", "message"),
     [
         (_entry(stat.S_IFLNK), "plain file"),
-        (_entry(stat.S_IFCHR), "plain file"),
-        (_entry(stat.S_IFBLK), "plain file"),
-        (_entry(stat.S_IFIFO), "plain file"),
-        (_entry(stat.S_IFDIR), "plain file"),
         (_entry(content=b"0" * 10_000_000), "at most 100 bytes"),
         (_entry(filename="../ml/ratings.dat"), "not in it"),
-        (_entry(filename="/ml/ratings.dat"), "not in it"),
-        (_zip({"inner.zip": _entry()}).getvalue(), "not in it"),
         (_entry().replace(b"\x14\0\0\0\x08", b"\x14\0\1\0\x08"), "zip archive"),
-        (_entry().replace(b"\x14\0\0\0\x08", b"\x14\0\0\0\x63"), "zip archive"),
     ],
-    ids=[
-        "link",
-        "device",
-        "block",
-        "pipe",
-        "folder",
-        "bomb",
-        "traversal",
-        "absolute",
-        "nested",
-        "encrypted",
-        "method",
-    ],
+    ids=["link", "bomb", "traversal", "encrypted"],
 )
 def test_archives_give_one_plain_file_or_nothing(tmp_path, archive, message):
     with pytest.raises(FileError, match=message), contextlib.chdir(tmp_path):
         _files.unzipped(archive, WANTED)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_bomb_of_many_members_is_not_unpacked(tmp_path):
-    members = {f"{number}.dat": b"0" * 100_000 for number in range(300)}
-    packed = _zip(members | {"ml/ratings.dat": b"content"}).getvalue()
-    with contextlib.chdir(tmp_path):
-        assert _files.unzipped(packed, WANTED) == b"content"
     assert not list(tmp_path.iterdir())
 
 
@@ -413,38 +346,6 @@ def test_redirects_to_other_schemes_are_not_followed(location):
 def test_engines_are_not_sent_anywhere(address):
     with pytest.raises(FileError, match="source must be on this machine"):
         read_counts(address, items=100, sampled=9)
-
-
-# -- files that are written -----------------------------------------------------------------------
-
-
-def _write(path: Path, content: bytes = b"new") -> None:
-    write_atomically(path, lambda file: file.write(content))
-
-
-def test_the_umask_is_not_touched(tmp_path, monkeypatch):
-    """It belongs to the whole process: for a moment other threads would write for the world."""
-    monkeypatch.setattr(os, "umask", lambda _: pytest.fail("touched the umask"))
-    _write(tmp_path / "new")
-
-
-def test_temporary_files_are_new_and_private_to_one_write(tmp_path, monkeypatch):
-    seen = []
-
-    def look(file):
-        seen.append({path.name for path in tmp_path.iterdir() if path.suffix == ".part"})
-        file.write(b"new")
-
-    for _ in range(2):
-        write_atomically(tmp_path / "new", look)
-    assert [len(names) for names in seen] == [1, 1]
-    assert seen[0] != seen[1]
-    taken = tmp_path / ".new.0000.part"
-    taken.symlink_to(tmp_path / "elsewhere")
-    monkeypatch.setattr("os.urandom", lambda _: b"\0\0")
-    with pytest.raises(FileError, match="File exists"):
-        _write(tmp_path / "new")
-    assert not (tmp_path / "elsewhere").exists()
 
 
 # -- pages and tables -----------------------------------------------------------------------------
@@ -547,12 +448,6 @@ def test_a_text_that_looks_like_a_formula_is_marked_as_text(tmp_path, text):
     assert _tables.read_rows(tmp_path / "claims.csv", "claims")[0]["id"] == text
 
 
-def test_numbers_stay_numbers(tmp_path):
-    row = dict.fromkeys(_tables.SCHEMA["accuracy"])
-    _tables.write_rows(tmp_path, "accuracy", [row | {"bias": -0.25, "k": 10, "dataset": "a"}])
-    assert ",-0.25," in (tmp_path / "accuracy.csv").read_text()
-
-
 # -- terminals ------------------------------------------------------------------------------------
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eabc"
@@ -600,82 +495,3 @@ def test_printable_text_is_printable_and_plain_text_is_unchanged(text):
     shown.encode("utf-8")
     if text.isprintable():
         assert shown == text
-
-
-# -- regular expressions --------------------------------------------------------------------------
-
-
-def patterns(source: str) -> list[str | bytes]:
-    """Return the constant regular expressions of a Python text."""
-    tree = ast.parse(source)
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    called = [
-        node.args[0].value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func).startswith("re.")
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-    ]
-    # Those that are given to an engine are recognised by their anchors.
-    anchored = [text for text in texts if isinstance(text, str) and re.match(r"(\(\?i\))?\^", text)]
-    return [text for text in (*called, *anchored) if isinstance(text, str | bytes)]
-
-
-def seconds(pattern: re.Pattern, attack: str) -> float:
-    text = attack if isinstance(pattern.pattern, str) else attack.encode()
-    best = float("inf")
-    for _ in range(2):
-        start = time.perf_counter()
-        pattern.match(text)
-        pattern.fullmatch(text)
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def slowest_growth(pattern: str | bytes) -> float:
-    """Return how many times longer a match takes on a text eight times as long, at the worst."""
-    compiled, worst = re.compile(pattern), 0.0
-    for unit in (
-        "0",
-        "a",
-        " ",
-        "=",
-        ",",
-        ".",
-        "-",
-        "'",
-        "\t",
-        "0.",
-        "a=",
-        "a b",
-        "_",
-        "e0",
-        "(",
-        "\n",
-    ):
-        for tail in ("\0", "", "=", "0"):
-            short, long = (seconds(compiled, unit * size + tail) for size in (400, 3200))
-            # What takes no time has no growth to measure.
-            worst = max(worst, long / max(short, 1e-5))
-    return worst
-
-
-ALL_PATTERNS = sorted(
-    {pattern for path in SOURCE.rglob("*.py") for pattern in patterns(path.read_text("utf-8"))},
-    key=str,
-)
-
-
-def test_the_patterns_are_found():
-    assert len(ALL_PATTERNS) >= 10
-
-
-@pytest.mark.parametrize("pattern", ALL_PATTERNS, ids=lambda pattern: str(pattern)[:40])
-def test_no_pattern_takes_more_than_linear_time(pattern):
-    assert slowest_growth(pattern) < 32  # 8 is linear, 64 quadratic
-
-
-@pytest.mark.parametrize("planted", [r"\d+\.?\d*$", r"\s*\s*="])
-def test_the_timing_finds_what_is_planted(planted):
-    assert slowest_growth(planted) > 32

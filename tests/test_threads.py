@@ -1,8 +1,12 @@
-"""Small products use one BLAS thread, and what the caller had set is restored."""
+"""Small products use one BLAS thread; threads and processes of the caller get the same numbers."""
 
 from __future__ import annotations
 
+import sys
 import threading
+import warnings
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -71,3 +75,50 @@ def test_the_last_to_leave_restores_threads(several):
     may_leave.set()
     other.join()
     assert threads() == {3}
+
+
+def _everything(seed: int) -> tuple[float, ...]:
+    """Return all numbers of an estimate with its interval and its bounds."""
+    result = unsample.estimate(
+        np.roll(RANKS, seed)[: 100 + 50 * (seed % 3)],
+        items=2000,
+        sampled=99,
+        metrics="Recall@50",
+        method="mle",
+        resamples=5,
+        rng=seed,
+    )
+    entry = result["Recall@50"]
+    return entry.value, entry.standard_error, *entry.interval(), *entry.bounds()
+
+
+def test_threads_of_the_caller_get_the_numbers_of_calls_one_after_the_other():
+    expected = [_everything(seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(_everything, range(8))) == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_estimates_after_its_parent_did():
+    # A library that keeps threads of its own would leave its child waiting for them.
+    expected = _everything(1)
+    with ProcessPoolExecutor(1, get_context("fork")) as pool:
+        assert pool.submit(_everything, 1).result(timeout=60) == expected
+
+
+@pytest.mark.parametrize("call", ["compare", "evaluate"])
+def test_no_call_touches_the_warning_filters_that_threads_share(call, monkeypatch):
+    # Filters belong to the process: a thread that changes them for a while changes them for all.
+    def refuse(*_, **__):
+        pytest.fail("the filters of all threads were about to be changed")
+
+    monkeypatch.setattr(warnings, "catch_warnings", refuse)
+    if call == "compare":
+        two = {"a": RANKS, "b": RANKS[::-1]}
+        unsample.compare(two, items=2000, sampled=99, metrics="Recall@50", method="mle")
+        return
+    left, right = np.random.default_rng(0).normal(size=(2, 60, 4))
+    targets = (np.arange(60), np.arange(60))
+    options = {"metrics": "Recall@10", "method": "mle", "resamples": 5}
+    unsample.evaluate((left, right), targets, items=60, design="fixed", budget=1200, **options)

@@ -27,22 +27,27 @@ from get_pyodide import folder, is_complete, pinned
 ROOT = Path(__file__).resolve().parent.parent
 #: Files of tests that are about something no browser has, by what that is. All others are run.
 LEFT_OUT = {
-    "the command, which needs typer": ["cli", "cli_loading", "cli_options", "cli_tables"],
+    "the command, which needs typer": [
+        "cli",
+        "cli_loading",
+        "cli_options",
+        "cli_streams",
+        "cli_tables",
+    ],
     "other libraries, compiled ones among them": [
         "adapters",
         "full_metrics",
         "lightning",
         "plots",
-        "schemas",
         "spark",
         "tables",
         "torchmetrics",
     ],
     "devices, processes and threads": [
         "device_rounds",
-        "faults",
-        "fuzz_cases",
-        "load",
+        "files",
+        "many_models",
+        "parsers",
         "ranking_device",
         "security",
         "threads",
@@ -61,7 +66,6 @@ LEFT_OUT = {
         "browser",
         "docs",
         "machine",
-        "mutate",
         "papers",
         "web",
     ],

@@ -1,27 +1,28 @@
-"""Files that survive a crash.
+"""Files: written whole or not at all, and found by a path, a pattern or a folder.
 
-A file is written under a temporary name in the same folder, and renamed when it is complete. The
-writer holds a lock on it, which ends with the process in any case. So a temporary file without a
-lock was left by a killed process, and the next writer of the same file removes it.
+A file is written under a temporary name in the same folder, and renamed when it is complete. What a
+killed process leaves is called ``.NAME.….part``, and may be deleted.
 """
 
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import re
 import stat
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from unsample._rules import suggest
 from unsample.errors import FileError
 
-_TEMPORARY = re.compile(r"\.(?P<start>.+)\.[0-9a-f]{16}\.part", re.DOTALL)
 #: Characters of a name that its temporary name repeats: a name has at most 255 bytes in all.
 _LONGEST_START = 50
+#: Longer patterns take seconds to parse, and no path is so long.
+_LONGEST_PATTERN = 1024
 _DEVICES = Path("/dev")
 _ADVICE = {
     errno.ENOENT: "make its folder first",
@@ -49,12 +50,15 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             with path.open("wb") as stream:
                 write(stream)
             return
-        with _temporary(path) as (file, temporary):
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-            if sys.platform == "win32":  # open files cannot be renamed; elsewhere the lock stays
-                file.close()
+        with _temporary(path) as temporary:
+            with temporary.open("xb") as file:
+                with suppress(FileNotFoundError):
+                    mode = path.lstat().st_mode
+                    if stat.S_ISREG(mode):  # a private file stays private
+                        temporary.chmod(stat.S_IMODE(mode))
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
             temporary.replace(path)
     except OSError as problem:
         raise unwritable(path, problem) from problem
@@ -66,8 +70,8 @@ def check_writable(path: Path) -> None:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not _is_stream(path):
-            with _temporary(path) as (_, temporary):
-                temporary.unlink()
+            with _temporary(path) as temporary:
+                temporary.touch(exist_ok=False)
     except OSError as problem:
         raise unwritable(path, problem) from problem
 
@@ -77,51 +81,6 @@ def unwritable(path: Path, problem: OSError) -> FileError:
     reason = f"cannot write {str(path)!r}: {problem.strerror or problem}"
     advice = _ADVICE.get(problem.errno or 0)
     return FileError(f"{reason}; {advice}" if advice else reason)
-
-
-def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Remove temporary files of ``name`` (or of any file) that killed processes left."""
-    with suppress(OSError):
-        for entry in list(folder.iterdir()):
-            if is_temporary(entry.name, name):
-                with suppress(OSError), entry.open("rb") as file:
-                    lock(file.fileno())  # fails while its writer is running
-                    entry.unlink()
-
-
-def is_temporary(entry: str, name: str = "") -> bool:
-    """Return whether ``entry`` is a temporary name of ``name`` (or of any file)."""
-    found = _TEMPORARY.fullmatch(entry)
-    return found is not None and (not name or found["start"] == name[:_LONGEST_START])
-
-
-def lock(handle: int, *, wait: bool = False) -> None:
-    """Lock an open file or folder until it is closed.
-
-    BlockingIOError means that another process has the lock. Any other OSError means that locks are
-    not possible, as on some network drives. On Windows nothing is locked: there open files cannot
-    be removed.
-    """
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-
-
-@contextmanager
-def lock_of(folder: Path) -> Iterator[bool]:
-    """Lock a folder within the context; yield False if another process has the lock."""
-    with ExitStack() as stack:
-        free = True
-        try:
-            handle = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, handle)
-            lock(handle)
-        except BlockingIOError:
-            free = False
-        except OSError:  # no locks here, or Windows, which opens no folders: not known
-            pass
-        yield free
 
 
 def _is_stream(path: Path) -> bool:
@@ -135,28 +94,45 @@ def _is_stream(path: Path) -> bool:
 
 
 @contextmanager
-def _temporary(target: Path) -> Iterator[tuple[IO[bytes], Path]]:
-    """Yield a new locked file in the folder of ``target``; remove it unless it was renamed."""
-    remove_leftovers(target.parent, target.name)
-    while True:
-        start = target.name[:_LONGEST_START]
-        temporary = target.with_name(f".{start}.{os.urandom(8).hex()}.part")
-        file = temporary.open("xb")
-        with suppress(OSError):
-            lock(file.fileno(), wait=True)
-        # Before it was locked, another writer may have removed it as a leftover.
-        if temporary.exists():
-            break
-        file.close()
+def _temporary(target: Path) -> Iterator[Path]:
+    """Yield a new name in the folder of ``target``; remove its file unless it was renamed."""
+    temporary = target.with_name(f".{target.name[:_LONGEST_START]}.{os.urandom(8).hex()}.part")
     try:
-        with file:
-            with suppress(FileNotFoundError):
-                mode = target.lstat().st_mode
-                if stat.S_ISREG(mode):  # a private file stays private
-                    temporary.chmod(stat.S_IMODE(mode))
-            yield file, temporary
+        yield temporary
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where it could not be made, that is the problem to tell
+            temporary.unlink(missing_ok=True)
+
+
+# -- what is there --------------------------------------------------------------------------------
+
+
+def find_files(path: str) -> list[Path]:
+    """Return the sorted files of a path, a pattern or a folder; at least one.
+
+    A folder means all files below it, except names that start with ``_`` or ``.``: these are marks
+    and checksums of the program that wrote it. A path that is neither file nor folder is a pipe.
+    """
+    if is_file(path):
+        return [Path(path)]  # its name may contain a bracket
+    if "://" in path:
+        raise FileError(
+            f"source must be on this machine, got {path!r}; fetch it first, or open it as a frame "
+            "(duckdb.read_parquet, polars.scan_parquet, spark.read)"
+        )
+    is_folder, is_pattern = os.path.isdir(path), glob.has_magic(path)  # noqa: PTH112 - as is_file
+    if not is_folder and not is_pattern and os.path.exists(path):  # noqa: PTH110 - as is_file
+        return [Path(path)]
+    found = sorted(Path(path).rglob("*")) if is_folder else _matches(path) if is_pattern else []
+    files = [file for file in found if is_file(file) and file.name[0] not in "._"]
+    if not files and is_folder:
+        raise FileError(f"there is no file in the folder {path!r}")
+    if not files:
+        # A name is not suggested if only its ending is similar.
+        near = suggest(Path(path).name, _names_in(Path(path).parent), near=0.75)
+        what = "no file matches" if is_pattern else "there is no file"
+        raise FileError(f"{what} {path!r}; {near or 'check its name and its folder'}")
+    return files
 
 
 def is_file(path: str | Path) -> bool:
@@ -164,9 +140,22 @@ def is_file(path: str | Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - Path.is_file fails on names that are too long
 
 
-def names_in(folder: Path) -> list[str]:
+def _names_in(folder: Path) -> list[str]:
     """Return the sorted names in a folder; none if it cannot be read."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted
     except (OSError, ValueError):
         return []
+
+
+def _matches(pattern: str) -> list[Path]:
+    if len(pattern) > _LONGEST_PATTERN:
+        raise FileError(
+            f"a pattern of files must have at most {_LONGEST_PATTERN:,} letters, got "
+            f"{len(pattern):,}; give their folder"
+        )
+    try:
+        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob needs a root
+    except (OSError, re.error) as problem:
+        raise FileError(f"{pattern!r} must be a pattern of files: {problem}") from problem
+    return [Path(path) for path in sorted(found)]

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unsample._files import check_writable
-from unsample._places import find_files
+from unsample._files import check_writable, find_files
 from unsample._rules import (
     LARGEST_CATALOGUE,
     check_choice,

@@ -18,8 +18,7 @@ import numpy as np
 
 from unsample._archives import open_plain, read_arrays
 from unsample._checks import LARGEST_CATALOGUE, IntArray, Seed, as_index, as_rng, check_choice
-from unsample._files import is_file
-from unsample._places import find_files
+from unsample._files import find_files, is_file
 from unsample.errors import FileError, InputError
 from unsample.evidence import (
     NEGATIVES,

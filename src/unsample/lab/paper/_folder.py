@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._archives import read_arrays
-from unsample._files import is_temporary, lock_of, remove_leftovers, unwritable, write_atomically
+from unsample._files import unwritable, write_atomically
 from unsample.errors import FileError
 from unsample.lab.paper._cells import CellResult, Ranks
 from unsample.lab.paper._spec import Cell, Spec
@@ -46,8 +46,7 @@ class RunFolder:
         """Hold a folder for a run, or refuse one that holds something else.
 
         The same run continues where it stopped. ``resume`` insists that there is one to continue,
-        and ``force`` throws away what another run left. Only one run works in a folder at a time;
-        what it holds it holds until it ends, however that is.
+        and ``force`` throws away what another run left.
         """
         if resume and force:
             raise FileError("resume and force must not both be given: one keeps, one throws away")
@@ -59,19 +58,10 @@ class RunFolder:
             if resume and not there:
                 raise FileError(_nothing_to_resume(path))
             path.mkdir(parents=True, exist_ok=True)
-        with lock_of(path) as free:
-            if not free:
-                raise FileError(
-                    f"out must not be in use, got {str(path)!r}, in which another unsample "
-                    "reproduce is at work; wait until it ends, or choose another folder"
-                )
-            with _as_file_error(path):
-                folder._refuse_others(resume=resume, force=force)
-                folder._prepare(force=force)
-            try:
-                yield folder
-            finally:
-                folder._tidy()
+        with _as_file_error(path):
+            folder._refuse_others(resume=resume, force=force)
+            folder._prepare(force=force)
+        yield folder
 
     # -- cells ------------------------------------------------------------------------------
 
@@ -117,7 +107,7 @@ class RunFolder:
                 f"(see its {_SPEC}); choose another folder, or --force to throw that run away"
             )
         # A run killed at its very start leaves its half-written spec, and nothing else.
-        others = any(not is_temporary(entry.name, _SPEC) for entry in self.path.iterdir())
+        others = any(entry.suffix != ".part" for entry in self.path.iterdir())
         if found is None and others:
             raise FileError(
                 f"out must be a new folder or one of unsample reproduce, got {str(self.path)!r}, "
@@ -150,12 +140,6 @@ class RunFolder:
         if force or not (self.path / _SPEC).exists():
             write_json(self.path / _SPEC, {"digest": self.spec.digest, **self.spec.to_dict()})
         self._work.mkdir(exist_ok=True)
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """Remove what a killed run, or a worker that was ended, was writing at that moment."""
-        for place in (self.path, self._work):
-            remove_leftovers(place)
 
     @property
     def _work(self) -> Path:

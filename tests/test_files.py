@@ -1,0 +1,203 @@
+"""Files are written whole or not at all, and damaged ones are refused."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unsample._archives import read_arrays
+from unsample._files import check_writable, write_atomically
+from unsample.answers import evaluate
+from unsample.errors import CheckpointError, FileError
+
+
+def write(path: Path, content: bytes = b"new") -> None:
+    write_atomically(path, lambda file: file.write(content))
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "No space left on device; make room"),
+        (errno.EROFS, "Read-only file system; choose a place"),
+        (errno.EIO, "Input/output error"),
+    ],
+)
+def test_a_disk_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, number, advice):
+    write(tmp_path / "page.html", b"old")
+
+    def fail(file):
+        file.write(b"half")
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(FileError, match=rf"cannot write .*page\.html': {advice}"):
+        write_atomically(tmp_path / "page.html", fail)
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert (tmp_path / "page.html").read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_killed_write_leaves_the_old_file_and_a_name_that_says_so(tmp_path):
+    write(tmp_path / "page.html", b"old")
+    child = os.fork()
+    if not child:
+        write_atomically(tmp_path / "page.html", lambda file: (file.write(b"half"), os._exit(1)))
+    os.waitpid(child, 0)
+    assert (tmp_path / "page.html").read_bytes() == b"old"
+    (left,) = {path.name for path in tmp_path.iterdir()} - {"page.html"}
+    assert left.startswith(".page.html.")
+    assert left.endswith(".part")
+
+
+def test_a_link_is_replaced_and_what_it_points_to_untouched(tmp_path):
+    real, link = tmp_path / "real.html", tmp_path / "link.html"
+    real.write_bytes(b"old")
+    link.symlink_to(real)
+    write(link)
+    assert not link.is_symlink()
+    assert (real.read_bytes(), link.read_bytes()) == (b"old", b"new")
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    """``--html /dev/null`` as root once replaced the device by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    check_writable(pipe)
+    write(pipe)
+    reader.join()
+    assert got == [b"new"]
+    assert pipe.is_fifo()
+
+
+def test_permissions_are_those_of_the_old_file_or_of_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write(tmp_path / "new")
+        (tmp_path / "secret").write_bytes(b"old")
+        (tmp_path / "secret").chmod(0o600)
+        write(tmp_path / "secret")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "[*] ?.html", "-", " "])
+def test_any_name_that_the_system_takes_is_taken(tmp_path, name):
+    check_writable(tmp_path / name)
+    write(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (".", "Is a directory; give the name of a file"),
+        ("none/page.html", "make its folder first"),
+        ("file/page.html", "Not a directory"),
+        ("x" * 300, "choose a shorter name"),
+    ],
+)
+def test_bad_places_are_named_before_any_work(tmp_path, name, says):
+    (tmp_path / "file").write_bytes(b"")
+    for attempt in (check_writable, write):
+        with pytest.raises(FileError, match=says):
+            attempt(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_many_writers_of_one_file_do_not_disturb_each_other(tmp_path):
+    contents = [bytes([65 + number]) * 50_000 for number in range(8)]
+    threads = [
+        threading.Thread(target=write, args=(tmp_path / "page.html", content))
+        for content in contents
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "page.html").read_bytes() in contents
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_temporary_name_that_is_taken_is_never_written_to(tmp_path, monkeypatch):
+    (tmp_path / ".new.0000.part").symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr("os.urandom", lambda _: b"\0\0")
+    with pytest.raises(FileError, match="File exists"):
+        write(tmp_path / "new")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+# -- damaged files --------------------------------------------------------------------------------
+
+
+def damaged(content: bytes, times: int) -> list[bytes]:
+    """Return versions that are cut off or have a bit flipped, everywhere in turn."""
+    places = np.linspace(0, len(content) - 1, times).astype(int)
+    flipped = [bytearray(content) for _ in places]
+    for version, place in zip(flipped, places, strict=True):
+        version[place] ^= 1 << (place % 8)
+    return [*(content[:place] for place in places), *map(bytes, flipped)]
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_damaged_arrays_are_refused_or_read_right(save):
+    arrays = {"first": np.arange(500), "second": np.linspace(0, 1, 50).reshape(5, 10)}
+    buffer = io.BytesIO()
+    save(buffer, **arrays)
+    refused = 0
+    for content in damaged(buffer.getvalue(), 150):
+        try:
+            found = read_arrays(io.BytesIO(content), "some.npz")
+        except FileError as problem:
+            assert "cannot read some.npz" in str(problem)  # noqa: PT017 - most are refused, not all
+            refused += 1
+            continue
+        for name in found.keys() & arrays.keys():
+            assert np.array_equal(found[name], arrays[name])
+    assert refused > 150
+
+
+@pytest.fixture
+def evaluation(tmp_path):
+    """Return how to run one evaluation again and again with one checkpoint."""
+    users, items = np.random.default_rng(0).normal(size=(2, 60, 4))
+
+    def call(scorer=(users, items), **options):
+        settings = {"items": 60, "design": "fixed", "budget": 60 * 21, "resamples": 0}
+        settings |= {"metrics": "Recall@5", "checkpoint": tmp_path / "state.npz"} | options
+        return evaluate(scorer, (np.arange(60), np.arange(60)), **settings)["Recall@5"].value
+
+    return call
+
+
+def test_a_damaged_checkpoint_says_what_to_do_or_changes_nothing(evaluation, tmp_path):
+    whole, path = evaluation(), tmp_path / "state.npz"
+    for version in damaged(path.read_bytes(), 8):
+        path.write_bytes(version)
+        try:
+            assert evaluation() == whole
+        except CheckpointError as problem:
+            assert "delete it" in str(problem)  # noqa: PT017 - most are refused, not all
+
+
+def test_a_checkpoint_that_cannot_be_written_is_found_out_at_once(evaluation, tmp_path):
+    asked = []
+
+    def scores(users, items):
+        asked.append(items.size)
+        return -items.astype(float)
+
+    with pytest.raises(FileError, match="make its folder first"):
+        evaluation(scores, checkpoint=tmp_path / "none" / "state.npz")
+    assert sum(asked) < 200  # the probe alone

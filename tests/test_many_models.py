@@ -1,0 +1,179 @@
+"""Comparisons of very many models: which pairs are taken, what is shown, and what it costs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+
+import numpy as np
+import pytest
+
+import unsample
+from unsample.answers import Difference
+from unsample.answers._duels import Model, _count_wins, _Entrant
+from unsample.answers._verdicts import corrected
+from unsample.errors import InputError
+from unsample.evidence import RankCounts
+from unsample.pages import as_html
+
+DESIGN = {"items": 2000, "sampled": 99}
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Exact evaluations of 500 models on the same users: cheap, and told apart at both ends."""
+    users, items = 150, 120
+    rng = np.random.default_rng(0)
+    base = np.ceil(items * rng.beta(0.4, 2.5, users)).astype(int).clip(1, items)
+    return {
+        f"m{place:03d}": RankCounts.from_ranks(
+            np.ceil(base * (1 + place / 500)).clip(1, items).astype(int),
+            items=items,
+            sampled=items - 1,
+            replacement=False,
+        )
+        for place in range(500)
+    }
+
+
+@pytest.fixture(scope="module")
+def crowded(crowd):
+    return unsample.compare(crowd, metrics="Recall@10", method="naive")
+
+
+def test_very_many_models_are_compared_with_the_best(crowded):
+    assert crowded.against == "best"
+    assert any("124,750 pairs" in text for text in crowded.warnings)
+    rows = crowded.standings
+    assert len(rows) == 500
+    assert [one.value for one in rows] == sorted((one.value for one in rows), reverse=True)
+    assert len(crowded.differences) == 499
+    assert {one.a for one in crowded.differences} == {rows[0].model}
+    assert sum(one.chance for one in rows) == pytest.approx(1.0)
+    assert all(one.least == 0.0 for one in rows[1:])
+
+
+def test_what_people_read_of_very_many_models_is_short_and_json_is_whole(crowded):
+    text = str(crowded)
+    assert len(text.splitlines()) < 130
+    assert "the highest estimates of 500 models" in text
+    assert max(len(line) for line in crowded.sentences()) < 1000
+    assert len(json.loads(crowded.to_json())["standings"]) == 500
+    assert crowded._repr_html_().count("<tr>") < 130
+
+
+def test_a_page_of_very_many_models_is_small(crowded):
+    pytest.importorskip("jinja2")
+    assert len(as_html(crowded)) < 2_000_000
+
+
+def test_a_baseline_is_compared_with_everyone(crowd):
+    few = dict(itertools.islice(crowd.items(), 0, 500, 50))
+    result = unsample.compare(few, metrics="Recall@10", method="naive", against="m250")
+    assert {one.a for one in result.differences} == {"m250"}
+    assert len(result.differences) == 9
+    (sentence,) = result.sentences()
+    assert sentence.startswith("Of 9 models, ")
+    assert "than m250" in sentence
+    assert result.winner("Recall@10") is None
+    with pytest.raises(KeyError, match="taken against 'm250'"):
+        result.difference("m000", "m050", "Recall@10")
+
+
+def test_fewer_pairs_give_the_same_differences(crowd):
+    few = dict(itertools.islice(crowd.items(), 0, 500, 100))
+    options = {"metrics": "Recall@10", "method": "naive", "correction": "none"}
+    whole = unsample.compare(few, **options)
+    for against in ("best", "m200"):
+        for one in unsample.compare(few, **options, against=against).differences:
+            other = whole.difference(one.a, one.b, "Recall@10")
+            assert (one.a, one.b, one.winner) == (other.a, other.b, other.winner)
+            for name, value in vars(one).items():
+                if isinstance(value, float):
+                    assert value == pytest.approx(getattr(other, name), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("names", "against", "message"),
+    [
+        (("a", "b"), "c", "'all', 'best' or the name of a model, got 'c'"),
+        (("model", "b"), "modle", "did you mean model"),
+        (("best", "b"), "best", "rename the model"),
+    ],
+)
+def test_pairs_that_cannot_be_meant_are_refused(names, against, message):
+    models = {name: [1, 2, 3] for name in names}
+    with pytest.raises(InputError, match=message):
+        unsample.compare(models, **DESIGN, against=against)
+
+
+def test_all_pairs_of_thousands_of_models_are_refused_at_once():
+    models = {str(place): [1, 2] for place in range(10_000)}
+    start = time.perf_counter()
+    with pytest.raises(InputError, match="got 'all' for 10,000, which have 49,995,000 pairs"):
+        unsample.compare(models, **DESIGN, against="all")
+    assert time.perf_counter() - start < 5
+
+
+def test_the_data_choosing_the_best_costs_the_correction_of_all_pairs(crowd):
+    few = dict(itertools.islice(crowd.items(), 0, 500, 100))
+    options = {"metrics": "Recall@10", "method": "naive", "correction": "bonferroni"}
+    for against, family in (("all", 10), ("best", 10), ("m000", 4)):
+        raw = unsample.compare(few, **{**options, "correction": "none"}, against=against)
+        found = unsample.compare(few, **options, against=against)
+        for before, after in zip(raw.differences, found.differences, strict=True):
+            assert after.p_value == pytest.approx(min(1.0, family * before.p_value))
+
+
+def test_holm_over_a_part_of_a_family_never_beats_holm_over_the_whole():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        p = rng.random(12) ** 4
+        whole = [_difference(place, value) for place, value in enumerate(p)]
+        chosen = sorted(rng.choice(12, size=5, replace=False))
+        all_of_them = corrected(whole, "holm", 0.95, family=12)
+        part = corrected([whole[place] for place in chosen], "holm", 0.95, family=12)
+        bonferroni = corrected([whole[place] for place in chosen], "bonferroni", 0.95, family=12)
+        for place, one, strict in zip(chosen, part, bonferroni, strict=True):
+            assert one.p_value <= strict.p_value
+            # A verdict of the part may rest on fewer steps, never on a smaller family.
+            assert one.p_value >= 8 * p[place] - 1e-12 or one.p_value == 1.0
+        assert all(one.p_value >= p[place] for place, one in enumerate(all_of_them))
+
+
+def _difference(place, p_value):
+    return Difference("Recall@1", "a", str(place), 0.1, 0.0, 0.2, 1.0, 1.0, 1.0, p_value, None)
+
+
+def test_chances_of_the_best_are_the_same_from_models_and_from_targets():
+    # With fewer targets than models the correlation is never written out.
+    rng = np.random.default_rng(1)
+    raw = rng.normal(size=(9, 6))
+    raw[3] = 0.0  # a model whose targets are all alike
+    centred = raw - raw.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(centred, axis=1, keepdims=True)
+    unit = np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
+    padded = np.hstack([unit, np.zeros((9, 6))])
+    model = Model("m", RankCounts.from_ranks([1], **DESIGN))
+    values, errors = rng.normal(0, 0.1, 9), rng.uniform(0.05, 0.2, 9)
+    wins = [
+        np.array(
+            _count_wins(
+                [
+                    _Entrant(model, value, error, row)
+                    for value, error, row in zip(values, errors, rows, strict=True)
+                ],
+                np.random.default_rng(5),
+            )
+        )
+        for rows in (unit, padded)
+    ]
+    assert wins[0].sum() == wins[1].sum() == 20_000
+    assert np.abs(wins[0] - wins[1]).max() < 5 * np.sqrt(20_000 / 2)
+
+
+def test_an_excerpt_of_few_models_is_the_comparison_itself(crowd):
+    few = dict(itertools.islice(crowd.items(), 3))
+    result = unsample.compare(few, metrics="Recall@10", method="naive")
+    assert result.excerpt() is result

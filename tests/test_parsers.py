@@ -1,0 +1,213 @@
+"""Whatever is given to a reader or a parser, it answers or refuses with a message of ours."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from unsample import estimators, metrics
+from unsample._checks import check_integer, check_real
+from unsample.adapters import trec
+from unsample.answers._printed import read_numbers
+from unsample.cli.options import named
+from unsample.errors import FileError, InputError, MethodError, UnsampleError, UnsampleWarning
+from unsample.evidence import RankCounts
+from unsample.tables import read_counts, read_targets
+
+ITEMS, SAMPLED = 100, 9
+QRELS = {"q1": {"d1": 1}, "q2": {"d5": 2}}
+RUN = b"q1 Q0 d1 1 0.9 me\nq1 Q0 d2 2 0.4 me\nq2 Q0 d5 1 0.3 me\n"
+
+
+def _npy(array) -> bytes:
+    content = io.BytesIO()
+    np.lib.format.write_array(content, np.asarray(array), allow_pickle=False)
+    return content.getvalue()
+
+
+def _archive(**members: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return packed.getvalue()
+
+
+#: Ending of a file -> what reads it, and whole files of its format.
+READERS = {
+    "csv": (
+        lambda path: read_counts(path, items=ITEMS, sampled=SAMPLED),
+        b"user,rank,model\nann,1,a\nbob,4,b\nann,10,a\n",
+        b"rank,count,sampled,items,weight\n1,5,9,100,1\n2,3,19,50,0.5\n",
+        b"user,score,target\na,0.5,1\na,0.25,0\nb,1,1\nb,-3,0\n",
+    ),
+    "tsv": (
+        lambda path: read_targets(path, items=ITEMS, sampled=SAMPLED, by="model"),
+        b"better\ttied\tmodel\n0\t0\ta\n3\t2\tb\n9\t0\ta\n",
+    ),
+    "jsonl": (
+        lambda path: read_targets(path, items=ITEMS, sampled=SAMPLED),
+        b'{"user": "u", "rank": 2, "weight": 0.5}\n{"rank": 10.0, "weight": 1}\n',
+        b'{"better": 0, "tied": 1, "items": 100, "sampled": 9, "count": 3}\n',
+    ),
+    "npz": (
+        lambda path: read_counts(path, items=ITEMS, sampled=SAMPLED),
+        _archive(rank=_npy([1, 3, 10]), user=_npy(["ann", "bob", "ann"])),
+    ),
+    "json": (
+        RankCounts.load,
+        (
+            b'{"format":"unsample.RankCounts/1","replacement":true,"sampled":[9],"items":[100],'
+            b'"low":[1],"high":[1],"count":[1],"weight":[1],"weight_squared":[1]}'
+        ),
+    ),
+    "run": (lambda path: trec.targets(path, QRELS, items=1000), RUN),
+    "run.gz": (
+        lambda path: trec.targets(path, QRELS, items=1000),
+        gzip.compress(RUN, mtime=0),
+    ),
+}
+
+
+def _read(folder, ending: str, content: bytes) -> object:
+    path = folder / f"file.{ending}"
+    path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsampleWarning)
+        return READERS[ending][0](path)
+
+
+#: What once got through, each as short as it could be made.
+FOUND = [
+    # An integer of more digits than Python reads is a ValueError, but no JSONDecodeError.
+    ("jsonl", b'{"rank": ' + b"9" * 5000 + b"}"),
+    ("json", b'{"format": ' + b"9" * 5000 + b"}"),
+    ("json", b"[" * 5000),
+    # Numbers beyond 64 bits, and beyond all floats.
+    ("jsonl", b'{"better": 0, "tied": 1, "items": 18446744073709551616, "sampled": 9}\n'),
+    ("csv", b"better,tied\n0,9223372036854775807\n"),
+    ("csv", b"rank,count,t\n1,1E4001,."),
+    ("csv", b"rank,weight,items,sampled\n1,1e200,100,9\n"),
+    ("run", b"q1 Q0 d1 1 " + b"1" * 400 + b" t\n"),
+    # Compressed files that end early or hold nonsense.
+    ("run.gz", b"\x1f\x8b"),
+    ("run.gz", gzip.compress(RUN, mtime=0)[:-9] + b"\xff" * 9),
+    # Text that is none, and an array that is no archive.
+    ("csv", b"user,score,target\n,.,25,\xff"),
+    ("npz", _archive(rank=_npy([1]), user=_npy(["a"])[:-4] + b"\xff\xff\xff\x7f")),
+    ("npz", _npy([1, 2])),
+]
+
+
+@pytest.mark.parametrize(("ending", "content"), FOUND, ids=range(len(FOUND)))
+def test_what_once_got_through_is_refused(tmp_path, ending, content):
+    with pytest.raises(UnsampleError) as problem:
+        _read(tmp_path, ending, content)
+    assert len(str(problem.value)) < 2_100
+
+
+@st.composite
+def damaged(draw, whole: bytes) -> bytes:
+    """Draw a file that was cut off, or has bytes replaced, doubled or left out."""
+    start, stop = sorted(draw(st.tuples(*[st.integers(0, len(whole))] * 2)))
+    middle = draw(st.sampled_from([b"", whole[start:stop] * 2]) | st.binary(max_size=12))
+    return whole[:start] + middle + (whole[stop:] if draw(st.booleans()) else b"")
+
+
+@pytest.mark.parametrize("ending", READERS)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused(tmp_path, ending, data):
+    content = data.draw(st.sampled_from(READERS[ending][1:]).flatmap(damaged))
+    try:
+        _read(tmp_path, ending, content)
+    except UnsampleError as problem:
+        assert len(str(problem)) < 5_000  # noqa: PT017 - some are read
+
+
+CELLS = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats().map(str),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+)
+COLUMNS = ["rank", "better", "tied", "count", "sampled", "items", "weight", "user", "model", "x"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), names=st.lists(st.sampled_from(COLUMNS), min_size=1, unique=True))
+def test_tables_of_any_cells_are_read_or_refused(tmp_path, data, names):
+    rows = data.draw(st.lists(st.lists(CELLS, min_size=len(names), max_size=len(names))))
+    text = "\n".join(",".join(row) for row in [names, *rows]).encode()
+    try:
+        _read(tmp_path, "csv", text)
+    except UnsampleError as problem:
+        assert str(problem)  # noqa: PT017 - some are read
+
+
+PARAMETERS = ["gamma", "eta", "iterations", "base", "strength", "weight", "kind"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    name=st.sampled_from(sorted(estimators.REGISTRY)),
+    parameters=st.lists(st.tuples(st.sampled_from(PARAMETERS), CELLS), max_size=3),
+)
+@example("map", [("strength", "1" * 400)])
+@example("map", [("strength", "1e400")])
+def test_methods_with_any_parameters_are_made_or_refused(name, parameters):
+    text = f"{name}({', '.join(f'{key}={value}' for key, value in parameters)})"
+    try:
+        method = estimators.parse(text)
+    except InputError:
+        return
+    assert estimators.parse(str(method)) == method
+
+
+@settings(max_examples=100, deadline=None)
+@given(family=st.sampled_from(sorted(metrics.REGISTRY)), k=st.one_of(st.integers(), CELLS))
+def test_metrics_with_any_k_are_made_or_refused(family, k):
+    try:
+        metric = metrics.parse(f"{family}@{k}")
+    except InputError:
+        return
+    assert metrics.parse(str(metric)) == metric
+
+
+@settings(max_examples=100, deadline=None)
+@given(number=CELLS, percent=st.booleans())
+@example("1e9999999", False)
+@example("0e-999999999", False)
+def test_printed_numbers_are_read_or_refused(number, percent):
+    try:
+        given_numbers = named([f"HR@10={number}"], "a number", "METRIC=VALUE")
+        read_numbers(given_numbers, sampled=99, users=6040, decimals=None, percent=percent)
+    except UnsampleError as problem:
+        assert str(problem)  # noqa: PT017 - some are read
+
+
+@pytest.mark.parametrize("path", ["x" * 5000, "[" * 5000, "ranks.[" + "[" * 5000 + "K"])
+def test_names_that_no_disk_has_are_refused(path):
+    with pytest.raises(FileError):
+        read_counts(path, items=ITEMS, sampled=SAMPLED)
+
+
+def test_numbers_beyond_all_floats_are_refused_by_the_checks():
+    with pytest.raises(InputError, match="x must be a finite number"):
+        check_real("x", 10**400, low=0)
+    with pytest.raises(MethodError, match="at most 9"):
+        check_integer("x", 10**400, minimum=1, maximum=9, error=MethodError)
+
+
+def test_saved_counts_say_true_or_false_and_nothing_else(tmp_path):
+    path = tmp_path / "counts.json"
+    RankCounts.from_ranks([1, 2], items=50, sampled=9).save(path)
+    path.write_text(path.read_text().replace('"replacement": true', '"replacement": "no"'))
+    with pytest.raises(FileError, match="must say true or false for replacement"):
+        RankCounts.load(path)

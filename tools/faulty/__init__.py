@@ -1,1 +1,0 @@
-"""Worlds that go wrong around the command, and what must be true of it afterwards."""

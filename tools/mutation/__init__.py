@@ -1,1 +1,0 @@
-"""Mutation testing: changes, the tests that reach them, trials, and those listed with a reason."""
