@@ -19,7 +19,6 @@ from unsample.designs import (
     Scorer,
     _ranking,
     exact_ranks,
-    ranks_against,
     run,
 )
 from unsample.designs._orders import Orders, target_keys
@@ -222,26 +221,6 @@ def test_a_tie_drawn_twice_beats_twice_or_not_at_all():
     assert abs(counts[0] - 250) < 60
 
 
-# -- published negatives ----------------------------------------------------------------------
-
-
-def test_ranks_against_published_negatives():
-    scores = np.array([[5.0, 4.0, 3.0, 2.0], [1.0, 1.0, 1.0, 9.0]])
-    negatives = [[0, 3, 1], [3, 1, 0]]  # the second row holds the target itself
-
-    def score(users, items):
-        return scores[users[:, None], items]
-
-    result = ranks_against(score, [0, 1], [2, 0], negatives, ties="pessimistic")
-    assert result.ranks.tolist() == [3, 3]
-    assert result.sampled.tolist() == [3, 2]
-    kept = ranks_against(score, [0, 1], [2, 0], negatives, ties="pessimistic", on_target="tie")
-    assert kept.ranks.tolist() == [3, 4]
-    assert kept.sampled.tolist() == [3, 3]
-    with pytest.raises(InputError, match="got it for 1 users, the first user 1"):
-        ranks_against(score, [0, 1], [2, 0], negatives, on_target="refuse")
-
-
 # -- bad input --------------------------------------------------------------------------------
 
 
@@ -288,13 +267,6 @@ def test_factors_must_fit_each_other():
         FactorScores(np.ones((4, 3)), np.ones((5, 3)), np.ones(4))
     with pytest.raises(InputError, match="user_factors must be a matrix"):
         FactorScores(np.ones(4), np.ones((5, 3)))
-
-
-def test_negatives_must_be_a_matrix_of_items():
-    with pytest.raises(InputError, match="a row for each target"):
-        ranks_against(lambda users, items: items, [0, 1], [0, 1], [[1, 2]])
-    with pytest.raises(InputError, match="did you mean drop"):
-        ranks_against(lambda users, items: items, [0], [0], [[1]], on_target="dorp")
 
 
 def test_seen_pairs_given_twice_or_as_zeros_count_once_or_not():

@@ -26,7 +26,6 @@ from tests.doors import (
     scored_rows,
 )
 from unsample.answers import compare
-from unsample.designs import ranks_against
 from unsample.errors import (
     DesignError,
     FileError,
@@ -396,14 +395,13 @@ def test_numbers_beyond_all_types_are_refused():
 
 
 @pytest.mark.parametrize("ties", ["optimistic", "pessimistic"])
-def test_ties_are_those_of_the_ranking_room(ties):
+def test_ranks_are_those_of_sampled_scores(ties):
     rng = np.random.default_rng(4)
     scores = rng.integers(0, 4, (80, 30)).astype(float)
     targets, negatives = rng.integers(0, 30, 80), rng.integers(0, 30, (80, 12))
-    local = ranks_against(
-        lambda users, items: scores[users[:, None], items],
-        np.arange(80), targets, negatives, ties=ties,
-    )  # fmt: skip
+    own, others = scores[np.arange(80), targets], scores[np.arange(80)[:, None], negatives]
+    itself = negatives == targets[:, None]
+    ranks = unsample.sampled_ranks(own, np.where(itself, -np.inf, others), ties)
     items = np.column_stack([targets, negatives])
     frame = pl.DataFrame(
         {
@@ -413,7 +411,7 @@ def test_ties_are_those_of_the_ranking_room(ties):
             "target": np.tile(np.arange(13) == 0, 80),
         }
     )
-    expected = RankCounts.from_ranks(local.ranks, items=30, sampled=local.sampled)
+    expected = RankCounts.from_ranks(ranks, items=30, sampled=12 - itself.sum(axis=1))
     assert read_counts(frame, items=30, ties=ties)[""] == expected
 
 

@@ -41,6 +41,7 @@ _SURFACE = {
     "metrics": None,
     "plan": "answers",
     "published": "answers",
+    "sampled_ranks": "evidence",
 }
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "metrics",
     "plan",
     "published",
+    "sampled_ranks",
 ]
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ if TYPE_CHECKING:
         published,
     )
     from unsample.estimators.prior import Prior
-    from unsample.evidence import RankCounts
+    from unsample.evidence import RankCounts, sampled_ranks
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,8 @@ GONE: dict[str, str] = {
     "method='smooth'": "use method='auto', or the paper's 'mle'",
     #
     # Adapters.
-    #
+    "unsample.designs.SampledRanks": "unsample.sampled_ranks returns the ranks alone",
+    "unsample.designs.ranks_against": "give the scores to unsample.sampled_ranks",
     # Command and laboratory.
     "unsample.lab.evaluate": "use unsample.evaluate, or design.simulate on known ranks",
     "unsample doctor": "pip list shows what is installed",

@@ -17,7 +17,7 @@ from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
 from unsample.designs._item_item import ItemItemScores
 from unsample.designs._orders import LARGEST_ORDER
-from unsample.designs._ranking import FullRanks, SampledRanks, exact_ranks, ranks_against
+from unsample.designs._ranking import FullRanks, exact_ranks
 from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Execution, run
 from unsample.designs._scan import Candidates, Excluded, Tally, as_excluded, as_key
@@ -42,7 +42,6 @@ __all__ = [
     "Guide",
     "Guided",
     "ItemItemScores",
-    "SampledRanks",
     "Score",
     "ScoreAll",
     "Scorer",
@@ -56,7 +55,6 @@ __all__ = [
     "exact_ranks",
     "led_by",
     "on_device",
-    "ranks_against",
     "run",
     "run_quickest",
 ]

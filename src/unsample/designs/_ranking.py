@@ -1,6 +1,6 @@
-"""Ranks among all candidates and among published negatives.
+"""Ranks among all candidates.
 
-For full ranks nothing is sorted and nothing is masked. A block of scores that fits into the cache
+Nothing is sorted and nothing is masked. A block of scores that fits into the cache
 is compared with the targets' scores twice (better, at least as good). Then the counts of the
 excluded pairs are subtracted.
 """
@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, Seed, as_rng, check_choice
+from unsample._checks import FloatArray, IntArray, Seed, as_rng
 from unsample._progress import Progress
 from unsample.designs._item_tiles import count_item_item
-from unsample.designs._scan import Candidates, Excluded, check_ids
-from unsample.designs._scorers import Score, ScoreArray, Scorer, as_scorer, as_scores
+from unsample.designs._scan import Candidates, Excluded
+from unsample.designs._scorers import ScoreArray, Scorer, as_scorer
 from unsample.designs._tiles import WORD, Rivals, Tiled, add_up, can_tile, count_tiles
 from unsample.errors import InputError
 from unsample.evidence import check_ties, rank_with_ties
@@ -29,9 +28,6 @@ _BLOCK = 1 << 21
 _FEWEST_ROWS = 16
 #: A slice of the targets; of each, how many items beat it, how many others tie, and its own score.
 Counted: TypeAlias = "tuple[slice, IntArray, IntArray, ScoreArray]"
-#: Pairs scored at a time against published negatives, and the choices if the target is among them.
-_PAIRS = 1 << 20
-_ON_TARGET = ("drop", "tie", "refuse")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +55,6 @@ class FullRanks:
         tied = int(np.count_nonzero(self.ties))
         low, high = int(self.items.min()), int(self.items.max())
         return f"FullRanks({len(self)} targets, items={low}..{high}, {tied} targets with ties)"
-
-
-@dataclass(frozen=True, eq=False)
-class SampledRanks:
-    """Ranks r of targets, from 1, each among ``sampled`` other items."""
-
-    ranks: IntArray | FloatArray
-    sampled: IntArray
 
 
 def exact_ranks(
@@ -161,65 +149,3 @@ def _count_rows(scorer: Scorer, candidates: Candidates) -> Iterator[Counted]:
         rivals = Rivals.of(part, own, np.array([0, candidates.items]))
         better, equal, *_ = add_up(own, [rivals.count(0, scores, mask[: len(part)])])
         yield place, better, equal, own
-
-
-def ranks_against(
-    score: Score,
-    users: npt.ArrayLike,
-    targets: npt.ArrayLike,
-    negatives: npt.ArrayLike,
-    *,
-    on_target: str = "drop",
-    ties: str = "random",
-    rng: Seed = 0,
-    progress: Progress | None = None,
-) -> SampledRanks:
-    """Rank each target among the published negatives of its row.
-
-    Published negatives may contain the target itself (for 156 users of ml-1m they do). Then
-    ``on_target`` says what to do: ``"drop"`` leaves this negative out, so ``sampled`` of the result
-    is smaller. (The usual evaluation script does so, because it keys scores by item.) ``"tie"``
-    keeps it as an item that ties with the target, and ``"refuse"`` raises an error. A negative that
-    is listed twice counts twice.
-
-    Parameters
-    ----------
-    score
-        A function of users and items (a matrix, one row for each user) that returns scores.
-    users, targets
-        One user and one target item for each row of ``negatives``.
-    negatives
-        Matrix of item ids, one row for each target.
-    on_target, ties, rng, progress
-        See above and `exact_ranks`.
-    """
-    rule, generator = check_ties(ties), as_rng(rng)
-    check_choice("on_target", on_target, _ON_TARGET)
-    user_ids = check_ids("users", users, None, of="users")
-    target_ids = check_ids("targets", targets, None, of="items")
-    matrix = np.asarray(negatives)
-    if matrix.ndim != 2 or not len(user_ids) == len(target_ids) == len(matrix) or not matrix.size:
-        raise InputError(
-            "negatives must be a matrix with a row for each target and at least one column, got "
-            f"shape {matrix.shape} for {len(target_ids)} targets of {len(user_ids)} users"
-        )
-    ids = check_ids("negatives", matrix.reshape(-1), None, of="items").reshape(matrix.shape)
-    itself = ids == target_ids[:, None]
-    if on_target == "refuse" and itself.any():
-        rows = np.flatnonzero(itself.any(axis=1))
-        raise InputError(
-            f"negatives must not hold the target, got it for {len(rows)} users, the first user "
-            f"{int(user_ids[rows[0]])}; pass on_target='drop' to leave such negatives out"
-        )
-    counted = ~itself if on_target == "drop" else np.ones_like(itself)
-    better, equal = (np.empty(len(user_ids), dtype=np.int64) for _ in range(2))
-    step = max(1, _PAIRS // (matrix.shape[1] + 1))
-    for start in range(0, len(user_ids), step):
-        part = slice(start, start + step)
-        asked = np.column_stack([target_ids[part], ids[part]])
-        scores = as_scores(score(user_ids[part], asked), asked.shape, user_ids[part], asked)
-        better[part] = ((scores[:, 1:] > scores[:, :1]) & counted[part]).sum(axis=1)
-        equal[part] = ((scores[:, 1:] == scores[:, :1]) & counted[part]).sum(axis=1)
-        if progress is not None:
-            progress(min(start + step, len(user_ids)), len(user_ids))
-    return SampledRanks(rank_with_ties(better, equal, rule, generator), counted.sum(axis=1))

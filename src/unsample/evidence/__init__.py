@@ -28,7 +28,7 @@ from unsample.evidence._pools import (
     numbered,
     shared_pools,
 )
-from unsample.evidence._scored import beats_of, compare_lists, shared_targets
+from unsample.evidence._scored import beats_of, compare_lists, sampled_ranks, shared_targets
 from unsample.evidence._targets import Targets
 from unsample.evidence._ties import (
     TIE_RULES,
@@ -82,6 +82,7 @@ __all__ = [
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",
+    "sampled_ranks",
     "shared_pools",
     "shared_targets",
     "size_ranges",

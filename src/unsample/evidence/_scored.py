@@ -1,4 +1,4 @@
-"""Comparing scores: of targets in lists, and of targets with a pool of shared items."""
+"""Comparing scores: of targets with items of their own, in lists, and with a shared pool."""
 
 from __future__ import annotations
 
@@ -11,11 +11,55 @@ from unsample._checks import BoolArray, FloatArray, IntArray, Seed, as_rng
 from unsample.errors import ScoreError
 from unsample.evidence._pools import PoolCounts, numbered
 from unsample.evidence._targets import Targets
-from unsample.evidence._ties import check_ties
+from unsample.evidence._ties import check_ties, rank_with_ties
 from unsample.evidence._users import number_users, relevant_and_place
 
 #: Outcomes that are kept in memory at a time.
 _ROOM = 1 << 24
+
+
+def sampled_ranks(
+    target_scores: Any, negative_scores: Any, ties: str = "random", rng: Seed = 0
+) -> IntArray:
+    """Return the rank of each target, from 1, among the items that were sampled for it.
+
+    `unsample.estimate` takes the ranks; any library gives the scores. Where targets were sampled
+    different numbers of items, fill the rows up with -inf, and give ``estimate`` the true numbers
+    as ``sampled``.
+
+    Parameters
+    ----------
+    target_scores
+        The score of each target: M numbers (numpy, torch or a list). Infinite scores are allowed,
+        NaN is refused.
+    negative_scores
+        The scores of the items sampled for each target: a matrix of M rows and n columns.
+    ties
+        Where items score as the target does: ``"random"`` places it anywhere among them,
+        ``"optimistic"`` before and ``"pessimistic"`` after them.
+    rng
+        Seed of the random rule.
+
+    >>> sampled_ranks([0.9, 0.2], [[0.5, 0.1, 1.0], [0.3, 0.1, 0.4]])
+    array([2, 3])
+    """
+    rule, generator = check_ties(ties, whole=True), as_rng(rng)
+    own = _as_numbers("target_scores", target_scores)
+    others = _as_numbers("negative_scores", negative_scores)
+    if own.ndim != 1 or not own.size:
+        raise ScoreError(
+            f"target_scores must be a list of one score for each target, got shape {own.shape}"
+        )
+    if others.ndim != 2 or len(others) != len(own) or not others.size:
+        raise ScoreError(
+            f"negative_scores must be a matrix with a row for each of {len(own)} targets, got "
+            f"shape {others.shape}; where all targets share their negatives, give "
+            "unsample.estimate the scored rows with negatives='shared'"
+        )
+    better, tied = (
+        (compare(others, own[:, None])).sum(axis=1) for compare in (np.greater, np.equal)
+    )
+    return rank_with_ties(better, tied, rule, generator).astype(np.int64)
 
 
 def shared_targets(
@@ -125,4 +169,26 @@ def _as_scores(name: str, values: Any) -> FloatArray:
         raise ScoreError(f"{name} must be a list or a matrix of scores, got shape {scores.shape}")
     if np.isnan(scores).any():
         raise ScoreError(f"{name} must not be NaN, got {int(np.isnan(scores).sum())} that are")
+    return scores
+
+
+def _as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
+    """Return scores in their own type, from a tensor on any device too."""
+    for step in ("detach", "cpu"):
+        values = getattr(values, step)() if hasattr(values, step) else values
+    try:
+        scores = np.asarray(values)
+    except (TypeError, ValueError) as problem:
+        raise ScoreError(
+            f"{name} must be an array of numbers with rows of one length, got "
+            f"{type(values).__name__}: {problem}"
+        ) from problem
+    if not (np.issubdtype(scores.dtype, np.integer) or np.issubdtype(scores.dtype, np.floating)):
+        raise ScoreError(f"{name} must be real numbers, got values of type {scores.dtype}")
+    unknown = np.isnan(scores)
+    if unknown.any():
+        raise ScoreError(
+            f"{name} must not be NaN, got {int(unknown.sum())} of {scores.size}, the first in row "
+            f"{int(np.argwhere(unknown)[0][0])}; -inf may stand for an item without a score"
+        )
     return scores

@@ -357,8 +357,7 @@ def _users_of_scores(frame: Frame, layout: Layout) -> Frame:
             nw.len().alias(TARGETS), *(nw.col(role).max().alias(f"target_{role}") for role in kept)
         )
     )
-    # This leaves out the target's own row, and a sampled item that is the target itself, as
-    # `ranks_against` does.
+    # This leaves out the target's own row, and a sampled item that is the target itself.
     other = nw.col("target") != 1
     if "item" in layout:
         other = nw.col("item") != nw.col("target_item")
