@@ -22,7 +22,8 @@ from unsample._archives import read_arrays
 from unsample._checks import IntArray
 from unsample._files import write_atomically
 from unsample._progress import Progress
-from unsample.designs import exact_ranks, ranks_against
+from unsample.designs import exact_ranks
+from unsample.evidence import sampled_ranks
 from unsample.lab.datasets import BundledRanks, Split, standard_split
 from unsample.lab.recommenders import create
 
@@ -112,8 +113,12 @@ def train(
         "targets_with_ties": int(np.count_nonzero(unseen.ties)),
     }
     if split.negatives is not None:
-        against = ranks_against(model.score, *split.targets, split.negatives)
-        about["published_negatives_HR@10"] = round(float((against.ranks <= 10).mean()), 4)
+        users, targets = split.targets
+        # The published negatives of some users hold the target itself.
+        itself = split.negatives == targets[:, None]
+        others = np.where(itself, -np.inf, model.score(users, split.negatives))
+        against = sampled_ranks(model.score(users, targets[:, None])[:, 0], others)
+        about["published_negatives_HR@10"] = round(float((against <= 10).mean()), 4)
     ranks = {
         candidates: np.asarray(found.ranks, dtype=np.int64)
         for candidates, found in (("unseen", unseen), ("all", every))
