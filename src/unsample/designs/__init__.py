@@ -11,7 +11,6 @@ from unsample._gone import no_attribute
 from unsample.designs._auto import AUTO, run_quickest
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Adaptive, Design, Exact, Fixed
-from unsample.designs._device import on_device
 from unsample.designs._findings import Findings
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
@@ -54,7 +53,6 @@ __all__ = [
     "as_scorer",
     "exact_ranks",
     "led_by",
-    "on_device",
     "run",
     "run_quickest",
 ]
