@@ -128,7 +128,6 @@ $(VENV)/.bench: $(DEV)
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/frames.py
-	$(BIN)/python benchmarks/ranking.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
