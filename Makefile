@@ -63,7 +63,7 @@ validity: $(DEV)
 # How often intervals cover and verdicts are right, on real ranks: half an hour on two cores.
 coverage: $(DEV)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --both-statements
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/verdicts.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py --verdicts 20
 
 # The prior on families of data sets that were left out; then the estimators beside each other, on
 # the bundled ranks and on ranks that had no part in choosing anything: six minutes on two cores.

@@ -106,13 +106,11 @@ class Cell:
 Estimate = Callable[[Observed], np.ndarray]
 
 
-def problems(
-    kinds: Iterable[str], sizes: Iterable[int], ranks: str = "bundled"
-) -> Iterator[Problem]:
-    for candidates, n in product(kinds, sizes):
-        for dataset, recommenders in bundled_ranks().items():
-            for recommender in recommenders if ranks == "bundled" else other_ranks.NAMES:
-                yield Problem(candidates, dataset, recommender, n)
+def problems(candidates: str, chosen: argparse.Namespace) -> Iterator[Problem]:
+    for n, dataset in product(chosen.sizes, chosen.datasets):
+        names = bundled_ranks()[dataset] if chosen.ranks == "bundled" else other_ranks.NAMES
+        for recommender in names:
+            yield Problem(candidates, dataset, recommender, n)
 
 
 def measure(
@@ -268,28 +266,28 @@ def write_csv(cells: list[Cell], path: Path) -> None:
         writer.writerows(asdict(cell) for cell in cells)
 
 
-def run_suite(kinds: Iterable[str], ranks: str, repeats: int, seed: int, out: Path) -> None:
+def run_suite(chosen: argparse.Namespace) -> None:
     methods = {name: by_name(name) for name in METHODS}
-    out.mkdir(parents=True, exist_ok=True)
+    chosen.out.mkdir(parents=True, exist_ok=True)
     cells: list[Cell] = []
     text = []
-    for candidates in kinds:
+    for candidates in chosen.candidates:
         found = []
-        for problem in problems([candidates], SIZES, ranks):
-            found += measure(problem, methods, repeats, seed)
+        for problem in problems(candidates, chosen):
+            found += measure(problem, methods, chosen.repeats, chosen.seed)
             print(".", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
         text.append(
             f"## Candidates: {candidates}\n\nRMSE as a multiple of MLE's, geometric means over "
-            f"{len(ratios(found, 'mle', 'mle'))} cells ({repeats} repeats each):\n\n"
+            f"{len(ratios(found, 'mle', 'mle'))} cells ({chosen.repeats} repeats each):\n\n"
             f"{summary_table(found)}\n\nNDCG@10, n = 100, relative to the exact value:\n\n"
             f"{error_table(found, 'NDCG@10', 100)}\n"
         )
         print(f"\n{text[-1]}\n{targets_table(found, candidates)}", flush=True)
         cells += found
-    write_csv(cells, out / "accuracy.csv")
-    (out / "summary.md").write_text("\n".join(text), encoding="utf-8")
-    draw(cells, out / "accuracy.svg")
+    write_csv(cells, chosen.out / "accuracy.csv")
+    (chosen.out / "summary.md").write_text("\n".join(text), encoding="utf-8")
+    draw(cells, chosen.out / "accuracy.svg")
 
 
 def main() -> None:
@@ -299,8 +297,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/accuracy"))
     parser.add_argument("--candidates", choices=CANDIDATES, nargs="+", default=list(CANDIDATES))
     parser.add_argument("--ranks", choices=("bundled", "other"), default="bundled")
-    chosen = parser.parse_args()
-    run_suite(chosen.candidates, chosen.ranks, chosen.repeats, chosen.seed, chosen.out)
+    parser.add_argument("--datasets", nargs="+", default=list(bundled_ranks()))
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
+    run_suite(parser.parse_args())
 
 
 if __name__ == "__main__":

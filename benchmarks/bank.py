@@ -134,7 +134,7 @@ def rmse_ratio(ranks: RankSet, prior: Prior, seed: int) -> np.ndarray:
 
 
 def all_folds(chosen: argparse.Namespace) -> list[Fold]:
-    families = sorted({each.family for each in school(chosen.bank).sets})
+    families = chosen.families or sorted({each.family for each in school(chosen.bank).sets})
     settings = (chosen.bank, chosen.sizes, chosen.against, chosen.ratios, chosen.seed)
     found = []
     with ProcessPoolExecutor(chosen.workers) as pool:
@@ -216,6 +216,12 @@ def coverage(
     return total / weight
 
 
+def kinds_of(lines: Sequence[Line]) -> list[str]:
+    """Return the kinds of which there is a line, in their usual order."""
+    found = {line.ranks.kind for line in lines}
+    return [kind for kind in KINDS if kind in found]
+
+
 def verdicts(called: Sequence[tuple[float, float]], level: float) -> list[bool]:
     """Return, of (chance, true difference), which verdicts are right where there is one."""
     return [
@@ -231,10 +237,8 @@ def print_table(folds: Sequence[Fold], lines: Sequence[Line], sampled: int, metr
     at = NAMES.index(metric)
     nested, _ = spread_without(folds, pairs=True)
     print(f"\nn = {sampled}, {metric}")
-    for kind in KINDS:
+    for kind in kinds_of(chosen):
         mine = [line for line in chosen if line.ranks.kind == kind]
-        if not mine:
-            continue
         errors = np.abs([line.error for line in mine])
         unknown = [
             abs(np.log(one.unknown[key(line.ranks, sampled)].values[0, at] / line.exact))
@@ -288,7 +292,7 @@ def print_groups(lines: Sequence[Line], sampled: int) -> None:
 def print_matrix(lines: Sequence[Line]) -> None:
     print("\nmedian error / half-width / coverage of data sets, NDCG@K by n")
     shares = family_shares([line.ranks for line in lines])
-    for kind in KINDS:
+    for kind in kinds_of(lines):
         for sampled in sorted({line.sampled for line in lines}):
             cells = []
             for k in CUTOFFS:
@@ -309,7 +313,7 @@ def print_unknown(lines: Sequence[Line], unknown: Sequence[Line]) -> None:
     print("\nkind given, and not given: median error / half-width / coverage of data sets")
     shares = family_shares([line.ranks for line in lines])
     sizes = {line.sampled for line in unknown}
-    for kind in KINDS:
+    for kind in kinds_of(unknown):
         texts = []
         for found in (lines, unknown):
             every = [line for line in found if line.ranks.kind == kind and line.sampled in sizes]
@@ -351,10 +355,11 @@ def draw_calibration(lines: Sequence[Line], path: Path) -> None:
     plt.rcParams["svg.hashsalt"] = "unsample"
     levels = np.linspace(0.5, 0.99, 99)
     shares = family_shares([line.ranks for line in lines])
+    kinds = kinds_of(lines)
     figure, axes = plt.subplots(
-        1, len(KINDS), figsize=(11, 3.3), sharex=True, sharey=True, layout="constrained"
+        1, len(kinds), figsize=(11, 3.3), sharex=True, sharey=True, layout="constrained"
     )
-    for ax, kind in zip(axes, KINDS, strict=True):
+    for ax, kind in zip(axes, kinds, strict=True):
         mine = [line for line in lines if line.ranks.kind == kind and line.sampled == PLOTTED]
         families = len({line.ranks.family for line in mine})
         # Samples of one family are taken to fail together: what chance can do at most.
@@ -381,6 +386,7 @@ def draw_calibration(lines: Sequence[Line], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bank", default="", help="a bank other than the one of the package")
+    parser.add_argument("--families", nargs="+", help="leave out these alone, and not each in turn")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--against", nargs="*", default=[])
     parser.add_argument("--ratios", action="store_true")
@@ -404,7 +410,7 @@ def main() -> None:
         print_cells(folds, lines)
     if chosen.plot:
         draw_calibration(lines, chosen.plot)
-    for kind in KINDS if chosen.ratios else ():
+    for kind in kinds_of(lines) if chosen.ratios else ():
         found = [np.log(v) for one in folds for k, v in one.ratios.items() if k[2] == kind]
         print(f"RMSE over MLE's, geometric mean, {kind}: {np.exp(np.mean(found)):.3f}")
 

@@ -1,9 +1,14 @@
-"""How often `interval(0.95)` covers the exact metric, and how wide it is: ``make coverage``.
+"""How often `interval(0.95)` covers, and how often verdicts of `compare` are right.
 
 Full ranks of real recommenders play the truth. Each simulation draws sampled ranks from them and
 asks for intervals, so every cell below is a coverage of a known value. One CSV row for each cell:
 data set, candidates, recommender, sampled, what was said about seen items, metric, exact value,
 coverage for users like these and for these users, mean ends of intervals and bounds.
+
+``--verdicts N`` draws sampled ranks of five recommenders for the same users, N times, asks for
+verdicts of `compare` on every pair and metric at 95 %, and checks them against the exact metrics.
+Beside the verdicts by chance stand those that are proven. The data sets are in the bank that the
+prior was learned from; ``benchmarks/bank.py`` leaves data sets out.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from accuracy import Problem
 
 import unsample
 from unsample.errors import UnsampleWarning
+from unsample.lab.datasets import load_ranks
 from unsample.law import draw_sampled_ranks
 
 RECOMMENDERS = ("ease", "itemknn", "als", "multivae", "neumf")
@@ -146,6 +152,102 @@ def summary(cells: list[Cell]) -> str:
     return "\n".join(lines)
 
 
+# -- verdicts -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Verdicts of one setting: how many pairs there were, were called, and were called wrongly."""
+
+    setting: tuple[str, str, int, str | None]
+    pairs: int
+    called: int
+    wrong: int
+    proven: int
+    wrongly_proven: int
+
+
+def tally(
+    dataset: str,
+    candidates: str,
+    sampled: int,
+    stated: str | None,
+    repeats: int,
+    *,
+    alike: bool = False,
+) -> Tally:
+    """Return how the verdicts of ``repeats`` draws fared.
+
+    ``alike`` calls a pair as if sampling misled about both models alike, which it does not.
+    """
+    loaded = {name: load_ranks(dataset, name, candidates=candidates) for name in RECOMMENDERS}
+    exact = {
+        name: unsample.exact(one.ranks, items=one.items, metrics=METRICS, resamples=0)
+        for name, one in loaded.items()
+    }
+    rng = np.random.default_rng([sampled, repeats])
+    seen_so_far = np.zeros(5, dtype=int)
+    for _ in range(repeats):
+        ranks = {
+            name: draw_sampled_ranks(one.ranks, items=one.items, sampled=sampled, rng=rng)
+            for name, one in loaded.items()
+        }
+        result = unsample.compare(
+            ranks,
+            items=loaded["ease"].items,
+            sampled=sampled,
+            metrics=METRICS,
+            method="auto",
+            candidates=stated,
+            prior=None if alike else "shipped",
+        )
+        for one in result.differences:
+            truth = exact[one.a][one.metric].value - exact[one.b][one.metric].value
+            better = one.a if truth > 0 else one.b
+            winner = one.winner
+            if alike and not 0.025 < one.chance < 0.975:
+                winner = one.a if one.chance > 0.5 else one.b
+            seen_so_far += [
+                1,
+                winner is not None,
+                winner not in (None, better),
+                one.proven is not None,
+                one.proven not in (None, better),
+            ]
+    return Tally((dataset, candidates, sampled, stated), *seen_so_far.tolist())
+
+
+def count_verdicts(args: argparse.Namespace) -> None:
+    """Print how many verdicts there were and how many of them right, by setting and in all."""
+    work = [
+        (dataset, candidates, sampled, stated, args.verdicts)
+        for dataset, candidates, sampled in itertools.product(
+            args.datasets, TRUE_STATEMENTS, args.sampled
+        )
+        for stated in TRUE_STATEMENTS[candidates]
+    ]
+    print("data set      candidates sampled stated      pairs   called  right       proven  right")
+    with ProcessPoolExecutor(args.workers) as pool:
+        tallies = list(pool.map(tally, *zip(*work, strict=True)))
+    for one in tallies:
+        dataset, candidates, sampled, stated = one.setting
+        print(
+            f"{dataset:<13} {candidates:<9} {sampled:>7}  {stated or '-':<9} {one.pairs:>6}  "
+            f"{100 * one.called / one.pairs:>5.1f} %  {_right(one.called, one.wrong)}  "
+            f"{100 * one.proven / one.pairs:>9.1f} %  {_right(one.proven, one.wrongly_proven)}"
+        )
+    for kind, names in {
+        "verdicts": ("called", "wrong"),
+        "proven": ("proven", "wrongly_proven"),
+    }.items():
+        called, wrong = (sum(getattr(one, name) for one in tallies) for name in names)
+        print(f"in all: {called} {kind}, {_right(called, wrong).strip()} right")
+
+
+def _right(called: int, wrong: int) -> str:
+    return f"{100 * (1 - wrong / called):>5.1f} %" if called else "      -"
+
+
 def main() -> None:
     """Simulate, write the cells as CSV, print the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -154,9 +256,13 @@ def main() -> None:
     parser.add_argument("--recommenders", nargs="+", default=list(RECOMMENDERS[:3]))
     parser.add_argument("--sampled", nargs="+", type=int, default=[99, 499])
     parser.add_argument("--both-statements", action="store_true")
+    parser.add_argument("--verdicts", type=int, metavar="N", help="count verdicts instead")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=Path("out/coverage.csv"))
     args = parser.parse_args()
+    if args.verdicts:
+        count_verdicts(args)
+        return
     work = settings(args)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     cells: list[Cell] = []

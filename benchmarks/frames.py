@@ -1,9 +1,10 @@
 """Counting large files: time as a ratio to hand-written DuckDB in the same run, and peak memory.
 
 ``python benchmarks/frames.py`` prints the figures of docs/frames.md; it writes about 1 GB of
-temporary files. Each measurement is a process of its own, so that its peak memory is its own. What
-is compared runs in turns, and the best of all turns counts: imports are left out, and other load on
-the machine falls on both. ``cpu`` is the ratio of the processors' time, which load moves less.
+temporary files (``--tiny``: next to none). Each measurement is a process of its own, so that its
+peak memory is its own. What is compared runs in turns, and the best of all turns counts: imports
+are left out, and other load on the machine falls on both. ``cpu`` is the ratio of the processors'
+time, which load moves less.
 """
 
 from __future__ import annotations
@@ -24,8 +25,13 @@ from typing import Any
 
 ITEMS = 100_000
 SAMPLED = 99
-TURNS = 5
-REPEATS = 3
+TINY = "--tiny" in sys.argv
+TURNS, REPEATS = (1, 1) if TINY else (5, 3)
+
+
+def rows(usual: int) -> int:
+    """Return a number of rows; next to none, to see that everything runs."""
+    return usual // 10**5 if TINY else usual
 
 
 # -- what is measured, in a process of its own ---------------------------------------------------
@@ -158,10 +164,10 @@ def report(name: str, figure: str, target: str = "", reached: bool | None = None
 # -- data ----------------------------------------------------------------------------------------
 
 
-def write_ranks(folder: Path, rows: int) -> Path:
-    path = folder / f"ranks-{rows}.parquet"
+def write_ranks(folder: Path, count: int) -> Path:
+    path = folder / f"ranks-{count}.parquet"
     rank = "CAST(1 + floor(100 * pow((hash(i) % 1000003) / 1000003.0, 2.5)) AS INTEGER)"
-    return write(path, f"SELECT {rank} AS rank FROM range({rows}) t(i)")
+    return write(path, f"SELECT {rank} AS rank FROM range({count}) t(i)")
 
 
 def write_scores(folder: Path, users: int, each: int) -> Path:
@@ -187,7 +193,7 @@ def write(path: Path, query: str) -> Path:
 
 
 def bench_ranks(folder: Path) -> None:
-    path = write_ranks(folder, 10**8)
+    path = write_ranks(folder, rows(10**8))
     theirs, ours, polars = in_turns(
         ("duckdb_query", path, "ranks"),
         ("our_ranks", path, "duckdb"),
@@ -205,7 +211,7 @@ def bench_ranks(folder: Path) -> None:
 
 
 def bench_scores(folder: Path) -> None:
-    path = write_scores(folder, 200_000, 100)
+    path = write_scores(folder, rows(200_000), 100)
     same, bare, ours, polars = in_turns(
         ("duckdb_query", path, "same"),
         ("duckdb_query", path, "bare"),
@@ -225,7 +231,7 @@ def bench_memory(folder: Path) -> None:
     """The same users with five times the rows: what must be remembered is the same."""
     for engine in ("duckdb", "polars"):
         small, large = (
-            Cost.of("our_scores", write_scores(folder, 20_000, each), engine).peak
+            Cost.of("our_scores", write_scores(folder, max(2, rows(20_000)), each), engine).peak
             for each in (400, 2000)
         )
         report(
@@ -237,8 +243,8 @@ def bench_memory(folder: Path) -> None:
 
 
 def bench_growth(folder: Path) -> None:
-    sizes = (10**6, 10**7, 10**8)
-    costs = in_turns(*(("our_ranks", write_ranks(folder, rows), "duckdb") for rows in sizes))
+    sizes = tuple(map(rows, (10**6, 10**7, 10**8)))
+    costs = in_turns(*(("our_ranks", write_ranks(folder, one), "duckdb") for one in sizes))
     for low, high in ((0, 1), (1, 2), (0, 2)):
         seconds = [costs[place].seconds for place in (low, high)]
         exponent = math.log(seconds[1] / seconds[0]) / math.log(sizes[high] / sizes[low])
@@ -252,7 +258,7 @@ def bench_growth(folder: Path) -> None:
 
 def bench_estimate(folder: Path) -> None:
     few, many = in_turns(
-        *(("our_estimate", write_ranks(folder, rows), "duckdb") for rows in (10**6, 10**8))
+        *(("our_estimate", write_ranks(folder, rows(one)), "duckdb") for one in (10**6, 10**8))
     )
     report(
         "estimate after counting, of 10^8 rows to 10^6",

@@ -7,7 +7,8 @@ popularity, a random order, and itemKNN in reverse, which meets the weakest item
 scores once; then only the draws differ from run to run. Training takes minutes, so what is needed
 of the scores is kept in out/guided.
 
-The data sets must be at hand (UNSAMPLE_DATA, or `python -m unsample.lab fetch`).
+The data sets must be at hand (UNSAMPLE_DATA, or `python -m unsample.lab fetch`); `synthetic` is a
+small one that is made here.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ import numpy as np
 
 from unsample.answers import certified_targets
 from unsample.designs import Certified, Guided
-from unsample.lab.datasets import standard_split
+from unsample.lab.datasets import leave_random_out, standard_split, synthetic
 from unsample.lab.recommenders import EASE, ItemKNN
 from unsample.metrics import parse_all
 
 K = 10
 METRICS = parse_all(["NDCG@10", "Recall@10"])
 #: Items for each target, by data set.
-COSTS = {"ml-1m": (99, 200), "citeulike-a": (500,)}
+COSTS = {"ml-1m": (99, 200), "citeulike-a": (500,), "synthetic": (30,)}
 GUIDES = ("itemknn", "popularity", "random", "reversed")
 FOLDER = Path("out/guided")
 NEVER = np.iinfo(np.int64).max
@@ -68,7 +69,10 @@ def load(dataset: str) -> World:
 
 
 def _blocks(dataset: str) -> Iterator[dict[str, np.ndarray]]:
-    split = standard_split(dataset, validation=False)
+    if dataset == "synthetic":
+        split = leave_random_out(synthetic(120, 150, rng=0), rng=0)
+    else:
+        split = standard_split(dataset, validation=False)
     seen_by = split.history().matrix().tocsr()
     model, similar = EASE(), ItemKNN(neighbours=1000, weighting="cosine")
     model.fit_split(split)
@@ -182,4 +186,4 @@ def main(runs: int, datasets: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400, sys.argv[2:] or list(COSTS))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400, sys.argv[2:] or ["ml-1m", "citeulike-a"])

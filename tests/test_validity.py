@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from benchmarks import coverage as cells
-from benchmarks import verdicts
 
 import unsample
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
@@ -336,8 +335,8 @@ def test_a_wrong_model_fails_the_promise_of_intervals(ledger):
 @pytest.mark.parametrize("dataset", ["ml-1m", "citeulike-a"])
 def test_verdicts_are_right(dataset, candidates, sampled, ledger):
     """What `compare` calls is right; what chance alone would call is not, where K is blind."""
-    for stated in verdicts.STATEMENTS[candidates]:
-        tally = verdicts.tally(dataset, candidates, sampled, stated, simulations(5))
+    for stated in cells.TRUE_STATEMENTS[candidates]:
+        tally = cells.tally(dataset, candidates, sampled, stated, simulations(5))
         setting = f"{dataset} {candidates}, {sampled} sampled, stated {stated or 'nothing'}"
         called = max(tally.called, 1)
         keep(
@@ -356,7 +355,5 @@ def test_verdicts_are_right(dataset, candidates, sampled, ledger):
             )
         )
         if (dataset, candidates, sampled) == ("citeulike-a", "all", 99):
-            planted = verdicts.tally(
-                dataset, candidates, sampled, stated, simulations(5), alike=True
-            )
+            planted = cells.tally(dataset, candidates, sampled, stated, simulations(5), alike=True)
             assert planted.wrong > 0.1 * planted.called, planted

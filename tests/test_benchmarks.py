@@ -1,0 +1,74 @@
+"""Every benchmark runs, with next to no data: what nobody runs no longer starts one day."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+SMALL = ("--datasets", "ml-1m", "--sampled", "99", "--workers", "1")
+#: Calls of each script, small ones.
+CALLS = {
+    "accuracy.py": [
+        ("--repeats", "1", "--datasets", "ml-1m", "--sizes", "100", "--candidates", "unseen"),
+        (
+            *("--repeats", "1", "--datasets", "ml-1m", "--sizes", "100", "--candidates", "all"),
+            *("--ranks", "other"),
+        ),
+    ],
+    "bank.py": [
+        (
+            *("--families", "citeulike-a", "allrecipes", "--sizes", "99", "--workers", "1"),
+            *("--against", "mle", "--plot", "calibration.svg"),
+        )
+    ],
+    "coverage.py": [
+        (*SMALL, "--simulations", "1", "--recommenders", "ease"),
+        (*SMALL, "--verdicts", "1"),
+    ],
+    "frames.py": [("--tiny",)],
+    "gpu_ranking.py": [("200", "300", "16")],
+    "guided.py": [("2", "synthetic")],
+    "run.py": [
+        ("--tiny", "import", "counting", "mle", "scaling", "command"),
+        ("--tiny", "one", "models", "large", "exact", "items"),
+        ("--tiny", "mes"),
+        ("--tiny", "--grow", "growth.svg"),
+    ],
+}
+#: Scripts and libraries that they need beyond those of the tests.
+NEEDS = {("run.py", "mes"): "cvxpy"}
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [
+        pytest.param(
+            script,
+            arguments,
+            marks=[pytest.mark.slow] if "--verdicts" in arguments else [],
+            id=f"{script} {' '.join(arguments)[:40]}",
+        )
+        for script, calls in CALLS.items()
+        for arguments in calls
+    ],
+)
+def test_it_runs(script, arguments, tmp_path):
+    if script.startswith("gpu") and not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    for library in {NEEDS.get((script, word)) for word in arguments} - {None}:
+        pytest.importorskip(library)
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / script, *arguments],
+        cwd=tmp_path,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
