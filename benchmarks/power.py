@@ -30,9 +30,9 @@ DATASETS = ("ml-1m", "pinterest-20", "citeulike-a", "yelp")
 #: Two models of each data set, how good a guide is, and what a design may spend on each target and
 #: model, so that its power is neither none nor sure.
 SETTINGS = {
-    "ml-1m": ("ease", "itemknn", 19.0, {"fixed": 300, "adaptive": 80, "guided": 50}),
-    "citeulike-a": ("ease", "itemknn", 6.0, {"fixed": 2000, "adaptive": 600, "guided": 500}),
-    "pinterest-20": ("ease", "neumf", 19.0, {"fixed": 300, "adaptive": 80, "guided": 60}),
+    "ml-1m": ("ease", "itemknn", 19.0, {"fixed": 300, "guided": 50}),
+    "citeulike-a": ("ease", "itemknn", 6.0, {"fixed": 2000, "guided": 500}),
+    "pinterest-20": ("ease", "neumf", 19.0, {"fixed": 300, "guided": 60}),
 }
 #: Designs that are run on a part of the users: so many standard errors is the difference then.
 DEVIATE = 2.5

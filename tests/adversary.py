@@ -302,35 +302,6 @@ def clusters(kind: str, rng: np.random.Generator) -> Trial:
     )
 
 
-def adaptive(kind: str, rng: np.random.Generator) -> Trial:
-    """Ask about samples that grow, within a budget."""
-    world = _world(str(rng.choice(list(LAWS))), rng, most_users=3e4)
-    per_target = math.exp(rng.uniform(math.log(6), math.log(max(world.items, 7))))
-    budget = max(int(per_target * world.users), 6 * world.users)
-    found = unsample.designs.Adaptive(
-        start=min(4, world.items - 1), stop=int(rng.choice([1, 1, 3]))
-    ).simulate(world.ranks(), items=world.items, rng=rng, budget=budget, metrics=world.metric)
-    counts = found.counts
-    shape = SHAPES["power" if world.candidates else "depleted"]
-    blind = 1.0 / counts.blind_rank
-    keeps = World(world.mass, max(round(blind * (world.items - 1)), 1), 1, world.metric).keeps(
-        shape
-    )
-    return _asked(
-        kind,
-        f"{world}, {per_target:.0f} scores each, stop {counts.stop}",
-        world.truth,
-        keeps,
-        lambda: unsample.answers.estimate(
-            counts,
-            candidates=world.candidates,
-            metrics=world.metric,
-            method="naive" if counts.known.all() else "mle(iterations=5)",
-            resamples=0,
-        ),
-    )
-
-
 def exact(kind: str, rng: np.random.Generator) -> Trial:
     """Ask about full ranks: few users and rare hits."""
     world = _world(str(rng.choice(list(LAWS))), rng, most_users=1e5)
@@ -495,7 +466,6 @@ KINDS: dict[str, Callable[[str, np.random.Generator], Trial]] = {
     **dict.fromkeys(LAWS, fixed),
     "sizes": sizes,
     "clusters": clusters,
-    "adaptive": adaptive,
     "exact": exact,
     "printed": printed,
     "duels": duels,

@@ -20,7 +20,6 @@ from unsample import metrics
 from unsample.answers import evaluate
 from unsample.designs import (
     DESIGNS,
-    Adaptive,
     Candidates,
     Certified,
     Exact,
@@ -30,6 +29,7 @@ from unsample.designs import (
     Guided,
     as_scorer,
     exact_ranks,
+    on_device,
     run,
 )
 from unsample.errors import (
@@ -75,7 +75,7 @@ class World:
     def scores(self, users, items):
         return np.einsum("id,ijd->ij", self.left[users], self.right[items])
 
-    def run(self, design="adaptive", **options):
+    def run(self, design="fixed", **options):
         settings = {
             "items": self.items,
             "exclude": self.exclude,
@@ -121,9 +121,6 @@ CASES = [
     (Fixed(), [None, 600, 901, 123_456, 30_000]),
     (Fixed(20), [None, 6300, 7000]),
     (Fixed(20, replacement=False), [6300]),
-    (Adaptive(), [None, 600, 777, 1200, 30_000]),
-    (Adaptive(start=5, stop=2), [1800, 9000]),
-    (Adaptive(start=5, cap=60, replacement=True, stop=2), [None, 9000]),
     (Certified(), [None, 200_000]),
     (Guided(), [None, 6000, 300_000, 30_000]),
 ]
@@ -169,11 +166,7 @@ def test_what_is_scored_is_what_was_asked_for_and_within_the_budget(world, desig
         pairs = users[~own] * world.items + items[~own]
         assert len(np.unique(pairs)) == len(pairs), "no item is scored twice"
     assert own.sum() + found.met.sum() == found.scored
-    known = found.sampled == found.items - 1
-    if design.certifies:
-        assert known.all()
-    else:
-        assert np.array_equal(found.sampled[~known], found.met[~known])
+    assert np.array_equal(found.sampled, found.items - 1 if design.certifies else found.met)
 
 
 @pytest.mark.parametrize(("design", "budget"), ONE_EACH)
@@ -192,7 +185,7 @@ def test_a_simulation_and_an_evaluation_find_the_same_in_law(wide, design, budge
         wide.full.ranks, items=wide.full.items, budget=budget, metrics=METRICS, rng=1
     )
     assert drawn.design == met.design
-    assert (drawn.stop, drawn.replacement) == (met.design.stops_after, met.design.with_replacement)
+    assert drawn.replacement == met.replacement == met.design.with_replacement
     assert drawn.scored <= (budget or np.inf)
     assert drawn.scored == pytest.approx(met.scored, rel=0.1)
     if design.exact:
@@ -240,8 +233,6 @@ def test_an_interrupted_evaluation_comes_to_the_same_result(world, tmp_path, des
         (Exact(), 900 * 300),
         (Fixed(), 600),
         (Fixed(20), 6300),
-        (Adaptive(), 600),
-        (Adaptive(start=7), 2400),
         (Certified(), 11 * 300),
         (Guided(), 11 * 300 + 2 * 899),
     ],
@@ -256,11 +247,6 @@ def test_a_budget_that_cannot_suffice_names_the_least_that_would(world, design, 
         return
     with pytest.raises(BudgetError, match=r"targets open; about [\d,]+ scores should suffice"):
         world.find(design, budget=least)
-
-
-def test_an_adaptive_budget_is_used(world):
-    for budget in (5000, 30_000, 60_000):
-        assert 0.75 * budget < world.find(Adaptive(), budget=budget).scored <= budget
 
 
 def test_a_generator_gives_one_key_and_a_seed_the_numbers_it_gave(world):
@@ -286,6 +272,30 @@ def test_a_generator_gives_one_key_and_a_seed_the_numbers_it_gave(world):
 def test_ranks_that_are_none_are_not_simulated(ranks, items, error):
     with pytest.raises(error):
         Fixed(3).simulate(ranks, items=items)
+
+
+# -- the design that is taken by default ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "exact"),
+        ({"metrics": "AUC"}, "exact"),
+        ({"budget": 270_000}, "exact"),
+        ({"budget": 30_000}, "guided"),
+        ({"guide": np.arange(900)}, "certified"),
+        ({"guide": np.arange(900), "budget": 270_000}, "guided"),
+        ({"scorer": "one by one"}, "certified"),
+        ({"scorer": "one by one", "metrics": "AUC"}, "exact"),
+        ({"scorer": "one by one", "budget": 270_000}, "guided"),
+        ({"scorer": "one by one", "budget": 30_000, "metrics": ["MRR", "AUC"]}, "guided"),
+    ],
+)
+def test_whole_rows_are_ranked_in_full_and_other_scorers_as_far_as_needed(world, options, name):
+    if "scorer" in options:
+        options = options | {"scorer": world.scores}
+    assert world.run(None, **options).design.name == name
 
 
 # -- what comes out ------------------------------------------------------------------------------
@@ -349,15 +359,6 @@ def test_certified_costs_little_more_than_the_law_of_its_stop():
     assert 0.95 * law < found.scored < 1.05 * law
 
 
-def test_without_replacement_a_target_followed_to_its_end_is_known(world):
-    found, full = world.find(Adaptive()), world.find("exact")
-    known = found.sampled == found.items - 1
-    assert known.any()
-    assert np.array_equal(found.ranks[known], full.ranks[known])
-    # Nothing beats the first, so it is followed to its end.
-    assert known[full.ranks == 1].all()
-
-
 def test_random_ties_put_a_fully_ranked_target_anywhere_among_its_equals():
     users = np.arange(5000)
     full = evaluate(
@@ -370,31 +371,6 @@ def test_random_ties_put_a_fully_ranked_target_anywhere_among_its_equals():
     )
     times = np.bincount(full.ranks, minlength=11)[1:]
     assert ((times - 500) ** 2 / 500).sum() < chi2.ppf(0.9999, 9)
-
-
-def test_adaptive_estimates_are_close_where_fixed_ones_of_the_same_cost_are_not():
-    known = load_ranks("citeulike-a", "ease")
-    truth = unsample.exact(known.ranks, items=known.items, metrics="NDCG@10", resamples=0)
-    exact = truth["NDCG@10"].value
-    options = {"items": known.items, "budget": 501 * len(known.ranks)}
-    adaptive, fixed = (
-        design.simulate(known.ranks, **options) for design in (Adaptive(), Fixed(replacement=False))
-    )
-    assert max(adaptive.scored, fixed.scored) <= options["budget"]
-    # Some targets of rank one are followed to their end, most are left behind at random.
-    complete = adaptive.met == known.items - 1
-    assert 0 < complete[known.ranks == 1].mean() < 0.5
-    assert (adaptive.ranks[complete] == known.ranks[complete]).all()
-    settings = {"metrics": "NDCG@10", "candidates": "unseen", "resamples": 0}
-    adaptive = unsample.estimate(adaptive, method="mle(iterations=30)", **settings)["NDCG@10"]
-    with pytest.warns(UnresolvedWarning):
-        fixed = unsample.estimate(fixed, method="mle", **settings)["NDCG@10"]
-    assert abs(adaptive.value / exact - 1) < 0.06
-    assert abs(fixed.value / exact - 1) > 0.12
-    low, high = adaptive.interval()
-    assert low < exact < high
-    assert adaptive.resolved
-    assert not fixed.resolved
 
 
 # -- however the work is done --------------------------------------------------------------------
@@ -415,28 +391,6 @@ def test_models_evaluated_with_one_seed_meet_the_same_items(world):
     met.clear()
     world.find("fixed", scorer=listening, rng=1)
     assert set.union(*met) != first
-
-
-def test_a_full_ranking_from_whole_rows_can_be_interrupted_too(world, tmp_path):
-    class Rows:
-        def __init__(self, rows):
-            self.rows = rows
-
-        def score(self, users, items):
-            return world.scores(users, items)
-
-        def score_all(self, users):
-            self.rows -= len(users)
-            if self.rows < 0:
-                raise RuntimeError("out of rows")
-            return world.left[users] @ world.right.T
-
-    path = tmp_path / "state.npz"
-    large = World(users=5000, items=900)
-    world = large
-    with pytest.raises(RuntimeError, match="out of rows"):
-        large.find("exact", scorer=Rows(3000), checkpoint=path)
-    same(large.find("exact", scorer=Rows(3000), checkpoint=path), large.find("exact"))
 
 
 def test_a_checkpoint_of_another_evaluation_is_refused(world, tmp_path):
@@ -463,7 +417,7 @@ def test_a_certified_evaluation_goes_on_with_a_larger_budget(world, tmp_path):
 
 def test_progress_is_told(world):
     told = []
-    world.find("adaptive", progress=lambda done, total, note="": told.append((done, total, note)))
+    world.find("guided", progress=lambda done, total, note="": told.append((done, total, note)))
     assert told
     assert all(done <= total == 300 for done, total, _ in told)
 
@@ -505,7 +459,7 @@ def test_every_kind_of_scorer_gives_the_same(world):
         Recommender(),
         world.scores,
     ]
-    for design in ("adaptive", "exact"):
+    for design in ("fixed", "exact"):
         expected = world.find(design)
         for scorer in kinds:
             assert np.array_equal(world.find(design, scorer=scorer).ranks, expected.ranks)
@@ -591,7 +545,7 @@ def spoilt(world, value, at):
 )
 def test_bad_scores_are_refused(world, scorer, words):
     with pytest.raises(ScoreError, match=words):
-        world.run("adaptive", scorer=scorer(world))
+        world.run("fixed", scorer=scorer(world))
 
 
 def test_infinite_scores_of_other_items_are_told_of(world):
@@ -602,13 +556,11 @@ def test_infinite_scores_of_other_items_are_told_of(world):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"design": "adaptiv"}, DesignError, "did you mean adaptive"),
+        ({"design": "guide"}, DesignError, "did you mean guided"),
         ({"design": 3}, InputError, "design must be a name or a design"),
-        ({"design": Adaptive(cap=5)}, DesignError, "cap must be at least the largest K = 10"),
         ({"design": Certified(k=5)}, DesignError, "k must be at least the largest K"),
         ({"design": "certified", "metrics": "AUC"}, DesignError, "must have a K to be certified"),
         ({"budget": 900.5}, InputError, "budget must be an integer"),
-        ({"design": Adaptive(replacement=True)}, DesignError, "cap or budget must be given"),
         ({"design": Fixed(899, replacement=False)}, DesignError, "sampled must be at most"),
         ({"design": "exact", "method": "mle"}, DesignError, "method must be left out"),
         ({"ties": "realistic"}, InputError, "may lie between two ranks"),
@@ -621,13 +573,7 @@ def test_infinite_scores_of_other_items_are_told_of(world):
 )
 def test_bad_arguments_are_refused(world, options, error, words):
     with pytest.raises(error, match=words):
-        world.run(**{"design": "adaptive"} | options)
-
-
-def test_bad_designs_are_refused():
-    for parameters in ({"start": 20, "cap": 10}, {"growth": 1.0}, {"stop": 0}):
-        with pytest.raises(DesignError, match=f"{next(iter(parameters))} must be"):
-            Adaptive(**parameters)
+        world.run(**options)
 
 
 def test_bad_targets_are_refused(world):
@@ -673,16 +619,20 @@ DEVICES = [
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_factors_on_a_device_give_the_same_answer(world, device):
+@pytest.mark.parametrize("design", ["certified", "guided", "fixed"])
+def test_factors_on_a_device_give_the_same_answer(world, design, device):
     pytest.importorskip("torch")
-    here, there = (world.run("exact", device=d) for d in (None, device))
+    budget = None if design == "certified" else 30_000
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnresolvedWarning)
+        here, there = (world.run(design, budget=budget, device=d) for d in (None, device))
     assert np.array_equal(here.ranks, there.ranks)
     assert here.scored == there.scored
     assert here["NDCG@10"].value == there["NDCG@10"].value
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("design", ["certified", "guided", "exact"])
+@pytest.mark.parametrize("design", ["certified", "guided"])
 def test_modules_of_torch_give_the_same_answer_on_any_device(world, design, device):
     torch = pytest.importorskip("torch")
 
@@ -697,19 +647,31 @@ def test_modules_of_torch_give_the_same_answer_on_any_device(world, design, devi
         def forward(self, users, items):
             return (self.left[users] * self.right[items]).sum(dim=1)
 
-    budget = 30_000 if design == "guided" else None
+    budget = None if design == "certified" else 30_000
     here = world.run(design, budget=budget)
     there = world.run(design, budget=budget, scorer=Module().to(device))
     assert np.array_equal(here.ranks, there.ranks)
     assert here["NDCG@10"].value == there["NDCG@10"].value
 
 
-def test_device_is_for_full_rankings_of_factors_and_weights(world):
-    with pytest.raises(InputError, match="device must be left out unless factors or item-item"):
-        world.run("exact", device="cpu", scorer=world.scores)
-    for design in ("certified", "guided"):
-        with pytest.raises(InputError, match=f"'cpu' with design='{design}'"):
-            world.run(design, device="cpu")
+def test_scores_on_a_device_do_not_depend_on_what_is_asked_with_them(world):
+    pytest.importorskip("torch")
+    factors = as_scorer((world.left, world.right), world.items)
+    scores = on_device(factors, "cpu", "float32", whole=False).chosen
+    users, items = np.arange(50), np.random.default_rng(0).integers(world.items, size=(50, 40))
+    whole = np.asarray(scores(users, items))
+    assert np.allclose(whole, world.scores(users, items), rtol=1e-12)
+    assert np.array_equal(whole[7:9, 3:5], np.asarray(scores(users[7:9], items[7:9, 3:5])))
+
+
+def test_device_is_for_factors(world):
+    pytest.importorskip("torch")
+    for design in ("fixed", "exact"):
+        with pytest.raises(InputError, match="device must be left out"):
+            world.run(design, device="cpu", scorer=world.scores)
+    with pytest.raises(InputError, match="precision must be 'float32' or 'bfloat16' unless all"):
+        world.run("guided", device="cpu", precision="tf32")
+    assert np.array_equal(world.run("exact", device="cpu").ranks, world.find("exact").ranks)
 
 
 # -- the example ---------------------------------------------------------------------------------

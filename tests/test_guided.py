@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -15,16 +14,10 @@ import unsample
 from tests.test_evaluate import METRICS, World
 from unsample.answers import certified_targets, evaluate
 from unsample.confidence import Drawn, DrawnError
-from unsample.designs import Adaptive, Candidates, Certified, Guide, Guided, Scorer, as_guide
+from unsample.designs import Candidates, Certified, Guide, Guided, Scorer, as_guide
 from unsample.designs._guides import GuidedOrders
 from unsample.designs._orders import target_keys
-from unsample.errors import (
-    CheckpointError,
-    DesignError,
-    InputError,
-    UnresolvedWarning,
-    UnsampleWarning,
-)
+from unsample.errors import CheckpointError, DesignError, InputError, UnresolvedWarning
 from unsample.metrics import parse, parse_all
 
 NEVER = np.iinfo(np.int64).max
@@ -264,19 +257,6 @@ def test_a_budget_that_ends_early_gives_what_is_certain_and_says_so(world, full)
 
 
 # -- the front door -------------------------------------------------------------------------------
-
-
-def test_guided_is_the_default_where_a_budget_suffices(world):
-    assert world.run(None, budget=60_000).design == Guided(10)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsampleWarning)
-        for options in (
-            {"budget": 5000},
-            {"budget": 60_000, "metrics": "AUC"},
-            {"budget": 60_000, "method": "mle"},
-            {"method": "mle"},
-        ):
-            assert isinstance(world.run(None, **options).design, Adaptive)
 
 
 def test_what_a_guided_evaluation_says(world):

@@ -9,9 +9,8 @@ import pytest
 
 from tests.test_evaluate import World
 from unsample.answers import certified_targets
-from unsample.confidence import Drawn, DrawnError
 from unsample.designs import Guided
-from unsample.designs._guided import _PRIOR, Moved, _before_first, _gains, _groups
+from unsample.designs._guided import _PRIOR, Moved, _gains, _groups
 from unsample.errors import DesignError
 from unsample.metrics import parse_all
 
@@ -58,12 +57,6 @@ def test_enough_budget_is_exact_and_so_is_none(world, full):
             assert found[metric].value == pytest.approx(full[metric].value, abs=1e-12)
 
 
-def test_it_is_the_default_where_the_top_decides(world):
-    assert world.run(None, metrics="MRR", budget=40_000).design.name == "guided"
-    assert world.run(None, metrics=["MRR", "MR"], budget=40_000).design.name == "adaptive"
-    assert world.run(None, metrics="AUC", budget=40_000).design.name == "adaptive"
-
-
 @pytest.mark.parametrize(("k", "metrics", "deep"), [(None, "MRR", 10), (4, "MRR", 4)])
 def test_k_says_how_deep_to_look(k, metrics, deep):
     assert Guided(k).for_metrics(parse_all(metrics), 1).k == deep
@@ -71,87 +64,6 @@ def test_k_says_how_deep_to_look(k, metrics, deep):
     assert Guided().for_metrics(both, 1).k == 20
     with pytest.raises(DesignError, match="k must be at least the largest K of the metrics, 20"):
         Guided(7).for_metrics(both, 1)
-
-
-@pytest.mark.parametrize(
-    ("beaten", "rest", "beaters"), [(0, 7, 0), (0, 9, 3), (2, 8, 1), (4, 6, 6)]
-)
-def test_stopping_by_chance_counts_the_reciprocal_rank_on_average(beaten, rest, beaters):
-    steps = 200_000
-    chance = (np.arange(steps) + 0.5) / steps
-    before = _before_first(np.full(steps, beaten + 1), np.full(steps, rest), chance)
-    met = np.arange(rest + 1)
-    unbeaten = [math.comb(rest - beaters, w) / math.comb(rest, w) for w in met.tolist()]
-    share = np.bincount(before, minlength=rest + 1) / steps
-    assert share @ unbeaten / (beaten + 1) == pytest.approx(1 / (1 + beaten + beaters), abs=1e-4)
-
-
-@pytest.fixture(scope="module")
-def listed(world):
-    """Lists of each user's strongest items, by a noisy copy of the model."""
-    noisy = world.left + np.random.default_rng(0).normal(scale=0.7, size=world.left.shape)
-    return np.argsort(-(noisy @ world.right.T), axis=1)[:, :60]
-
-
-def test_chance_stops_targets_where_mrr_is_all_that_is_asked_for(world, full, listed):
-    budget, truth, values, held, widths = 24_000, full["MRR"].value, [], 0, []
-    for seed in range(30):
-        found = world.run("guided", metrics="MRR", guide=listed, budget=budget, rng=seed)
-        several = world.run(
-            "guided", metrics=["MRR", "Hits@5"], guide=listed, budget=budget, rng=seed
-        )
-        assert found.scored == several.scored == budget
-        assert "drawn at random and followed until chance stopped them" in str(found)
-        assert "drawn at random and ranked in full" in str(several)
-        low, high = found["MRR"].interval(population=False)
-        widths.append([high - low, -np.subtract(*several["MRR"].interval(population=False))])
-        held += low <= truth <= high
-        values.append(found["MRR"].value)
-    assert held >= 26
-    assert np.divide(*np.mean(widths, axis=0)) < 0.85
-    assert abs(np.mean(values) - truth) < 4 * np.std(values, ddof=1) / math.sqrt(len(values))
-
-
-def test_a_run_that_chance_stops_can_be_interrupted(world, listed, tmp_path):
-    left = [15]
-
-    def failing(users, items):
-        left[0] -= 1
-        if not left[0]:
-            raise RuntimeError("out of time")
-        return world.scores(users, items)
-
-    options = {"metrics": "MRR", "guide": listed, "budget": 24_000, "batch": 3000}
-    whole = world.run("guided", scorer=world.scores, **options)
-    options["checkpoint"] = tmp_path / "state.npz"
-    with pytest.raises(RuntimeError, match="out of time"):
-        world.run("guided", scorer=failing, **options)
-    again = world.run("guided", scorer=world.scores, **options)
-    assert again["MRR"].value == whole["MRR"].value
-    assert again["MRR"].interval() == whole["MRR"].interval()
-    assert np.array_equal(again.ranks, whole.ranks)
-
-
-def test_ties_count_by_chance_where_chance_stops_targets():
-    tied = World(users=400, items=700, seed=4, levels=2)
-    lists = np.argsort(-(tied.left @ tied.right.T), axis=1, kind="stable")[:, :40]
-    runs = [
-        [tied.run(design, metrics="MRR", rng=seed, **more)["MRR"].value for seed in range(25)]
-        for design, more in (("exact", {}), ("guided", {"guide": lists, "budget": 24_000}))
-    ]
-    error = math.hypot(*(np.std(each, ddof=1) for each in runs)) / 5.0
-    assert abs(np.mean(runs[0]) - np.mean(runs[1])) < 4 * error
-
-
-def test_guesses_vary_where_everybody_is_drawn():
-    values = np.random.default_rng(5).integers(0, 2, 500).astype(float)
-    users, everyone = np.ones(500), np.ones(500, dtype=bool)
-    stratum, (metric,) = np.ones(500, dtype=np.int64), parse_all("MRR")
-    for guessed, error in ((None, 0.0), (everyone, values.std() / math.sqrt(500))):
-        drawn = Drawn(users, stratum, everyone, everyone, guessed)
-        mean, found = DrawnError.of_drawn(drawn, 0 * users, users, values, metric)
-        assert mean == pytest.approx(values.mean())
-        assert found.these == pytest.approx(error, rel=0.01)
 
 
 def test_gains_are_what_metrics_give_to_ranks():

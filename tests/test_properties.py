@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from tests.test_contract import VARIANTS
 from tests.test_evaluate import World
 from unsample import estimate, estimators, metrics
-from unsample.designs import Adaptive, Candidates, Fixed, Scorer, exact_ranks, run
+from unsample.designs import Candidates, Fixed, Scorer, exact_ranks, run
 from unsample.errors import MetricError, RankError, ScoreError
 from unsample.estimators import Observed
 from unsample.evidence import TIE_RULES, Comparisons, RankCounts, rank_with_ties
@@ -514,39 +514,6 @@ def test_whole_numbers_that_floats_would_confuse_are_refused():
 
 
 # -- designs of evaluations -----------------------------------------------------------------------
-
-
-@thorough(12)
-@given(
-    seed=st.integers(0, 2**16),
-    items=st.integers(30, 300),
-    levels=st.sampled_from([None, 1]),
-    start=st.integers(1, 20),
-    stop=st.integers(1, 5),
-    ties=st.sampled_from(["random", "optimistic", "pessimistic"]),
-)
-def test_adaptive_ranks_agree_with_a_full_ranking(seed, items, levels, start, stop, ties):
-    """Those ranked to the end have their full rank; no other was beaten more than it can be.
-
-    Random ties have the same law in both, not the same places: they are held between the others.
-    """
-    world = World(40, items, 3, seed, levels, 0.05)
-    options = {"metrics": ["Recall@5", "NDCG@10"], "ties": ties, "rng": seed}
-    first, last = (
-        world.run("exact", **options | {"ties": rule})
-        for rule in (["optimistic", "pessimistic"] if ties == "random" else [ties, ties])
-    )
-    design = Adaptive(start=start, stop=stop)
-    found = world.run(design, method="mle(iterations=5)", **options)
-    done = found.sampled == found.catalogues - 1
-    assert (found.ranks[done] >= first.ranks[done]).all()
-    assert (found.ranks[done] <= last.ranks[done]).all()
-    assert (found.ranks <= last.ranks).all()
-    assert (found.sampled + 1 - found.ranks <= found.catalogues - first.ranks).all()
-    assert (found.sampled <= found.catalogues - 1).all()
-    assert np.array_equal(found.catalogues, first.catalogues)
-    for metric in options["metrics"]:
-        assert 0 <= found[metric].value <= 1
 
 
 @thorough(10)

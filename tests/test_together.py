@@ -9,24 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import unsample
 from tests.test_evaluate import METRICS, World
 from unsample.answers import Comparison, Evaluation, evaluate
 from unsample.confidence import Drawn, DrawnError
-from unsample.designs import (
-    Candidates,
-    Guide,
-    Guided,
-    Shortlists,
-    as_guide,
-    as_scorer,
-    led_by,
-    run,
-)
-from unsample.designs._shortlists import _LENGTH
 from unsample.errors import BudgetError, CheckpointError, InputError, ScoreError, UnsampleWarning
 from unsample.metrics import parse
 
@@ -37,12 +24,10 @@ DESIGNS = [
     ("certified", None),
     ("certified", 80_000),
     ("fixed", 10_001),
-    ("adaptive", 15_001),
     ("guided", None),
     ("guided", 16_001),
     (None, 16_001),
 ]
-EXACT = ("exact", "certified")
 
 
 class Asked:
@@ -95,9 +80,7 @@ def usual(world, design, budget=None):
 @pytest.mark.parametrize(("design", "budget"), DESIGNS)
 def test_models_together_are_models_alone_compared(world, design, budget):
     both = models(world)
-    # The method that adaptive samples get by default takes its time.
-    method = {"method": "mle(iterations=10)"} if design == "adaptive" else {}
-    result = together(world, design, budget, scorer=both, **method)
+    result = together(world, design, budget, scorer=both)
     assert isinstance(result, Comparison)
     assert result.models == ("A", "B")
     assert {name: model.asked for name, model in both.items()} == result.scored
@@ -105,19 +88,15 @@ def test_models_together_are_models_alone_compared(world, design, budget):
     found = result.estimates
     for name, alone in models(world).items():
         assert isinstance(found[name], Evaluation)
-        share = budget if design in EXACT or budget is None else budget // 2
-        solo = together(world, design, share, scorer=alone, **method)
+        solo = together(world, design, None if budget is None else budget // 2, scorer=alone)
         assert found[name].design == solo.design
         for metric in METRICS:
             one, two = found[name][metric], solo[metric]
-            if name == "A" or not solo.design.guided:
-                assert one.value == two.value
-                assert one.interval() == two.interval()
-            elif not (one.error and one.error.of_draw):
-                assert one.value == pytest.approx(two.value, abs=1e-12)
+            assert one.value == two.value
+            assert one.interval() == two.interval()
     again = unsample.compare(found, metrics=METRICS)
     assert again.differences == result.differences
-    assert result.paired == (found["A"].design.name != "adaptive")
+    assert result.paired
     assert result.winner("NDCG@10") in {None, "A"}
     assert f"{sum(result.scored.values()):,} in all" in str(result)
 
@@ -126,105 +105,6 @@ def test_random_orders_are_the_same_for_every_model(world):
     both = models(world)
     together(world, "fixed", 10_000, scorer=both)
     assert both["A"].met == both["B"].met
-
-
-def test_what_an_exact_model_leaves_over_goes_to_the_next(world):
-    budget = 100_000
-    result = usual(world, "guided", budget)
-    assert not any(each.drawn for each in result.estimates.values())
-    # Half the budget would not do for certified alone; the whole does for both.
-    needed = usual(world, "certified").scored
-    assert max(needed.values()) < sum(needed.values()) <= budget
-    tight = sum(needed.values())
-    assert max(needed.values()) > tight // 2
-    assert together(world, "certified", tight).scored == needed
-    with pytest.raises(BudgetError, match=r"certify K = 10.*\(model 'B'\)"):
-        together(world, "certified", tight - 400)
-
-
-# -- guided by each other -------------------------------------------------------------------------
-
-
-def test_a_model_is_guided_by_those_before_it(world):
-    alone = together(world, "certified", scorer=models(world)["B"])
-    led = usual(world, "certified").estimates["B"]
-    assert led.scored < 0.9 * alone.scored
-    assert np.array_equal(led.ranks[led.ranks <= 10], alone.ranks[alone.ranks <= 10])
-    # Whoever ranks in reverse leads astray, and still decides nothing but the cost.
-    against = models(world, sign=-1.0)
-    astray = world.run("certified", scorer={"B": against["B"], "A": against["A"]})
-    sure = usual(world, "certified").estimates["A"]
-    for metric in METRICS:
-        found = astray.estimates["A"][metric].value
-        assert found == pytest.approx(sure[metric].value, abs=1e-12)
-    # A guide that is given leads the first model, and stands behind the others' lists.
-    guided = together(world, "certified", guide=(world.left, world.right))
-    assert sum(guided.scored.values()) < sum(usual(world, "certified").scored.values())
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    seed=st.integers(0, 2**16),
-    users=st.integers(1, 6),
-    items=st.integers(2, 300),
-    levels=st.sampled_from([2, 1000]),
-    parts=st.integers(1, 5),
-)
-def test_shortlists_hold_the_strongest_items_met_whatever_the_order(
-    seed, users, items, levels, parts
-):
-    rng = np.random.default_rng(seed)
-    scores = rng.integers(levels, size=(users, items)).astype(float)
-    scores[rng.random(scores.shape) < 0.05] = -np.inf
-    who = np.sort(rng.choice(50, users, replace=False))
-    targets = np.repeat(who, 2), rng.integers(items, size=2 * users)
-    lists = Shortlists.empty(Candidates.check(targets, items))
-    met = [set() for _ in who]
-    for _ in range(parts):
-        rows = rng.integers(users, size=rng.integers(1, 6))
-        asked = rng.integers(items, size=(len(rows), rng.integers(1, 90)))
-        lists.note(who[rows], asked, scores[rows[:, None], asked])
-        for row, some in zip(rows, asked, strict=True):
-            met[row] |= set(some.tolist())
-    for row, some in enumerate(met):
-        order = sorted(some, key=lambda item: (-scores[row, item], item))
-        wanted = [item for item in order if scores[row, item] > -np.inf][:_LENGTH]
-        found = lists.items[row]
-        assert found[found >= 0].tolist() == wanted
-        assert lists.scores[row][: len(wanted)].tolist() == scores[row, wanted].tolist()
-    before = lists.items.copy()
-    lists.open = False
-    lists.note(who, np.tile(np.arange(items), (users, 1)), np.full((users, items), 1e9))
-    assert np.array_equal(before, lists.items)
-
-
-def test_lists_of_several_models_take_turns_and_come_before_the_guide():
-    candidates = Candidates.check(([0, 4], [7, 8]), 20)
-    first, second = (Shortlists.empty(candidates) for _ in range(2))
-    first.note(np.array([4]), np.array([[1, 2, 3]]), np.array([[3.0, 2.0, 1.0]]))
-    second.note(np.array([4]), np.array([[2, 5]]), np.array([[1.0, 0.5]]))
-    guide = as_guide({4: [9, 1], 0: [6]}, candidates)
-    led = led_by(guide, [first, second], candidates)
-    rows = {
-        int(user): row[row >= 0].tolist() for user, row in zip(led.listed, led.lists, strict=True)
-    }
-    assert rows == {0: [6], 4: [1, 2, 5, 3, 9]}
-    plain = led_by(Guide(), [first], candidates)
-    assert plain.lists[1][:3].tolist() == [1, 2, 3]
-    assert led_by(guide, [], candidates) is guide
-
-
-def test_who_was_drawn_does_not_show_on_the_lists(world):
-    candidates = Candidates.check(world.targets, world.items, world.exclude)
-    guide, scoring = as_guide(None, candidates), as_scorer((world.left, world.right), world.items)
-    options = {"metrics": [parse("NDCG@10")], "budget": 8000, "guide": guide}
-    lists, drawn = [], []
-    for seed in (0, 1):
-        lists.append(Shortlists.empty(candidates))
-        found, _ = run(Guided(), scoring, candidates, rng=seed, shortlists=lists[-1], **options)
-        drawn.append(found.notes.turn > 0)
-    assert not np.array_equal(*drawn)
-    assert np.array_equal(lists[0].items, lists[1].items)
 
 
 # -- paired differences ---------------------------------------------------------------------------
@@ -406,19 +286,6 @@ def test_an_interrupted_call_comes_to_the_same_end(world, tmp_path, who, calls):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state-1.npz", "state-2.npz"]
     with pytest.raises(CheckpointError, match=r"\(model 'B'\)"):
         together(world, "guided", scorer=dict(reversed(models(world).items())), **options)
-
-
-def test_a_damaged_list_is_refused(world, tmp_path):
-    options = {"budget": 16_000, "checkpoint": tmp_path / "state.npz"}
-    together(world, "guided", **options)
-    path = tmp_path / "state-1.npz"
-    with np.load(path) as held:
-        arrays = dict(held)
-    for damage in ({"short_items": np.zeros(3)}, {"short_items": None}):
-        changed = {k: v for k, v in (arrays | damage).items() if v is not None}
-        np.savez(path, **changed)
-        with pytest.raises(CheckpointError, match="damaged"):
-            together(world, "guided", **options)
 
 
 @pytest.mark.parametrize("options", [{"workers": 3, "batch": 512}, {"batch": 1 << 20}])

@@ -117,11 +117,8 @@ def test_what_users_decide_jointly_is_refused_before_a_score_is_asked(world):
         raise AssertionError("nothing must be scored")
 
     for name in ("HR@10", "MRR@10", "AP@10", "AP(norm=min)@10", "RPrec"):
-        for design in ("fixed", "adaptive"):
-            with pytest.raises(
-                MetricError, match=r"needs the(ir| ranks of all) .* design='certified'"
-            ):
-                unsample.evaluate(never, world[1:], items=ITEMS, design=design, metrics=name)
+        with pytest.raises(MetricError, match=r"needs the(ir| ranks of all) .* design='certified'"):
+            unsample.evaluate(never, world[1:], items=ITEMS, design="fixed", metrics=name)
     with pytest.raises(MetricError, match="HR@10 of users with several"):
         unsample.estimate([1, 2, 3], items=9, sampled=4, users=[1, 1, 2], metrics="HR@10")
     with pytest.raises(DesignError, match="relevance must be left out with design='fixed'"):

@@ -11,14 +11,11 @@ import unsample
 from tests import adversary
 from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
 from unsample.confidence import SHAPES, Certainty, OverBins, Shape
-from unsample.confidence import _stages as stages
 from unsample.confidence import _strata as strata
-from unsample.confidence._limits import Spread
-from unsample.confidence._stages import StageLimits
 from unsample.errors import UnsampleWarning
 from unsample.evidence import RankCounts
 from unsample.law import draw_sampled_ranks
-from unsample.metrics import parse, parse_all
+from unsample.metrics import parse
 
 pytestmark = pytest.mark.validity
 
@@ -134,52 +131,5 @@ def test_sizes_taken_as_independent_break_the_promise(monkeypatch, ledger):
     monkeypatch.setattr(strata, "size_ranges", np.zeros_like)
     monkeypatch.setattr(OverBins, "hull", lambda self, _: (self.mean, self.mean))
     findings = ledger(_markets(20), planted="ranks have nothing to do with sizes")
-    with pytest.raises(BrokenPromiseError, match="coverage must be"):
-        keep(findings)
-
-
-# -- samples that grow ----------------------------------------------------------------------------
-
-
-def _grown(size: int, users: int, exponent: float) -> list[Finding]:
-    """Return how often intervals hold a sharp head of which few users tell, within a budget."""
-    items, rng = 5000, np.random.default_rng(8)
-    mass = np.arange(1.0, items + 1) ** -exponent
-    mass /= mass.sum()
-    wanted = parse_all(["Recall@1", "Recall@10", "NDCG@10"])
-    rows: dict[str, list[tuple[float, ...]]] = {metric.name: [] for metric in wanted}
-    for _ in range(size):
-        full = 1 + rng.choice(items, size=users, p=mass)
-        found = unsample.designs.Adaptive().simulate(full, items=items, rng=rng, budget=51 * users)
-        certainty = Certainty.of(found.counts, [1, 10], SHAPES["power"])
-        for metric in wanted:
-            own = float(metric.weights(full, items).mean())
-            low, high = certainty.interval(metric, population=False)
-            rows[metric.name].append((*certainty.interval(metric), low - own, high - own))
-    findings = []
-    for metric in wanted:
-        truth = float(mass @ metric.weights(np.arange(1, items + 1), items))
-        low, high, below, above = np.transpose(rows[metric.name])
-        where = f"Zipf {exponent}, {users} users, {metric}"
-        promise = "intervals of samples that grow hold"
-        findings.append(coverage(promise, where, low, high, truth, LIMIT))
-        findings.append(coverage(promise, f"{where}, these users", below, above, 0.0, LIMIT))
-    return findings
-
-
-@pytest.mark.parametrize(("users", "exponent"), [(300, 1.2), (1000, 1.2), (300, 1.5), (3000, 1.0)])
-def test_intervals_of_samples_that_grow_hold(users, exponent, ledger):
-    keep(ledger(_grown(simulations(200), users, exponent)))
-
-
-def test_stages_taken_as_known_break_the_promise(monkeypatch, ledger):
-    """As if every target had been followed to the end: the draw of the others is forgotten."""
-
-    def known(self, scores, chances):
-        return Spread.of(scores, chances, self.targets)
-
-    monkeypatch.setattr(StageLimits, "spread", known)
-    monkeypatch.setattr(stages, "_as_many", lambda *given: given[-1])
-    findings = ledger(_grown(30, 300, 1.2), planted="all targets were followed to the end")
     with pytest.raises(BrokenPromiseError, match="coverage must be"):
         keep(findings)

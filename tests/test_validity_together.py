@@ -1,18 +1,16 @@
 """Promises of models compared after guided evaluations: differences cover, and nobody is misled."""
 
-import warnings
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
-from unsample import compare, evaluate
+from tests.promises import BrokenPromiseError, Finding, coverage, keep, simulations
+from unsample import compare
 from unsample.answers import Evaluation, certified_targets
 from unsample.confidence import _drawn
-from unsample.designs import Guided, Shortlists
-from unsample.errors import UnsampleWarning
+from unsample.designs import Guided
 from unsample.metrics import parse_all
 
 pytestmark = pytest.mark.validity
@@ -145,49 +143,4 @@ def test_what_models_share_with_the_wrong_sign_breaks_the_promise(monkeypatch, l
     findings = WORLDS[5].findings(150)
     ledger(findings, planted="the covariance of two models has the wrong sign")
     with pytest.raises(BrokenPromiseError, match="coverage"):
-        keep(findings)
-
-
-# -- lists of one model that guide the next -------------------------------------------------------
-
-
-def _led(size: int) -> list[Finding]:
-    """Return the bias of two models evaluated together, for the same users and other draws."""
-    rng, users, items = np.random.default_rng(3), 150, 200
-    scores = rng.normal(size=(users, items))
-    scores[:, 0] = 1.2 + rng.normal(size=users)
-    ranks = 1 + (scores > scores[:, :1]).sum(axis=1)
-    values = []
-    targets = np.arange(users), np.zeros(users, dtype=np.int64)
-    both = dict.fromkeys("AB", lambda who, asked: scores[who[:, None], asked])
-    for seed in range(size):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnsampleWarning)
-            found = evaluate(
-                both, targets, items=items, budget=2 * 40 * users, metrics=METRICS, rng=seed
-            )
-        values.append([[each[m].value for m in METRICS] for each in found.estimates.values()])
-    promise = "a model that is led by another's lists is estimated without bias"
-    return [
-        bias(
-            promise,
-            f"{name}, {metric}",
-            np.array(values)[:, number, place],
-            float(metric.weights(ranks, items).mean()),
-            allowed=0.0,
-        )
-        for number, name in enumerate("AB")
-        for place, metric in enumerate(METRICS)
-    ]
-
-
-def test_models_that_are_led_by_others_are_estimated_without_bias(ledger):
-    keep(ledger(_led(simulations(OFTEN))))
-
-
-def test_lists_that_know_who_was_drawn_break_the_promise(monkeypatch, ledger):
-    monkeypatch.setattr(Shortlists, "open", property(lambda _: True, lambda *_: None))
-    findings = _led(40)
-    ledger(findings, planted="lists go on after users are drawn")
-    with pytest.raises(BrokenPromiseError, match="bias"):
         keep(findings)

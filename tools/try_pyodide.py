@@ -44,6 +44,7 @@ LEFT_OUT = {
         "torchmetrics",
     ],
     "devices, processes and threads": [
+        "device_rounds",
         "files",
         "many_models",
         "parsers",

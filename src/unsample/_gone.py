@@ -27,8 +27,11 @@ _PART = (
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
     # Designs.
+    "unsample.designs.Adaptive": _GUIDED,
     "unsample.designs.Pilot": _GUIDED,
+    "design='adaptive'": _GUIDED,
     "design='pilot'": _GUIDED,
+    "design='auto'": "leave design out: scorers of whole rows are ranked in full",
     "estimate(pilot=)": "give unsample.exact the full ranks of those users, drawn at random",
     "unsample estimate --pilot": "give unsample.exact their full ranks, in Python",
     # Evidence.

@@ -3,7 +3,7 @@
 Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
 Here the scores are made on the cluster. The scorer is broadcast once. `counts` lets each partition
 score its own targets and return one small batch of counts. `scorer` is for designs that look at all
-targets before they go on (guided, adaptive) and for certified ones: `unsample.evaluate` runs
+targets before they go on (guided) and for certified ones: `unsample.evaluate` runs
 here, and only scores are asked of the cluster. Either gives the same on any number of partitions.
 
 >>> from unsample.adapters import spark

@@ -11,11 +11,9 @@ from unsample.answers._estimate import (
     estimate_counts,
 )
 from unsample.answers._evaluate import (
-    ADAPTIVE_METHOD,
     certified_targets,
     estimates_of,
     evaluate,
-    method_of,
 )
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
@@ -38,7 +36,6 @@ from unsample.answers._result import (
 )
 
 __all__ = [
-    "ADAPTIVE_METHOD",
     "CORRECTIONS",
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
@@ -71,7 +68,6 @@ __all__ = [
     "estimates_of",
     "evaluate",
     "exact",
-    "method_of",
     "percent",
     "plan",
     "prior_kind",

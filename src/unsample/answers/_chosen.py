@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.designs import AUTO, Adaptive, Candidates, Certified, Design, Exact, Guided
+from unsample.designs import Candidates, Certified, Design, Exact, Guided, Scorer
 from unsample.errors import BudgetError, DesignError
 from unsample.evidence import refuse_joint
 from unsample.metrics import Metric
 
 
 def default_design(
+    scorers: Collection[Scorer],
     candidates: Candidates,
     metrics: tuple[Metric, ...],
     budget: int | None,
-    method: Any,
-    shared: Mapping[str, int],
-) -> str | Design:
-    """Return `auto` without budget and method; else guided if that suffices, or adaptive."""
-    if method is None and budget is None:
-        return AUTO
-    if method is not None or not all(map(is_of_the_top, metrics)):
-        return Adaptive()
+    guide: Any,
+) -> Design:
+    """Return the design for scorers that share a budget.
+
+    Whole rows of scores are cheap: they are ranked in full, if the budget allows it and no guide
+    is given, which only other designs use.
+    """
+    whole = guide is None and all(scorer.score_all is not None for scorer in scorers)
+    if budget is None:
+        return Exact() if whole or any(metric.k is None for metric in metrics) else Certified()
+    if not whole:
+        return Guided()
     try:
-        Guided().fit(metrics, candidates.others, budget, **shared)
+        Exact().fit(metrics, candidates.others, budget, models=len(scorers))
     except BudgetError:
-        return Adaptive()
-    return Guided()
-
-
-def is_of_the_top(metric: Metric) -> bool:
-    """Return whether the top ranks decide the metric: not for mean rank and AUC without K."""
-    return metric.k is not None or (metric.family.bounded and not metric.family.uses_items)
-
-
-def of_exact_ways(metrics: tuple[Metric, ...], budget: int | None, device: str | None) -> Design:
-    """Return the exact design that ``"auto"`` stands for; refuse a budget."""
-    if budget is not None:
-        raise DesignError(
-            f"budget must be left out with design='auto', which is exact whatever that takes, got "
-            f"{budget!r}; with a budget leave design out, or use 'guided'"
-        )
-    if device is not None or any(metric.k is None for metric in metrics):
-        return Exact()
-    return Certified()
+        return Guided()
+    return Exact()
 
 
 def refuse_with_design(chosen: Design, method: Any, guide: Any) -> None:
@@ -55,12 +43,12 @@ def refuse_with_design(chosen: Design, method: Any, guide: Any) -> None:
     if chosen.certifies and method is not None:
         raise DesignError(
             f"method must be left out with design={chosen.name!r}, which needs no estimator, "
-            f"got {method!s}"
+            f"got {method!s}; use design='fixed'"
         )
     if guide is not None and not chosen.guided:
         raise DesignError(
-            f"guide must be left out with design={chosen.name!r}, which meets items in random "
-            "order; use design='guided' or 'certified'"
+            f"guide must be left out with design={chosen.name!r}, which needs none; use "
+            "design='guided' or 'certified'"
         )
 
 

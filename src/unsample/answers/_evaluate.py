@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,12 +21,7 @@ from unsample._checks import FloatArray, Seed, check_integer
 from unsample._gone import refuses_gone
 from unsample._progress import Progress
 from unsample.answers._adjusted import adjusted, bases, comparable
-from unsample.answers._chosen import (
-    default_design,
-    of_exact_ways,
-    of_samples,
-    refuse_with_design,
-)
+from unsample.answers._chosen import default_design, of_samples, refuse_with_design
 from unsample.answers._compare import compare
 from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
@@ -35,31 +30,26 @@ from unsample.answers._exact import as_grades, exact_targets
 from unsample.answers._guided import guided_targets
 from unsample.answers._result import DEFAULT_METRICS, Estimates
 from unsample.designs import (
-    AUTO,
     LARGEST_ORDER,
     Candidates,
     Design,
+    Exact,
     Excluded,
     Execution,
     Findings,
     Guide,
     Scorer,
-    Shortlists,
     as_design,
     as_guide,
     as_key,
     as_scorer,
-    led_by,
+    on_device,
     run,
-    run_quickest,
 )
 from unsample.errors import InputError, UnsampleError, UnsampleWarning
 from unsample.estimators import Estimator
 from unsample.evidence import check_ties
 from unsample.metrics import Metric
-
-#: Adaptive samples grow until they tell enough: the data decide, so EM may stop earlier.
-ADAPTIVE_METHOD = "mle(iterations=30)"
 
 
 @overload
@@ -160,19 +150,15 @@ def evaluate(
     items
         Number of items in the catalogue.
     design
-        ``"guided"``, ``"certified"``, ``"adaptive"``, ``"fixed"`` or ``"exact"``; or
-        one with parameters, such as ``Adaptive(start=64, cap=6400)`` or
-        ``unsample.plan(...).best.design``. ``"auto"`` gives exact metrics in the fastest way,
-        ``"exact"`` or ``"certified"`` with or without the guide: each is tried on a few users. The
-        default is ``"auto"`` without a budget; with one it is ``"guided"`` if the budget suffices
-        and metrics weigh the top (all but MR and AUC do), else ``"adaptive"``. If a method is
-        given, it is ``"adaptive"``.
+        ``"exact"``, ``"certified"``, ``"guided"`` or ``"fixed"``; or one with parameters, such as
+        ``Fixed(sampled=99)`` or ``unsample.plan(...).best.design``. By default a scorer of whole
+        rows (factors, item-item weights, ``score_all``) is ranked in full (``"exact"``), unless a
+        guide is given or the budget is too small for that. Any other is ``"certified"`` without a
+        budget (``"exact"`` if a metric has no K), and ``"guided"`` with one.
     budget
         The total number of scores that may be asked for, those of the targets included: a hard
-        limit. A guided, adaptive or fixed design uses what it allows. An exact or certified one
-        is refused if the budget is too small for it. Several models share the budget in equal
-        parts, and what a model with an exact result did not use goes to the next. Exact and
-        certified designs take what they need, one model after the other.
+        limit. A guided or fixed design uses what it allows. An exact or certified one is refused
+        if the budget is too small for it. Several models have equal parts of the budget.
     exclude
         Sparse users x items matrix of pairs to leave out (training data); None keeps
         all items.
@@ -182,14 +168,12 @@ def evaluate(
         One score for each item; a pair (user factors, item factors); a function users -> scores of
         all items; a dict of user -> ranked items, or a matrix of them with a row for each user; a
         recommender with ``score_all``. By default the popularity of items in ``exclude``; without
-        ``exclude`` it is learned from a small part of the scores. What a guide itself scores does
-        not count in the budget. With several models, each first tries the items that were strong
-        for the models before it, at no cost.
+        ``exclude`` items come in random order. What a guide itself scores does not count in the
+        budget.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
     method
-        Estimator for sampled designs, or several; by default ``"auto"``, and for an adaptive design
-        ``"mle"`` with 30 iterations. Other designs need none.
+        Estimator for a fixed design, or several; by default ``"auto"``. Other designs need none.
     filtered
         False: a target also competes with the user's other targets, as in a list of
         recommendations, and metrics are means over users. True: the other targets are left out, as
@@ -211,9 +195,9 @@ def evaluate(
     workers
         Number of threads that score.
     device, precision
-        For factors and item-item weights with ``design="exact"``: rank on this device of torch
-        (``"cuda"``). Factors may be rounded to ``"bfloat16"`` or ``"tf32"``; see `exact_ranks`. A
-        torch module stays on the device where it is.
+        For factors: score on this device of torch (``"cuda"``). Factors may be rounded to
+        ``"bfloat16"``, and with ``design="exact"`` to ``"tf32"``; see `exact_ranks`. A torch module
+        stays on the device where it is.
     checkpoint
         A file to which the state is written from time to time. After an interruption the same call
         continues from there, to the same result; it asks again for what was not written yet. Each
@@ -225,7 +209,7 @@ def evaluate(
     >>> result = evaluate((users, catalogue), (np.arange(500), np.arange(500)), items=500,
     ...                   design="certified", metrics="NDCG@10")
     >>> full = evaluate((users, catalogue), (np.arange(500), np.arange(500)), items=500,
-    ...                 design="exact", metrics="NDCG@10")
+    ...                 metrics="NDCG@10")
     >>> bool(np.isclose(result["NDCG@10"].value, full["NDCG@10"].value)), result.share < 0.2
     (True, True)
     >>> models = {"A": (users, catalogue), "B": (users + 0.1, catalogue)}
@@ -242,15 +226,13 @@ def evaluate(
     candidates.refuse_unrankable()
     asked = _metrics.parse_all(metrics)
     wanted = comparable(asked) if several else bases(asked)
-    shared = {"relevant": candidates.relevant, "models": len(scorers)}
     if design is None:
-        design = default_design(candidates, wanted, budget, method, shared)
-    quickest = design == AUTO
-    if quickest:
-        design = of_exact_ways(wanted, budget, device)
+        design = default_design(scorers.values(), candidates, wanted, budget, guide)
     chosen, seed = as_design(design), as_key(rng)
     check_ties(ties, whole=True)
     refuse_with_design(chosen, method, guide)
+    whole = isinstance(chosen, Exact)
+    scorers = {n: on_device(each, device, precision, whole=whole) for n, each in scorers.items()}
     grades = None if relevance is None else as_grades(relevance, len(candidates))
     if grades is not None and not grades.all():
         # Items of relevance 0 were judged as not relevant.
@@ -266,7 +248,7 @@ def evaluate(
         chosen,
         wanted,
         method,
-        as_guide(guide, candidates) if chosen.guided and not quickest else None,
+        as_guide(guide, candidates) if chosen.guided else None,
         grades,
         None if weights is None else np.asarray(weights, dtype=np.float64),
         # Without ``exclude`` it is not known whether users had seen any items.
@@ -275,12 +257,12 @@ def evaluate(
         seed,
         resamples,
         Execution(batch, workers, device, precision, checkpoint, progress),
-        (lambda some: as_guide(guide, some)) if quickest and chosen.guided else None,
         asked,
     )
     if several:
-        chosen.fit(wanted, candidates.others, budget, **shared)
-        return _together(task, scorers, budget)
+        models = len(scorers)
+        chosen.fit(wanted, candidates.others, budget, relevant=candidates.relevant, models=models)
+        return _together(task, scorers, None if budget is None else budget // models)
     return task.evaluation(scorers[""], budget)
 
 
@@ -301,27 +283,23 @@ class _Task:
     seed: int
     resamples: int
     execution: Execution
-    #: Makes the guide of some targets, to try which way is the fastest.
-    quickest: Callable[[Candidates], Guide] | None = None
     #: The metrics as they were asked for, some of them adjusted for chance.
-    asked: tuple[Metric, ...] = ()
+    asked: tuple[Metric, ...]
 
-    def evaluation(
-        self, scorer: Scorer, budget: int | None, shortlists: Shortlists | None = None
-    ) -> Evaluation:
-        """Run the design on a scorer; strong items are noted in ``shortlists``."""
+    def evaluation(self, scorer: Scorer, budget: int | None) -> Evaluation:
+        """Run the design on a scorer."""
         candidates = self.candidates
-        options: dict[str, Any] = {
-            "metrics": self.metrics,
-            "ties": self.ties,
-            "rng": self.seed,
-            "execution": self.execution,
-        }
-        if self.quickest is not None:
-            found, tally = run_quickest(scorer, candidates, self.quickest, **options)
-        else:
-            options |= {"budget": budget, "guide": self.guide, "shortlists": shortlists}
-            found, tally = run(self.design, scorer, candidates, **options)
+        found, tally = run(
+            self.design,
+            scorer,
+            candidates,
+            metrics=self.metrics,
+            budget=budget,
+            ties=self.ties,
+            rng=self.seed,
+            guide=self.guide,
+            execution=self.execution,
+        )
         if self.weights is not None:
             found = replace(found, weights=self.weights)
         estimates = estimates_of(
@@ -354,36 +332,21 @@ class _Task:
             relevance=self.relevance,
         )
 
-    def led_by(self, lists: list[Shortlists], number: int) -> _Task:
-        """Return the task of the next model, which is guided by the models before it."""
-        guide, execution = self.guide, self.execution
-        if guide is not None:
-            guide = led_by(guide, lists, self.candidates)
-        if execution.checkpoint is not None:
-            path = Path(execution.checkpoint)
-            place = path.with_name(f"{path.stem}-{number}{path.suffix}")
-            execution = replace(execution, checkpoint=place)
-        return replace(self, guide=guide, execution=execution)
+    def of_model(self, number: int) -> _Task:
+        """Return the task of one of several models, with a checkpoint of its own."""
+        if self.execution.checkpoint is None:
+            return self
+        path = Path(self.execution.checkpoint)
+        place = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        return replace(self, execution=replace(self.execution, checkpoint=place))
 
 
-def _together(task: _Task, scorers: Mapping[str, Scorer], budget: int | None) -> Comparison:
-    """Evaluate models one after the other, each with its part of the budget, and compare them."""
+def _together(task: _Task, scorers: Mapping[str, Scorer], share: int | None) -> Comparison:
+    """Evaluate models one after the other, each with its ``share`` of the budget; compare them."""
     found: dict[str, Evaluation] = {}
-    lists: list[Shortlists] = []
-    # Exact designs take what they need; other designs have equal parts of the budget.
-    part = 0 if budget is None or task.design.exact else budget // len(scorers)
-    share = part or budget
     for number, (name, scorer) in enumerate(scorers.items(), start=1):
-        heard = None if task.guide is None else Shortlists.empty(task.candidates)
         with _naming(name):
-            mine = task.led_by(lists, number).evaluation(scorer, share, heard)
-        found[name] = mine
-        lists += [] if heard is None else [heard]
-        if share is not None:
-            # The cost of an exact result does not depend on who is drawn. Any other remainder
-            # does, and would tell the next model who was drawn.
-            exact = mine.certainty is None and not mine.drawn
-            share = part + (share - mine.scored if exact else 0)
+            found[name] = task.of_model(number).evaluation(scorer, share)
     return compare(found, metrics=task.metrics, rng=task.seed)
 
 
@@ -431,7 +394,7 @@ def estimates_of(
     return estimate_counts(
         found.counts,
         metrics=metrics,
-        method=method_of(found.design) if method is None else method,
+        method=DEFAULT_METHOD if method is None else method,
         candidates=candidates,
         errors=errors,
         resamples=resamples,
@@ -454,8 +417,3 @@ def certified_targets(
         return estimates
     # The last rank stands for all ranks beyond K: right for metrics@K, but it is not P(R).
     return replace(estimates, distributions={})
-
-
-def method_of(design: Design) -> str:
-    """Return the method that `evaluate` uses by default for a sampled design."""
-    return DEFAULT_METHOD if design.stops_after is None else ADAPTIVE_METHOD

@@ -96,7 +96,6 @@ class Evaluation(Estimates):
             self.weights,
             self.users,
             self.design.with_replacement,
-            self.design.stops_after,
             filtered=self.filtered,
         )
 

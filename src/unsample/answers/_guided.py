@@ -19,8 +19,6 @@ from unsample.metrics import Metric
 
 #: The name of the method in results, for values that come from a guided evaluation.
 NAME = "guided"
-#: A rank so large that it adds nothing to a metric.
-_NOWHERE = np.iinfo(np.int64).max
 
 
 def guided_targets(
@@ -38,11 +36,6 @@ def guided_targets(
     if not found.filtered and relevance is None:
         best = _apart(user, best)
     last = np.where(open_then, np.asarray(found.items), ranks)
-    if notes.ends.any():
-        # The unbiased value of such a target is 1/R at its best rank, or zero.
-        last = np.where(open_then, _NOWHERE, ranks)
-        stopped = np.where(found.lost, _NOWHERE, 1 + notes.at_start)
-        ranks = np.where(found.settled, stopped, ranks)
     # Known values, and the most and the least that was possible before users were drawn.
     values, most, least = (
         UserValues.of(replace(found, ranks=some), metrics, relevance)
@@ -75,15 +68,13 @@ def drawn_users(found: Findings, user: IntArray, weights: FloatArray) -> Drawn:
     """Return which users were drawn, and which of them stand for others."""
     stratum, turn = (np.zeros(len(weights), dtype=np.int64) for _ in range(2))
     stratum[user], turn[user] = found.notes.stratum, found.notes.turn
-    settled = found.settled
-    known = np.bincount(user, found.unknown & ~settled, minlength=len(weights)) == 0
+    known = np.bincount(user, found.unknown, minlength=len(weights)) == 0
     counted = turn > 0
     last = int(np.argmax(turn))
     if not known.all() and turn[last] > 0 and not known[stratum == stratum[last]].all():
         # The budget ended at this user, probably because this user was costly: see `Guided`.
         counted[last] = False
-    guessed = np.bincount(user, settled, minlength=len(weights)) > 0
-    return Drawn(weights, stratum, counted, known, guessed if settled.any() else None)
+    return Drawn(weights, stratum, counted, known)
 
 
 def _apart(user: IntArray, ranks: IntArray) -> IntArray:
@@ -101,10 +92,9 @@ def _apart(user: IntArray, ranks: IntArray) -> IntArray:
 
 def _explained(drawn: Drawn) -> str:
     left = int(np.isin(drawn.stratum, drawn.open_strata).sum())
-    followed = "ranked in full" if drawn.guessed is None else "followed until chance stopped them"
     return (
         f"{len(drawn.known) - left:,} users known for certain; of the other {left:,}, "
-        f"{drawn.users:,} drawn at random and {followed} stand for all"
+        f"{drawn.users:,} drawn at random and ranked in full stand for all"
     )
 
 

@@ -89,7 +89,7 @@ def plan(
     """Compare the expected errors of designs at the same cost, before any item is scored.
 
     The error is the distance to the metric of these users that full rankings of all of them would
-    give. The designs are ``fixed``, ``adaptive``, ``guided`` (if ``odds`` are given) and
+    give. The designs are ``fixed``, ``guided`` (if ``odds`` are given) and
     ``certified`` (``exact`` for a metric without K). The last one evaluates as many users as the
     budget allows, drawn at random. Each design is simulated as `evaluate` runs it, with the default
     method of `evaluate`. Only fixed samples of more than 1,000 items are estimated by ``"mle"``;
@@ -144,7 +144,7 @@ def plan(
 
     >>> result = plan(items=1000, users=5000, budget=500_000, repeats=20)
     >>> result.best.design.name, result.best.cost <= 500_000
-    ('adaptive', True)
+    ('fixed', True)
     """
     items = check_integer("items", items, minimum=2, maximum=LARGEST_URN - 1, error=DesignError)
     users = check_integer("users", users, minimum=1, hint="the number of users to evaluate")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from unsample.answers._result import Result, percent
-from unsample.designs import Adaptive, Design, Fixed, Guided
+from unsample.designs import Design, Fixed, Guided
 from unsample.metrics import Metric
 
 MORE_USERS = "more users"
@@ -42,8 +42,6 @@ class Outcome:
         if isinstance(self.design, Fixed):
             more = f" of {self.users:,} users" if self.label == MORE_USERS else ""
             return f"{self.design.sampled:,} items for each target{more}"
-        if isinstance(self.design, Adaptive):
-            return f"{self.design.start:,} items at first, more for targets that none beats"
         if isinstance(self.design, Guided):
             return "strong items first, a random part of who is left ranked in full"
         return f"exact for {self.users:,} users"

@@ -17,12 +17,11 @@ import numpy as np
 
 from unsample import estimators as _estimators
 from unsample._checks import FloatArray, IntArray
-from unsample.answers._chosen import is_of_the_top
 from unsample.answers._estimate import DEFAULT_METHOD
-from unsample.answers._evaluate import certified_targets, method_of
+from unsample.answers._evaluate import certified_targets
 from unsample.answers._guess import draw_ranks
 from unsample.answers._planned import ErrorOutcome, Plan
-from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed, Guided
+from unsample.designs import Certified, Design, Exact, Findings, Fixed, Guided
 from unsample.errors import BudgetError, InputError
 from unsample.estimators import Observed
 from unsample.evidence import RankCounts
@@ -77,14 +76,14 @@ class Asked:
     @property
     def guided(self) -> list[str]:
         """Return the guided design, if there is a guide and the metric allows it."""
-        can = self.odds is not None and is_of_the_top(self.metric)
+        can = self.odds is not None and _is_of_the_top(self.metric)
         return [Guided.name] if can else []
 
     def fit(self, name: str, budget: int, targets: int) -> Design:
-        """Return the fixed, adaptive or guided design that spends the budget on these targets."""
-        chosen = {Fixed.name: Fixed(replacement=False), Adaptive.name: Adaptive()}
+        """Return the fixed or guided design that spends the budget on these targets."""
+        chosen = Fixed(replacement=False) if name == Fixed.name else Guided()
         others = np.broadcast_to(np.int64(self.items - 1), targets)
-        return chosen.get(name, Guided()).fit([self.metric], others, budget)[0]
+        return chosen.fit([self.metric], others, budget)[0]
 
     def simulate(
         self,
@@ -131,12 +130,17 @@ class Price:
         return bisect_right(range(most + 1), budget, key=self.of) - 1
 
 
+def _is_of_the_top(metric: Metric) -> bool:
+    """Return whether the top ranks decide the metric: not for mean rank and AUC without K."""
+    return metric.k is not None or (metric.family.bounded and not metric.family.uses_items)
+
+
 def planned_method(design: Design) -> str | None:
     """Return the method that estimates from a design's findings; None if none is needed."""
     if design.certifies:
         return None
     large = isinstance(design, Fixed) and (design.sampled or 0) > _LARGEST_AUTO
-    return "mle" if large else method_of(design)
+    return "mle" if large else DEFAULT_METHOD
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +163,7 @@ class Planner:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names of the designs."""
-        return (Fixed.name, Adaptive.name, *self.asked.guided, self.exact.name)
+        return (Fixed.name, *self.asked.guided, self.exact.name)
 
     @cached_property
     def value(self) -> float:
@@ -308,7 +312,6 @@ class Planner:
         full = float(self.asked.items) * self.asked.targets
         designs = (
             Fixed(last, replacement=False),
-            Adaptive(start=last),
             Guided(self.asked.metric.k),
         )
         return [

@@ -30,7 +30,7 @@ from unsample.answers._planned import (
 from unsample.answers._planner import Asked, Price, planned_method
 from unsample.answers._question import Question
 from unsample.answers._verdicts import corrected
-from unsample.designs import Adaptive, Certified, Design, Exact, Findings, Fixed, Guided
+from unsample.designs import Certified, Design, Exact, Findings, Fixed, Guided
 from unsample.errors import BudgetError
 from unsample.estimators import Observed
 from unsample.evidence import group_catalogues
@@ -84,7 +84,7 @@ class Powers:
         """Return the names of the designs that can be planned, and "more users"."""
         by_k = [] if self.pair.metric.k is None else [Certified.name]
         more = [MORE_USERS] if self._sample < self.pair.items - 1 else []
-        return (Fixed.name, *more, Adaptive.name, *self.asked.guided, *by_k, Exact.name)
+        return (Fixed.name, *more, *self.asked.guided, *by_k, Exact.name)
 
     @property
     def curves(self) -> tuple[PowerOutcome, ...]:

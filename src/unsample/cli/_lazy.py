@@ -55,7 +55,7 @@ class _Loaded(_Quick, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for option in args:
-            _refuse_gone(ctx, f"{ctx.command_path} {option}")
+            _refuse_gone(ctx, option)
         return list(super().parse_args(ctx, args))
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
@@ -68,7 +68,7 @@ class Verbs(_Quick, TyperGroup):
     """A group of verbs of which only the one that is called gets loaded."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        _refuse_gone(ctx, f"{ctx.command_path} {args[0]}")
+        _refuse_gone(ctx, args[0])
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, Verb) else command, rest
 
@@ -79,9 +79,14 @@ class Verbs(_Quick, TyperGroup):
                 self.commands[name] = command.load()
 
 
-def _refuse_gone(ctx: Any, what: str) -> None:
+def _refuse_gone(ctx: Any, word: str) -> None:
     """End the command with the sentence about a verb or an option that went."""
-    sentence = gone(what)
+    path, above = [word], ctx
+    while above.parent is not None:
+        path.insert(0, above.info_name)
+        above = above.parent
+    # Its name, not how it was called: ``python -m unsample`` is the same command.
+    sentence = gone(" ".join(["unsample", *path]))
     if sentence is not None:
         ctx.fail(sentence)
 

@@ -52,14 +52,11 @@ class Drawn:
     counted: BoolArray
     #: Whose value is known.
     known: BoolArray
-    #: Of whose value a guess is known instead, which is right on average; None: of nobody's.
-    guessed: BoolArray | None = None
 
     @property
     def open_strata(self) -> list[int]:
         """Return the strata in which not everything is known."""
-        unsure = ~self.known if self.guessed is None else ~self.known | self.guessed
-        return np.unique(self.stratum[unsure]).tolist()  # type: ignore[no-any-return]
+        return np.unique(self.stratum[~self.known]).tolist()  # type: ignore[no-any-return]
 
     @property
     def users(self) -> int:
@@ -220,14 +217,12 @@ class _Stratum:
         stake = float(at_stake.sum())
         if not counted:
             return cls(best, stake, stake / 2.0, 0.0, stake**2 / 4.0, 1)
-        # Guesses vary even where everyone is drawn, as if more users could be.
-        guesses = drawn.guessed is not None and bool(drawn.guessed[mine].any())
-        losses, share = (most - values)[mine], 0.0 if guesses else counted / size
+        losses, share = (most - values)[mine], counted / size
         square = float((at_stake**2).mean())
         variance = float(losses.var(ddof=1)) if counted > 1 else square / 4.0
         # A draw misses all of m users with probability (1 - share)^m. Independent outcomes would
         # do so about as often if there were more of them by this factor.
-        missed = share / -math.log1p(-share) if share else 1.0
+        missed = share / -math.log1p(-share)
         return cls(
             best,
             stake,

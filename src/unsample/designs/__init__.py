@@ -2,15 +2,15 @@
 
 >>> import numpy as np
 >>> ranks = np.random.default_rng(0).integers(1, 10_001, size=500)
->>> found = Adaptive().simulate(ranks, items=10_000, budget=50_000)
+>>> found = Guided().simulate(ranks, items=10_000, budget=50_000)
 >>> found.scored <= 50_000
 True
 """
 
 from unsample._gone import no_attribute
-from unsample.designs._auto import AUTO, run_quickest
 from unsample.designs._certified import Certified
-from unsample.designs._designs import Adaptive, Design, Exact, Fixed
+from unsample.designs._designs import Design, Exact, Fixed
+from unsample.designs._device import on_device
 from unsample.designs._findings import Findings
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
@@ -21,13 +21,10 @@ from unsample.designs._registry import DESIGNS, as_design
 from unsample.designs._run import Execution, run
 from unsample.designs._scan import Candidates, Excluded, Tally, as_excluded, as_key
 from unsample.designs._scorers import FactorScores, Score, ScoreAll, Scorer, as_scorer
-from unsample.designs._shortlists import Shortlists, led_by
 
 __all__ = [
-    "AUTO",
     "DESIGNS",
     "LARGEST_ORDER",
-    "Adaptive",
     "Candidates",
     "Certified",
     "Design",
@@ -44,7 +41,6 @@ __all__ = [
     "Score",
     "ScoreAll",
     "Scorer",
-    "Shortlists",
     "Tally",
     "as_design",
     "as_excluded",
@@ -52,9 +48,8 @@ __all__ = [
     "as_key",
     "as_scorer",
     "exact_ranks",
-    "led_by",
+    "on_device",
     "run",
-    "run_quickest",
 ]
 
 

@@ -71,7 +71,7 @@ class Certified(Design):
     exact: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
     guided: ClassVar[bool] = True
-    instead: ClassVar[str] = "raise it, or use design='guided' or 'adaptive'"
+    instead: ClassVar[str] = "raise it, or use design='guided'"
     k: int | None = None
 
     def step(self, now: Situation) -> Step:

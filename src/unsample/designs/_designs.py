@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from unsample import metrics as _metrics
 from unsample._checks import (
-    BoolArray,
     FloatArray,
     IntArray,
     Seed,
@@ -34,9 +33,6 @@ from unsample.errors import BudgetError, DesignError, RankError
 from unsample.law import LARGEST_URN, as_better
 from unsample.metrics import Metric
 
-#: The part of the budget that an adaptive design spends in its first round.
-_START_SHARE = 0.03
-_SMALLEST_START = 4
 #: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
 #: this number, and at most this part of all scores.
 _CHECKED, _CHECKED_SHARE = 16, 0.01
@@ -60,7 +56,7 @@ class Design(ABC):
     instead: ClassVar[str] = "raise it, or evaluate fewer targets"
 
     def __post_init__(self) -> None:
-        for name in ("sampled", "start", "cap", "k"):
+        for name in ("sampled", "k"):
             value = getattr(self, name, None)
             if value is not None:
                 check_integer(name, value, minimum=1, error=DesignError)
@@ -69,11 +65,6 @@ class Design(ABC):
     def with_replacement(self) -> bool:
         """Return whether an item may be drawn twice."""
         return bool(getattr(self, "replacement", False))
-
-    @property
-    def stops_after(self) -> int | None:
-        """Return how many items must beat a target to stop its sample; None if nothing does."""
-        return getattr(self, "stop", None)
 
     def fit(
         self,
@@ -130,7 +121,6 @@ class Design(ABC):
         odds: float = 1.0,
         places: IntArray | None = None,
         own: FloatArray | None = None,
-        listed: IntArray | None = None,
     ) -> Findings:
         """Return what this design would find for targets whose full ranks are known.
 
@@ -160,11 +150,8 @@ class Design(ABC):
             fewer than K items beat the target.
         own
             The scores of the targets. A guided design groups targets by them.
-        listed
-            How many items of each target come in the order of ``places``. All others come in random
-            order. By default the guide orders all items.
 
-        >>> found = Adaptive().simulate([1, 500, 20], items=1000)
+        >>> found = Fixed(99).simulate([1, 500, 20], items=1000)
         >>> found.ranks[0], found.scored < 3 * 1000
         (np.int64(1), True)
         """
@@ -182,18 +169,12 @@ class Design(ABC):
             places = None
         elif places is None and odds != 1.0 and k is not None:
             places = _draw_places(better, others, k, odds, rng)
-        listed = others if listed is None else np.minimum(listed, others)
-        listed = 0 * others if places is None else listed
-        met = _Met(better, others, rng, design.with_replacement, places, listed)
+        met = _Met(better, others, rng, design.with_replacement, places)
         scored, beaten = (np.zeros(len(better), dtype=np.int64) for _ in range(2))
         notes, users = Notes.empty(len(better)), np.arange(len(better))
         own = np.zeros(len(better)) if own is None else np.asarray(own, dtype=np.float64)
-        chance = rng.random(len(better)) if getattr(design, "reciprocal", False) else own * 0.0
         while True:
-            now = Situation(
-                scored, beaten, others, shuffle, allowed, users, shuffle, notes, own, met.listed,
-                chance,
-            )  # fmt: skip
+            now = Situation(scored, beaten, others, allowed, users, shuffle, notes, own)
             plan = design.step(now)
             notes, rows = plan.notes, np.flatnonzero(plan.goal > scored)
             if not len(rows):
@@ -221,28 +202,21 @@ class Design(ABC):
         ``full`` is the rank of targets that were compared with all ``others``. Every other
         certified target may have any rank from ``lowest`` on.
         """
-        certified = self.certified(lowest - 1, met, others, notes)
-        complete = certified & (met == others)
+        complete = self.certifies & (met == others)
+        last = others + 1 if self.certifies else lowest
         return Findings(
-            ranks=np.where(complete, full, np.where(certified, others + 1, lowest)),
+            ranks=np.where(complete, full, last),
             items=others + 1,
-            sampled=np.where(certified, others, met),
+            sampled=others if self.certifies else met,
             users=users,
             filtered=filtered,
             replacement=self.with_replacement,
-            stop=self.stops_after,
             design=self,
             lowest=np.where(complete, full, lowest),
             met=met,
             scored=scored,
             notes=notes,
         )
-
-    def certified(
-        self, beaten: IntArray, met: IntArray, others: IntArray, notes: Notes
-    ) -> BoolArray:
-        """Return which targets have a rank, or a range of ranks, in the full catalogue."""
-        return np.full(len(met), self.certifies)
 
     # What differs between designs before they start.
 
@@ -309,118 +283,6 @@ class Fixed(Design):
         return replace(self, sampled=min(sampled, fewest))
 
 
-@dataclass(frozen=True)
-class Adaptive(Design):
-    """The sample of each target grows until enough items beat it.
-
-    So most of the budget goes to targets near the top, which decide the metrics. The budget is
-    spread over the rounds. If it is too small for all targets, some of them are drawn at random.
-    These continue, and stand for the others.
-
-    Parameters
-    ----------
-    start
-        How many items every target is compared with at first. By default 3 % of the budget, or 16
-        without a budget.
-    growth
-        The factor by which the sample of a target grows in each round.
-    stop
-        The sample of a target stops growing when this many items beat it.
-    cap
-        The largest sample of a target; None for all its candidates.
-    replacement
-        Whether an item may be drawn twice. Without replacement, the rank of a target is known when
-        it was compared with all its candidates.
-    """
-
-    name: ClassVar[str] = "adaptive"
-    start: int | None = None
-    growth: float = 1.5
-    stop: int = 1
-    cap: int | None = None
-    replacement: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_integer("stop", self.stop, minimum=1, error=DesignError)
-        check_real("growth", self.growth, low=1.0, open_low=True, error=DesignError)
-        if self.start is not None and self.cap is not None and self.start > self.cap:
-            raise DesignError(f"start must be at most cap = {self.cap}, got {self.start}")
-
-    def step(self, now: Situation) -> Step:
-        assert self.start is not None
-        rows = np.flatnonzero(now.beaten < self.stop)
-        reached = now.scored[rows]
-        most = np.full(len(rows), self.cap or np.iinfo(np.int64).max)
-        if not self.replacement:
-            most = now.others[rows] if self.cap is None else np.minimum(most, now.others[rows])
-        still = reached < most
-        # The largest samples grow first. Targets with smaller ones were not drawn in an earlier
-        # round, and continue only if budget is left.
-        while still.any():
-            level = int(reached[still].max())
-            size = max(self.start, math.ceil(level * self.growth))
-            here = np.flatnonzero(still & (reached == level))
-            chosen, step = rows[here], np.minimum(size, most[here]) - level
-            if now.allowed is not None:
-                left = now.allowed - int(now.scored.sum())
-                chosen, step = self._affordable(chosen, step, size, left, now)
-            if len(chosen):
-                goal = now.scored.copy()
-                goal[chosen] += step
-                return Step(goal, now.notes)
-            still[here] = False
-        return Step(now.scored, now.notes)
-
-    def _affordable(
-        self, rows: IntArray, step: IntArray, size: int, left: int, now: Situation
-    ) -> tuple[IntArray, IntArray]:
-        """Return the targets that take a step, and the steps, so that the budget lasts to the end.
-
-        They are drawn at random, and stand for the targets that stop. So the top ranks are observed
-        for some targets, instead of being guessed for all. At least one continues if it can.
-        """
-        spread = left
-        if now.scored.any():
-            last = max(int(now.others.max()) if self.cap is None else self.cap, size)
-            rounds = 1 + math.ceil(math.log(last / size) / math.log(self.growth) - 1e-9)
-            spread = left // rounds
-        if int(step.sum()) <= spread:
-            return rows, step
-        if int(step.min()) > left or len(rows) == 1:
-            fits = step <= left
-            return rows[fits], step[fits]
-        steps = np.zeros(len(now.scored), dtype=np.int64)
-        steps[rows] = step
-        steps = steps[now.shuffle]
-        order = np.flatnonzero(steps)
-        cost = np.cumsum(steps[order])
-        kept = order[(cost <= spread) | ((cost <= left) & (cost == cost[:1]))]
-        return now.shuffle[kept], steps[kept]
-
-    def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
-        largest = max((metric.k or 0 for metric in metrics), default=0)
-        if self.cap is not None and self.cap < largest:
-            raise DesignError(
-                f"cap must be at least the largest K = {largest}, got {self.cap}; a target that "
-                "is compared with fewer items says nothing about the top K"
-            )
-        return self
-
-    def least(self, others: IntArray) -> int:
-        return (self.start or 1) * len(others)
-
-    def within(self, each: float, others: IntArray) -> Self:
-        if self.replacement and self.cap is None and math.isinf(each):
-            raise DesignError(
-                "cap or budget must be given with replacement, got neither; nothing would stop "
-                "the sample of a target that no item beats"
-            )
-        start = 16 if math.isinf(each) else max(round(_START_SHARE * each), _SMALLEST_START)
-        start = int(min(start, each, self.cap or start))
-        return replace(self, start=self.start or start)
-
-
 def _draw_places(
     better: IntArray, others: IntArray, k: int, odds: float, rng: np.random.Generator
 ) -> IntArray:
@@ -449,10 +311,8 @@ class _Met:
     others: IntArray
     rng: np.random.Generator
     replacement: bool
-    #: The places of the first K items that beat each target; None if all items come at random.
+    #: The places of the first K items that beat each target; None if items come at random.
     places: IntArray | None
-    #: How many items come in the order of ``places``. All others come in random order.
-    listed: IntArray
 
     def _up_to(self, rows: IntArray, end: IntArray) -> IntArray:
         """Return how many of the places of each target are not beyond ``end``."""
@@ -466,16 +326,11 @@ class _Met:
         self, rows: IntArray, scored: IntArray, goal: IntArray, beaten: IntArray
     ) -> IntArray:
         """Return how many of the items between ``scored`` and ``goal`` beat each target."""
-        listed, better, others = self.listed[rows], self.better[rows], self.others[rows]
-        known = np.zeros_like(beaten)
+        better, others = self.better[rows], self.others[rows]
         if self.places is not None:
-            end = np.minimum(goal, listed)
-            known = np.maximum(self._up_to(rows, end) - beaten, 0)
-            if (goal <= listed).all():
-                return np.asarray(known)
+            return np.asarray(np.maximum(self._up_to(rows, goal) - beaten, 0))
         if self.replacement:
             return self.rng.binomial(goal - scored, better / others)
-        begin = np.minimum(np.maximum(scored, listed), goal)
-        left = np.where(begin < goal, better - beaten - known, 0)
-        rest = np.maximum(others - begin - left, 0)
-        return np.asarray(known + self.rng.hypergeometric(left, rest, goal - begin))
+        left = better - beaten
+        rest = others - scored - left
+        return np.asarray(self.rng.hypergeometric(left, rest, goal - scored))

@@ -30,15 +30,6 @@ class Notes:
     turn: IntArray
     #: The most scores that the target could take after users were drawn.
     reserved: IntArray
-    #: After how many items chance stops the target; 0 as long as that is open, -1 for never.
-    stop: IntArray
-    #: How many items had beaten it when it began to meet the others in random order.
-    at_start: IntArray
-
-    @property
-    def ends(self) -> BoolArray:
-        """Return which targets chance may stop: what they then tell is right on average."""
-        return np.asarray(self.stop > 0)
 
     @classmethod
     def empty(cls, targets: int) -> Notes:
@@ -50,24 +41,19 @@ class Situation:
     """What a design knows about the targets between two rounds.
 
     Each target was compared with ``scored`` of its ``others`` candidates, and ``beaten`` of these
-    beat it. ``shuffle`` is a random order of the targets. ``allowed`` is how many items may be
-    scored in total (None: any number). ``users`` are numbers from 0, and ``user_order`` is a random
-    order of them. ``own`` are the scores of the targets, all equal if they are not known.
-    The first ``listed`` items come in the order of a guide, all others in random order. ``chance``
-    is a random number from 0 to 1 for each target.
+    beat it. ``allowed`` is how many items may be scored in total (None: any number). ``users`` are
+    numbers from 0, and ``user_order`` is a random order of them. ``own`` are the scores of the
+    targets, all equal if they are not known.
     """
 
     scored: IntArray
     beaten: IntArray
     others: IntArray
-    shuffle: IntArray
     allowed: int | None
     users: IntArray
     user_order: IntArray
     notes: Notes
     own: FloatArray
-    listed: IntArray
-    chance: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +88,6 @@ class Findings(Targets):
             return np.asarray(self.lowest < self.ranks)
         last = getattr(self.design, "k", None) or 0
         return np.asarray((self.lowest < self.ranks) & (self.lowest <= last))
-
-    @property
-    def lost(self) -> BoolArray:
-        """Return which targets an item beat before chance stopped them."""
-        return self.notes.ends & (self.lowest - 1 > self.notes.at_start)
-
-    @property
-    def settled(self) -> BoolArray:
-        """Return which targets were followed until an item beat them, or chance stopped them."""
-        return self.lost | (self.notes.ends & (self.met >= self.notes.stop))
 
     @cached_property
     def counts(self) -> RankCounts:

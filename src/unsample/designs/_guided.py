@@ -17,19 +17,12 @@ wider, never wrong.
   whatever the costs are: the budget was enough for all of them in any order, so each of them is
   equally likely to have come first, and the first user is a uniform draw from the stratum (as in
   inverse sampling, Haldane 1945).
-* **MRR without a K needs no full ranking.** Let b items have beaten a target so far, and M others
-  come in random order, of which B beat it. Put the target and the b items at random places among
-  the M. That one of these b + 1 comes before all of the B has the probability (b + 1)/(b + 1 + B).
-  So look only at the items before the first of the b + 1. If none of them beats the target, it
-  counts 1/(b + 1), otherwise nothing: on average that is 1/R, for any P(R). It takes M/(R + 1)
-  scores on average instead of M, so that several times as many users can be drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Self
 
@@ -62,9 +55,6 @@ _ALIKE, _MOST_GROUPS = 50, 16
 #: The number of drawn users that are assumed to lose everything. Intervals assume one. A smaller
 #: number leaves more draws for users who are likely to lose.
 _ASSUMED = 0.5
-#: How far a target goes in random order before it is looked at again: at least this many items, and
-#: this part of those met.
-_SHORTEST_WALK, _WALK = 32, 0.25
 #: Full rankings for each stratum on average, those that each stratum gets first, and most strata.
 _FOR_STRATUM, _FIRST_OF_STRATUM, _MOST_STRATA = 10, 5, 20
 
@@ -90,14 +80,12 @@ class Guided(Design):
     name: ClassVar[str] = "guided"
     certifies: ClassVar[bool] = True
     guided: ClassVar[bool] = True
-    instead: ClassVar[str] = "raise it, or use design='adaptive'"
+    instead: ClassVar[str] = "raise it, or use design='fixed'"
     k: int | None = None
     #: Whether metrics depend on ranks beyond K, and the value of a target beaten 0, 1, .. K times.
     #: `for_metrics` sets both.
     beyond: bool = field(default=False, repr=False, compare=False)
     gains: tuple[float, ...] = field(default=(), repr=False, compare=False)
-    #: Whether 1/R is all that is asked for, so that chance may stop targets.
-    reciprocal: bool = field(default=False, repr=False, compare=False)
 
     def for_metrics(self, metrics: Sequence[Metric], relevant: int) -> Self:
         limited = [metric for metric in metrics if not _looks_at_all_ranks(metric)]
@@ -106,9 +94,7 @@ class Guided(Design):
         if limited:
             k = max(largest_k(self.k, limited, relevant, name="guided"), k or 1)
         assert k is not None
-        inverse = (_metrics.MRR, _metrics.AP)
-        reciprocal = relevant == 1 and not limited and all(m.family in inverse for m in metrics)
-        return replace(self, k=k, beyond=beyond, gains=_gains(metrics, k), reciprocal=reciprocal)
+        return replace(self, k=k, beyond=beyond, gains=_gains(metrics, k))
 
     def least(self, others: IntArray) -> int:
         assert self.k is not None
@@ -123,7 +109,7 @@ class Guided(Design):
         if now.allowed is None:
             return Step(to_end, now.notes)
         if now.notes.turn.any():
-            return _next_walk(now, to_end)
+            return _next_in_turn(now, to_end)
         look = Look(now, self, now.allowed)
         goal, _ = towards_the_kth(now, self.k)
         stage = _stage(self.k, look.reached)
@@ -133,7 +119,7 @@ class Guided(Design):
         if look.is_worth(after):
             notes = replace(now.notes, before=now.beaten.copy(), earlier=now.notes.before)
             return Step(np.minimum(goal, after), notes)
-        return _next_walk(replace(now, notes=look.draw()), to_end)
+        return _next_in_turn(replace(now, notes=look.draw()), to_end)
 
 
 def _stage(k: int, reached: int) -> int:
@@ -142,43 +128,6 @@ def _stage(k: int, reached: int) -> int:
     while end < reached:
         end = int(np.ceil(_GROWTH * end))
     return end
-
-
-def _next_walk(now: Situation, to_end: IntArray) -> Step:
-    """Go on with users whose turn it is, as far as chance lets them, or towards their end."""
-    notes, scored = now.notes, now.scored
-    # Those who have met all that is listed meet the others in random order.
-    begin = np.flatnonzero((notes.turn != 0) & (notes.stop == 0) & (scored >= now.listed))
-    if len(begin):
-        stop, at_start = notes.stop.copy(), notes.at_start.copy()
-        at_start[begin] = now.beaten[begin]
-        rest = (now.others - scored)[begin]
-        stop[begin] = scored[begin] + _before_first(1 + at_start[begin], rest, now.chance[begin])
-        notes = replace(notes, stop=stop, at_start=at_start)
-    step = np.maximum(_SHORTEST_WALK, _WALK * (scored - now.listed)).astype(np.int64)
-    on = np.where(now.beaten > notes.at_start, scored, np.minimum(scored + step, notes.stop))
-    goal = np.where(notes.stop > 0, on, np.maximum(now.listed, scored))
-    return _next_in_turn(replace(now, notes=notes), np.where(notes.stop < 0, to_end, goal))
-
-
-def _before_first(marked: IntArray, rest: IntArray, chance: FloatArray) -> IntArray:
-    """Return how many of ``rest`` items come before the first of the marked, at random places.
-
-    That these are w or more has the probability C(rest - w + marked, marked) / C(rest + marked,
-    marked). ``chance`` says at which probability to look it up.
-    """
-    from scipy.special import gammaln
-
-    def log_choices(items: IntArray) -> FloatArray:
-        return np.asarray(gammaln(items + marked + 1.0) - gammaln(items + 1.0))
-
-    wanted = np.log(np.maximum(chance, 1e-300)) + log_choices(rest)
-    low, high = np.zeros_like(rest), rest + 1
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        more = log_choices(rest - middle) > wanted
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
-    return low
 
 
 def _next_in_turn(now: Situation, goal: IntArray) -> Step:
@@ -240,35 +189,6 @@ class Look:
         """Return how many items each unknown target has not met."""
         return np.where(self.unknown, self.now.others - self.now.scored, 0)
 
-    @cached_property
-    def stopping(self) -> bool:
-        """Return whether chance may stop targets: where the budget suffices for all, it must not.
-
-        Nothing comes in random order where a guide orders all items.
-        """
-        at_random = bool((self.now.listed < self.now.others).any())
-        return self.design.reciprocal and at_random and float(self._walks.sum()) > self.left
-
-    @property
-    def _walks(self) -> FloatArray:
-        """Return the mean number of items that a target meets at most until chance stops it."""
-        now = self.now
-        to_list = np.clip(now.listed - now.scored, 0, self.missing)
-        return np.asarray(to_list + (self.missing - to_list) / (now.beaten + 2.0))
-
-    @property
-    def _longest_walks(self) -> IntArray:
-        """Return the most items that a target can meet: further beaters let it stop earlier."""
-        now = self.now
-        begin = np.maximum(now.scored, now.listed)
-        walk = _before_first(1 + now.beaten, now.others - begin, now.chance)
-        return np.where(self.unknown, np.maximum(begin - now.scored + walk, 1), 0)
-
-    @property
-    def costs(self) -> FloatArray:
-        """Return what it takes to follow each unknown target."""
-        return self._walks if self.stopping else self.missing.astype(np.float64)
-
     @property
     def left(self) -> int:
         return self.allowed - int(self.now.scored.sum())
@@ -289,7 +209,7 @@ class Look:
         if self.missing.sum() <= left:
             return False
         cost = int(np.where(self.open, np.minimum(end, now.others) - now.scored, 0).sum())
-        each = float(_of_users(now, self.costs).max())
+        each = float(_of_users(now, self.missing).max())
         if not cost or cost >= left - min(_ENOUGH * each, left / 2):
             return False
         spread, part = self._spread_and_part()
@@ -325,7 +245,7 @@ class Look:
         """Put users with open targets into strata, and fix the order in which they are ranked."""
         now, users = self.now, len(self.now.user_order)
         beaten = np.minimum(now.beaten, self.k)
-        costs = _of_users(now, self.costs)
+        costs = _of_users(now, self.missing)
         waiting = np.flatnonzero(costs)
         affordable = int(self.left // max(float(costs.max(initial=1.0)), 1.0))
         moved, known = self.moved, (now.beaten, now.own)
@@ -336,8 +256,6 @@ class Look:
         )
         # A user may lose everything although no user like this one lost anything so far.
         spread = np.sqrt(seen + _ASSUMED * stake / max(affordable, 1))
-        if self.stopping:  # the same spread tells more where it is cheaper
-            spread = np.where(costs > 0, spread / np.sqrt(np.maximum(costs, 1.0)), 0.0)
         stratum, turn = (np.zeros(users, dtype=np.int64) for _ in range(2))
         # What targets beyond K can lose differs by metric, so they have strata of their own.
         beyond = _of_users(now, self.open.astype(np.int64)) == 0
@@ -353,8 +271,7 @@ class Look:
             before=now.beaten.copy(),
             stratum=stratum[now.users],
             turn=-turn[now.users],
-            reserved=self._longest_walks if self.stopping else self.missing,
-            stop=np.full_like(now.beaten, 0 if self.stopping else -1),
+            reserved=self.missing,
         )
 
 

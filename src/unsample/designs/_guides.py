@@ -52,11 +52,6 @@ class Guide:
     listed: IntArray | None = None
 
     @property
-    def then_at_random(self) -> Guide:
-        """Return the lists alone, where there are some: all else then comes in random order."""
-        return self if self.lists is None else replace(self, order=None)
-
-    @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         held = {"guide": self.order, "lists": self.lists, "listed": self.listed}
         return {name: array for name, array in held.items() if array is not None}
@@ -191,7 +186,7 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     """Return the given guide; by default items are ordered by how many users exclude them.
 
     Users exclude items of the training data, so these are the popular items. If nothing is
-    excluded, the guide is empty, and is learned during the evaluation.
+    excluded, the guide is empty: each target meets items in its own random order.
     """
     popularity = _popularity(candidates)
     if guide is None:

@@ -27,12 +27,12 @@ LongWords: TypeAlias = npt.NDArray[np.uint64]
 
 #: A digit comes from 16 random bits, so it has at most 2**16 values.
 LARGEST_ORDER = 1 << 32
-_ROUNDS = 6
+ROUNDS = 6
 _HALF, _FIFTEEN = np.uint32(16), np.uint32(15)
 #: Orders of at most this many items are sorted.
-_SHORT = 256
+SHORT = 256
 # Multipliers and shifts with little bias in any bit ("lowbias32", found by C. Wellons).
-_FIRST, _SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
+FIRST, SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
 # SplitMix64 (Steele, Lea, Flood 2014) makes independent keys from counters.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -58,7 +58,7 @@ class Orders:
         A row that ends earlier is filled with its last number.
         """
         offsets = np.minimum(first[:, None] + np.arange(count), self.size[:, None] - 1)
-        short = self.size <= _SHORT
+        short = self.size <= SHORT
         if not short.any():
             return _permuted(self.size, self.keys, offsets)
         places: IntArray = np.empty_like(offsets)
@@ -83,10 +83,6 @@ class Orders:
         own = self.tie_place(row)
         return np.asarray(_unit(_mixed(self.keys[row] ^ _spread(item, 2))) < own)
 
-    def chance(self) -> npt.NDArray[np.float64]:
-        """Return a random number from 0 to 1 for each row."""
-        return _unit(_mixed(self.keys ^ _spread(np.zeros_like(self.size), 4)))
-
     def tie_place(self, row: IntArray) -> npt.NDArray[np.float64]:
         """Return the place of each target, in 0..1, among the items that tie with it."""
         return _unit(_mixed(self.keys[row] ^ _spread(np.zeros_like(row), 1)))
@@ -94,7 +90,7 @@ class Orders:
 
 def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     """Return what the Feistel network of each row makes of its positions (rows x columns)."""
-    left, right, round_keys = _network(size, keys)
+    left, right, round_keys = network(size, keys)
     places = _walk(positions, left, right, round_keys)
     row, column = np.nonzero(places >= size[:, None])
     while len(row):
@@ -106,11 +102,11 @@ def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     return places
 
 
-def _network(size: IntArray, keys: LongWords) -> tuple[Words, Words, Words]:
+def network(size: IntArray, keys: LongWords) -> tuple[Words, Words, Words]:
     """Return the number of values of both digits of each row, and the keys of all rounds."""
     high = np.ceil(np.sqrt(size)).astype(np.int64)
     low = -(-size // np.maximum(high, 1))
-    counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
+    counters = np.arange(1, ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
     words = _mixed(keys[:, None] + counters).view(np.uint32)
     return high.astype(np.uint32)[:, None], low.astype(np.uint32)[:, None], words
 
@@ -120,7 +116,7 @@ def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArr
     high = np.floor(positions / right).astype(np.uint32)
     low = positions.astype(np.uint32) - high * right
     room, spare = np.empty_like(low), np.empty_like(low)
-    for step in range(0, _ROUNDS, 2):
+    for step in range(0, ROUNDS, 2):
         _shift(high, low, keys[:, step, None], left, room, spare)
         _shift(low, high, keys[:, step + 1, None], right, room, spare)
     return high.astype(np.int64) * right + low
@@ -152,10 +148,10 @@ def _scramble(word: Words, room: Words) -> None:
     """Mix the bits of each word, mainly into its upper half; ``room`` is working memory."""
     np.right_shift(word, _HALF, out=room)
     word ^= room
-    word *= _FIRST
+    word *= FIRST
     np.right_shift(word, _FIFTEEN, out=room)
     word ^= room
-    word *= _SECOND
+    word *= SECOND
 
 
 def _mixed(word: LongWords) -> LongWords:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from unsample._checks import check_choice
 from unsample.designs._certified import Certified
-from unsample.designs._designs import Adaptive, Design, Exact, Fixed
+from unsample.designs._designs import Design, Exact, Fixed
 from unsample.designs._guided import Guided
 from unsample.errors import DesignError, InputError
 
 #: Name -> design.
 DESIGNS: dict[str, type[Design]] = {
-    design.name: design for design in (Exact, Fixed, Adaptive, Certified, Guided)
+    design.name: design for design in (Exact, Certified, Guided, Fixed)
 }
 
 
@@ -20,7 +20,7 @@ def as_design(design: str | Design) -> Design:
         return design
     if not isinstance(design, str):
         raise InputError(
-            f"design must be a name or a design such as Adaptive(start=64), got {design!r}"
+            f"design must be a name or a design such as Fixed(sampled=99), got {design!r}"
         )
     check_choice("design", design, DESIGNS, error=DesignError)
     return DESIGNS[design]()

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,19 @@ from unsample._archives import read_arrays
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._files import check_writable, write_atomically
 from unsample._progress import Progress
-from unsample.designs._designs import Design, Exact
+from unsample.designs._certified import Certified
+from unsample.designs._designs import Design
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._guides import Guide, GuidedOrders
-from unsample.designs._learned import Lesson
-from unsample.designs._orders import Orders, target_keys
-from unsample.designs._ranking import check_device, count_all
+from unsample.designs._orders import target_keys
+from unsample.designs._ranking import count_all
+from unsample.designs._rounds import fused_certify, quickest_advance
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
-from unsample.designs._shortlists import Shortlists
-from unsample.errors import CheckpointError, FileError, InputError, ScoreError
+from unsample.errors import CheckpointError, FileError, ScoreError
 from unsample.metrics import Metric
 
-_FORMAT = "unsample.Checkpoint/4"
+_FORMAT = "unsample.Checkpoint/5"
 _TALLY = tuple(each.name for each in fields(Tally))
 _NOTES = tuple(each.name for each in fields(Notes))
 #: The largest relative difference between scores of the interrupted and of the resumed run.
@@ -70,9 +70,6 @@ class Execution:
         check_integer("workers", self.workers, minimum=1)
 
 
-_AS_USUAL = Execution()
-
-
 def run(
     design: Design,
     scorer: Scorer,
@@ -83,55 +80,39 @@ def run(
     ties: str = "random",
     rng: Seed = 0,
     guide: Guide | None = None,
-    shortlists: Shortlists | None = None,
-    execution: Execution = _AS_USUAL,
+    execution: Execution | None = None,
 ) -> tuple[Findings, Tally]:
     """Run a design on a scorer; return its findings, and the counts of all comparisons.
 
-    Designs that can be guided take items in the order of the ``guide``, if there is one. Scores are
-    noted in ``shortlists`` until users are drawn to be ranked in full.
+    Designs that can be guided take items in the order of the ``guide``, if there is one.
 
     `Fixed`, `Certified` and `Exact` treat every target on its own. So ranks are the same if the
     targets are evaluated in several parts, for instance on several machines.
     """
-    _check_device(design, scorer, execution.device)
     seed, others, relevant = as_key(rng), candidates.others, candidates.relevant
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
-    # Targets that chance may stop meet what is on no list in random order. Ties are broken at once.
-    by_chance = getattr(fitted, "reciprocal", False)
-    guide, lesson = guide if fitted.guided else None, None
-    if guide is not None and by_chance:
-        guide = guide.then_at_random
-    if guide is not None and not guide.arrays:
-        lesson = Lesson.of(candidates, keys, seed, allowed, fitted.least(others))
-    orders = lesson.orders if lesson else GuidedOrders(candidates, keys, guide or Guide())
-    score = scorer.score or scorer.chosen
-    scan = Scan(score, orders, fitted.with_replacement, shortlists, lesson)
+    orders = GuidedOrders(candidates, keys, (guide if fitted.guided else None) or Guide())
+    scan = Scan(scorer.score or scorer.chosen, orders, fitted.with_replacement)
     probe = Probe.ask(scan, checked)
     empty = State.empty(len(others))
-    work = _Run(scan, scorer, probe, empty, execution, allowed)
-    if execution.checkpoint is not None:
-        known = orders.guide.arrays
-        if shortlists is not None:
-            known |= {"shortlists": np.array(shortlists.items.shape)}
-        identity = _identity(fitted, candidates, known, allowed=allowed, ties=ties, seed=seed)
-        work.keep_in(Path(execution.checkpoint), identity, shortlists, lesson)
+    work = _Run(scan, scorer, probe, empty, execution or Execution(), fitted, allowed)
+    if work.execution.checkpoint is not None:
+        identity = _identity(
+            fitted, candidates, orders.guide.arrays, allowed=allowed, ties=ties, seed=seed
+        )
+        work.keep_in(Path(work.execution.checkpoint), identity)
     # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
-    open_ties = fitted.certifies and not by_chance and (ties == "random" or relevant > 1)
+    open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
     state, tally = work.state, work.state.tally
     users = user_numbers(candidates, seed)
     try:
-        if lesson is not None:
-            work.learn(lesson)
         while True:
             work.reach_goal()
             now = work.situation(tally.beaten(for_sure), *users)
             step = fitted.step(now)
             state.notes = step.notes
-            if shortlists is not None:
-                shortlists.open = not state.notes.turn.any()
             if not (step.goal > tally.scored).any():
                 break
             state.goal[:] = step.goal
@@ -140,7 +121,7 @@ def run(
             work.place.save(state, now=True)
     above = tally.beaten(ties)
     # Places among all ties come from keys, the same for every model.
-    if ties == "random" and not by_chance:
+    if ties == "random":
         above = tally.better + np.floor(scan.tie_place() * (tally.equal + 1)).astype(np.int64)
     if fitted.certifies and relevant > 1:
         above = _in_one_list(above, tally, candidates.users, scan.tie_place(), ties)
@@ -155,15 +136,6 @@ def run(
         filtered=candidates.filtered,
     )
     return found, tally
-
-
-def _check_device(design: Design, scorer: Scorer, device: str | None) -> None:
-    if device is not None and not isinstance(design, Exact):
-        raise InputError(
-            f"device must be left out unless design='exact' ranks whole rows, got {device!r} with "
-            f"design={design.name!r}; a torch module is called on its own device"
-        )
-    check_device(scorer, device)
 
 
 def user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
@@ -209,32 +181,24 @@ class _Run:
     probe: Probe
     state: State
     execution: Execution
+    design: Design
     allowed: int | None
     place: Checkpoint | None = None
 
-    def keep_in(
-        self, path: Path, identity: str, shortlists: Shortlists | None, lesson: Lesson | None
-    ) -> None:
-        """Keep the state in a file, and go on with what is there already."""
-        self.place = Checkpoint(path, identity, self.probe.scores, shortlists, lesson)
-        self.state = self.place.load() or self.state
+    def __post_init__(self) -> None:
+        self.advance = quickest_advance(self.scan, self.scorer)
 
-    def learn(self, lesson: Lesson) -> None:
-        """Compare the targets of the lesson, then order items by what was learned."""
-        goal = np.maximum(self.state.goal, lesson.goal)
-        self.state.goal[:] = lesson.goal
-        self.reach_goal()
-        self.state.goal[:] = goal
-        self.scan = replace(self.scan, orders=lesson.learned, learner=None)
+    def keep_in(self, path: Path, identity: str) -> None:
+        """Keep the state in a file, and go on with what is there already."""
+        self.place = Checkpoint(path, identity, self.probe.scores)
+        self.state = self.place.load() or self.state
 
     def situation(self, beaten: IntArray, users: IntArray, user_order: IntArray) -> Situation:
         """Return what the design sees between two rounds."""
-        scan, tally, others = self.scan, self.state.tally, self.scan.candidates.others
-        orders = scan.orders
-        listed = orders.listed_others if orders.guide.order is None else others
+        tally, others = self.state.tally, self.scan.candidates.others
         return Situation(
-            tally.scored, beaten, others, scan.shuffle, self.allowed, users, user_order,
-            self.state.notes, tally.own, listed, Orders(others, scan.keys).chance(),
+            tally.scored, beaten, others, self.allowed, users, user_order, self.state.notes,
+            tally.own,
         )  # fmt: skip
 
     def reach_goal(self) -> None:
@@ -250,23 +214,36 @@ class _Run:
                 self.execution.progress(done, len(state.goal), note)
 
     def _compare(self, tally: Tally, goal: IntArray) -> Iterator[int]:
-        """Compare targets with items; with whole rows at once if all items are needed."""
+        """Compare targets with items; with all items at once if that is faster."""
         execution, candidates = self.execution, self.scan.candidates
         rows = np.flatnonzero(tally.scored < goal)
         if not len(rows):
             return
+        k = self.design.k if isinstance(self.design, Certified) else None
+        certify = fused_certify(self.scan) if self.allowed is None else None
+        if k is not None and certify is not None:
+            for at, part in certify(rows[tally.scored[rows] == 0], k):
+                yield self._add(at, part)
+                goal[at] = tally.scored[at]
+            rows = np.flatnonzero(tally.scored < goal)
         whole = (goal == candidates.others).all() and not tally.scored[rows].any()
         if self.scorer.score_all is None or not whole:
             batch, workers = execution.batch, execution.workers
-            yield from self.scan.advance(tally, goal, batch=batch, workers=workers)
+            yield from self.advance(tally, goal, batch=batch, workers=workers)
             return
         some = candidates.take(rows)
         parts = count_all(self.scorer, some, execution.device, execution.precision)
         for place, better, equal, own in parts:
-            refuse_infinite_targets(own, some.users[place], some.targets[place])
             met, none = some.others[place], np.zeros_like(better)
-            tally.add(rows[place], Tally(met, better, equal, none, none, own.astype(np.float64)))
-            yield int(met.sum()) + len(met)
+            part = Tally(met, better, equal, none, none, own.astype(np.float64))
+            yield self._add(rows[place], part)
+
+    def _add(self, rows: IntArray, part: Tally) -> int:
+        """Add the results of targets that had none before; return how many scores they took."""
+        candidates = self.scan.candidates
+        refuse_infinite_targets(part.own, candidates.users[rows], candidates.targets[rows])
+        self.state.tally.add(rows, part)
+        return int(part.scored.sum()) + len(rows)
 
 
 def _identity(
@@ -340,14 +317,12 @@ class Checkpoint:
     """A file with the state of one evaluation; ``seconds`` is the least time between writes.
 
     ``identity`` is a hash of everything that determines the results except the scores. ``probe``
-    are a few scores, to detect another model. ``shortlists`` and ``lesson`` are saved too.
+    are a few scores, to detect another model.
     """
 
     path: Path
     identity: str
     probe: FloatArray
-    shortlists: Shortlists | None = None
-    lesson: Lesson | None = None
     seconds: float = 30.0
     _written: float = field(default_factory=time.monotonic, repr=False)
 
@@ -362,12 +337,8 @@ class Checkpoint:
         except (OSError, FileError) as problem:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
         self._check(found)
-        if self.lesson is not None:
-            self.lesson.restore(found)
         tally = Tally(*(found[each].astype(found[each].dtype.kind + "8") for each in _TALLY))
         notes = Notes(*(found[each].astype(np.int64) for each in _NOTES))
-        if self.shortlists is not None:
-            self.shortlists.restore(found, drawn=bool(notes.turn.any()))
         return State(tally, notes, found["goal"].astype(np.int64), int(found["asked"]))
 
     def save(self, state: State, *, now: bool = False) -> None:
@@ -387,8 +358,6 @@ class Checkpoint:
             "asked": np.array(state.asked),
             **{name: getattr(state.tally, name) for name in _TALLY},
             **{name: getattr(state.notes, name) for name in _NOTES},
-            **({} if self.shortlists is None else self.shortlists.arrays),
-            **({} if self.lesson is None else self.lesson.arrays),
         }
 
     def _check(self, found: Mapping[str, npt.NDArray[Any]]) -> None:

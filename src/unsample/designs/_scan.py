@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     from unsample.designs._guides import GuidedOrders
-    from unsample.designs._learned import Lesson
-    from unsample.designs._shortlists import Shortlists
 
 Excluded: TypeAlias = "scipy.sparse.sparray | scipy.sparse.spmatrix"
 
@@ -182,18 +180,9 @@ class Candidates:
 
         These are all items but the target and the excluded ones, in the order of their ids.
         """
-        (row, column), rows = self.excluded, np.arange(len(self))
-        if not len(row):
-            return index + (index >= self.targets[:, None])
-        before = np.bincount(row[column < self.targets[row]], minlength=len(self))
-        place = index + (index >= (self.targets - before)[:, None])
-        # The item at place j is j plus the number of excluded items before it. With the sorted
-        # excluded items e_0, e_1, ..., these are the ones with e_i - i <= j. A single search finds
-        # them for all rows, because each row has its own range of keys.
-        first = np.searchsorted(row, rows)
-        keys = column - (np.arange(len(row)) - first[row]) + row * (self.items + 1)
-        found = np.searchsorted(keys, place + (rows * (self.items + 1))[:, None], side="right")
-        return np.asarray(place + (found - first[:, None]))
+        rows = np.arange(len(self))[:, None]
+        found = items_at(np, index, rows, self.targets, self.excluded, self.items)
+        return np.asarray(found)
 
     def items_from(self, first: IntArray, count: int) -> IntArray:
         """Return the items at places ``first, first + 1, ...``, as `items_at` does, but faster.
@@ -215,6 +204,29 @@ class Candidates:
         inside = (place > 0) & (place < count)
         np.add.at(steps, (row[inside], place[inside]), 1)
         return np.cumsum(steps, axis=1, out=steps)
+
+
+def items_at(
+    library: Any, place: Any, row_of: Any, targets: Any, excluded: tuple[Any, Any], items: int
+) -> Any:
+    """Return the items at places among the other candidates of targets, by numpy or torch.
+
+    ``row_of`` is the row of the target of each place, ``excluded`` are sorted pairs (row, item).
+    """
+    (row, column), count = excluded, len(targets)
+    if not len(row):
+        return place + (place >= targets[row_of])
+    before = library.bincount(row[column < targets[row]], minlength=count)
+    place = place + (place >= (targets - before)[row_of])
+    # The item at place j is j plus the number of excluded items before it. With the sorted excluded
+    # items e_0, e_1, ..., these are the ones with e_i - i <= j. A single search finds them for all
+    # rows, because each row has its own range of keys.
+    size = library.bincount(row, minlength=count)
+    first = size.cumsum(0) - size
+    number = library.ones_like(row).cumsum(0) - 1 - first[row]
+    keys = column - number + row * (items + 1)
+    found = library.searchsorted(keys, place + row_of * (items + 1), side="right")
+    return place + (found - first[row_of])
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,16 +263,11 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Targets, and the orders in which they are compared with their candidates.
-
-    ``listener`` is given all scores, and ``learner`` all items and whether they beat the target.
-    """
+    """Targets, and the orders in which they are compared with their candidates."""
 
     score: Score
     orders: GuidedOrders
     replacement: bool = False
-    listener: Shortlists | None = None
-    learner: Lesson | None = None
 
     @property
     def candidates(self) -> Candidates:
@@ -269,11 +276,6 @@ class Scan:
     @property
     def keys(self) -> LongWords:
         return self.orders.keys
-
-    @cached_property
-    def shuffle(self) -> IntArray:
-        """Return a random order of the targets, the same for all models with one seed."""
-        return np.argsort(self.keys, kind="stable")
 
     def advance(
         self, tally: Tally, goal: IntArray, *, batch: int, workers: int = 1
@@ -288,10 +290,8 @@ class Scan:
             fresh = np.isnan(tally.own[rows])
             jobs = _batches(rows, _lengths(missing, batch), fresh, batch)
             compared = in_threads(lambda job: self._compare(job, tally), jobs, workers)
-            for done, part, asked, seen in compared:
+            for done, part, asked in compared:
                 tally.add(done, part)
-                if self.learner is not None:
-                    self.learner.add(*seen)
                 yield asked
 
     def own_scores(self, rows: IntArray) -> FloatArray:
@@ -314,8 +314,6 @@ class Scan:
             items = self.orders.items(rows, scored, length)
         asked = np.concatenate([targets[:, None], items], axis=1) if fresh else items
         scores = as_scores(self.score(users, asked), asked.shape, users, asked)
-        if self.listener is not None:
-            self.listener.note(users, asked, scores)
         own = tally.own[rows]
         if fresh:
             own = scores[:, 0].astype(np.float64)
@@ -331,14 +329,27 @@ class Scan:
             total = scores.sum()
         if not np.isfinite(total):  # one sum is faster than a test of each score
             infinite = np.count_nonzero(np.isinf(scores), axis=1)
-        better = scores > rival[:, None]
-        lost = self._keyed(rows).tie_is_lost(row, items[row, column])
+        better = np.count_nonzero(scores > rival[:, None], axis=1)
+        ties = row, items[row, column]
+        part = self.counted(rows, np.full(len(rows), length), better, ties, infinite, own)
+        return rows, part, asked.size
+
+    def counted(
+        self,
+        rows: IntArray,
+        met: IntArray,
+        better: IntArray,
+        ties: tuple[IntArray, IntArray],
+        infinite: IntArray,
+        own: FloatArray,
+    ) -> Tally:
+        """Return the tally of some targets; ``ties`` are pairs (row, item) with equal scores."""
+        row, item = ties
+        lost = self._keyed(rows).tie_is_lost(row, item)
         equal, lost_ties = (
             np.bincount(as_index(some), minlength=len(rows)) for some in (row, row[lost])
         )
-        met, count = np.full(len(rows), length), np.count_nonzero(better, axis=1)
-        part = Tally(met, count, equal, lost_ties, infinite, own)
-        return rows, part, asked.size, (items, better)
+        return Tally(met, better, equal, lost_ties, infinite, own)
 
     def _keyed(self, rows: IntArray) -> Orders:
         return Orders(self.candidates.others[rows], self.keys[rows])
@@ -346,8 +357,8 @@ class Scan:
 
 #: Targets, how many items each is compared with, and whether their own scores are needed as well.
 Job: TypeAlias = "tuple[IntArray, int, bool]"
-#: Targets, their tally, how many scores were asked for, the items, and which of them are better.
-Compared: TypeAlias = "tuple[IntArray, Tally, int, tuple[IntArray, BoolArray]]"
+#: Targets, their tally, and how many scores were asked for.
+Compared: TypeAlias = "tuple[IntArray, Tally, int]"
 
 
 Given = TypeVar("Given")

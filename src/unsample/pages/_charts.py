@@ -25,7 +25,6 @@ Role: TypeAlias = Literal["interval", "guaranteed", "bounds"]
 #: What each design does, for readers of plans.
 DESIGNS = {
     "fixed": "The same number of sampled items for each target.",
-    "adaptive": "More items for targets near the top: the sample grows until enough beat them.",
     "certified": "Items are scored until the metric@K is certain, for as many users as the budget "
     "allows.",
     "guided": "Likely strong items are scored first, and part of the users is certified.",
