@@ -1,8 +1,14 @@
-"""The paper as data, and runs that reproduce it: seeded, resumable, checked."""
+"""The paper as data, runs that reproduce it, its claims, and the report."""
 
+import base64
+import csv
 import json
-import shutil
-import zipfile
+import re
+import sys
+from dataclasses import asdict, replace
+from html.parser import HTMLParser
+from itertools import product
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -12,9 +18,11 @@ from unsample.errors import (
     FileError,
     InputError,
     MethodError,
+    MissingExtraError,
     RecommenderError,
     UnresolvedWarning,
 )
+from unsample.lab._train import Trained
 from unsample.lab.datasets import load_ranks
 from unsample.lab.paper import (
     ESTIMATORS,
@@ -22,22 +30,24 @@ from unsample.lab.paper import (
     SCHEMA,
     Cell,
     Spec,
+    _report_tables,
     _run,
     claim_rows,
     claims,
     deviations,
     exhibits,
-    load_results,
     run,
+    write_report,
 )
-from unsample.lab.paper._cells import Ranks, compute_cell, count_repeats
+from unsample.lab.paper._cells import compute_cell, count_repeats
+from unsample.lab.paper._report import report_html, wide_latex
+from unsample.lab.paper._report_tables import accuracy_sheet, winners_sheet
+from unsample.pages import as_markdown
 
 DATASETS = ("ml-1m", "citeulike-a", "pinterest-20", "yelp")
-TABLES = tuple(SCHEMA)
 SMALL = Spec(
     datasets=("ml-1m",),
-    candidates=("all",),
-    recommenders=("ease", "als"),
+    recommenders=("ease", "itemknn"),
     estimators=(("BV 0.1", "bv"), ("MLE", "mle")),
     repeats=4,
 )
@@ -50,7 +60,7 @@ def finished(tmp_path_factory):
 
 
 def _bytes(folder):
-    return {name: (folder / f"{name}.csv").read_bytes() for name in TABLES}
+    return {name: (folder / f"{name}.csv").read_bytes() for name in SCHEMA}
 
 
 # -- the paper as data --------------------------------------------------------------------------
@@ -117,11 +127,6 @@ def test_unknown_names_are_refused_with_a_suggestion(arguments, error, said):
         Spec.choose(**arguments)
 
 
-def test_the_digest_tells_specs_apart():
-    assert Spec().digest == Spec.choose().digest
-    assert len({Spec(rng=s, repeats=r).digest for s in (0, 1) for r in (10, 20)}) == 4
-
-
 def test_cells_of_figures_are_those_of_tables_where_they_can_be():
     spec = Spec()
     assert len(spec.tables()) == 40
@@ -162,19 +167,17 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
     bundled = load_ranks("ml-1m", "als", candidates="unseen")
     # Beyond a factor of 1.25, `estimate` has a P(R) for each range of sizes, and the paper has one.
     alike = bundled.items > bundled.items.max() / 1.25
-    ranks = Ranks(bundled.ranks[alike], bundled.items[alike])
+    ranks, items = bundled.ranks[alike], bundled.items[alike]
     spec = Spec(repeats=3, estimators=(("MLE", "mle"), ("WMLE", "wmle")))
-    result = compute_cell(spec, cell, ranks)
-    most = ranks.items.max()
-    plain = [metric.weights(ranks.ranks, most).mean() for metric in spec.columns]
+    result = compute_cell(spec, cell, ranks, items)
+    plain = [metric.weights(ranks, items.max()).mean() for metric in spec.columns]
     assert np.allclose(result.exact, plain)
-    drawn = draw_sampled_ranks(
-        ranks.ranks, items=ranks.items, sampled=99, rng=cell.seed_sequence(0), size=(3,)
-    )
+    seed = cell.seed_sequence(0)
+    drawn = draw_sampled_ranks(ranks, items=items, sampled=99, rng=seed, size=(3,))
     with pytest.warns(UnresolvedWarning):
         alone = estimate(
             drawn[1],
-            items=ranks.items,
+            items=items,
             sampled=99,
             metrics=spec.columns,
             method=("mle", "wmle"),
@@ -189,26 +192,22 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
 # -- runs ---------------------------------------------------------------------------------------
 
 
-def test_a_run_leaves_tables_that_load(finished):
+def test_a_run_leaves_its_tables(finished):
     folder, result = finished
-    assert len(result.accuracy) == 2 * 3 * 2
-    assert len(result.winners) == 12 * 2
+    assert len(result.accuracy) == 2 * 2 * 3 * 2
+    assert len(result.winners) == 2 * 12 * 2
     assert {row["sampled"] for row in result.sweep} == {49, 99, 199, 499, 999}
     assert [row["source"] for row in result.statistics] == ["paper", "here"]
-    assert result.settings["rng"] == 0
-    assert {"id", "text"} == set(result.settings["deviations"][0])
-    again = load_results(folder)
-    for table in TABLES:
-        assert getattr(again, table) == getattr(result, table)
-
-
-def test_rows_have_the_stated_columns_and_kinds(finished):
-    kinds = {"text": str, "integer": int, "real": float, "truth": bool}
     for table, columns in SCHEMA.items():
-        for row in getattr(finished[1], table):
-            assert list(row) == list(columns)
-            for name, kind in columns.items():
-                assert row[name] is None or type(row[name]) is kinds[kind]
+        with (folder / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+            written = list(csv.DictReader(file))
+        assert len(written) == len(getattr(result, table))
+        for text, row in zip(written, getattr(result, table), strict=True):
+            assert tuple(text) == columns
+            assert set(row) == set(columns)
+    settings = json.loads((folder / "settings.json").read_text())
+    assert (settings["rng"], settings["repeats"]) == (0, 4)
+    assert {"id", "text"} == set(settings["deviations"][0])
 
 
 def test_errors_are_what_their_names_say(finished):
@@ -228,124 +227,75 @@ def test_printed_values_stand_beside_ours(finished):
 
 
 def test_winners_count_repeats_in_which_the_best_is_named(finished):
-    folder, result = finished
-    cells = [np.load(folder / "cells" / f"ml-1m.paper.{r}.99.npz") for r in ("ease", "als")]
+    cells = []
+    for name in ("ease", "itemknn"):
+        known = load_ranks("ml-1m", name, candidates="all")
+        cell = Cell("ml-1m", "all", name, 99)
+        cells.append(compute_cell(SMALL, cell, known.ranks, known.items))
     column = [metric.name for metric in SMALL.columns].index("NDCG@10")
-    best = np.argmax([cell["exact"][column] for cell in cells])
-    named = np.stack([cell["values/MLE"][:, column] for cell in cells]).argmax(axis=0)
+    best = np.argmax([cell.exact[column] for cell in cells])
+    named = np.stack([cell.values["MLE"][:, column] for cell in cells]).argmax(axis=0)
     row = next(
-        r for r in result.winners if (r["metric"], r["k"], r["estimator"]) == ("NDCG", 10, "MLE")
+        r
+        for r in finished[1].winners
+        if (r["metric"], r["k"], r["estimator"], r["candidates"]) == ("NDCG", 10, "MLE", "all")
     )
-    assert row["true_winner"] == ("EASE", "ALS")[best]
+    assert row["true_winner"] == ("EASE", "itemKNN")[best]
     assert row["correct"] == (named == best).sum()
 
 
-def test_the_same_run_gives_the_same_bytes_and_computes_nothing(finished):
-    folder, _ = finished
-    before = _bytes(folder)
-    again = run(SMALL, folder, resume=True)
-    assert again.settings["computed"] == 0
-    assert _bytes(folder) == before
-
-
 def test_a_cell_does_not_depend_on_its_company(finished, tmp_path):
-    alone = Spec(**{**SMALL.__dict__, "recommenders": ("als",)})
-    result = run(alone, tmp_path / "alone")
-    whole = [row for row in finished[1].accuracy if row["recommender"] == "ALS"]
+    steps = []
+    alone = replace(SMALL, recommenders=("itemknn",))
+    result = run(alone, tmp_path, progress=lambda done, total, note: steps.append((done, total)))
+    whole = [row for row in finished[1].accuracy if row["recommender"] == "itemKNN"]
     assert list(result.accuracy) == whole
     assert result.winners == ()
+    assert steps[-1] == (len(alone.cells()),) * 2
 
 
 def test_workers_change_nothing(finished, tmp_path):
-    run(SMALL, tmp_path / "two", workers=2)
-    assert _bytes(tmp_path / "two") == _bytes(finished[0])
+    run(SMALL, tmp_path, workers=2)
+    assert _bytes(tmp_path) == _bytes(finished[0])
 
 
-class _KilledError(Exception):
-    pass
+def test_a_failing_cell_ends_the_run_and_its_processes(tmp_path):
+    import multiprocessing
+
+    broken = replace(SMALL, retrain=True)  # without ranks in the folder
+    with pytest.raises(AssertionError):
+        list(_run._computed(broken, tmp_path, broken.cells(), workers=2))
+    assert multiprocessing.active_children() == []
 
 
-@pytest.mark.parametrize("after", [0, 5])
-def test_a_run_killed_at_any_cell_resumes_to_the_same_bytes(after, finished, tmp_path, monkeypatch):
-    folder = tmp_path / "killed"
-    folder.mkdir()
-    (folder / ".spec.json.0123456789abcdef.part").write_bytes(b"{")  # killed at its very start
-    calls = []
-
-    def dying(*arguments):
-        if len(calls) == after:
-            raise _KilledError
-        calls.append(arguments)
-        return compute_cell(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_run, "compute_cell", dying)
-        with pytest.raises(_KilledError):
-            run(SMALL, folder)
-    steps = []
-    report = lambda done, total, note="": steps.append(done)  # noqa: E731
-    result = run(SMALL, folder, resume=True, progress=report)
-    assert result.settings["computed"] == len(SMALL.cells()) - after
-    assert steps == list(range(after, len(SMALL.cells()) + 1))
-    assert _bytes(folder) == _bytes(finished[0])
-
-
-def test_broken_cells_are_computed_again(finished, tmp_path):
-    folder = tmp_path / "broken"
-    shutil.copytree(finished[0], folder)
-    paths = sorted((folder / "cells").glob("*.npz"))
-    paths[0].write_bytes(paths[0].read_bytes()[:200])
-    paths[1].write_bytes(b"")
-    with zipfile.ZipFile(paths[2], "w"):
-        pass
-    assert run(SMALL, folder).settings["computed"] == 3
-    assert _bytes(folder) == _bytes(finished[0])
-
-
-def test_another_run_is_refused_unless_forced(finished, tmp_path):
-    folder = tmp_path / "other"
-    shutil.copytree(finished[0], folder)
-    other = Spec(**{**SMALL.__dict__, "rng": 1, "recommenders": ("als",)})
-    with pytest.raises(FileError, match=r"other settings.*--force"):
-        run(other, folder)
-    with pytest.raises(FileError, match="other settings"):
-        run(other, folder, resume=True)
-    assert run(other, folder, force=True).settings["rng"] == 1
-
-
-def test_a_folder_of_something_else_is_refused(tmp_path):
+def test_a_place_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(FileError, match="holds other files"):
-        run(SMALL, tmp_path)
-    with pytest.raises(FileError, match="must be a folder"):
+    with pytest.raises(FileError, match="cannot write"):
         run(SMALL, tmp_path / "thesis.tex")
-    with pytest.raises(FileError, match="run to resume"):
-        run(SMALL, tmp_path / "new", resume=True)
-    with pytest.raises(FileError, match="not both"):
-        run(SMALL, tmp_path / "new", resume=True, force=True)
-    assert (tmp_path / "thesis.tex").read_text() == "precious"
+    with pytest.raises(InputError, match="workers must be"):
+        run(SMALL, tmp_path, workers=0)
 
 
-def test_a_damaged_spec_is_refused(finished, tmp_path):
-    folder = tmp_path / "damaged"
-    shutil.copytree(finished[0], folder)
-    (folder / "spec.json").write_text("{")
-    with pytest.raises(FileError, match="cannot be read"):
-        run(SMALL, folder)
+def test_recommenders_are_trained_once_for_both_kinds_of_candidates(tmp_path, monkeypatch):
+    trained = []
 
+    def train(dataset, recommender, *, progress):
+        trained.append(recommender)
+        unseen, every = (
+            load_ranks(dataset, recommender, candidates=kind) for kind in ("unseen", "all")
+        )
+        ranks = {"unseen": unseen.ranks[::-1], "all": every.ranks[::-1]}
+        about = {key: every.provenance[key] for key in ("items", "users", "training_pairs")}
+        about |= {"complete": True, "note": "ours"}
+        return Trained(dataset, recommender, ranks, unseen.items[::-1], about, {})
 
-def test_unfinished_and_damaged_results_say_what_to_do(finished, tmp_path):
-    with pytest.raises(FileError, match="--resume"):
-        load_results(tmp_path)
-    folder = tmp_path / "damaged"
-    shutil.copytree(finished[0], folder)
-    (folder / "accuracy.csv").write_text("dataset,nonsense\n")
-    with pytest.raises(FileError, match="columns"):
-        load_results(folder)
-    text = (finished[0] / "accuracy.csv").read_text()
-    (folder / "accuracy.csv").write_text(text[: len(text) - 30])
-    with pytest.raises(FileError, match=r"accuracy\.csv"):
-        load_results(folder)
+    monkeypatch.setattr(_run, "train", train)
+    spec = replace(SMALL, retrain=True, recommenders=("itemknn",))
+    first = run(spec, tmp_path)
+    assert trained == ["itemknn"]
+    assert first.statistics[1]["note"] == "ours"
+    assert run(replace(spec, repeats=3), tmp_path).settings["repeats"] == 3
+    assert trained == ["itemknn"]
 
 
 # -- claims -------------------------------------------------------------------------------------
@@ -370,7 +320,7 @@ def _row(estimator, bias, std, recommender="EASE", dataset="ml-1m"):
 
 
 def _verdicts(accuracy):
-    tables = dict.fromkeys(TABLES, ()) | {"accuracy": tuple(accuracy)}
+    tables = dict.fromkeys(SCHEMA, ()) | {"accuracy": tuple(accuracy)}
     return {row["id"]: row for row in claim_rows(tables)}
 
 
@@ -402,7 +352,7 @@ def test_spreads_on_ml_1m_are_the_printed_ones(tmp_path):
     chosen = Spec(
         datasets=("ml-1m",), candidates=("all",), estimators=tuple(ESTIMATORS.items())[:5]
     )
-    result = run(chosen, tmp_path / "run")
+    result = run(chosen, tmp_path)
     verdicts = {row["id"]: row for row in result.claims}
     assert verdicts["numbers-std"]["holds_by_bias"] is True
     assert verdicts["numbers-wmle-ratio"]["holds_by_bias"] is True
@@ -410,40 +360,206 @@ def test_spreads_on_ml_1m_are_the_printed_ones(tmp_path):
     assert all(name in verdicts["numbers-std"]["detail"] for name in near)
 
 
+# -- the report ---------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What a page holds: its tags in order, whether they nest, attributes, and texts of cells."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "input", "hr"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.cells = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag in {"td", "th"}:
+            self.cells.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if {"td", "th"} & set(self.open):
+            self.cells[-1] += data
+
+
+@pytest.fixture(scope="module")
+def html(finished):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    return report_html(finished[1])
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def test_the_page_is_whole_and_fetches_nothing(html, page):
+    assert page.open == []
+    identities = [attrs["id"] for _, attrs in page.attributes if "id" in attrs]
+    assert len(identities) == len(set(identities))
+    links = [attrs["href"] for tag, attrs in page.attributes if tag == "a"]
+    assert len(links) > 9
+    assert all(link.startswith("#") and link[1:] in identities for link in links)
+    assert not {"script", "link", "iframe", "object", "use", "image", "svg"} & set(page.tags)
+    policy = next(attrs["content"] for tag, attrs in page.attributes if "http-equiv" in attrs)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert not re.search(r"url\(|@import|https?:", html)
+    sections = "summary datasets accuracy winners figures claims deviations settings again"
+    assert set(sections.split()) <= set(identities)
+
+
+def test_tables_have_captions_and_regions_that_scroll_have_names(page):
+    assert page.tags.count("caption") == page.tags.count("table")
+    assert all("scope" in attrs for tag, attrs in page.attributes if tag == "th")
+    regions = [attrs for _, attrs in page.attributes if attrs.get("class") == "scroll"]
+    assert len(regions) == page.tags.count("table") + page.tags.count("img")
+    assert all("aria-label" in r or "aria-labelledby" in r for r in regions)
+
+
+def test_figures_are_described_and_follow_the_page(page):
+    images = [attrs for tag, attrs in page.attributes if tag == "img"]
+    assert len(images) == 2
+    for image in images:
+        assert "MLE" in image["alt"]
+        svg = base64.b64decode(image["src"].partition(",")[2]).decode()
+        ET.fromstring(svg)  # it is whole
+        assert "prefers-color-scheme:dark" in svg
+        assert not re.search(r"(fill|stroke): #[1-9a-f]", svg.partition("</style>")[2])
+        assert "stroke-dasharray" in svg
+
+
+def test_numbers_stand_in_the_cells_times_a_thousand(finished, html, page):
+    cells = " ".join(page.cells)
+    for row in finished[1].accuracy:
+        assert f"{1000 * row['mean']:.2f} ± {1000 * row['std']:.2f}" in cells
+        assert f"RMSE {1000 * row['rmse']:.2f}" in cells
+        if row["paper_mean"] is not None:
+            assert f"{1000 * row['paper_mean']:.2f} ± {1000 * row['paper_std']:.2f}" in cells
+    assert "1,000,209" in cells
+    assert "among all items, as in the paper (training items kept)" in html
+    assert "the paper has no such table" in html
+    assert re.search(r"\d+ of 12 means agree", html)
+    assert "– not checked" in html  # noqa: RUF001
+
+
+def test_names_have_no_power_over_the_page(finished):
+    pytest.importorskip("jinja2")
+    evil = "<script>alert('x')</script>"
+    accuracy = tuple({**row, "recommender": evil} for row in finished[1].accuracy)
+    spoilt = replace(finished[1], accuracy=accuracy, distributions=(), sweep=())
+    text = report_html(spoilt)
+    assert "<script" not in text + as_markdown(accuracy_sheet(accuracy))
+    assert "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize("table", ["accuracy", "winners"])
+def test_markdown_and_latex_have_whole_tables(finished, table):
+    rows = getattr(finished[1], table)
+    sheet = (accuracy_sheet if table == "accuracy" else winners_sheet)(rows)
+    markdown, latex = as_markdown(sheet), wide_latex(sheet)
+    for part in re.split(r"^### .*$", markdown, flags=re.MULTILINE)[1:]:
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in part.strip().splitlines()}) == 1
+    for name in ("table*", "tabular"):
+        assert latex.count(rf"\begin{{{name}}}") == latex.count(rf"\end{{{name}}}") == 2
+    assert not set("±−–×≠") & set(latex)  # noqa: RUF001
+    if table == "accuracy":
+        mean, std = f"{1000 * rows[0]['mean']:.2f}", f"{1000 * rows[0]['std']:.2f}"
+        assert f"{mean} ± {std}" in markdown
+        assert rf"{mean} $\pm$ {std}" in latex
+
+
+def test_the_report_stands_beside_the_results(finished, html, tmp_path):
+    path = write_report(finished[1], tmp_path)
+    assert path.read_text(encoding="utf-8") == html
+    tables = {"accuracy.md", "accuracy.tex", "winners.md", "winners.tex"}
+    assert {entry.name for entry in tmp_path.iterdir()} == tables | {"report.html"}
+    command = "--recommender ease --recommender itemknn --estimator &#39;BV 0.1&#39; --estimator MLE"
+    assert command in html
+    assert "BV 0.1 = bv, MLE = mle" in html
+
+
+@pytest.mark.parametrize(
+    ("ours", "level", "marker"), [(10.5, "same", "="), (12.0, "near", "~"), (14.0, "far", "≠")]
+)
+def test_deviation_is_in_standard_deviations(ours, level, marker):
+    row = {"mean": ours, "paper_mean": 10.0, "std": 1.0, "paper_std": 1.0}
+    deviation = _report_tables.accuracy_deviation(row)
+    assert (deviation.level, deviation.marker) == (level, marker)
+    assert deviation.size == pytest.approx(ours - 10)
+    assert _report_tables.accuracy_deviation({**row, "paper_mean": None}).level == ""
+
+
+def test_winner_deviation_is_a_two_sample_score():
+    row = {"correct": 50, "paper_correct": 60, "repeats": 100}
+    assert _report_tables.winner_deviation(row).size == pytest.approx(0.1 / 0.0704, rel=0.02)
+    assert _report_tables.winner_deviation({**row, "correct": 60}).size == 0
+    certain = {"correct": 100, "paper_correct": 100, "repeats": 100}
+    assert _report_tables.winner_deviation(certain).level == "same"
+
+
+def test_relative_errors_are_medians():
+    rows = [{"exact": exact, "rmse": 0.1} for exact in (1.0, 0.5, 1e-9, 0.0)]
+    assert _report_tables.median_relative(rows, "rmse") == pytest.approx(0.2)
+    assert _report_tables.median_relative([], "rmse") is None
+
+
 # -- the command --------------------------------------------------------------------------------
 
-
-@pytest.fixture
-def command():
-    import typer
-    from typer.testing import CliRunner
-
-    from unsample.lab.cli import reproduce_command
-
-    app = typer.Typer()
-    app.command()(reproduce_command)
-    return lambda *arguments: CliRunner().invoke(app, [str(a) for a in arguments])
-
-
 ARGUMENTS = (
-    *("--dataset", "ml-1m", "--candidates", "all", "--recommender", "EASE"),
-    *("--recommender", "ALS", "--estimator", "BV 0.1", "--estimator", "mle", "--repeats", 4),
+    *("reproduce", "--dataset", "ml-1m", "--recommender", "EASE", "--recommender", "itemKNN"),
+    *("--estimator", "BV 0.1", "--estimator", "mle", "--repeats", 4, "--workers", 1),
 )
 
 
-def test_the_command_runs_and_says_where_results_are(command, finished, tmp_path):
-    shutil.copytree(finished[0], tmp_path / "run")  # the same command continues it
-    shown = command(*ARGUMENTS, "--out", tmp_path / "run", "--workers", 1)
-    assert shown.exit_code == 0, shown.output
-    assert str(tmp_path / "run") in shown.output
-    assert _bytes(tmp_path / "run") == _bytes(finished[0])
-    summary = command(*ARGUMENTS, "--out", tmp_path / "run", "--resume", "--json")
-    content = json.loads(summary.stdout)
-    assert content["rows"]["accuracy"] == 12
-    assert content["settings"]["computed"] == 0
+def test_the_command_runs_and_says_where_results_are(command_of_small, finished):
+    code, out, _ = command_of_small()
+    assert code == 0
+    assert "accurate-ml-1m" in out
+    assert "Report: " in out
+    content = json.loads(command_of_small("--json")[1])
+    assert content["rows"]["accuracy"] == len(finished[1].accuracy)
+    assert content["settings"]["repeats"] == 4
 
 
-def test_the_command_refuses_unknown_names(command):
-    problem = command("--dataset", "ml-2m").exception
-    assert isinstance(problem, DatasetError)
-    assert problem.exit_code == 2
+@pytest.fixture
+def command_of_small(run, finished, tmp_path, monkeypatch):
+    """The command with a run that is finished already."""
+    pytest.importorskip("jinja2")
+    asked = []
+    monkeypatch.setattr(
+        "unsample.lab.paper.run", lambda spec, *_, **__: asked.append(spec) or finished[1]
+    )
+
+    def call(*more):
+        found = run(*ARGUMENTS, "--out", tmp_path, *more)
+        assert asdict(asked[-1]) == asdict(SMALL)
+        return found
+
+    return call
+
+
+def test_the_command_refuses_unknown_names(run):
+    code, _, err = run("reproduce", "--dataset", "ml-2m")
+    assert code == 2
+    assert "did you mean ml-1m" in err
+
+
+def test_without_jinja_the_install_line_is_named(finished, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'unsample\[report\]'"):
+        report_html(replace(finished[1], distributions=(), sweep=()))
+
+
+def test_every_estimator_has_a_column_in_every_table(finished):
+    assert {(row["estimator"], row["candidates"]) for row in finished[1].accuracy} == set(
+        product(("BV 0.1", "MLE"), ("all", "unseen"))
+    )

@@ -59,6 +59,8 @@ GONE: dict[str, str] = {
     "unsample bank": "use python -m unsample.lab bank",
     "unsample datasets": "use python -m unsample.lab fetch",
     "unsample evaluate": "use unsample.evaluate in Python",
+    "unsample reproduce --resume": "run it again: all data sets take about a minute",
+    "unsample reproduce --force": "leave it out: the tables in the folder are replaced",
 }
 
 

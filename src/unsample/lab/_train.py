@@ -24,7 +24,7 @@ from unsample._files import write_atomically
 from unsample._progress import Progress
 from unsample.designs import exact_ranks
 from unsample.evidence import sampled_ranks
-from unsample.lab.datasets import BundledRanks, Split, standard_split
+from unsample.lab.datasets import ExactRanks, Split, standard_split
 from unsample.lab.recommenders import create
 
 #: The most epochs among which validation pairs choose; defaults were chosen on ml-1m.
@@ -128,7 +128,7 @@ def train(
 
 def load_trained(
     folder: Path, dataset: str, recommender: str, *, candidates: str
-) -> BundledRanks | None:
+) -> ExactRanks | None:
     """Return ranks that `Trained.save` put into a folder, or None where there are none."""
     arrays = _read(folder / f"{dataset}.npz")
     name = f"{recommender}_{_ENDS[candidates]}"
@@ -138,7 +138,7 @@ def load_trained(
     sizes = arrays["items"] - arrays["n_seen"]
     if candidates == "all":
         sizes = np.full(len(ranks), arrays["items"])
-    return BundledRanks(
+    return ExactRanks(
         dataset=dataset,
         recommender=recommender,
         candidates=candidates,

@@ -54,17 +54,8 @@ def reproduce_command(
     ] = False,
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="DIR", readable=False, help="Folder of the results, new or of the same run."
-        ),
+        typer.Option(metavar="DIR", readable=False, help="Folder of the results."),
     ] = Path("reproduction"),
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Continue the run in the folder, which must be there."),
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Throw away the run that the folder holds.")
-    ] = False,
     workers: Annotated[
         int, typer.Option(metavar="W", help="Processes; 0 for one on each core.")
     ] = 0,
@@ -72,8 +63,8 @@ def reproduce_command(
 ) -> None:
     """Reproduce every table and figure of the paper, and check its claims.
 
-    Results are tidy CSV files in a folder. A run that was ended early continues where it stopped
-    when the same command is given again.
+    Results are tidy CSV files in a folder, and a report. Ranks of recommenders that are trained
+    (--retrain) stay in it, so that a run that was ended does not train them again.
 
     **Examples**
 
@@ -102,12 +93,10 @@ def reproduce_command(
         result = paper.run(
             spec,
             out,
-            resume=resume,
-            force=force,
             workers=workers or _cores(),
             progress=progress,
         )
-    report = paper.write_report(out) if reported else None
+    report = paper.write_report(result, out) if reported else None
     if as_json:
         say(json.dumps(_summary(result, out, report), indent=2, allow_nan=False))
         return

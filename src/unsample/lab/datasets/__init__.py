@@ -4,7 +4,7 @@ Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, pla
 ``.gz``), and ``UNSAMPLE_CACHE`` to the folder of downloads.
 """
 
-from unsample.lab.datasets._bundled import CANDIDATES, BundledRanks, bundled_ranks, load_ranks
+from unsample.lab.datasets._bundled import CANDIDATES, ExactRanks, bundled_ranks, load_ranks
 from unsample.lab.datasets._files import fetch
 from unsample.lab.datasets._interactions import Interactions
 from unsample.lab.datasets._load import DatasetInfo, FileInfo, info, load
@@ -20,8 +20,8 @@ from unsample.lab.datasets._synthetic import synthetic
 
 __all__ = [
     "CANDIDATES",
-    "BundledRanks",
     "DatasetInfo",
+    "ExactRanks",
     "FileInfo",
     "Interactions",
     "Split",

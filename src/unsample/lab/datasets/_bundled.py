@@ -28,7 +28,7 @@ _ARRAYS = {"unseen": "everyday", "all": "paper"}
 
 
 @dataclass(frozen=True, eq=False)
-class BundledRanks:
+class ExactRanks:
     """Global ranks of one recommender on one data set, and where they come from.
 
     ``candidates`` is ``"unseen"`` where a user's training items were excluded and ``"all"`` where
@@ -53,7 +53,7 @@ def bundled_ranks() -> dict[str, tuple[str, ...]]:
     return {name: tuple(entry["recommenders"]) for name, entry in _provenance().items()}
 
 
-def load_ranks(dataset: str, recommender: str, *, candidates: str = "unseen") -> BundledRanks:
+def load_ranks(dataset: str, recommender: str, *, candidates: str = "unseen") -> ExactRanks:
     """Load the shipped ranks of a recommender on a data set, among unseen or among all items.
 
     >>> ranks = load_ranks("ml-1m", "ease", candidates="all")
@@ -72,7 +72,7 @@ def load_ranks(dataset: str, recommender: str, *, candidates: str = "unseen") ->
     items = np.full(len(ranks), entry["items"], dtype=np.int64)
     if candidates == "unseen":
         items = arrays["items.everyday"].astype(np.int64)
-    return BundledRanks(
+    return ExactRanks(
         dataset=dataset,
         recommender=recommender,
         candidates=candidates,

@@ -1,11 +1,11 @@
-"""Reproducing Jin et al., AAAI 2021: the paper as data, seeded resumable runs, and its claims.
+"""Reproducing Jin et al., AAAI 2021: the paper as data, seeded runs, and its claims.
 
 >>> spec = Spec.choose(datasets=["ml-1m"], repeats=10)
 >>> len(spec.tables())
 10
 
-`run` writes a folder of tidy CSV files, `load_results` reads it, and `write_report` puts a page and
-tables in Markdown and LaTeX beside them.
+`run` writes a folder of tidy CSV files, and `write_report` puts a page and tables in Markdown and
+LaTeX beside them.
 """
 
 from unsample.lab.paper._claims import Claim, claim_rows, claims
@@ -13,7 +13,7 @@ from unsample.lab.paper._exhibits import ESTIMATORS, RECOMMENDERS, Exhibit, devi
 from unsample.lab.paper._report import write_report
 from unsample.lab.paper._run import run
 from unsample.lab.paper._spec import Cell, Spec
-from unsample.lab.paper._tables import SCHEMA, Reproduction, load_results
+from unsample.lab.paper._tables import SCHEMA, Reproduction
 
 __all__ = [
     "ESTIMATORS",
@@ -28,7 +28,6 @@ __all__ = [
     "claims",
     "deviations",
     "exhibits",
-    "load_results",
     "run",
     "write_report",
 ]

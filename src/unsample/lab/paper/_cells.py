@@ -16,14 +16,6 @@ from unsample.metrics import Metric, Recall
 
 
 @dataclass(frozen=True, eq=False)
-class Ranks:
-    """The global ranks of a recommender's targets, and each target's own number of items."""
-
-    ranks: IntArray
-    items: IntArray
-
-
-@dataclass(frozen=True, eq=False)
 class CellResult:
     """What a cell found: metrics of every repeat, and curves where a figure shows them.
 
@@ -37,18 +29,18 @@ class CellResult:
     cdf: dict[str, FloatArray]
 
 
-def compute_cell(spec: Spec, cell: Cell, ranks: Ranks) -> CellResult:
+def compute_cell(spec: Spec, cell: Cell, ranks: IntArray, items: IntArray) -> CellResult:
     """Sample the targets ``spec.repeats`` times and estimate every metric from each sample."""
     drawn = draw_sampled_ranks(
-        ranks.ranks,
-        items=ranks.items,
+        ranks,
+        items=items,
         sampled=cell.sampled,
         rng=cell.seed_sequence(spec.rng),
         size=(spec.repeats,),
     )
-    counts, histograms = group_with_shares(*count_repeats(drawn, ranks.items, cell.sampled))
+    counts, histograms = group_with_shares(*count_repeats(drawn, items, cell.sampled))
     depth, drawn_labels = spec.curve_of(cell)
-    depth = min(depth, int(ranks.items.max()))
+    depth = min(depth, int(items.max()))
     curve = tuple(Recall @ rank for rank in range(1, depth + 1))
     cutoffs = [metric.cutoff(counts.largest_catalogue) for metric in (*spec.columns, *curve)]
     observed = Observed.prepare(counts, resampled=histograms, cutoffs=cutoffs)
@@ -64,15 +56,15 @@ def compute_cell(spec: Spec, cell: Cell, ranks: Ranks) -> CellResult:
         if shown:
             cdf[label] = found[:, len(spec.columns) :].mean(axis=0)
     if curve:
-        cdf["exact"] = exact_values(ranks, curve)
-    return CellResult(exact_values(ranks, spec.columns), values, cdf)
+        cdf["exact"] = exact_values(ranks, items, curve)
+    return CellResult(exact_values(ranks, items, spec.columns), values, cdf)
 
 
-def exact_values(ranks: Ranks, metrics: tuple[Metric, ...]) -> FloatArray:
-    """Return the metrics of the global ranks themselves."""
-    found, times = np.unique(ranks.ranks, return_counts=True)
-    items = int(ranks.items.max())
-    return np.array([np.average(m.weights(found, items), weights=times) for m in metrics])
+def exact_values(ranks: IntArray, items: IntArray, metrics: tuple[Metric, ...]) -> FloatArray:
+    """Return the metrics of the global ranks themselves, each among its own number of items."""
+    found, times = np.unique(ranks, return_counts=True)
+    most = int(items.max())
+    return np.array([np.average(m.weights(found, most), weights=times) for m in metrics])
 
 
 def count_repeats(drawn: IntArray, items: IntArray, sampled: int) -> tuple[RankCounts, FloatArray]:

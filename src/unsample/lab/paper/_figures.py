@@ -1,7 +1,8 @@
-"""The paper's figures and two of our own: from rows to SVG images inside a page.
+"""The paper's figures: from rows to SVG images inside a page.
 
-Each estimator has the same colour, dash pattern and marker in all figures, so that no reader needs
-the colours. These are variables inside an image, which suits light and dark pages.
+A figure is some panels of lines, one line an estimator. Each estimator has the same colour, dash
+pattern and marker in all figures, so that no reader needs the colours. These are variables inside
+an image, which suits light and dark pages.
 """
 
 from __future__ import annotations
@@ -9,28 +10,27 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unsample._checks import import_extra
 from unsample.lab.paper._report_tables import (
-    Row,
     candidates_name,
     grouped,
     in_dataset_order,
-    is_number,
     median_relative,
     metric_name,
     percent,
     values_of,
 )
-from unsample.lab.paper._tables import Reproduction
+from unsample.lab.paper._tables import Reproduction, Row
 
 _EXACT = "exact"
 #: The paper draws three recommenders; more would not make the point better.
 _SHOWN_RECOMMENDERS = 3
-_PREFERRED = ("NDCG", "Recall", "AP")
+#: The metric of the sweep: the three behave alike, and this is the most used.
+_SWEPT = "NDCG"
 _LABELS = {
     "pmf": "probability P(R)",
     "cdf": "P(rank ≤ R) = Recall@R",
@@ -55,282 +55,6 @@ _DASHES: tuple[Any, ...] = (
 _MARKERS = ("^", "D", "x", "+", "v", "o")
 #: Inches of one panel.
 _WIDTH, _HEIGHT = 4.2, 2.8
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """One image with its words; ``description`` is for those who do not see it."""
-
-    identity: str
-    title: str
-    caption: str
-    description: str
-    #: The image as the address of an ``img``.
-    source: str
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """One set of axes: what it is called, how it is drawn, and in words what it shows."""
-
-    title: str
-    draw: Callable[[Any], None]
-    description: str
-
-
-def distribution_figures(results: Reproduction) -> tuple[Drawing, ...]:
-    """Return learned P(R) against the exact one, for each data set and its candidates."""
-    styles = _styles(results)
-    groups = grouped(in_dataset_order(results.distributions, results), "dataset", "candidates")
-    drawings: list[Drawing] = []
-    for (dataset, candidates), rows in groups.items():
-        by_recommender = grouped(rows, "recommender")
-        if all(len(values_of(group, "sampled")) > 1 for group in by_recommender.values()):
-            continue  # the figures of small against large samples show all of this already
-        smallest, last = min(values_of(rows, "sampled")), max(values_of(rows, "rank"))
-        panels = {
-            str(name): [row for row in group if row["sampled"] == smallest]
-            for (name,), group in list(by_recommender.items())[:_SHOWN_RECOMMENDERS]
-        }
-        drawings.append(
-            _rank_drawing(
-                f"ranks-{len(drawings) + 1}",
-                f"{dataset}, {candidates_name(candidates)}",
-                f"Recall@R, for the first {last} ranks; {smallest} items sampled",
-                panels,
-                styles,
-            )
-        )
-    return tuple(drawings)
-
-
-def sample_size_figures(results: Reproduction) -> tuple[Drawing, ...]:
-    """Return P(R) by sample size, where a recommender was run with several."""
-    styles = _styles(results)
-    rows = in_dataset_order(results.distributions, results)
-    drawings: list[Drawing] = []
-    for names, group in grouped(rows, "dataset", "candidates", "recommender").items():
-        dataset, candidates, recommender = names
-        sizes = sorted(values_of(group, "sampled"))
-        if len(sizes) < 2:
-            continue
-        listed = " and ".join(map(str, sizes))
-        drawings.append(
-            _rank_drawing(
-                f"sizes-{len(drawings) + 1}",
-                f"{recommender} on {dataset}, {candidates_name(candidates)}",
-                f"Recall@R, with {listed} items sampled",
-                {f"n = {n + 1}": [row for row in group if row["sampled"] == n] for n in sizes},
-                styles,
-            )
-        )
-    return tuple(drawings)
-
-
-def sweep_figures(results: Reproduction) -> tuple[Drawing, ...]:
-    """Return relative errors against the sample size on logarithmic axes."""
-    styles = _styles(results)
-    groups = grouped(in_dataset_order(results.sweep, results), "candidates")
-    drawings = []
-    for number, ((candidates,), rows) in enumerate(groups.items(), start=1):
-        chosen = _preferred_metric(rows)
-        panels = [
-            _sweep_panel(column, dataset, group, styles)
-            for (dataset,), group in grouped(chosen, "dataset").items()
-            for column in ("bias", "rmse")
-        ]
-        caption = (
-            f"Relative error of {metric_name(chosen[0])} against the number of sampled items, "
-            "both axes logarithmic, median over recommenders: |bias| / exact, then RMSE / exact, "
-            "for each data set."
-        )
-        title = f"Error by sample size, {candidates_name(candidates)}"
-        drawings.append(_drawing(f"sweep-{number}", title, caption, panels, columns=2))
-    return tuple(drawings)
-
-
-def error_figures(results: Reproduction) -> tuple[Drawing, ...]:
-    """Return relative bias and RMSE by estimator."""
-    styles = _styles(results)
-    caption = (
-        "Solid bars: |bias| / exact. Outlined bars: RMSE / exact. Medians over recommenders and "
-        "metrics; shorter is better."
-    )
-    drawings = []
-    groups = grouped(results.accuracy, "candidates")
-    for number, ((candidates,), rows) in enumerate(groups.items(), start=1):
-        panels = [
-            _error_panel(dataset, sampled, group, styles)
-            for (dataset, sampled), group in grouped(rows, "dataset", "sampled").items()
-        ]
-        title = f"Bias and RMSE by estimator, {candidates_name(candidates)}"
-        drawing = _drawing(f"errors-{number}", title, caption, panels, columns=2, legend=False)
-        drawings.append(drawing)
-    return tuple(drawings)
-
-
-def _styles(results: Reproduction) -> dict[str, int]:
-    """Return one style for each estimator, the same in all figures."""
-    rows = [*results.accuracy, *results.sweep, *results.distributions]
-    names = [name for name in values_of(rows, "estimator") if name != _EXACT]
-    return {name: number % len(_SERIES) for number, name in enumerate(names)}
-
-
-# -- rank distributions -----------------------------------------------------------------------
-
-
-def _rank_drawing(
-    identity: str,
-    title: str,
-    what: str,
-    panels: Mapping[str, Sequence[Row]],
-    styles: dict[str, int],
-) -> Drawing:
-    return _drawing(
-        identity,
-        title,
-        f"Learned P(R) and, below, its sums, which are {what}, mean over repeats. The filled area "
-        "is the exact distribution.",
-        [
-            _rank_panel(column, name, rows, styles)
-            for column in ("pmf", "cdf")
-            for name, rows in panels.items()
-        ],
-        columns=len(panels),
-    )
-
-
-def _rank_panel(column: str, title: str, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
-    known = grouped([row for row in rows if is_number(row[column])], "estimator")
-    curves = {
-        name: ([row["rank"] for row in group], [row[column] for row in group])
-        for (name,), group in known.items()
-    }
-
-    def draw(axes: Any) -> None:
-        for name, (ranks, values) in curves.items():
-            if name == _EXACT:
-                axes.fill_between(ranks, values, color=_TEXT, alpha=0.18, linewidth=0, label=name)
-            else:
-                axes.plot(ranks, values, **_line(styles[name]), label=name)
-        axes.set_xlabel("rank R")
-        axes.set_ylabel(_LABELS[column])
-        axes.set_ylim(bottom=0)
-        axes.margins(x=0)
-
-    ends = "; ".join(f"{name} {values[-1]:.3g}" for name, (_, values) in curves.items())
-    what = f"{_LABELS[column]} against rank R for {title}. At the last rank: {ends}."
-    return _Panel(title, draw, what)
-
-
-# -- errors -----------------------------------------------------------------------------------
-
-
-def _sweep_panel(column: str, dataset: str, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
-    errors = {}
-    for (name,), group in grouped(rows, "estimator").items():
-        sizes = grouped(sorted(group, key=lambda row: row["sampled"]), "sampled")
-        medians = {size: median_relative(part, column) for (size,), part in sizes.items()}
-        errors[name] = {size: error for size, error in medians.items() if error}
-
-    def draw(axes: Any) -> None:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        for name, known in errors.items():
-            style = _line(styles[name]) | {"marker": _MARKERS[styles[name]], "markersize": 5}
-            axes.plot(list(known), list(known.values()), **style, label=name)
-        ticks = sorted(values_of(rows, "sampled"))
-        axes.set_xticks(ticks, [str(size) for size in ticks], minor=False)
-        axes.set_xticks([], minor=True)
-        _percents(axes.yaxis, log=True)
-        axes.set_xlabel("sampled items")
-        axes.set_ylabel(_LABELS[column])
-
-    ends = "; ".join(
-        f"{n} {percent(list(known.values())[-1])}" for n, known in errors.items() if known
-    )
-    what = f"{_LABELS[column]} on {dataset} against the sample size. At the largest: {ends}."
-    return _Panel(f"{dataset}: {_LABELS[column]}", draw, what)
-
-
-def _preferred_metric(rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the rows of one metric: the three behave alike, and NDCG is the most used."""
-    groups = grouped(rows, "metric", "k")
-    order = {name: place for place, name in enumerate(_PREFERRED)}
-    return groups[min(groups, key=lambda names: order.get(names[0], len(order)))]
-
-
-def _error_panel(dataset: str, sampled: int, rows: Sequence[Row], styles: dict[str, int]) -> _Panel:
-    errors = {
-        name: {column: median_relative(group, column) for column in ("bias", "rmse")}
-        for (name,), group in grouped(rows, "estimator").items()
-    }
-    colours = list(_SERIES)
-
-    def draw(axes: Any) -> None:
-        for place, (name, found) in enumerate(errors.items()):
-            colour = colours[styles[name]]
-            for column, at, face in (("bias", -0.2, colour), ("rmse", 0.2, "none")):
-                bar = axes.barh(
-                    place + at, found[column] or 0.0, 0.34, facecolor=face, edgecolor=colour
-                )
-                axes.bar_label(bar, [percent(found[column])], padding=3, color=_QUIET, fontsize=8)
-        axes.set_yticks(range(len(errors)), list(errors))
-        axes.invert_yaxis()
-        axes.margins(x=0.18)
-        axes.set_xlim(left=0)
-        _percents(axes.xaxis)
-        axes.set_xlabel("share of the exact value")
-
-    told = "; ".join(
-        f"{name}: bias {percent(found['bias'])}, RMSE {percent(found['rmse'])}"
-        for name, found in errors.items()
-    )
-    what = f"Relative bias and RMSE on {dataset}. {told}."
-    return _Panel(f"{dataset}, {sampled} sampled", draw, what)
-
-
-# -- drawing ----------------------------------------------------------------------------------
-
-
-def _drawing(
-    identity: str,
-    title: str,
-    caption: str,
-    panels: Sequence[_Panel],
-    *,
-    columns: int,
-    legend: bool = True,
-) -> Drawing:
-    """Return panels side by side, in rows that share their vertical axes where they have one."""
-    matplotlib = import_extra("matplotlib", extra="report", purpose="an HTML report")
-    figures = import_extra("matplotlib.figure", extra="report", purpose="an HTML report")
-    rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(_RC):
-        size = (_WIDTH * columns, _HEIGHT * rows + 0.4 * legend)
-        figure = figures.Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for place, panel in zip(axes, panels, strict=False):
-            panel.draw(place)
-            place.set_title(panel.title, loc="left", fontweight="bold", fontsize=10)
-        for spare in axes[len(panels) :]:
-            spare.remove()
-        for start in range(0, len(panels) if legend else 0, columns):
-            _share_limits(axes[start : min(start + columns, len(panels))])
-        if legend:
-            handles = {
-                label: handle
-                for place in axes
-                for handle, label in zip(*place.get_legend_handles_labels(), strict=True)
-            }
-            figure.legend(handles.values(), handles, loc="outside upper left", ncols=7)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date")))
-    return Drawing(
-        identity, title, caption, " ".join(p.description for p in panels), _source(text.getvalue())
-    )
-
-
 _RC: dict[str, Any] = {
     "svg.hashsalt": "unsample",
     "svg.fonttype": "none",
@@ -357,8 +81,214 @@ _RC: dict[str, Any] = {
 }
 
 
-def _line(style: int) -> dict[str, Any]:
-    return {"color": list(_SERIES)[style], "linestyle": _DASHES[style], "linewidth": 1.5}
+@dataclass(frozen=True)
+class Drawing:
+    """One image with its words; ``description`` is for those who do not see it."""
+
+    identity: str
+    title: str
+    caption: str
+    description: str
+    #: The image as the address of an ``img``.
+    source: str
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One set of axes: the points (x, y) of each estimator, on plain or on logarithmic axes."""
+
+    title: str
+    across: str
+    up: str
+    curves: Mapping[str, Sequence[tuple[float, float]]]
+    logarithmic: bool = False
+
+    @property
+    def description(self) -> str:
+        """Return in words what the panel shows."""
+        ends = "; ".join(
+            f"{name} {percent(points[-1][1]) if self.logarithmic else format(points[-1][1], '.3g')}"
+            for name, points in self.curves.items()
+            if points
+        )
+        return f"{self.title}: {self.up} against {self.across}. At the end: {ends}."
+
+
+def distribution_figures(results: Reproduction) -> tuple[Drawing, ...]:
+    """Return learned P(R) against the exact one, for each data set and its candidates."""
+    drawings: list[Drawing] = []
+    rows = in_dataset_order(results.distributions, results)
+    for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
+        by_recommender = grouped(group, "recommender")
+        if all(len(values_of(each, "sampled")) > 1 for each in by_recommender.values()):
+            continue  # the figures of small against large samples show all of this already
+        smallest, last = min(values_of(group, "sampled")), max(values_of(group, "rank"))
+        panels = {
+            str(name): [row for row in each if row["sampled"] == smallest]
+            for (name,), each in list(by_recommender.items())[:_SHOWN_RECOMMENDERS]
+        }
+        title = f"{dataset}, {candidates_name(candidates)}"
+        what = f"Recall@R, for the first {last} ranks; {smallest} items sampled"
+        identity = f"ranks-{len(drawings) + 1}"
+        drawings.append(_rank_drawing(identity, title, what, panels, _styles(results)))
+    return tuple(drawings)
+
+
+def sample_size_figures(results: Reproduction) -> tuple[Drawing, ...]:
+    """Return P(R) by sample size, where a recommender was run with several."""
+    drawings: list[Drawing] = []
+    rows = in_dataset_order(results.distributions, results)
+    for names, group in grouped(rows, "dataset", "candidates", "recommender").items():
+        dataset, candidates, recommender = names
+        sizes = sorted(values_of(group, "sampled"))
+        if len(sizes) > 1:
+            panels = {f"n = {n + 1}": [row for row in group if row["sampled"] == n] for n in sizes}
+            title = f"{recommender} on {dataset}, {candidates_name(candidates)}"
+            what = f"Recall@R, with {' and '.join(map(str, sizes))} items sampled"
+            identity = f"sizes-{len(drawings) + 1}"
+            drawings.append(_rank_drawing(identity, title, what, panels, _styles(results)))
+    return tuple(drawings)
+
+
+def sweep_figures(results: Reproduction) -> tuple[Drawing, ...]:
+    """Return relative errors against the sample size on logarithmic axes."""
+    drawings = []
+    rows = [row for row in in_dataset_order(results.sweep, results) if row["metric"] == _SWEPT]
+    for number, ((candidates,), group) in enumerate(grouped(rows, "candidates").items(), start=1):
+        panels = [
+            _Panel(
+                f"{dataset}: {_LABELS[column]}",
+                "sampled items",
+                _LABELS[column],
+                _errors_by_size(column, part),
+                logarithmic=True,
+            )
+            for (dataset,), part in grouped(group, "dataset").items()
+            for column in ("bias", "rmse")
+        ]
+        caption = (
+            f"Relative error of {metric_name(group[0])} against the number of sampled items, "
+            "both axes logarithmic, median over recommenders: |bias| / exact, then RMSE / exact, "
+            "for each data set."
+        )
+        title = f"Error by sample size, {candidates_name(candidates)}"
+        styles = _styles(results)
+        drawings.append(_drawing(f"sweep-{number}", title, caption, panels, styles, columns=2))
+    return tuple(drawings)
+
+
+def _styles(results: Reproduction) -> dict[str, int]:
+    """Return one style for each estimator, the same in all figures."""
+    rows = [*results.accuracy, *results.sweep, *results.distributions]
+    names = [name for name in values_of(rows, "estimator") if name != _EXACT]
+    return {name: number % len(_SERIES) for number, name in enumerate(names)}
+
+
+def _rank_drawing(
+    identity: str,
+    title: str,
+    what: str,
+    panels: Mapping[str, Sequence[Row]],
+    styles: Mapping[str, int],
+) -> Drawing:
+    caption = (
+        f"Learned P(R) and, below, its sums, which are {what}, mean over repeats. The filled area "
+        "is the exact distribution."
+    )
+    shown = [
+        _Panel(
+            name,
+            "rank R",
+            _LABELS[column],
+            {
+                label: [(row["rank"], row[column]) for row in group]
+                for (label,), group in grouped(rows, "estimator").items()
+            },
+        )
+        for column in ("pmf", "cdf")
+        for name, rows in panels.items()
+    ]
+    return _drawing(identity, title, caption, shown, styles, columns=len(panels))
+
+
+def _errors_by_size(column: str, rows: Sequence[Row]) -> dict[str, list[tuple[float, float]]]:
+    """Return the median relative error of each estimator at each sample size, where it has one."""
+    found = {}
+    for (name,), group in grouped(rows, "estimator").items():
+        sizes = grouped(sorted(group, key=lambda row: row["sampled"]), "sampled")
+        medians = [(size, median_relative(part, column)) for (size,), part in sizes.items()]
+        found[name] = [(size, error) for size, error in medians if error]
+    return found
+
+
+# -- drawing ----------------------------------------------------------------------------------
+
+
+def _drawing(
+    identity: str,
+    title: str,
+    caption: str,
+    panels: Sequence[_Panel],
+    styles: Mapping[str, int],
+    *,
+    columns: int,
+) -> Drawing:
+    """Return panels side by side, in rows that share their vertical axes where they have one."""
+    matplotlib = import_extra("matplotlib", extra="report", purpose="an HTML report")
+    figures = import_extra("matplotlib.figure", extra="report", purpose="an HTML report")
+    rows = -(-len(panels) // columns)
+    with matplotlib.rc_context(_RC):
+        size = (_WIDTH * columns, _HEIGHT * rows + 0.4)
+        figure = figures.Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for place, panel in zip(axes, panels, strict=True):
+            _draw(place, panel, styles)
+        for start in range(0, len(panels), columns):
+            _share_limits(axes[start : start + columns])
+        handles = {
+            label: handle
+            for place in axes
+            for handle, label in zip(*place.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(handles.values(), handles, loc="outside upper left", ncols=7)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date")))
+    words = " ".join(panel.description for panel in panels)
+    return Drawing(identity, title, caption, words, _source(text.getvalue()))
+
+
+def _draw(axes: Any, panel: _Panel, styles: Mapping[str, int]) -> None:
+    if panel.logarithmic:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    for name, points in panel.curves.items():
+        across, up = [x for x, _ in points], [y for _, y in points]
+        if name == _EXACT:
+            axes.fill_between(across, up, color=_TEXT, alpha=0.18, linewidth=0, label=name)
+            continue
+        style = styles[name]
+        marked = {"marker": _MARKERS[style], "markersize": 5} if panel.logarithmic else {}
+        colour = {"color": list(_SERIES)[style], "linestyle": _DASHES[style], "linewidth": 1.5}
+        axes.plot(across, up, **colour, **marked, label=name)
+    if panel.logarithmic:
+        _tick_sizes_and_percents(axes, panel)
+    else:
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0)
+    axes.set_xlabel(panel.across)
+    axes.set_ylabel(panel.up)
+    axes.set_title(panel.title, loc="left", fontweight="bold", fontsize=10)
+
+
+def _tick_sizes_and_percents(axes: Any, panel: _Panel) -> None:
+    """Name the tried sizes across, and errors in percent at few and round places."""
+    ticker = import_extra("matplotlib.ticker", extra="report", purpose="an HTML report")
+    sizes = sorted({size for points in panel.curves.values() for size, _ in points})
+    axes.set_xticks(sizes, [str(size) for size in sizes], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
 
 
 def _share_limits(row: Sequence[Any]) -> None:
@@ -368,15 +298,6 @@ def _share_limits(row: Sequence[Any]) -> None:
         high = max(place.get_ylim()[1] for place in row)
         for place in row:
             place.set_ylim(low, high)
-
-
-def _percents(axis: Any, *, log: bool = False) -> None:
-    """Write the values of an axis in percent, at few and round places."""
-    ticker = import_extra("matplotlib.ticker", extra="report", purpose="an HTML report")
-    places = ticker.LogLocator(subs=(1, 2, 5)) if log else ticker.MaxNLocator(5)
-    axis.set_major_locator(places)
-    axis.set_minor_locator(ticker.NullLocator())
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
 
 
 def _source(svg: str) -> str:

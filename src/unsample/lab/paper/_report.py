@@ -10,20 +10,16 @@ import hashlib
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 from unsample._checks import import_extra
-from unsample._files import write_atomically
 from unsample.lab.paper._figures import (
     distribution_figures,
-    error_figures,
     sample_size_figures,
     sweep_figures,
 )
 from unsample.lab.paper._report_tables import (
-    Row,
     accuracy_deviation,
     accuracy_sheet,
     accuracy_tables,
@@ -32,7 +28,6 @@ from unsample.lab.paper._report_tables import (
     candidates_name,
     count,
     in_dataset_order,
-    is_number,
     statistics_table,
     sweep_tables,
     values_of,
@@ -40,7 +35,7 @@ from unsample.lab.paper._report_tables import (
     winner_tables,
     winners_sheet,
 )
-from unsample.lab.paper._tables import Reproduction, load_results
+from unsample.lab.paper._tables import Reproduction, Row, write_text
 from unsample.pages import Sheet, Table, as_latex, as_markdown, templates
 
 #: Settings that have a section of their own.
@@ -52,13 +47,13 @@ _VERDICTS = {
 }
 
 
-def write_report(folder: str | os.PathLike[str]) -> Path:
-    """Write the report of a results folder into it, and return the path of the HTML page.
+def write_report(results: Reproduction, folder: str | os.PathLike[str]) -> Path:
+    """Write the report of a run into its folder, and return the path of the HTML page.
 
     Beside ``report.html`` stand ``accuracy.md``, ``accuracy.tex``, ``winners.md`` and
     ``winners.tex``.
     """
-    results, place = load_results(folder), Path(folder)
+    place = Path(folder)
     accuracy, winners = accuracy_sheet(results.accuracy), winners_sheet(results.winners)
     texts = {
         "accuracy.md": as_markdown(accuracy),
@@ -68,8 +63,7 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
         "report.html": report_html(results),
     }
     for name, text in texts.items():
-        content = text.encode("utf-8", "backslashreplace")  # settings may hold half a character
-        write_atomically(place / name, methodcaller("write", content))
+        write_text(place / name, text)
     return place / "report.html"
 
 
@@ -102,14 +96,13 @@ def report_html(results: Reproduction) -> str:
         statistics=statistics_table(results.statistics),
         accuracy=accuracy_tables(results.accuracy),
         winners=winner_tables(results.winners),
-        errors=error_figures(results),
         distributions=distribution_figures(results),
         sizes=sample_size_figures(results),
         sweeps=sweep_figures(results),
         sweep_tables=sweep_tables(in_dataset_order(results.sweep, results)),
         claims=results.claims,
         verdicts=_VERDICTS,
-        deviations=results.settings.get("deviations") or (),
+        deviations=results.settings["deviations"],
         settings=setting_tables(results.settings),
         command=rerun_command(results.settings),
     )
@@ -133,25 +126,19 @@ def summarise(results: Reproduction) -> dict[str, Any]:
 def rerun_command(settings: Mapping[str, Any]) -> str:
     """Return the command that makes these results again, quoted for a shell."""
     words = ["unsample", "reproduce"]
-    for option, name in (
-        ("--dataset", "datasets"),
-        ("--candidates", "candidates"),
-        ("--recommender", "recommenders"),
-        ("--estimator", "estimators"),
-        ("--sampled", "sampled"),
-        ("--repeats", "repeats"),
-        ("--rng", "rng"),
-    ):
-        for value in _as_list(settings.get(name)):
-            words += [option, str(_as_list(value)[0])]  # of a label and a method, the label
-    words += ["--retrain"] if settings.get("retrain") else []
+    for option in ("dataset", "candidates", "recommender", "estimator"):
+        for value in settings[option if option == "candidates" else f"{option}s"]:
+            words += [f"--{option}", value[0] if option == "estimator" else value]
+    for option in ("sampled", "repeats", "rng"):
+        words += [f"--{option}", str(settings[option])]
+    words += ["--retrain"] if settings["retrain"] else []
     return shlex.join([*words, "--out", "results"])
 
 
 def setting_tables(settings: Mapping[str, Any]) -> tuple[Table, ...]:
     """Return the plain settings, lists joined by commas, and the versions."""
     plain = tuple((k, _setting_text(v)) for k, v in settings.items() if k not in _ELSEWHERE)
-    versions = tuple((str(k), str(v)) for k, v in (settings.get("versions") or {}).items())
+    versions = tuple(settings["versions"].items())
     return (
         Table(("Setting", "Value"), plain, "Settings"),
         Table(("Software", "Version"), versions, "Versions"),
@@ -160,16 +147,12 @@ def setting_tables(settings: Mapping[str, Any]) -> tuple[Table, ...]:
 
 def _what(results: Reproduction) -> str:
     rows = results.accuracy
-    if not rows:
-        return "No accuracy table was run."
-    settings = results.settings
-    repeats = settings.get("repeats") or max(row["repeats"] for row in rows)
     kinds = [candidates_name(name) for name in values_of(rows, "candidates")]
     sizes = [str(size) for size in values_of(rows, "sampled")]
     return (
         f"{_number_of(values_of(rows, 'recommender'), 'recommender')} on "
         f"{_joined(values_of(rows, 'dataset'))}: each target is ranked among "
-        f"{_joined(sizes)} sampled items, {count(repeats)} times over, and "
+        f"{_joined(sizes)} sampled items, {count(results.settings['repeats'])} times over, and "
         f"{_number_of(values_of(rows, 'estimator'), 'estimator')} "
         f"({_joined(values_of(rows, 'estimator'))}) tell what the metrics on the full catalogue "
         f"would be; {_joined(kinds)}."
@@ -202,8 +185,6 @@ def _winners(rows: Sequence[Row]) -> str:
 
 
 def _claims(claims: Sequence[Row]) -> str:
-    if not claims:
-        return "No claim was checked."
     by_bias = _held(claim["holds_by_bias"] for claim in claims)
     by_rmse = _held(claim["holds_by_rmse"] for claim in claims)
     return (
@@ -238,17 +219,9 @@ def _joined(names: Sequence[object]) -> str:
 
 
 def _setting_text(value: Any) -> str:
-    if isinstance(value, float) and is_number(value):
-        return f"{value:.4g}" if value < 1e4 else count(value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_setting_text(inner)}" for name, inner in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
-    # A list inside a list is an estimator's label and its method.
-    return ", ".join(" = ".join(map(str, _as_list(entry))) for entry in _as_list(value))
-
-
-def _as_list(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list | tuple) else [value]
+    if not isinstance(value, tuple):
+        return f"{value:g}"
+    # A pair inside a list is an estimator's label and its method.
+    return ", ".join(" = ".join(x) if isinstance(x, tuple) else str(x) for x in value)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unsample.lab.paper._tables import Reproduction
+from unsample.lab.paper._tables import Reproduction, Row
 from unsample.pages import Number, Sheet, Table
-
-Row = Mapping[str, Any]
 
 DASH = "–"  # noqa: RUF001 - an en dash is what a typesetter puts for "none"
 #: The paper prints every metric times 1000.
@@ -52,7 +50,7 @@ def in_dataset_order(rows: Iterable[Row], results: Reproduction) -> list[Row]:
 
 def candidates_name(candidates: str) -> str:
     """Return in words among which items targets are ranked."""
-    return _CANDIDATES.get(candidates, candidates)
+    return _CANDIDATES[candidates]
 
 
 def metric_name(row: Row) -> str:
@@ -61,29 +59,20 @@ def metric_name(row: Row) -> str:
 
 
 def median_relative(rows: Iterable[Row], column: str) -> float | None:
-    """Return the median of |column| / exact, over the rows that have both.
+    """Return the median of |column| / exact, over the rows whose exact value is not zero.
 
     A mean would be that of the one recommender whose exact value is nearly zero.
     """
-    shares = [
-        abs(row[column]) / row["exact"]
-        for row in rows
-        if is_number(row[column]) and is_number(row["exact"]) and row["exact"] > 0
-    ]
+    shares = [abs(row[column]) / row["exact"] for row in rows if row["exact"] > 0]
     return statistics.median(shares) if shares else None
 
 
 # -- numbers as text --------------------------------------------------------------------------
 
 
-def is_number(value: float | None) -> bool:
-    """Return whether there is a finite number to show."""
-    return value is not None and math.isfinite(value)
-
-
 def scaled(value: float | None, sign: str = "") -> str:
     """Return a metric times 1000 with two digits, as the paper prints it; ``"+"`` signs it."""
-    if value is None or not is_number(value):
+    if value is None:
         return DASH
     text = f"{_UNIT * value:{sign}.2f}"
     if not text.strip("+-0."):
@@ -93,14 +82,12 @@ def scaled(value: float | None, sign: str = "") -> str:
 
 def spread(mean: float | None, std: float | None) -> str:
     """Return mean ± standard deviation, or what there is of it."""
-    if not is_number(mean) or not is_number(std):
-        return scaled(mean)
-    return f"{scaled(mean)} ± {scaled(std)}"
+    return scaled(mean) if std is None else f"{scaled(mean)} ± {scaled(std)}"
 
 
 def percent(share: float | None) -> str:
     """Return a share in percent with two significant digits."""
-    if share is None or not is_number(share):
+    if share is None:
         return DASH
     points = 100 * share
     return f"{points:.0f} %" if abs(points) >= 9.95 else f"{points:.1f} %"
@@ -108,7 +95,7 @@ def percent(share: float | None) -> str:
 
 def count(value: float | None) -> str:
     """Return a whole number with separators."""
-    return DASH if value is None or not is_number(value) else f"{value:,.0f}"
+    return DASH if value is None else f"{value:,.0f}"
 
 
 # -- agreement with the paper -----------------------------------------------------------------
@@ -144,20 +131,19 @@ class Deviation:
 
 def accuracy_deviation(row: Row) -> Deviation:
     """Return how far our mean is from the paper's, by the spread of a single evaluation."""
-    return _distance(row["mean"], row["paper_mean"], row)
+    return _distance(row, "mean", row["paper_mean"])
 
 
 def bias_deviation(row: Row) -> Deviation:
     """Return how far our bias, mean minus exact, is from the paper's."""
-    if not is_number(row["paper_exact"]) or not is_number(row["paper_mean"]):
-        return Deviation(None)
-    return _distance(row["bias"], row["paper_mean"] - row["paper_exact"], row)
+    paper = row["paper_mean"]
+    return _distance(row, "bias", None if paper is None else paper - row["paper_exact"])
 
 
 def winner_deviation(row: Row) -> Deviation:
     """Return how far apart two shares of correct winners are, by their standard error."""
     ours, paper, repeats = row["correct"], row["paper_correct"], row["repeats"]
-    if not is_number(ours) or not is_number(paper) or not repeats:
+    if paper is None:
         return Deviation(None)
     # Half a success is added to each side, so that 0 and 100 of 100 have a spread too.
     share = (ours + paper + 0.5) / (repeats + _PAPER_REPEATS + 1)
@@ -168,7 +154,9 @@ def winner_deviation(row: Row) -> Deviation:
 def agreement_table(rows: Iterable[Row]) -> Table | None:
     """Return how much agrees by data set and candidates, where the paper has any number."""
     found = []
-    groups = grouped((row for row in rows if is_number(row["paper_mean"])), "dataset", "candidates")
+    groups = grouped(
+        (row for row in rows if row["paper_mean"] is not None), "dataset", "candidates"
+    )
     for (dataset, candidates), group in groups.items():
         means = [accuracy_deviation(row).level for row in group]
         same, cells = means.count("same"), len(means)
@@ -204,12 +192,11 @@ def _is_within(ours: float | None, paper: float | None, share: float) -> bool:
     return ours is not None and paper is not None and abs(ours - paper) <= share * abs(paper)
 
 
-def _distance(ours: float | None, paper: float | None, row: Row) -> Deviation:
-    spreads = [row[name] for name in ("std", "paper_std") if is_number(row[name])]
-    if ours is None or paper is None or not is_number(ours) or not any(spreads):
+def _distance(row: Row, column: str, paper: float | None) -> Deviation:
+    if paper is None:
         return Deviation(None)
-    pooled = math.sqrt(sum(spread**2 for spread in spreads) / len(spreads))
-    return Deviation(abs(ours - paper) / pooled)
+    pooled = math.sqrt((row["std"] ** 2 + row["paper_std"] ** 2) / 2)
+    return Deviation(abs(row[column] - paper) / pooled)
 
 
 # -- tables -----------------------------------------------------------------------------------
@@ -287,7 +274,7 @@ def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
             f"{sampled} items sampled; values × 1000; "  # noqa: RUF001
             f"mean ± standard deviation over {count(group[0]['repeats'])} repeats"
         )
-        has_paper = any(is_number(row["paper_mean"]) for row in group)
+        has_paper = any(row["paper_mean"] is not None for row in group)
         tables.append(
             ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines), sampled)
         )
@@ -315,7 +302,7 @@ def _accuracy_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
         cells=tuple(cells.get(name) for name in estimators),
         exact=scaled(rows[0]["exact"]),
         paper_exact=scaled(
-            next((row["paper_exact"] for row in rows if is_number(row["paper_exact"])), None)
+            next((row["paper_exact"] for row in rows if row["paper_exact"] is not None), None)
         ),
     )
 
@@ -326,7 +313,7 @@ def winner_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
     for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
         estimators = values_of(group, "estimator")
         lines = [_winner_line(line, estimators) for line in grouped(group, "k", "metric").values()]
-        has_paper = any(is_number(row["paper_correct"]) for row in group)
+        has_paper = any(row["paper_correct"] is not None for row in group)
         note = f"correct winners of {count(group[0]['repeats'])} repeats"
         note += " (paper: of 100)" if has_paper else ""
         tables.append(ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines)))
@@ -365,7 +352,7 @@ def sweep_tables(rows: Iterable[Row]) -> dict[str, Table]:
     return tables
 
 
-def statistics_table(rows: Iterable[Row]) -> Table | None:
+def statistics_table(rows: Iterable[Row]) -> Table:
     """Return the sizes of the data sets, the paper's and ours."""
     lines: tuple[tuple[str | Number, ...], ...] = tuple(
         (
@@ -379,7 +366,7 @@ def statistics_table(rows: Iterable[Row]) -> Table | None:
     )
     header = ("Data set", "Source", "Users", "Items", "Interactions", "Sparsity", "Note")
     caption = "Size of the data sets, in the paper and here."
-    return Table(header, lines, caption) if lines else None
+    return Table(header, lines, caption)
 
 
 def accuracy_sheet(rows: Iterable[Row]) -> Sheet:
@@ -440,6 +427,5 @@ def _enough(sizes: Sequence[int], errors: Sequence[float | None]) -> str:
     return enough
 
 
-def _least(rows: Sequence[Row], column: str) -> Row | None:
-    known = [row for row in rows if is_number(row[column])]
-    return min(known, key=lambda row: abs(row[column]), default=None)
+def _least(rows: Sequence[Row], column: str) -> Row:
+    return min(rows, key=lambda row: abs(row[column]))

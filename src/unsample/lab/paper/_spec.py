@@ -8,14 +8,12 @@ own name, so they are the same whatever else is computed, in whatever order.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from unsample import __version__
 from unsample import estimators as _estimators
 from unsample import metrics as _metrics
 from unsample._checks import check_choice, check_integer, suggest
@@ -29,8 +27,6 @@ from unsample.metrics import Metric
 ACCURACY_K = 10
 #: Sampled items beyond which BV, CLS and MES have systems too large to solve.
 LARGEST_SAMPLE = 4999
-#: Changes of what a run computes are counted here, so that older folders are not mixed with it.
-_FORMAT = 2
 #: How candidates are called in the names of cells, from which their random numbers come.
 _NAMED = {"unseen": "everyday", "all": "paper"}
 
@@ -46,7 +42,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Return a name that is also the name of the cell's file."""
+        """Return the name from which the cell's random numbers come."""
         return f"{self.dataset}.{_NAMED[self.candidates]}.{self.recommender}.{self.sampled}"
 
     def seed_sequence(self, rng: int) -> np.random.SeedSequence:
@@ -168,23 +164,10 @@ class Spec:
                 return exhibit.settings["ranks"], tuple(exhibit.settings["estimators"])
         return 0, ()
 
-    # -- identity ---------------------------------------------------------------------------
-
     @property
     def columns(self) -> tuple[Metric, ...]:
         """Return every metric at every K, in the order of a cell's values."""
         return _metrics.parse_all(f"{name}@{k}" for name in self.metrics for k in self.ks)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the spec as JSON has it."""
-        fields: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return {"format": _FORMAT, "unsample": __version__, **fields}
-
-    @property
-    def digest(self) -> str:
-        """Return a hash that two specs share exactly when they compute the same."""
-        text = json.dumps(self.to_dict(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def label_of(recommender: str) -> str:

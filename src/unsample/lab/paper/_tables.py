@@ -6,8 +6,7 @@ import csv
 import io
 import json
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -16,61 +15,31 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unsample._files import write_atomically
-from unsample.errors import FileError
-from unsample.lab.datasets import load, load_ranks
 from unsample.lab.paper._cells import CellResult
 from unsample.lab.paper._exhibits import RECOMMENDERS, exhibits
 from unsample.lab.paper._spec import ACCURACY_K, Cell, Spec, label_of
 from unsample.metrics import Metric
-
-#: A text that begins so is written with an apostrophe in front, which reading takes away; numbers
-#: stay numbers.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
 
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = tuple[Row, ...]
 #: The finished cells of a run.
 Cells: TypeAlias = Mapping[Cell, CellResult]
 
-
-_READ: Mapping[str, Callable[[str], Any]] = MappingProxyType(
+#: The columns of each table, in order.
+SCHEMA: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "text": str,
-        "integer": int,
-        "real": float,
-        "truth": {"true": True, "false": False}.__getitem__,
-    }
-)
-#: The kinds of columns that are no text.
-_KINDS = {
-    "integer": "users items interactions k sampled repeats rank correct paper_correct",
-    "real": "sparsity exact mean std bias rmse pmf cdf paper_exact paper_mean paper_std",
-    "truth": "holds_by_bias holds_by_rmse",
-}
-
-
-def _columns(names: str) -> Mapping[str, str]:
-    kinds = {name: kind for kind, members in _KINDS.items() for name in members.split()}
-    return MappingProxyType({name: kinds.get(name, "text") for name in names.split()})
-
-
-#: The columns of each table, in order, with the kind of their values.
-SCHEMA: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "statistics": _columns("dataset source users items interactions sparsity note"),
-        "accuracy": _columns(
-            "dataset candidates recommender metric k sampled estimator method repeats "
-            "exact mean std bias rmse paper_exact paper_mean paper_std"
-        ),
-        "winners": _columns(
-            "dataset candidates metric k estimator repeats true_winner correct paper_correct"
-        ),
-        "distributions": _columns("dataset candidates recommender sampled estimator rank pmf cdf"),
-        "sweep": _columns(
-            "dataset candidates recommender metric k sampled estimator repeats "
-            "exact mean std bias rmse"
-        ),
-        "claims": _columns("id claim where holds_by_bias holds_by_rmse detail"),
+        name: tuple(columns.split())
+        for name, columns in {
+            "statistics": "dataset source users items interactions sparsity note",
+            "accuracy": "dataset candidates recommender metric k sampled estimator method repeats "
+            "exact mean std bias rmse paper_exact paper_mean paper_std",
+            "winners": "dataset candidates metric k estimator repeats true_winner correct "
+            "paper_correct",
+            "distributions": "dataset candidates recommender sampled estimator rank pmf cdf",
+            "sweep": "dataset candidates recommender metric k sampled estimator repeats exact mean "
+            "std bias rmse",
+            "claims": "id claim where holds_by_bias holds_by_rmse detail",
+        }.items()
     }
 )
 
@@ -91,13 +60,29 @@ class Reproduction:
 # -- rows -------------------------------------------------------------------------------------
 
 
-def statistics_rows(spec: Spec) -> Iterator[Row]:
+def make_tables(
+    spec: Spec, results: Cells, about: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Rows]:
+    """Return the tables of finished cells; ``about`` says where each data set's ranks come from."""
+    return {
+        "statistics": tuple(statistics_rows(spec, about)),
+        "accuracy": tuple(accuracy_rows(spec, results)),
+        "winners": tuple(winner_rows(spec, results)),
+        "distributions": tuple(distribution_rows(spec, results)),
+        "sweep": tuple(sweep_rows(spec, results)),
+    }
+
+
+def statistics_rows(spec: Spec, about: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
     """Yield the sizes of each data set: those of the paper, and those found here."""
     printed = {row["dataset"]: row for row in _printed("statistics")}
     for dataset in spec.datasets:
         if dataset in printed:
             yield {**printed[dataset], "source": "paper", "note": ""}
-        users, items, interactions, note = _sizes(dataset, spec)
+        found = about[dataset]
+        users, items = found["users"], found["items"]
+        # One target for each user was held out of the training pairs.
+        interactions = found["training_pairs"] + users
         yield {
             "dataset": dataset,
             "source": "here",
@@ -105,7 +90,7 @@ def statistics_rows(spec: Spec) -> Iterator[Row]:
             "items": items,
             "interactions": interactions,
             "sparsity": 1.0 - interactions / (users * items),
-            "note": note,
+            "note": found["note"],
         }
 
 
@@ -198,15 +183,6 @@ def sweep_rows(spec: Spec, results: Cells) -> Iterator[Row]:
                         yield {**_where(cell, metric), "estimator": label, **errors}
 
 
-def _sizes(dataset: str, spec: Spec) -> tuple[int, int, int, str]:
-    if spec.retrain:
-        data = load(dataset)
-        return data.users, data.items, len(data), data.note
-    about = load_ranks(dataset, spec.recommenders[0], candidates="all").provenance
-    # One target for each user was held out of the training pairs.
-    return about["users"], about["items"], about["training_pairs"] + about["users"], about["note"]
-
-
 def _printed(kind: str) -> Iterator[dict[str, Any]]:
     for exhibit in exhibits():
         if exhibit.kind == kind:
@@ -248,85 +224,24 @@ def _errors(result: CellResult, label: str, column: int) -> Row:
 # -- files ------------------------------------------------------------------------------------
 
 
-def load_results(folder: str | os.PathLike[str]) -> Reproduction:
-    """Read the tables that a finished run left in ``folder``."""
-    place = Path(folder)
-    settings = _read_json(place / "settings.json")
-    timing = _read_json(place / "timing.json")
-    tables = {name: read_rows(place / f"{name}.csv", name) for name in SCHEMA}
-    return Reproduction(**tables, settings={**settings, **timing})
-
-
 def write_rows(folder: Path, table: str, rows: Iterable[Row]) -> None:
     """Write a table as CSV, all of it or nothing."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    # A carriage return is quoted by newer Pythons only.
-    quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(SCHEMA[table])
     for row in rows:
-        cells = [_shown(row[name]) for name in SCHEMA[table]]
-        (quoting if any("\r" in cell for cell in cells) else writer).writerow(cells)
-    content = text.getvalue().encode()
-    write_atomically(folder / f"{table}.csv", lambda file: file.write(content))
-
-
-def read_rows(path: Path, table: str) -> Rows:
-    """Read a table that `write_rows` wrote."""
-    columns = SCHEMA[table]
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            if header != list(columns):
-                raise FileError(
-                    f"{str(path)!r} must have the columns {', '.join(columns)}, got "
-                    f"{', '.join(header) or 'none'}; run unsample reproduce again"
-                )
-            return tuple(
-                {
-                    name: _value(text, kind)
-                    for (name, kind), text in zip(columns.items(), row, strict=True)
-                }
-                for row in filter(None, reader)
-            )
-    except OSError as problem:
-        raise FileError(_unfinished(path)) from problem
-    except (KeyError, ValueError, csv.Error) as problem:
-        if isinstance(problem, FileError):
-            raise
-        raise FileError(
-            f"{str(path)!r} must be a whole table, got one that cannot be read ({problem}); "
-            "run unsample reproduce again"
-        ) from problem
+        writer.writerow([_shown(row[name]) for name in SCHEMA[table]])
+    write_text(folder / f"{table}.csv", text.getvalue())
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON object, all of it or nothing."""
-    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, all of it or nothing."""
     write_atomically(path, lambda file: file.write(text.encode()))
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise FileError(_unfinished(path)) from problem
-    except (ValueError, RecursionError) as problem:
-        raise FileError(f"{str(path)!r} is not JSON: {problem}") from problem
-    if not isinstance(content, dict):
-        raise FileError(
-            f"{str(path)!r} must hold a JSON object, got {type(content).__name__}; run unsample "
-            "reproduce again"
-        )
-    return content
-
-
-def _unfinished(path: Path) -> str:
-    return (
-        f"{str(path.parent)!r} must hold a finished run, and lacks {path.name}; "
-        f"finish it with: unsample reproduce --out {path.parent} --resume"
-    )
 
 
 def _shown(value: object) -> str:
@@ -337,16 +252,4 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         # Ten digits: more than any estimate deserves, and the same on any number of threads.
         return "" if math.isnan(value) else f"{value:.10g}"
-    text = str(value)
-    return f"'{text}" if isinstance(value, str) and _is_formula(text) else text
-
-
-def _is_formula(text: str) -> bool:
-    """Return whether a spreadsheet might compute a text, behind any marks that say it is one."""
-    return text.lstrip("'").startswith(_FORMULA_STARTS)
-
-
-def _value(text: str, kind: str) -> Any:
-    if kind == "text":
-        return text[1:] if text.startswith("'") and _is_formula(text) else text
-    return None if text == "" else _READ[kind](text)
+    return str(value)
