@@ -27,7 +27,7 @@ import other_ranks
 from unsample.estimators import Observed, parse
 from unsample.evidence import group_with_shares
 from unsample.lab.datasets import bundled_ranks, load_ranks
-from unsample.lab.paper._cells import Ranks, count_repeats, exact_values
+from unsample.lab.paper._cells import count_repeats, exact_values
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import parse_all
 
@@ -52,33 +52,33 @@ class Problem:
     recommender: str
     n: int
 
-    def truth(self) -> Ranks:
+    def truth(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the global ranks, and the catalogue size of each target."""
         if self.recommender in other_ranks.NAMES:
-            return Ranks(*other_ranks.load(self.dataset, self.recommender, self.candidates))
+            return other_ranks.load(self.dataset, self.recommender, self.candidates)
         bundled = load_ranks(self.dataset, self.recommender, candidates=self.candidates)
-        return Ranks(bundled.ranks, bundled.items)
+        return bundled.ranks, bundled.items
 
     def sample(self, repeats: int, seed: int) -> tuple[Observed, np.ndarray, float]:
         """Return the repeats as one batch, the exact metrics, and the blind rank."""
-        truth = self.truth()
+        ranks, items = self.truth()
         # A seed made of the name: the same numbers, whatever else is run.
         name = "/".join((_NAMED[self.candidates], self.dataset, self.recommender, str(self.n)))
         drawn = draw_sampled_ranks(
-            truth.ranks,
-            items=truth.items,
+            ranks,
+            items=items,
             sampled=self.n - 1,
             rng=np.random.default_rng([seed, zlib.crc32(name.encode())]),
             size=(repeats,),
         )
-        counts, histograms = group_with_shares(*count_repeats(drawn, truth.items, self.n - 1))
+        counts, histograms = group_with_shares(*count_repeats(drawn, items, self.n - 1))
         observed = Observed.prepare(
             counts, resampled=histograms, cutoffs=CUTOFFS, candidates=self.candidates
         )
         # Row 0 is all repeats together, which no evaluation has.
         batch = replace(observed, shares=observed.shares[1:])
-        exact = exact_values(truth, METRICS)
-        return batch, exact, float(truth.items.mean() - 1) / (self.n - 1)
+        exact = exact_values(ranks, items, METRICS)
+        return batch, exact, float(items.mean() - 1) / (self.n - 1)
 
 
 @dataclass(frozen=True)

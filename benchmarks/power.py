@@ -22,7 +22,7 @@ from unsample.answers._planner import Asked
 from unsample.answers._power import Powers
 from unsample.designs import Design, Findings
 from unsample.errors import UnsampleWarning
-from unsample.lab.datasets import BundledRanks, load_ranks
+from unsample.lab.datasets import ExactRanks, load_ranks
 
 METRIC = metrics.parse("NDCG@10")
 RECOMMENDERS = ("ease", "multivae", "neumf", "itemknn", "als")
@@ -56,7 +56,7 @@ def correlations() -> None:
 class RealPowers(Powers):
     """How often designs tell two models apart on real users, drawn with replacement."""
 
-    held: tuple[BundledRanks, ...]
+    held: tuple[ExactRanks, ...]
 
     def _found(
         self, label: str, design: Design, pair: Pair, users: int, part: int, number: int

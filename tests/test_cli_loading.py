@@ -294,6 +294,7 @@ def test_folders_are_looked_at_before_the_work(idle, run, monkeypatch, tmp_path)
 
 
 def test_every_recommender_states_what_it_imports(monkeypatch):
+    pytest.importorskip("implicit")  # whole, lest a part of it stays behind
     for name, kind in recommenders.REGISTRY.items():
         for module, extra in kind.libraries:
             with monkeypatch.context() as patch:

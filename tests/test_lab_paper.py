@@ -482,7 +482,9 @@ def test_the_report_stands_beside_the_results(finished, html, tmp_path):
     assert path.read_text(encoding="utf-8") == html
     tables = {"accuracy.md", "accuracy.tex", "winners.md", "winners.tex"}
     assert {entry.name for entry in tmp_path.iterdir()} == tables | {"report.html"}
-    command = "--recommender ease --recommender itemknn --estimator &#39;BV 0.1&#39; --estimator MLE"
+    command = (
+        "--recommender ease --recommender itemknn --estimator &#39;BV 0.1&#39; --estimator MLE"
+    )
     assert command in html
     assert "BV 0.1 = bv, MLE = mle" in html
 

@@ -31,7 +31,6 @@ from unsample.errors import ChecksumError, DownloadError, FileError, RankError, 
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import _files, _registry
-from unsample.lab.paper import _tables
 from unsample.pages import printable
 from unsample.tables import read_counts, read_targets
 
@@ -422,30 +421,6 @@ def test_reports_hold_no_paths_names_or_secrets(tmp_path, run, monkeypatch):
     for text in (page.read_text(encoding="utf-8"), out):
         for private in ("private-folder", "hunter2", str(Path.home()), os.uname().nodename):
             assert private not in text or private in {"/", "localhost"}
-
-
-# -- spreadsheets ---------------------------------------------------------------------------------
-
-
-def _claim(text: str) -> dict[str, object]:
-    row = dict.fromkeys(_tables.SCHEMA["claims"])
-    return row | {"id": text, "claim": text, "where": "", "detail": "", "holds_by_bias": True}
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
-def test_texts_are_no_formulas_and_come_back_as_they_were(tmp_path_factory, texts):
-    folder = tmp_path_factory.mktemp("claims")
-    _tables.write_rows(folder, "claims", map(_claim, texts))
-    found = _tables.read_rows(folder / "claims.csv", "claims")
-    assert [row["claim"] for row in found] == texts
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x"])
-def test_a_text_that_looks_like_a_formula_is_marked_as_text(tmp_path, text):
-    _tables.write_rows(tmp_path, "claims", [_claim(text)])
-    written = (tmp_path / "claims.csv").read_bytes().decode().split("\n", 1)[1]
-    assert written.lstrip('"').startswith("'" + text[0])
-    assert _tables.read_rows(tmp_path / "claims.csv", "claims")[0]["id"] == text
 
 
 # -- terminals ------------------------------------------------------------------------------------

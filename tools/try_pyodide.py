@@ -55,12 +55,11 @@ LEFT_OUT = {
     "the laboratory, which the page does not use": [
         "lab_bank",
         "lab_datasets",
-        "lab_evaluate",
+        "lab_command",
         "lab_fetch",
         "lab_paper",
         "lab_real",
         "lab_recommenders",
-        "lab_report",
     ],
     "browsers, tools and documentation": [
         "browser",
