@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 
 import pytest
 
 from tests import pages
-from tests.chromium import Browser, Tab
-from tests.machine import need_program
+from tests.browser import WIDE, Tab, chromium
 
 pytest.importorskip("jinja2")
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "posix_spawn"), reason="the pipe needs a POSIX system"
-)
-KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "ArrowDown": 40, "Escape": 27, "End": 35, " ": 32}
 CURVES = "#metrics-at-k"
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    started = Browser(need_program("Chromium"), tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
+def browser():
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture
@@ -32,19 +25,17 @@ def visit(browser, tmp_path):
     """Open the page of a kind (or a changed one) in a tab of its own."""
     tabs = []
 
-    def call(kind, *, text=None, width=1200, scheme="light", scripts=True):
+    def call(kind, *, text=None, scheme="light", scripts=True):
         path = tmp_path / f"{kind}.html"
         path.write_text(text or pages.page(kind), encoding="utf-8")
-        tab = Tab(browser, width)
+        tab = Tab(browser, WIDE, color_scheme=scheme, java_script_enabled=scripts)
         tabs.append(tab)
-        tab.emulate(scheme=scheme)
-        tab.call("Emulation.setScriptExecutionDisabled", value=not scripts)
-        tab.open(path)
+        tab.page.goto(path.as_uri())
         return tab
 
     yield call
     for tab in tabs:
-        tab.close()
+        tab.page.close()
 
 
 def paths(tab, selector):
@@ -61,18 +52,14 @@ def readout(tab, figure):
     )
 
 
-def press(tab, key):
-    tab.press(key, KEYS[key])
-
-
 # -- rendering ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", pages.KINDS)
 def test_pages_render_without_complaint_or_request(kind, visit):
     tab = visit(kind)
-    assert tab.complaints() == []
-    assert [address.partition(":")[0] for address in tab.requests()] == ["file"]
+    assert tab.complaints == []
+    assert [address.partition(":")[0] for address in tab.requests] == ["file"]
     charts = tab.run("document.querySelectorAll('figure.interactive').length")
     assert charts >= 1
     drawn = paths(tab, ".canvas > svg path")
@@ -85,9 +72,7 @@ def test_pages_render_without_complaint_or_request(kind, visit):
 def test_complaints_are_seen(visit):
     """The tests above would notice: a script that was tampered with is refused, and said so."""
     broken = pages.page("plan").replace('"use strict";', '"use strict"; ', 1)
-    assert any(
-        "Content Security Policy" in text for text in visit("plan", text=broken).complaints()
-    )
+    assert any("Content Security Policy" in text for text in visit("plan", text=broken).complaints)
 
 
 @pytest.mark.parametrize("kind", ["estimate", "compare", "plan"])
@@ -161,9 +146,9 @@ def test_a_curve_is_read_with_the_keyboard(visit):
     tab.run(f"document.querySelector('{CURVES} .canvas').focus()")
     last = pages.ITEMS  # beyond which an arrow stays
     for key, k in (("ArrowRight", 1), ("ArrowRight", 2), ("End", last), ("ArrowRight", last)):
-        press(tab, key)
+        tab.press(key)
         assert f"K = {k}\n" in readout(tab, CURVES)
-    press(tab, "Escape")
+    tab.press("Escape")
     assert readout(tab, CURVES) is None
 
 
@@ -220,9 +205,9 @@ def test_another_metric_can_be_chosen(visit):
     tab.click(f"{CURVES} .choice label:nth-of-type(2) span")
     assert tab.run(label) == "NDCG@K"
     tab.run(f"document.querySelector('{CURVES} .choice input').focus()")
-    press(tab, "ArrowRight")
+    tab.press("ArrowRight")
     assert tab.run(label) == "NDCG@K"
-    press(tab, "ArrowLeft")
+    tab.press("ArrowLeft")
     assert tab.run(label) == "Recall@K"
 
 
@@ -235,7 +220,7 @@ def test_a_model_can_be_taken_out_of_the_legend(visit):
     tab.click(key)
     assert (len(paths(tab, lines)), len(paths(tab, bands))) == (2, 2)
     assert tab.run(f"document.querySelector('{key}').getAttribute('aria-pressed')") == "false"
-    press(tab, " ")  # it has the focus: the keyboard brings it back
+    tab.press(" ")  # it has the focus: the keyboard brings it back
     assert len(paths(tab, lines)) == 3
 
 
@@ -247,9 +232,9 @@ def test_differences_are_read_by_mouse_and_keyboard(visit):
     result = pages.result("compare")
     first = result.differences[0]
     tab.run("document.querySelector('#differences .canvas').focus()")
-    press(tab, "ArrowDown")
+    tab.press("ArrowDown")
     assert str(first) in readout(tab, "#differences").replace("\n", " ")
-    press(tab, "ArrowDown")
+    tab.press("ArrowDown")
     assert result.differences[1].b in readout(tab, "#differences")
     tab.point_at("#differences .row-hit", 0.5, 0.5)
     assert str(first) in readout(tab, "#differences").replace("\n", " ")
@@ -304,7 +289,7 @@ def test_tables_sort_by_click_and_by_keyboard(visit):
     tab.click(f"{head} button")
     assert column() == sorted(before)
     assert tab.run(f"document.querySelector('{head}').getAttribute('aria-sort')") == "ascending"
-    press(tab, " ")
+    tab.press(" ")
     assert column() == sorted(before, reverse=True)
     assert tab.run(f"document.querySelector('{head}').getAttribute('aria-sort')") == "descending"
     tab.click("#estimates th:first-child button")
@@ -329,12 +314,12 @@ def test_colours_follow_the_reader_and_the_switch(visit):
     assert min(ground(tab)) > 240
     tab.click(".theme label:nth-of-type(3) span")
     assert max(ground(tab)) < 60
-    tab.emulate(scheme="light")
+    tab.page.emulate_media(color_scheme="light")
     assert max(ground(tab)) < 60  # what was chosen stays chosen
     tab.click(".theme label:nth-of-type(1) span")
     assert min(ground(tab)) > 240
     tab.click(".theme label:nth-of-type(3) span")
-    tab.emulate(scheme="dark", media="print")
+    tab.page.emulate_media(color_scheme="dark", media="print")
     assert min(ground(tab)) > 240  # paper is white
 
 
@@ -374,16 +359,8 @@ def test_every_text_can_be_read(kind, scheme, visit):
 
 def test_every_control_has_a_name(visit):
     tab = visit("compare")
-    nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
     wanted = ("button", "checkbox", "radio", "image", "img", "table", "region")
-    named = {
-        role: [
-            node.get("name", {}).get("value", "")
-            for node in nodes
-            if not node["ignored"] and node["role"]["value"] == role
-        ]
-        for role in wanted
-    }
+    named = tab.names(*wanted)
     assert len(named["button"]) > 10
     assert len(named["checkbox"]) > 4
     assert named["radio"]
@@ -401,7 +378,7 @@ def test_every_control_is_reached_by_tab(visit):
     wanted = tab.run("document.querySelectorAll('a, button, input, summary, [tabindex]').length")
     seen = set()
     for _ in range(int(wanted) + 2):
-        tab.press("Tab", 9)
+        tab.press("Tab")
         seen.add(
             tab.run(
                 "[...document.querySelectorAll('*')].indexOf(document.activeElement)"
@@ -418,15 +395,15 @@ def test_every_control_is_reached_by_tab(visit):
 
 def test_paper_shows_charts_and_no_controls(visit):
     tab = visit("estimate", scheme="dark")
-    printed = tab.pdf()
+    printed = tab.page.pdf(print_background=True, prefer_css_page_size=True)
     assert printed.startswith(b"%PDF")
     pages_printed = len(re.findall(rb"/Type\s*/Page\b", printed))
     assert 1 <= pages_printed <= 8
-    tab.emulate(media="print")
+    tab.page.emulate_media(media="print")
     assert tab.run("getComputedStyle(document.querySelector('.theme')).display") == "none"
     assert tab.run("getComputedStyle(document.querySelector('.toggle')).display") == "none"
     assert tab.run(f"document.querySelector('{CURVES} .canvas > svg').clientHeight") > 100
-    assert tab.complaints() == []
+    assert tab.complaints == []
 
 
 def test_without_script_the_numbers_are_there(visit):

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chromium import Browser, Tab
-from tests.machine import need_program
+from tests.browser import Tab, chromium
 from tests.test_browser import CONTRASTS
 from unsample.pages._calculators import Calculator
 
@@ -27,10 +26,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import get_pyodide  # noqa: E402
 import make_web  # noqa: E402
 
-pytestmark = [
-    pytest.mark.web,
-    pytest.mark.skipif(not hasattr(os, "posix_spawn"), reason="the pipe needs a POSIX system"),
-]
+pytestmark = pytest.mark.web
 #: Seconds: Python is loaded on machines that do other things as well.
 PATIENCE = 600
 WIDE, PHONE = (1280, 900), (390, 844)
@@ -91,10 +87,10 @@ def site(pyodide, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    started = Browser(need_program("Chromium"), tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
+def browser():
+    """One profile for all pages: what a page keeps for the next time is there."""
+    with chromium() as started:
+        yield started.new_context()
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +106,12 @@ def address(site):
 @pytest.fixture(scope="module")
 def tab(browser, address):
     """One page for all tests that need Python: loading it takes longest."""
-    held = Tab(browser, *WIDE)
-    held.open(address + link("published", PAPER))
+    held = Tab(browser, WIDE)
+    held.page.goto(address + link("published", PAPER))
     held.wait("document.getElementById('loading').hidden", PATIENCE)
     held.wait("document.querySelector('.verdict-line')", PATIENCE)
     yield held
-    held.close()
+    held.page.close()
 
 
 def link(calculator, fields):
@@ -176,14 +172,14 @@ def test_answers_are_those_of_python_elsewhere(tab, calculator, fields):
     assert tab.run("document.querySelector('.verdict-line').textContent") == answer["sentences"][0]
     assert same(without_steps(numbers(tab)), without_steps(expected))
     assert f"unsample {answer['command']}" in tab.run("document.querySelector('pre').textContent")
-    assert tab.complaints() == []
+    assert tab.complaints == []
 
 
 def test_dropped_ranks_are_estimated_and_reported(tab):
     ranks = ROOT / "examples" / "ranks.csv"
     tab.run(f"location.hash = {json.dumps(link('ranks', RANKS))}")
     tab.wait("!document.getElementById('ranks').hidden", PATIENCE)
-    tab.choose_files("#ranks-files", ranks)
+    tab.page.set_input_files("#ranks-files", ranks)
     tab.wait("document.querySelector('iframe')", PATIENCE)
     answer, expected = native("ranks", RANKS, [ranks])
     assert tab.run("document.querySelector('.verdict-line').textContent") == answer["sentences"][0]
@@ -192,7 +188,7 @@ def test_dropped_ranks_are_estimated_and_reported(tab):
     assert tab.run("document.querySelector('iframe').getAttribute('sandbox')") == "allow-scripts"
     assert "Content-Security-Policy" in tab.run("document.querySelector('iframe').srcdoc")
     assert tab.run("document.getElementById('save-report').download") == "unsample-ranks.html"
-    assert tab.complaints() == []
+    assert tab.complaints == []
 
 
 def test_several_files_are_compared(tab, tmp_path):
@@ -203,7 +199,7 @@ def test_several_files_are_compared(tab, tmp_path):
     go_to = link("ranks", RANKS)
     tab.run(f"location.hash = {json.dumps(go_to)}")
     tab.wait("!document.body.classList.contains('busy')", PATIENCE)
-    tab.choose_files("#ranks-files", *paths)
+    tab.page.set_input_files("#ranks-files", paths)
     tab.wait("document.querySelector('#differences')", PATIENCE)
     answer, expected = native("ranks", RANKS, paths)
     assert tab.run("document.querySelector('.verdict-line').textContent") == answer["sentences"][0]
@@ -235,8 +231,7 @@ def test_enter_asks_anew_and_the_link_follows(tab):
     tab.run("document.getElementById('said').replaceChildren()")
     tab.run("(() => { const one = document.getElementById('published-items');"
             "one.value = '5000'; one.focus(); })()")  # fmt: skip
-    tab.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter",
-             windowsVirtualKeyCode=13, text="\r")  # fmt: skip
+    tab.press("Enter")
     tab.wait("document.querySelector('.verdict-line')", PATIENCE)
     assert "on all 5,000 items" in tab.run("document.querySelector('.verdict-line').textContent")
     assert "items=5000" in tab.run("location.hash")
@@ -260,7 +255,7 @@ def test_names_of_files_stay_text(tab, tmp_path):
     shutil.copy(ROOT / "examples" / "ranks.csv", evil)
     tab.run(f"location.hash = {json.dumps(link('ranks', RANKS))}")
     tab.wait("!document.body.classList.contains('busy')", PATIENCE)
-    tab.choose_files("#ranks-files", evil)
+    tab.page.set_input_files("#ranks-files", evil)
     tab.wait("document.querySelector('.verdict-line')", PATIENCE)
     assert tab.run("document.querySelectorAll('img').length") == 0
     assert evil.name in tab.run("document.getElementById('ranks-files-chosen').textContent")
@@ -273,11 +268,11 @@ def test_names_of_files_stay_text(tab, tmp_path):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("calculator", ["published", "plan", "ranks"])
 def test_every_text_can_be_read(tab, calculator, scheme):
-    tab.emulate(scheme=scheme)
+    tab.page.emulate_media(color_scheme=scheme)
     tab.run(f"location.hash = '#calculator={calculator}'")
     tab.wait(f"!document.getElementById('{calculator}').hidden", PATIENCE)
     measured = tab.run(CONTRASTS)
-    tab.emulate(scheme="light")
+    tab.page.emulate_media(color_scheme="light")
     assert len(measured) > 20
     assert [one for one in measured if one[0] < 4.5] == []
 
@@ -297,14 +292,8 @@ def test_pages_fit_any_width(tab, calculator):
 def test_every_control_has_a_name_and_answers_are_announced(tab):
     go(tab, "published", PAPER)
     tab.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
     kinds = ("button", "textbox", "combobox", "link", "form", "navigation", "radio")
-    for kind in kinds:
-        names = [
-            node.get("name", {}).get("value", "")
-            for node in nodes
-            if not node["ignored"] and node["role"]["value"] == kind
-        ]
+    for kind, names in tab.names(*kinds).items():
         assert names, kind
         assert all(names), kind
     assert tab.run("document.getElementById('answer').getAttribute('aria-live')") == "polite"
@@ -317,7 +306,7 @@ def test_every_control_is_reached_by_tab(tab):
     tab.run("document.activeElement.blur()")
     seen = set()
     for _ in range(40):
-        tab.press("Tab", 9)
+        tab.press("Tab")
         seen.add(tab.run("document.activeElement.id"))
     wanted = tab.run("[...document.getElementById('ranks').elements].map((one) => one.id)")
     assert {name for name in wanted if name} <= seen
@@ -328,17 +317,17 @@ def test_every_control_is_reached_by_tab(tab):
 
 def test_the_next_time_needs_no_network(browser, site, serve):
     address, server = serve(site)
-    first = Tab(browser, *WIDE)
-    first.open(address)
+    first = Tab(browser, WIDE)
+    first.page.goto(address)
     first.wait("document.querySelector('.verdict-line')", PATIENCE)
     first.wait("navigator.serviceWorker.controller", PATIENCE)
-    first.close()
+    first.page.close()
     server.shutdown()
     server.server_close()
-    again = Tab(browser, *WIDE)
-    again.open(address)
+    again = Tab(browser, WIDE)
+    again.page.goto(address)
     again.wait("document.querySelector('.verdict-line')", PATIENCE)
-    again.close()
+    again.page.close()
 
 
 def test_a_file_that_was_tampered_with_is_refused(browser, site, serve, tmp_path):
@@ -348,12 +337,12 @@ def test_a_file_that_was_tampered_with_is_refused(browser, site, serve, tmp_path
         file.seek(-2, os.SEEK_END)
         file.write(b"  ")
     address, _ = serve(copy)
-    tab = Tab(browser, *WIDE)
-    tab.open(address)
+    tab = Tab(browser, WIDE)
+    tab.page.goto(address)
     tab.wait("!document.getElementById('broken').hidden", PATIENCE)
     told = tab.run("document.getElementById('broken').textContent")
     assert "pyodide.asm.mjs is not the file that this page was made for" in told
-    tab.close()
+    tab.page.close()
 
 
 def test_python_may_come_from_another_origin(browser, pyodide, serve, tmp_path):
@@ -371,15 +360,15 @@ def test_python_may_come_from_another_origin(browser, pyodide, serve, tmp_path):
     assert "connect-src 'self' https://cdn.jsdelivr.net;" in page
     (out / "index.html").write_text(page.replace("https://cdn.jsdelivr.net", elsewhere.rstrip("/")))
     address, _ = serve(out)
-    tab = Tab(browser, *WIDE)
-    tab.open(address)
+    tab = Tab(browser, WIDE)
+    tab.page.goto(address)
     tab.wait("document.querySelector('.verdict-line')", PATIENCE)
-    assert tab.complaints() == []
-    tab.close()
+    assert tab.complaints == []
+    tab.page.close()
 
 
 def test_nothing_can_be_sent_elsewhere(tab):
     """The policy is that of the worker, too: it was started by the page."""
     tried = "fetch('https://example.org/').then(() => 'sent', (problem) => problem.name)"
     assert tab.run(tried) == "TypeError"
-    assert any("Content Security Policy" in text for text in tab.complaints())
+    assert any("Content Security Policy" in text for text in tab.complaints)

@@ -1,0 +1,79 @@
+"""Pages in a real headless browser: Playwright drives the Chromium of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.machine import need_program
+
+WIDE = (1200, 900)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start the browser, and end it."""
+    executable = need_program("Chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Tab:
+    """A page, with all that it complained about and asked for."""
+
+    def __init__(
+        self, browser: Browser | BrowserContext, size: tuple[int, int] = WIDE, **options: Any
+    ) -> None:
+        self.page: Page = browser.new_page(**options)
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._hear)
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.resize(size[0], size[1])
+
+    def _hear(self, message: Any) -> None:
+        if message.type in {"error", "warning", "assert"}:
+            self.complaints.append(message.text)
+
+    def run(self, script: str) -> Any:
+        """Return the value of an expression."""
+        return self.page.evaluate(script)
+
+    def wait(self, script: str, seconds: float) -> None:
+        """Wait until an expression is true."""
+        self.page.wait_for_function(script, timeout=1000 * seconds)
+
+    def resize(self, width: int, height: int) -> None:
+        self.page.set_viewport_size({"width": width, "height": height})
+
+    def point_at(self, selector: str, across: float = 0.5, down: float = 0.5) -> None:
+        """Move the mouse to a part of an element."""
+        found = self.page.locator(selector).first
+        found.evaluate("one => one.scrollIntoView({block: 'center', behavior: 'instant'})")
+        box = found.bounding_box()
+        self.page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"])
+
+    def click(self, selector: str) -> None:
+        self.page.locator(selector).first.click()
+
+    def press(self, key: str) -> None:
+        self.page.keyboard.press(key)
+
+    def names(self, *roles: str) -> dict[str, list[str]]:
+        """Return, by role, what assistive technology calls the elements of the page."""
+        session = self.page.context.new_cdp_session(self.page)
+        nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+        return {
+            role: [
+                node.get("name", {}).get("value", "")
+                for node in nodes
+                if not node["ignored"] and node["role"]["value"] == role
+            ]
+            for role in roles
+        }
