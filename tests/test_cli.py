@@ -71,9 +71,7 @@ def test_the_table_goes_to_stdout_and_warnings_to_stderr(ranks, run):
 
 def test_groups_stand_in_one_table(tmp_path, run):
     path = tmp_path / "ranks.csv"
-    path.write_text(
-        "rank,count,sampled,items,weight,model\n1,10,9,100,0.5,A\n20,3,19,80,1,A\n2,5,9,100,1,B\n"
-    )
+    path.write_text("rank,count,sampled,items,model\n1,10,9,100,A\n20,3,19,80,A\n2,5,9,100,B\n")
     code, out, _ = run("estimate", path, "--by", "model", "--json")
     assert code == 0
     data = json.loads(out)

@@ -31,13 +31,11 @@ def test_options_are_named_like_the_arguments():
 _NO_OPTION = {
     "estimate": {
         "ranks": "FILE",
-        "weights": "a column of FILE",
         "users": "a column of FILE",
         "pools": "a column of FILE",
     },
     "compare": {
         "models": "NAME=FILE",
-        "weights": "a column of the files",
         "users": "a column of the files",
         "pools": "a column of the files",
     },

@@ -129,9 +129,10 @@ def test_ranks_that_are_all_alike_claim_no_certainty(rank):
 
 
 def test_weights_count():
-    options = {"items": 400, "sampled": 30, "method": "mle", "resamples": 0}
-    doubled = unsample.estimate([1, 1, 5, 31], **options)
-    weighted = unsample.estimate([1, 5, 31], weights=[2, 1, 1], **options)
+    design, options = {"items": 400, "sampled": 30}, {"method": "mle", "resamples": 0}
+    doubled = unsample.estimate([1, 1, 5, 31], **design, **options)
+    counts = unsample.RankCounts.from_ranks([1, 5, 31], weights=[2, 1, 1], **design)
+    weighted = unsample.estimate(counts, **options)
     for metric in doubled.metrics:
         assert doubled[metric].value == pytest.approx(weighted[metric].value)
 

@@ -490,14 +490,6 @@ def test_targets_may_be_a_dict_a_pair_or_a_matrix(world):
         assert np.array_equal([found.users, found.targets], world.targets)
 
 
-def test_weights_say_how_targets_count(world):
-    weights = np.where(np.arange(300) < 100, 1.0, 0.0)
-    weighted = world.run("exact", weights=weights)
-    ranks = weighted.ranks[:100]
-    expected = unsample.exact(ranks, items=world.items, metrics="NDCG@10", resamples=0)
-    assert weighted["NDCG@10"].value == pytest.approx(expected["NDCG@10"].value)
-
-
 def test_the_result_prints_its_cost_and_becomes_json(world):
     found = world.run("certified", resamples=20)
     assert "certified design" in str(found)

@@ -227,12 +227,12 @@ def test_rows_that_stand_for_no_target_are_allowed():
 
 def test_targets_are_counted_as_their_ranks_are():
     assert Targets(np.array([1, 2, 2]), 100, 9).counts == _count([1, 2, 2])
-    columns = {"weights": [2.0, 2.0, 3.0], "users": ["a", "a", "b"], "replacement": False}
+    columns = {"users": ["a", "a", "b"], "replacement": False}
     assert Targets(np.array([1, 2, 2]), 100, 9, **columns).counts == _count([1, 2, 2], **columns)
 
 
 def test_comparisons_are_counted_under_a_tie_rule():
-    comparisons = Comparisons.of_targets([0, 4], [3, 0], items=100, sampled=9)
+    comparisons = _of([0, 4], [3, 0], items=100)
     best = RankCounts.from_comparisons(comparisons, ties="optimistic")
     assert best == _count([1, 5])
     worst = RankCounts.from_comparisons(comparisons, ties="pessimistic", replacement=False)
@@ -282,7 +282,7 @@ def test_columns_of_different_lengths_and_no_cells_are_refused():
     with pytest.raises(InputError, match="equally long"):
         RankCounts(**columns, weight=np.ones(2), weight_squared=np.ones(1))
     with pytest.raises(InputError, match="equally long"):
-        Comparisons(*[np.array([5, 5])] * 4, np.array([5]), np.ones(2), np.ones(2))
+        Comparisons(*[np.array([5, 5])] * 4, np.array([5]))
     empty = dict.fromkeys(columns, np.array([], dtype=np.int64))
     with pytest.raises(RankError, match="at least one cell"):
         RankCounts(**empty, weight=np.ones(0), weight_squared=np.ones(0))
@@ -593,11 +593,16 @@ def test_the_rule_of_growth_travels_with_the_counts(tmp_path, ending):
 
 
 def _of(better, tied, **options):
-    return Comparisons.of_targets(better, tied, **({"items": 50, "sampled": 9} | options))
+    given = {"sampled": 9, "items": 50, "better": better, "tied": tied, "count": 1} | options
+    size = len(better)
+    return Comparisons(**{
+        name: np.broadcast_to(np.asarray(values, dtype=np.int64), size)
+        for name, values in given.items()
+    })  # fmt: skip
 
 
 def _rows(comparisons):
-    names = ("sampled", "items", "better", "tied", "count", "weight", "weight_squared")
+    names = ("sampled", "items", "better", "tied", "count")
     return list(zip(*(getattr(comparisons, name).tolist() for name in names), strict=True))
 
 
@@ -620,19 +625,12 @@ def test_a_rule_that_is_none_gets_a_suggestion():
 
 def test_equal_keys_are_merged_and_rows_sorted():
     comparisons = _of(
-        [2, 1, 2, 1, 2], [0, 4, 0, 3, 0], items=[50, 50, 50, 50, 40], weights=[1, 2, 3, 4, 5]
+        [2, 1, 2, 1, 2], [0, 4, 0, 3, 0], items=[50, 50, 50, 50, 40], count=[1, 2, 3, 4, 5]
     )
     assert _rows(comparisons) == [
-        (9, 40, 2, 0, 1, 5.0, 25.0),
-        (9, 50, 1, 3, 1, 4.0, 16.0),
-        (9, 50, 1, 4, 1, 2.0, 4.0),
-        (9, 50, 2, 0, 2, 4.0, 10.0),
-    ]
+        (9, 40, 2, 0, 5), (9, 50, 1, 3, 4), (9, 50, 1, 4, 2), (9, 50, 2, 0, 4),
+    ]  # fmt: skip
     assert len(comparisons) == 4
-
-
-def test_a_row_may_stand_for_several_targets():
-    assert _rows(_of([2], [1], weights=[0.5], count=[3])) == [(9, 50, 2, 1, 3, 1.5, 0.75)]
 
 
 def test_parts_merge_to_the_whole():
@@ -656,32 +654,14 @@ def test_negative_numbers_are_refused(name):
         _of(**columns)
 
 
-def test_weights_are_finite_and_their_squares_stay_so():
-    assert np.isfinite(_of([2], [0], weights=[1e100]).weight_squared).all()
-    for wrong in (1.01e100, -1.01e100, np.inf, np.nan):
-        with pytest.raises(InputError, match="weights must be"):
-            _of([2, 2], [0, 1], weights=[1.0, wrong])
-
-
-@pytest.mark.parametrize("name", ["better", "tied", "count", "items", "sampled"])
-def test_numbers_are_at_most_what_a_catalogue_may_hold(name):
-    columns = {"better": [0, 1], "tied": [0, 1], "items": [9, 9]} | {name: [2, 10**12]}
-    assert getattr(_of(**columns), name).max() == 10**12
-    columns[name] = [2, 10**12 + 1]
-    with pytest.raises(RankError, match=f"{name} must be at most 1000000000000, got 1000000000001"):
-        _of(**columns)
-
-
-def test_plain_rules_keep_the_sums_with_their_rows():
-    comparisons = _of([3, 0], [2, 0], weights=[0.5, 2.0])
+def test_plain_rules_keep_the_counts_with_their_rows():
+    comparisons = _of([3, 0], [2, 0], count=[2, 5])
     columns = {k: v.tolist() for k, v in comparisons.ranked("pessimistic").items()}
     assert columns == {
         "rank": [1, 6],
         "sampled": [9, 9],
         "items": [50, 50],
-        "count": [1, 1],
-        "weight": [2.0, 0.5],
-        "weight_squared": [4.0, 0.25],
+        "count": [5, 2],
     }
     assert comparisons.ranked("optimistic")["rank"].tolist() == [1, 4]
     assert comparisons.ranked("realistic")["rank"].tolist() == [1, 5]
@@ -696,14 +676,12 @@ def test_realistic_ranks_between_two_ranks_cannot_be_counted():
 # middle row is where the two ways meet.
 @pytest.mark.parametrize(("count", "tied"), [(3, 40), (4, 4), (5, 4), (900, 2)])
 def test_random_places_are_uniform_and_lose_nothing(count, tied):
-    comparisons = _of([7, 7], [tied, 0], sampled=60, count=[count, 2], weights=[0.5, 3.0])
+    comparisons = _of([7, 7], [tied, 0], sampled=60, count=[count, 2])
     seen = np.zeros(61)
     runs = 400
     for seed in range(runs):
         drawn = comparisons.ranked("random", seed)
         assert drawn["count"].sum() == count + 2
-        assert drawn["weight"].sum() == pytest.approx(0.5 * count + 6.0)
-        assert drawn["weight_squared"].sum() == pytest.approx(0.25 * count + 18.0)
         assert drawn["rank"].min() >= 8
         assert drawn["rank"].max() <= 8 + tied
         assert (drawn["count"] > 0).all()

@@ -8,6 +8,7 @@ import pytest
 import unsample
 from unsample._gone import GONE
 from unsample.errors import GoneError
+from unsample.tables import read_counts
 
 NAMES = [key for key in GONE if key.startswith("unsample.")]
 ARGUMENTS = [key for key in GONE if key.endswith("=)")]
@@ -45,6 +46,7 @@ def test_values(key):
     call = {
         "design": partial(unsample.evaluate, ([[1.0]], [[1.0], [2.0]]), ([0], [0]), items=2),
         "method": partial(unsample.estimate, [1], items=9, sampled=3),
+        "columns": lambda columns: read_counts({"rank": [1], columns: [2]}, items=9, sampled=3),
     }[argument]
     with pytest.raises(GoneError) as caught:
         call(**{argument: value.strip("'")})

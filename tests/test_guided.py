@@ -201,7 +201,7 @@ def test_a_budget_for_everything_gives_exact_metrics(world, full):
     assert found.methods == ("exact",)
 
 
-@pytest.mark.parametrize("options", [{}, {"filtered": True}, {"weights": True}, {"grades": True}])
+@pytest.mark.parametrize("options", [{}, {"filtered": True}, {"grades": True}])
 def test_users_with_several_targets_are_drawn_as_a_whole(options):
     rng = np.random.default_rng(5)
     scores = rng.normal(size=(60, 350))
@@ -212,8 +212,6 @@ def test_users_with_several_targets_are_drawn_as_a_whole(options):
     given = {"items": 350, "metrics": ["Recall@10", "NDCG@10"], "filtered": "filtered" in options}
     if "filtered" not in options:
         given["metrics"] += ["AP@10", "HR@10"]
-    if options.get("weights"):
-        given["weights"] = rng.random(60)[pairs[0]] + 0.1
     if options.get("grades"):
         given["relevance"] = rng.integers(1, 4, size=pairs.shape[1])
     scorer = lambda who, items: scores[who[:, None], items]  # noqa: E731

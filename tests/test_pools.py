@@ -46,36 +46,31 @@ def _jackknife(values_without):
     return (n - 1) / n * ((values_without - values_without.mean()) ** 2).sum()
 
 
-def _means_without(beats, scores, weights):
+def _means_without(beats, scores):
     """Return the mean score without each item: ranks counted afresh from all other columns."""
     found = []
     for item in range(beats.shape[1]):
         ranks = 1 + np.delete(beats, item, axis=1).sum(axis=1)
-        found.append(np.average(scores[ranks - 1], weights=weights))
+        found.append(scores[ranks - 1].mean())
     return np.array(found)
 
 
-def _slow_part(beats, scores, weights):
+def _slow_part(beats, scores):
     """Return the variance of the items alone, for one version of the scores."""
-    whole = _jackknife(_means_without(beats, scores, weights))
-    twice = sum(
-        _jackknife(_means_without(row[None, :], scores, None) * share)
-        for row, share in zip(beats, weights / weights.sum(), strict=True)
-    )
+    whole = _jackknife(_means_without(beats, scores))
+    twice = sum(_jackknife(_means_without(row[None, :], scores) / len(beats)) for row in beats)
     return max(whole - twice, 0.0)
 
 
 # -- counts by item ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_items_part_is_the_jackknife_over_the_columns(weighted):
+def test_the_items_part_is_the_jackknife_over_the_columns():
     rng = np.random.default_rng(1)
     for _ in range(5):
         beats, scores = _outcomes(rng), _scores(rng)
-        weights = rng.random(len(beats)) + 0.1 if weighted else np.ones(len(beats))
-        counts = PoolCounts.from_outcomes(beats, weights=weights)
-        expected = max(_slow_part(beats, each, weights) for each in (scores, smoothed(scores)))
+        counts = PoolCounts.from_outcomes(beats)
+        expected = max(_slow_part(beats, each) for each in (scores, smoothed(scores)))
         part = counts.items_part(scores)
         assert part.variance == pytest.approx(expected, rel=1e-9, abs=1e-15)
         assert part.drawn == beats.shape[1]
@@ -91,7 +86,7 @@ def test_the_part_of_a_difference_is_the_jackknife_of_the_difference():
     first = PoolCounts.from_outcomes(a, items=items)
     second = PoolCounts.from_outcomes(b[:, order], items=items[order])
     expected = max(
-        _jackknife(_means_without(a, x, None) - _means_without(b, y, None))
+        _jackknife(_means_without(a, x) - _means_without(b, y))
         for x, y in ((scores, others), (smoothed(scores), smoothed(others)))
     )
     assert first.difference_part(second, scores, others).variance == pytest.approx(expected)
@@ -106,12 +101,9 @@ def test_several_pools_add_their_parts():
     counts = PoolCounts.merge(parts)
     smooth = smoothed(scores)
     expected = max(
-        sum(
-            (len(beats) / 100) ** 2 * _jackknife(_means_without(beats, each, None))
-            for beats in batches
-        )
+        sum((len(beats) / 100) ** 2 * _jackknife(_means_without(beats, each)) for beats in batches)
         - sum(
-            (1 / 100) ** 2 * _jackknife(_means_without(row[None, :], each, None))
+            (1 / 100) ** 2 * _jackknife(_means_without(row[None, :], each))
             for beats in batches
             for row in beats
         )
@@ -132,15 +124,12 @@ def test_several_pools_add_their_parts():
 @settings(max_examples=30, deadline=None)
 def test_counts_add_up_however_targets_are_parted(seed, cuts):
     rng = np.random.default_rng(seed)
-    beats, weights = _outcomes(rng, targets=40), rng.integers(1, 5, 40).astype(float)
+    beats = _outcomes(rng, targets=40)
     edges = sorted({0, 40, *cuts})
-    whole = PoolCounts.from_outcomes(beats, weights=weights)
-    parts = [
-        PoolCounts.from_outcomes(beats[a:b], weights=weights[a:b])
-        for a, b in itertools.pairwise(edges)
-    ]
+    whole = PoolCounts.from_outcomes(beats)
+    parts = [PoolCounts.from_outcomes(beats[a:b]) for a, b in itertools.pairwise(edges)]
     assert PoolCounts.merge(parts) == whole
-    assert whole.histogram.sum() == whole.total == weights.sum()
+    assert whole.histogram.sum() == whole.total == 40
     again = PoolCounts.from_arrays(whole.arrays(), "memory")
     assert again == whole
     assert (whole + whole).total == 2 * whole.total

@@ -195,9 +195,11 @@ def test_comparisons_depend_neither_on_order_nor_on_grouping(rows, seed, ties):
     grouped = np.array(rows)
     single = np.repeat(grouped, grouped[:, 2], axis=0)
     shuffled = np.random.default_rng(seed).permutation(single)
-    design = {"items": 50, "sampled": 8}
-    one = Comparisons.of_targets(*grouped.T[:2], count=grouped[:, 2], **design)
-    two = Comparisons.of_targets(*shuffled.T[:2], **design)
+    shuffled[:, 2] = 1
+    one, two = (
+        Comparisons(np.full(len(cells), 8), np.full(len(cells), 50), *cells.T)
+        for cells in (grouped, shuffled)
+    )
     first, second = (
         RankCounts.from_comparisons(cells, ties=ties, rng=seed) for cells in (one, two)
     )

@@ -74,14 +74,13 @@ USERS = pl.DataFrame(
         "model": list("AAAABBBB"),
         "user": [1, 1, 2, 30, 30, 2, 1, 1],
         "rank": [1, 4, 4, 10, 9, 3, 1, 2],
-        "weight": [0.5, 0.5, 1.0, 0.25, 0.25, 1.0, 0.5, 0.5],
     }
 )
 
 
 def _expected(frame, **more):
-    columns = {"weights": frame["weight"].to_numpy(), "users": frame["user"].to_numpy()}
-    return RankCounts.from_ranks(frame["rank"].to_numpy(), **DESIGN, **columns, **more)
+    ranks, users = frame["rank"].to_numpy(), frame["user"].to_numpy()
+    return RankCounts.from_ranks(ranks, users=users, **DESIGN, **more)
 
 
 def _same(one, other):
@@ -99,7 +98,7 @@ def test_errors_count_users_at_every_door(door):
     counted = USERS.drop("model").with_columns(count=pl.Series([1, 2, 1, 3, 1, 1, 0, 1]))
     times = counted["count"].to_numpy()
     _same(read_counts(door(counted), **DESIGN)[""], _expected(USERS, count=times))
-    compared = USERS.select("user", "weight", better=pl.col("rank") - 1, tied=pl.lit(0))
+    compared = USERS.select("user", better=pl.col("rank") - 1, tied=pl.lit(0))
     _same(read_counts(door(compared), **DESIGN)[""], _expected(USERS))
 
 
@@ -109,7 +108,6 @@ def test_targets_come_with_their_users_in_the_order_of_the_rows(door):
     assert list(read_targets(door(USERS.reverse()), by="model", **DESIGN)) == ["B", "A"]
     assert np.asarray(groups["A"].users).tolist() == ["1", "1", "2", "30"]
     assert groups["B"].ranks.tolist() == [9, 3, 1, 2]
-    assert groups["B"].weights.tolist() == [0.25, 1.0, 0.5, 0.5]
     _same(groups["A"].counts, _expected(USERS[:4]))
 
 
@@ -133,7 +131,7 @@ def test_models_are_paired_by_user(name, tmp_path, monkeypatch):
     frame = pl.DataFrame(columns)
     groups = read_targets(DOORS[name](frame, tmp_path, monkeypatch), by="model", **DESIGN)
     plain = {
-        label: Targets(part["rank"].to_numpy(), 50, 9, None, part["user"].to_numpy())
+        label: Targets(part["rank"].to_numpy(), 50, 9, part["user"].to_numpy())
         for (label,), part in frame.group_by("model", maintain_order=True)
     }
     found, expected = (compare(given, metrics="Recall@20") for given in (groups, plain))
@@ -167,20 +165,17 @@ def test_columns_that_are_called_like_ours_inside_do_no_harm(door):
     assert read_counts(door(frame), items=50, columns={"user": "label"})[""].total == 2
 
 
-def test_weights_and_catalogues_of_scored_rows_are_those_of_the_target(door):
+def test_catalogues_of_scored_rows_are_those_of_the_target(door):
     frame = pl.DataFrame(
         {
             "user": [1, 1, 2, 2],
             "score": [1.0, 2.0, 3.0, 0.0],
             "target": [1, 0, 1, 0],
-            "weight": [0.5, -9.0, 0.25, 9.0],
             "items": [40, 0, 50, 7],
         }
     )
     counts = read_counts(door(frame))[""]
     assert (counts.items.tolist(), counts.low.tolist()) == ([40, 50], [2, 1])
-    assert counts.weight.tolist() == [0.5, 0.25]
-    assert counts.weight_squared.tolist() == [0.25, 0.0625]
 
 
 def test_the_target_may_be_flagged_by_words_and_numbers(door):
@@ -220,9 +215,6 @@ BAD = {
     "negative count": ({"rank": [1, 2], "count": [1, -2]}, RankError, "at least 0, got -2 AT"),
     "half a target": ({"rank": [1, 2], "count": [1.0, 0.5]}, RankError, "got 0.5 AT"),
     "null count": ({"rank": [1, 2], "count": [1, None]}, RankError, "got no value AT"),
-    "null weight": ({"rank": [1, 2], "weight": [1.0, None]}, InputError, "got no value AT"),
-    "negative weight": ({"rank": [1, 2], "weight": [1.0, -1.0]}, InputError, "got -1 AT"),
-    "zero weights": ({"rank": [1, 2], "weight": [0.0, 0.0]}, InputError, "all be zero"),
     "null sampled": (
         {"rank": [1, 2], "sampled": [9, None]},
         DesignError,
@@ -495,15 +487,15 @@ def test_widths_of_numbers_and_names_may_differ_between_files(write, tmp_path):
 
 def test_columns_must_be_in_every_file(write, tmp_path):
     for kind in ("csv", "parquet"):
-        write(f"a.{kind}", {"rank": [1], "weight": [1.0]})
+        write(f"a.{kind}", {"rank": [1], "count": [1]})
         write(f"b.{kind}", {"rank": [1]})
-        with pytest.raises(FileError, match=r"b\.\w+' has no column 'weight', which .*a\.\w+' has"):
+        with pytest.raises(FileError, match=r"b\.\w+' has no column 'count', which .*a\.\w+' has"):
             read_counts(tmp_path / f"*.{kind}", **DESIGN)
-        write(f"b.{kind}", {"rank": [1], "user": ["x"], "weight": [1.0]})
+        write(f"b.{kind}", {"rank": [1], "user": ["x"], "count": [1]})
         with pytest.raises(FileError, match=r"a\.\w+' has no column 'user', which .*b\.\w+' has"):
             read_counts(tmp_path / f"*.{kind}", **DESIGN)
         # A column that is not asked for may be in some files only.
-        write(f"a.{kind}", {"rank": [1], "user": ["a"], "weight": [1.0], "model": ["A"]})
+        write(f"a.{kind}", {"rank": [1], "user": ["a"], "count": [1], "model": ["A"]})
         assert read_counts(tmp_path / f"*.{kind}", **DESIGN)[""].total == 2
 
 
@@ -587,9 +579,9 @@ BAD_TEXTS = {
     "truth for a rank": ("t.jsonl", '{"rank": true}\n', "must hold numbers, got True in line 1"),
     "mixed types": ("t.jsonl", '{"rank": 1}\n{"rank": "x"}\n', "got 'x' in line 2"),
     "missing key": ("t.jsonl", '{"rank": 1, "user": "a"}\n{"rank": 2}\n', "got no value in line 2"),
-    "late weight": (
-        "t.jsonl", '{"rank": 1}\n' * 40_000 + '{"rank": 1, "weight": 2}\n',
-        "column 'weight' of T must be in all lines, got it first in line 40001"),
+    "late count": (
+        "t.jsonl", '{"rank": 1}\n' * 40_000 + '{"rank": 1, "count": 2}\n',
+        "column 'count' of T must be in all lines, got it first in line 40001"),
     "no Parquet": ("t.parquet", b"\x00\xff\x13" * 40, "as Parquet"),
 }  # fmt: skip
 
@@ -613,14 +605,14 @@ def test_large_text_is_read_in_batches(write, monkeypatch):
             "user": [f"u{n}" for n in rng.integers(0, 40, 100)],
             "rank": rng.integers(1, 11, 100),
         }
-    ).with_columns(weight=pl.col("user").str.len_chars() * 0.5)
+    )
     for kind in ("csv", "jsonl"):
         text = as_csv(frame) if kind == "csv" else frame.write_ndjson().encode()
         path = write(f"t.{kind}", text)
         _same(read_counts(path, **DESIGN)[""], _expected(frame))
         plain = write(f"p.{kind}", text.replace(b"user", b"name"))
         _same(read_counts(plain, **DESIGN)[""], read_counts(frame.drop("user"), **DESIGN)[""])
-    bad = write("bad.csv", as_csv(frame[:50]) + b"u1,x,1\n")
+    bad = write("bad.csv", as_csv(frame[:50]) + b"u1,x\n")
     with pytest.raises(FileError, match="got 'x' in line 52"):
         read_counts(bad, **DESIGN)
 

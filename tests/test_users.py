@@ -245,14 +245,13 @@ def test_delta_errors_count_users_too():
 
 
 def test_weights_are_those_of_users():
-    ranks, users = [1, 9, 2, 30], ["a", "a", "b", "c"]
-    found = unsample.exact(
-        ranks, items=40, users=users, weights=[3, 3, 1, 1], metrics=["Recall@5", "HR@5"]
-    )
+    given = {"items": 40, "sampled": 39, "users": ["a", "a", "b", "c"], "replacement": False}
+    counts = RankCounts.from_ranks([1, 9, 2, 30], weights=[3, 3, 1, 1], **given)
+    found = unsample.estimate(counts, metrics=["Recall@5", "HR@5"])
     assert found["Recall@5"].value == pytest.approx((3 * 0.5 + 1 + 0) / 5)
     assert found["HR@5"].value == pytest.approx(4 / 5)
     with pytest.raises(InputError, match="the same for all the user's targets"):
-        unsample.exact(ranks, items=40, users=users, weights=[1, 2, 3, 4])
+        RankCounts.from_ranks([1, 9, 2, 30], weights=[1, 2, 3, 4], **given)
 
 
 # -- comparisons ---------------------------------------------------------------------------------

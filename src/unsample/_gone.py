@@ -19,6 +19,7 @@ _UNEQUAL = (
     "ranks tell metrics only if items were drawn uniformly: evaluate the model with "
     "unsample.evaluate; unsample.audit tells how items were drawn"
 )
+_WEIGHTS = "give weights to unsample.RankCounts.from_ranks, and the counts to unsample.estimate"
 _PART = (
     "draw documents at random, and give the ranks among them to unsample.estimate with "
     "negatives='shared'; chosen documents tell nothing of the others"
@@ -39,6 +40,11 @@ GONE: dict[str, str] = {
     "estimate(probabilities=)": _UNEQUAL,
     "estimate(strata=)": _UNEQUAL,
     "estimate(exclude=)": "say with items how many candidates each target has",
+    "estimate(weights=)": _WEIGHTS,
+    "compare(weights=)": _WEIGHTS,
+    "exact(weights=)": _WEIGHTS,
+    "evaluate(weights=)": _WEIGHTS,
+    "columns='weight'": _WEIGHTS,
     "unsample estimate --probabilities": _UNEQUAL,
     "unsample estimate --exponent": _UNEQUAL,
     "unsample estimate --strata": _UNEQUAL,

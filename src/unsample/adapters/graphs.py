@@ -142,11 +142,10 @@ def _parts(result: Evaluation, labels: IntArray) -> dict[int, Estimates]:
             items=np.asarray(found.items)[rows],
             sampled=np.asarray(found.sampled)[rows],
             users=np.asarray(found.users)[rows],
-            weights=None if found.weights is None else np.asarray(found.weights)[rows],
         )
         if result.design.certifies:
             parts[label] = exact(
-                some.ranks, items=some.items, users=some.users, weights=some.weights,
+                some.ranks, items=some.items, users=some.users,
                 filtered=some.filtered, metrics=names, resamples=0,
             )  # fmt: skip
         else:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +53,6 @@ def counts(
     exclude: Excluded | None = None,
     user: str = "user",
     target: str = "target",
-    weight: str | None = None,
     ties: str = "random",
     rng: Seed = 0,
 ) -> RankCounts:
@@ -73,19 +71,17 @@ def counts(
     sampled, replacement
         How many items to draw for each target, and how; only they are scored. None ranks each
         target among all candidates of its user.
-    user, target, weight
-        Columns of ``targets``: whole numbers that count users and items from 0, and how much a
-        target's user counts.
+    user, target
+        Columns of ``targets``: whole numbers that count users and items from 0.
     """
     check_integer("items", items, minimum=2, error=DesignError)
     check_ties(ties, whole=True)
     design = Exact() if sampled is None else Fixed(sampled, replacement)
     scoring, seed = as_scorer(scorer, items), as_key(rng)
 
-    wanted = [name for name in (user, target, weight) if name is not None]
-    if not set(wanted) <= set(targets.columns):
+    if not {user, target} <= set(targets.columns):
         raise InputError(
-            f"targets must have the columns {', '.join(wanted)}, got {', '.join(targets.columns)}"
+            f"targets must have the columns {user}, {target}, got {', '.join(targets.columns)}"
         )
 
     def rank(users: IntArray, chosen: IntArray) -> Targets:
@@ -103,9 +99,8 @@ def counts(
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
             table = pyarrow.Table.from_batches(filled)
-            users, chosen, *weights = (column.to_numpy() for column in table.columns)
-            found = cloudpickle.loads(broadcast.value)(users, chosen)
-            counted = replace(found, weights=weights[0] if weights else None).counts
+            users, chosen = (column.to_numpy() for column in table.columns)
+            counted = cloudpickle.loads(broadcast.value)(users, chosen).counts
             cells = {name: getattr(counted, name) for name in _COLUMNS}
             cells[_USER] = np.full(len(counted), -1)
             if counted.whose is not None:
@@ -117,7 +112,7 @@ def counts(
             yield pyarrow.RecordBatch.from_pydict(cells)
 
     # Errors count users, so all targets of a user are counted in one partition.
-    frame = targets.select(*wanted).repartition(user)
+    frame = targets.select(user, target).repartition(user)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
     try:
         table = frame.mapInArrow(count_partition, schema).toArrow()

@@ -62,7 +62,6 @@ def compare(
     sampled: npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     method: str | Estimator = DEFAULT_METHOD,
-    weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     by: str | None = None,
     filtered: bool = False,
@@ -90,7 +89,7 @@ def compare(
         call; guided results with the same ``rng`` drew the same users first); the result of
         `unsample.published` for the numbers of a paper on the same data set. Or one data frame of
         all models, with ``by``.
-    items, sampled, metrics, method, weights, filtered, negatives, pools, replacement
+    items, sampled, metrics, method, filtered, negatives, pools, replacement
         As in `unsample.estimate`, the same for all models. If the models share the same negatives,
         and it is known which item beats which target, the differences are more precise.
     candidates, shape, prior, kind
@@ -121,7 +120,7 @@ def compare(
     True
     """
     shared = shared_pools(negatives, pools)
-    given = _Given(items, sampled, weights, users, replacement, filtered, shared, rng)
+    given = _Given(items, sampled, users, replacement, filtered, shared, rng)
     if by is not None:
         models = given.read(models, by)
     if not isinstance(models, Mapping) or len(models) < 2:
@@ -225,7 +224,6 @@ class _Given:
 
     items: npt.ArrayLike | None
     sampled: npt.ArrayLike | None
-    weights: npt.ArrayLike | None
     users: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None
     replacement: bool
     filtered: bool
@@ -256,7 +254,6 @@ class _Given:
             as_integer_array(f"ranks of {name}", placed).astype(np.int64),
             self.items,
             self.sampled,
-            self.weights,
             users,
             self.replacement,
             filtered=self.filtered,

@@ -340,7 +340,7 @@ class Duels:
             np.broadcast_to(np.asarray(each), ranks.shape)
             for each in (targets.sampled, targets.items)
         )
-        scores = bound.of_ranks(ranks, sampled, items, targets.each_weight)
+        scores = bound.of_ranks(ranks, sampled, items, np.ones(len(ranks)))
         return model.totals(metric, scores)
 
     # -- all models -------------------------------------------------------------------------

@@ -50,7 +50,6 @@ def estimate(
     sampled: npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     method: str | Estimator | Iterable[str | Estimator] = DEFAULT_METHOD,
-    weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | None = None,
     filtered: bool = False,
     negatives: str = "own",
@@ -84,8 +83,6 @@ def estimate(
     method
         Names from `unsample.estimators.REGISTRY` such as ``"mle"`` or ``"bv(gamma=0.01)"``; by
         default ``"auto"``, which chooses from the data.
-    weights
-        How much the user of each target counts, if users differ.
     users
         The user of each rank, if users have several targets: metrics are means over users, and
         errors count users. HR, MRR and AP then need all targets of a user ranked among the same
@@ -135,7 +132,6 @@ def estimate(
     given = {
         "items": items,
         "sampled": sampled,
-        "weights": weights,
         "users": users,
         "filtered": filtered or None,
         "pools": shared_pools(negatives, pools),

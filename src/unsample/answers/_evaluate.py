@@ -67,7 +67,6 @@ def evaluate(
     filtered: bool = False,
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
-    weights: npt.ArrayLike | None = None,
     rng: Seed = 0,
     resamples: int = 400,
     batch: int = 1 << 17,
@@ -94,7 +93,6 @@ def evaluate(
     filtered: bool = False,
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
-    weights: npt.ArrayLike | None = None,
     rng: Seed = 0,
     resamples: int = 400,
     batch: int = 1 << 17,
@@ -121,7 +119,6 @@ def evaluate(
     filtered: bool = False,
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
-    weights: npt.ArrayLike | None = None,
     rng: Seed = 0,
     resamples: int = 400,
     batch: int = 1 << 17,
@@ -183,8 +180,6 @@ def evaluate(
         ``design="exact"``, ``"certified"`` or ``"guided"``.
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``. The seed decides random ties.
-    weights
-        How much the user of each target counts, if users differ.
     rng
         Seed or Generator. It decides the bootstrap, and the order in which each target meets items.
         This order is the same for every model, batch size and number of workers.
@@ -238,7 +233,6 @@ def evaluate(
         # Items of relevance 0 were judged as not relevant.
         kept = grades > 0
         candidates, grades = candidates.take(kept), grades[kept]
-        weights = None if weights is None else np.asarray(weights)[kept]
     if not chosen.certifies:
         wanted = of_samples(
             chosen, candidates, grades, wanted, by_default=metrics is DEFAULT_METRICS
@@ -250,7 +244,6 @@ def evaluate(
         method,
         as_guide(guide, candidates) if chosen.guided else None,
         grades,
-        None if weights is None else np.asarray(weights, dtype=np.float64),
         # Without ``exclude`` it is not known whether users had seen any items.
         None if exclude is None else "unseen",
         ties,
@@ -276,7 +269,6 @@ class _Task:
     method: str | Estimator | Iterable[str | Estimator] | None
     guide: Guide | None
     relevance: FloatArray | None
-    weights: FloatArray | None
     #: Which items were candidates, in the words of `estimate`.
     among: str | None
     ties: str
@@ -300,8 +292,6 @@ class _Task:
             guide=self.guide,
             execution=self.execution,
         )
-        if self.weights is not None:
-            found = replace(found, weights=self.weights)
         estimates = estimates_of(
             found,
             self.metrics,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._result import Estimates
@@ -41,9 +40,8 @@ class Evaluation(Estimates):
         and a few that were asked for twice. Never more than the budget.
     rng
         The seed of the random orders. Models evaluated with the same seed met the same items.
-    weights, relevance
-        How much the user of each target counts, and how relevant each target is; None if all are
-        the same.
+    relevance
+        How relevant each target is; None if all are the same.
     """
 
     design: Design
@@ -55,7 +53,6 @@ class Evaluation(Estimates):
     catalogues: IntArray = field(repr=False)
     scored: int
     rng: int
-    weights: npt.ArrayLike | None = field(repr=False, default=None)
     relevance: FloatArray | None = field(repr=False, default=None)
 
     @classmethod
@@ -82,7 +79,6 @@ class Evaluation(Estimates):
             catalogues=np.asarray(found.items),
             scored=found.scored,
             rng=rng,
-            weights=found.weights,
             relevance=relevance,
         )
 
@@ -93,7 +89,6 @@ class Evaluation(Estimates):
             self.highest if self.design.certifies else self.ranks,
             self.catalogues,
             self.sampled,
-            self.weights,
             self.users,
             self.design.with_replacement,
             filtered=self.filtered,

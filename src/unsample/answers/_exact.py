@@ -49,7 +49,6 @@ def exact(
     *,
     items: npt.ArrayLike | None = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    weights: npt.ArrayLike | None = None,
     users: npt.ArrayLike | None = None,
     relevance: npt.ArrayLike | None = None,
     filtered: bool = False,
@@ -65,14 +64,12 @@ def exact(
     ----------
     full_ranks
         The rank of each relevant item among all candidates of its user; 1 is the best. Or a data
-        frame of any engine with a column ``rank``, and with columns ``user``, ``items``, ``weight``
-        or ``relevance`` if they differ.
+        frame of any engine with a column ``rank``, and with columns ``user``, ``items`` or
+        ``relevance`` if they differ.
     items
         The number of candidates, the relevant ones included: one number, or one for each rank.
     metrics
         Names such as ``"NDCG@10"``, or metrics of `unsample.metrics`.
-    weights
-        How much the user of each rank counts, if users differ.
     users
         The user of each rank, if users have several relevant items. Metrics are means over users.
     relevance
@@ -92,12 +89,10 @@ def exact(
     0.5
     """
     if is_frame(full_ranks):
-        if not all(each is None for each in (weights, users, relevance)):
-            raise InputError(
-                "weights, users and relevance must be left out with a frame; give it columns"
-            )
+        if users is not None or relevance is not None:
+            raise InputError("users and relevance must be left out with a frame; give it columns")
         table = read_full_ranks(full_ranks, items=items, rng=rng)
-        full_ranks, items, weights = table.ranks, table.items, table.weights
+        full_ranks, items = table.ranks, table.items
         users, relevance = table.users, table.relevance
     if items is None:
         raise DesignError("items must be given with ranks, got None; it counts all candidates")
@@ -109,10 +104,10 @@ def exact(
         if not kept.any():
             raise InputError("relevance must be above 0 for at least one rank, got none")
         ranks, grades = ranks[kept], grades[kept]
-        weights, users = _kept(weights, kept), _kept(users, kept)
-        items = items if np.ndim(items) == 0 else np.asarray(items)[kept]
+        users = np.asarray(users)[kept] if np.ndim(users) else users  # type: ignore[arg-type]
+        items = np.asarray(items)[kept] if np.ndim(items) else items
     found = Targets(
-        ranks, items, np.asarray(items) - 1, weights, users, replacement=False, filtered=filtered
+        ranks, items, np.asarray(items) - 1, users, replacement=False, filtered=filtered
     )
     try:
         counts = found.counts
@@ -153,7 +148,7 @@ def exact_targets(
 class UserValues:
     """What each user adds to each metric, and how much the user counts."""
 
-    #: Users x metrics, times the users' weights.
+    #: Users x metrics; sums over their targets where each target counts.
     totals: FloatArray
     weights: FloatArray
 
@@ -167,16 +162,13 @@ class UserValues:
         alone = np.arange(size)
         user = alone if found.users is None else number_users(found.users, size)
         unit = alone if found.filtered else user
-        weight = found.each_weight
         values = np.stack(
             [metric.of_users(ranks, unit, found.items, relevance) for metric in metrics], axis=1
         )
-        of_unit = np.zeros(len(values))
-        of_unit[unit] = weight
         if not found.filtered:
-            return cls(values * of_unit[:, None], of_unit)
-        totals = np.stack([np.bincount(user, column * of_unit) for column in values.T], axis=1)
-        return cls(totals.astype(np.float64), np.bincount(user, of_unit).astype(np.float64))
+            return cls(values, np.ones(len(values)))
+        totals = np.stack([np.bincount(user, column) for column in values.T], axis=1)
+        return cls(totals.astype(np.float64), np.bincount(user).astype(np.float64))
 
     @property
     def means(self) -> FloatArray:
@@ -256,10 +248,6 @@ def as_grades(relevance: npt.ArrayLike, size: int) -> FloatArray:
             f"relevance must be finite and not negative, got {grades[bad]} {at_position(bad, size)}"
         )
     return grades
-
-
-def _kept(given: npt.ArrayLike | None, kept: npt.NDArray[np.bool_]) -> npt.ArrayLike | None:
-    return given if given is None or np.ndim(given) == 0 else np.asarray(given)[kept]
 
 
 def _refuse_equal_ranks(found: Targets) -> None:

@@ -27,9 +27,7 @@ def as_counts(ranks: Any, replacement: bool, rng: Seed, **given: Any) -> RankCou
     if is_frame(ranks):
         pools = named.pop("pools", None)
         if not named.keys() <= {"items", "sampled", "filtered"} or np.ndim(pools):
-            raise InputError(
-                "weights, users and pools must be left out with a frame; give it columns"
-            )
+            raise InputError("users and pools must be left out with a frame; give it columns")
         negatives = "own" if pools is None else "shared"
         return read_counts(ranks, **named, replacement=replacement, negatives=negatives)[""]
     for name in ("items", "sampled"):

@@ -63,22 +63,18 @@ class Model:
 
     @cached_property
     def user_weights(self) -> FloatArray:
-        """Return the weight of each user."""
+        """Return how much each user counts: the user's targets if metrics are per target."""
         assert self.targets is not None
-        weights, user = self.targets.each_weight, self.keys[1]
         if self.targets.filtered:
-            return np.bincount(user, weights).astype(np.float64)
-        found = np.zeros(len(self.keys[0]))
-        found[user] = weights
-        return found
+            return np.bincount(self.keys[1]).astype(np.float64)
+        return np.ones(len(self.keys[0]))
 
     def totals(self, metric: Metric, scores: FloatArray) -> FloatArray:
         """Return the sum of each user's target scores, weighted as in the metric."""
         assert self.targets is not None
-        weights, user = self.targets.each_weight, self.keys[1]
         if self.counts.several:
-            weights = weights * metric.shares(*self.targets.relevant_and_place)
-        return np.bincount(user, weights * scores, minlength=len(self.keys[0])).astype(np.float64)
+            scores = scores * metric.shares(*self.targets.relevant_and_place)
+        return np.bincount(self.keys[1], scores, minlength=len(self.keys[0])).astype(np.float64)
 
     def error_of_mean(self, totals: FloatArray) -> float:
         """Return the standard error of the mean of ``totals`` over users."""

@@ -109,7 +109,6 @@ class Findings(Targets):
             lowest=self.lowest,
             items=self.items,
             sampled=self.sampled,
-            weights=self.weights,
             users=self.users,
             filtered=self.filtered,
             replacement=False,

@@ -219,8 +219,15 @@ class RankCounts:
     ) -> RankCounts:
         """Count targets, given how many sampled items beat each and how many tie with it."""
         columns: dict[str, Any] = comparisons.ranked(ties, rng)
-        ranks = columns.pop("rank")
-        return cls(**columns, low=ranks, high=ranks, replacement=replacement)
+        ranks, weight = columns.pop("rank"), columns["count"].astype(np.float64)
+        return cls(
+            **columns,
+            low=ranks,
+            high=ranks,
+            weight=weight,
+            weight_squared=weight,
+            replacement=replacement,
+        )
 
     @classmethod
     def merge(cls, parts: Iterable[RankCounts]) -> RankCounts:

@@ -39,7 +39,6 @@ from unsample._checks import (
 from unsample.errors import DesignError, FileError, InputError, RankError
 from unsample.evidence._columns import (
     as_floats,
-    as_weights,
     check_lengths,
     first_of_equal,
     joined,
@@ -120,7 +119,6 @@ class PoolCounts:
         *,
         items: npt.ArrayLike | None = None,
         pool: int = 0,
-        weights: npt.ArrayLike | None = None,
         relevant: IntArray | None = None,
         place: IntArray | None = None,
     ) -> PoolCounts:
@@ -142,7 +140,6 @@ class PoolCounts:
             raise InputError(
                 f"items must be {sampled} different numbers, one for each column of beats"
             )
-        weight = as_weights(weights, targets)
         ones = np.ones(targets, dtype=np.int64)
         kinds = (ones if each is None else each for each in (relevant, place))
         # A column for each kind of target that occurs, and a row for each item.
@@ -150,8 +147,7 @@ class PoolCounts:
         seen, column = np.unique(keys, axis=1, return_inverse=True)
         column, size = column.reshape(-1), seen.shape[1]
         target, item = np.nonzero(beaten)
-        by_item = _sums(item * size + column[target], weight[target], sampled * size)
-        by_item = by_item.reshape(sampled, size)
+        by_item = _counted(item * size + column[target], sampled * size).reshape(sampled, size)
         item, kind = np.nonzero(by_item)
         return cls(
             sampled,
@@ -159,8 +155,8 @@ class PoolCounts:
             seen[0],
             seen[1],
             seen[2],
-            weight=_sums(column, weight),
-            weight_squared=_sums(column, weight**2),
+            weight=_counted(column),
+            weight_squared=_counted(column),
             beat_pool=np.full(len(item), pool, dtype=np.int64),
             beat_item=labels[item].astype(np.int64),
             beat_rank=seen[0, kind],
@@ -176,7 +172,6 @@ class PoolCounts:
         pools: IntArray,
         *,
         sampled: int,
-        weights: FloatArray,
         relevant: IntArray,
         place: IntArray,
     ) -> PoolCounts:
@@ -188,8 +183,8 @@ class PoolCounts:
             ranks,
             relevant,
             place,
-            weights,
-            weights**2,
+            np.ones(len(ranks)),
+            np.ones(len(ranks)),
             **nobody | {"beat_weight": np.empty(0), "known": False},
         )
 
@@ -396,6 +391,11 @@ def numbered(names: npt.ArrayLike) -> IntArray:
     digests = [hashlib.sha256(name.encode()).digest()[:8] for name in distinct.tolist()]
     codes = np.array([int.from_bytes(each, "big") >> 1 for each in digests], dtype=np.int64)
     return np.asarray(codes[place.reshape(-1)])
+
+
+def _counted(place: npt.NDArray[Any], size: int = 0) -> FloatArray:
+    """Return how often each place occurs."""
+    return np.bincount(as_index(place), minlength=size).astype(np.float64)
 
 
 def _sums(place: npt.NDArray[Any], values: FloatArray, size: int = 0) -> FloatArray:

@@ -22,7 +22,6 @@ class Targets:
     ranks: IntArray
     items: npt.ArrayLike
     sampled: npt.ArrayLike
-    weights: npt.ArrayLike | None = None
     users: npt.ArrayLike | None = None
     replacement: bool = True
     #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
@@ -37,13 +36,6 @@ class Targets:
     pools: npt.ArrayLike | None = None
     #: Which item beats which target, where targets share their items and it was recorded.
     outcomes: PoolCounts | None = None
-
-    @property
-    def each_weight(self) -> FloatArray:
-        """Return the weight of each target's user, or of the target if metrics are per target."""
-        if self.weights is None:
-            return np.ones(len(self.ranks))
-        return np.asarray(self.weights, dtype=np.float64)
 
     @cached_property
     def relevant_and_place(self) -> tuple[IntArray, IntArray]:
@@ -65,7 +57,6 @@ class Targets:
             self.ranks,
             items=self.items,
             sampled=self.sampled,
-            weights=self.weights,
             users=self.users,
             places=self.places,
             filtered=self.filtered,
@@ -86,7 +77,6 @@ class Targets:
             np.asarray(self.ranks, dtype=np.int64),
             numbered(np.broadcast_to(np.asarray(self.pools), len(self.ranks))),
             sampled=int(np.max(self.sampled)),
-            weights=self.each_weight,
             relevant=relevant,
             place=place,
         )

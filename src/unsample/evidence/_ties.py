@@ -16,15 +16,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_index, as_rng, check_choice
 from unsample.errors import RankError
-from unsample.evidence._columns import (
-    SUMS,
-    as_column,
-    as_weights,
-    check_lengths,
-    joined,
-    merge_equal,
-    refuse_where,
-)
+from unsample.evidence._columns import check_lengths, joined, merge_equal, refuse_where
 
 TieRule: TypeAlias = Literal["random", "realistic", "optimistic", "pessimistic"]
 
@@ -33,7 +25,7 @@ TieRule: TypeAlias = Literal["random", "realistic", "optimistic", "pessimistic"]
 TIE_RULES: tuple[TieRule, ...] = ("random", "realistic", "optimistic", "pessimistic")
 
 _KEYS = ("sampled", "items", "better", "tied")
-_COLUMNS = (*_KEYS, *SUMS)
+_COLUMNS = (*_KEYS, "count")
 #: The most places that the random rule draws at once: they take a gigabyte.
 _MOST_PLACES = 1 << 27
 
@@ -84,7 +76,7 @@ class Comparisons:
     always give the same object.
 
     >>> two = np.array([2, 2])
-    >>> Comparisons(9 * two, 50 * two, two, two - 2, two, 1.0 * two, 1.0 * two).count
+    >>> Comparisons(9 * two, 50 * two, two, two - 2, two).count
     array([4])
     """
 
@@ -93,44 +85,13 @@ class Comparisons:
     better: IntArray
     tied: IntArray
     count: IntArray
-    weight: FloatArray
-    weight_squared: FloatArray
 
     def __post_init__(self) -> None:
         check_lengths(self, _COLUMNS)
         for name in ("better", "tied", "count"):
             column = getattr(self, name)
             refuse_where(column < 0, f"{name} must not be negative", column, RankError)
-        merge_equal(self, _KEYS)
-
-    @classmethod
-    def of_targets(
-        cls,
-        better: npt.ArrayLike,
-        tied: npt.ArrayLike,
-        *,
-        items: npt.ArrayLike,
-        sampled: npt.ArrayLike,
-        weights: npt.ArrayLike | None = None,
-        count: npt.ArrayLike | None = None,
-    ) -> Comparisons:
-        """Merge comparisons given for one target (or ``count`` of them) after the other."""
-        size = np.size(better)
-
-        def column(name: str, values: npt.ArrayLike) -> IntArray:
-            return as_column(name, values, size, error=RankError)
-
-        times = column("count", 1 if count is None else count)
-        weight = as_weights(weights, size)
-        return cls(
-            sampled=column("sampled", sampled),
-            items=column("items", items),
-            better=column("better", better),
-            tied=column("tied", tied),
-            count=times,
-            weight=times * weight,
-            weight_squared=times * weight * weight,
-        )
+        merge_equal(self, _KEYS, ("count",))
 
     @classmethod
     def merge(cls, parts: Iterable[Comparisons]) -> Comparisons:
@@ -141,10 +102,9 @@ class Comparisons:
         return len(self.better)
 
     def ranked(self, ties: str = "random", rng: Seed = 0) -> dict[str, npt.NDArray[Any]]:
-        """Return columns ``rank``, ``sampled``, ``items`` and the sums, under a tie rule.
+        """Return columns ``rank``, ``sampled``, ``items`` and ``count``, under a tie rule.
 
-        The random rule places the targets of a row independently and uniformly among their ties;
-        their weight goes with them in equal shares.
+        The random rule places the targets of a row independently and uniformly among their ties.
         """
         rule = check_ties(ties)
         if rule == "random":
@@ -157,7 +117,7 @@ class Comparisons:
                 f"the realistic rank of some targets lies between two ranks, such as "
                 f"{ranks[np.argmax(between)]}"
             )
-        kept = {name: getattr(self, name) for name in ("sampled", "items", *SUMS)}
+        kept = {name: getattr(self, name) for name in ("sampled", "items", "count")}
         return {"rank": ranks.astype(np.int64), **kept}
 
     def _spread(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
@@ -179,12 +139,9 @@ class Comparisons:
             where, place = np.nonzero(times)
             drawn.append((alike[where], place, times[where, place]))
         row, place, count = (np.concatenate(column) for column in zip(*drawn, strict=True))
-        share = count / self.count[row]
         return {
             "rank": self.better[row] + 1 + place,
             "sampled": self.sampled[row],
             "items": self.items[row],
             "count": count,
-            "weight": self.weight[row] * share,
-            "weight_squared": self.weight_squared[row] * share,
         }

@@ -15,8 +15,8 @@ Three kinds of rows are understood:
     for the items it is compared with), and possibly ``item``.
 
 Further columns: ``user`` (whose target it is: metrics are those of users, and errors count them),
-``sampled`` and ``items`` (the design of the row, where designs differ), ``weight`` (how much a
-target's user counts) and ``count`` (how many targets a row of ranks or comparisons stands for).
+``sampled`` and ``items`` (the design of the row, where designs differ) and ``count`` (how many
+targets a row of ranks or comparisons stands for).
 Scored rows tell ``sampled`` by their number; all targets of a user stand in one list, and are
 compared with the user's other items. A half rank is a tie of two places. A text file without a
 header holds one rank a line. Files that `RankCounts.save` wrote are recognised too.

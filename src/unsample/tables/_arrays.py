@@ -46,7 +46,7 @@ _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 _FLAGS = {"true": 1, "false": 0}
 
 #: Roles of scored rows that say something of the target.
-_OF_TARGETS = ("items", "weight", "relevance", "pool")
+_OF_TARGETS = ("items", "relevance", "pool")
 #: Where a target's own row is.
 _ROW = "row"
 
@@ -357,17 +357,6 @@ def _combined(columns: Columns, roles: Sequence[str]) -> tuple[IntArray, int]:
         codes += where
         most *= size
     return codes, most
-
-
-def summed(columns: Columns) -> Columns:
-    """Return rows with the sums that a cell of counts keeps; each row is a user of its own."""
-    if "weight_squared" in columns:  # an engine has added them up
-        return columns
-    size = len(columns["better"])
-    times = columns.get("count", np.ones(size, dtype=np.int64))
-    each = columns.get("weight", np.ones(size))
-    sums = {"count": times, "weight": times * each, "weight_squared": times * each * each}
-    return columns | sums
 
 
 def have_several(columns: Columns, layout: Layout) -> bool:

@@ -54,7 +54,7 @@ Frame: TypeAlias = "nw.LazyFrame[Any]"
 ROW = "unsample_row_number"
 _BAD, _SHOWN, _TIMES = "bad", "shown", "times"
 #: Roles of real numbers; the others are whole, and stay as they are to be exact at any size.
-_REAL = ("score", "weight", "relevance")
+_REAL = ("score", "relevance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,12 +143,9 @@ class FrameTable:
                 # The smallest name, so that the message is the same in every engine.
                 wrong = users.filter(wrong_user(_Expressions(users), layout)).sort(layout.users)
                 raise user_complaint(layout, self.name, _first_row(wrong) or {})
-        else:
-            marked = _with_mark(frame, layout)
-            cells = self._checked(_grouped(marked, layout, layout.keys), layout)
-        for name in ("weight", "weight_squared"):
-            cells[name] = cells.get(name, cells["count"]).astype(np.float64)
-        return cells
+            return cells
+        marked = _with_mark(frame, layout)
+        return self._checked(_grouped(marked, layout, layout.keys), layout)
 
     def _targets(self, frame: Frame, layout: Layout, several: bool) -> Columns:
         if layout.scores:
@@ -333,13 +330,7 @@ def _with_mark(frame: Frame, layout: Layout) -> Frame:
 def _grouped(frame: Frame, layout: Layout, keys: Sequence[str]) -> Frame:
     """Group targets by everything that tells two of them apart."""
     count = nw.col("count").sum() if "count" in layout else nw.len()
-    sums = {_BAD: nw.col(_BAD).max(), "count": count}
-    if "weight" in layout:
-        each = nw.col("weight")
-        total = each * nw.col("count") if "count" in layout else each
-        frame = frame.with_columns(weight=total.cast(nw.Float64), weight_squared=each * total)
-        sums |= {name: nw.col(name).sum() for name in ("weight", "weight_squared")}
-    return frame.group_by(keys).agg(**sums)
+    return frame.group_by(keys).agg(**{_BAD: nw.col(_BAD).max(), "count": count})
 
 
 def _users_of_scores(frame: Frame, layout: Layout) -> Frame:
@@ -349,7 +340,7 @@ def _users_of_scores(frame: Frame, layout: Layout) -> Frame:
     with the users and not with the rows.
     """
     keys, marked = layout.users, _with_mark(frame, layout)
-    kept = [role for role in ("score", "item", "items", "weight") if role in layout]
+    kept = [role for role in ("score", "item", "items") if role in layout]
     targets = (
         marked.filter(nw.col("target") == 1)
         .group_by(keys)
@@ -362,7 +353,7 @@ def _users_of_scores(frame: Frame, layout: Layout) -> Frame:
     if "item" in layout:
         other = nw.col("item") != nw.col("target_item")
     score, aim = nw.col("score"), nw.col("target_score")
-    carried = [role for role in ("items", "weight") if role in layout]
+    carried = ["items"] if "items" in layout else []
     compared = marked.join(targets, on=keys, how="left").with_columns(
         sampled=other.cast(nw.Int64),
         better=(other & (score > aim)).cast(nw.Int64),

@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import LARGEST_CATALOGUE, check_choice, check_integer, suggest
+from unsample._gone import gone
 from unsample.errors import (
     DesignError,
     FileError,
+    GoneError,
     InputError,
     RankError,
     ScoreError,
@@ -40,9 +42,9 @@ _NEEDED = {
     "items": (DRAWN,),
 }
 _OPTIONAL = {
-    "ranks": ("sampled", "items", "count", "weight", "user", "relevance", "pool"),
-    "comparisons": ("sampled", "items", "count", "weight", "user", "relevance", "pool"),
-    "scores": ("item", "items", "weight", "relevance", "pool"),
+    "ranks": ("sampled", "items", "count", "user", "relevance", "pool"),
+    "comparisons": ("sampled", "items", "count", "user", "relevance", "pool"),
+    "scores": ("item", "items", "relevance", "pool"),
     "negatives": ("target",),
     "items": ("count",),
 }
@@ -122,6 +124,9 @@ class Layout:
             )
 
         kind = request.kind or request.rows or _kind_of_rows(present, named, source, refuse)
+        if kind in ROWS and "weight" in present:
+            # It used to be read: without it the numbers would silently be others.
+            raise GoneError(gone("columns='weight'"))
         roles = (*_NEEDED[kind], *_OPTIONAL[kind])
         for role in named:
             if role not in roles:
@@ -189,7 +194,7 @@ class Layout:
     def rules(self) -> list[Rule]:
         """Return what every row must keep; of scored rows, the target's alone has a design."""
         rules = [rule for rule in _all_rules(self) if rule.role in self]
-        alone = ("items", "weight", "relevance") if self.scores else ()
+        alone = ("items", "relevance") if self.scores else ()
         return [replace(rule, of_targets=rule.role in alone) for rule in rules]
 
 
@@ -288,7 +293,6 @@ def _all_rules(layout: Layout) -> list[Rule]:
             high=(layout.request.items or 1) - 1,
         ),
         Rule("count", "whole numbers of at least 0", RankError, low=0, high=_MOST_TARGETS),
-        Rule("weight", f"numbers from 0 to {_HEAVIEST:g}", low=0, high=_HEAVIEST, step=None),
         Rule("relevance", "numbers of at least 0", low=0, high=_HEAVIEST, step=None),
     ]
 

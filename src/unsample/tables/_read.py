@@ -45,7 +45,6 @@ from unsample.tables._arrays import (
     read_delimited,
     read_json_lines,
     read_named_arrays,
-    summed,
     with_design,
 )
 from unsample.tables._gather import by_label, in_order
@@ -216,7 +215,6 @@ def read_full_ranks(
         ranks,
         sizes,
         sizes - 1,
-        rows.get("weight"),
         layout.users_of(rows),
         replacement=False,
         relevance=rows.get("relevance"),
@@ -255,7 +253,6 @@ class _Reading:
                 beats,
                 items=items,
                 pool=int(numbered(np.asarray(found.pools)[members[:1]])[0]) if self._named else 0,
-                weights=found.each_weight[members],
                 relevant=relevant[members],
                 place=place[members],
             )
@@ -302,7 +299,6 @@ class _Reading:
             ranks,
             request.items if plain and request.items is not None else items,
             request.sampled if plain and request.sampled is not None else sampled,
-            rows.get("weight"),
             users,
             self.replacement,
             places=places,
@@ -338,7 +334,8 @@ def _compared(batches: Iterable[Columns]) -> dict[str, Comparisons]:
         for rows in in_parts(len(batch["better"]))
     )
     for batch in some:
-        for label, group in by_label(summed(batch)).items():
+        batch.setdefault("count", np.ones(len(batch["better"]), dtype=np.int64))
+        for label, group in by_label(batch).items():
             columns = {field.name: group[field.name] for field in fields(Comparisons)}
             parts.setdefault(label, []).append(Comparisons(**columns))
     return {label: Comparisons.merge(parts[label]) for label in sorted(parts)}
