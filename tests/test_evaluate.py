@@ -29,7 +29,6 @@ from unsample.designs import (
     Guided,
     as_scorer,
     exact_ranks,
-    on_device,
     run,
 )
 from unsample.errors import (
@@ -611,20 +610,16 @@ DEVICES = [
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("design", ["certified", "guided", "fixed"])
-def test_factors_on_a_device_give_the_same_answer(world, design, device):
+def test_factors_on_a_device_give_the_same_answer(world, device):
     pytest.importorskip("torch")
-    budget = None if design == "certified" else 30_000
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnresolvedWarning)
-        here, there = (world.run(design, budget=budget, device=d) for d in (None, device))
+    here, there = (world.run("exact", device=d) for d in (None, device))
     assert np.array_equal(here.ranks, there.ranks)
     assert here.scored == there.scored
     assert here["NDCG@10"].value == there["NDCG@10"].value
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("design", ["certified", "guided"])
+@pytest.mark.parametrize("design", ["certified", "guided", "exact"])
 def test_modules_of_torch_give_the_same_answer_on_any_device(world, design, device):
     torch = pytest.importorskip("torch")
 
@@ -639,31 +634,19 @@ def test_modules_of_torch_give_the_same_answer_on_any_device(world, design, devi
         def forward(self, users, items):
             return (self.left[users] * self.right[items]).sum(dim=1)
 
-    budget = None if design == "certified" else 30_000
+    budget = 30_000 if design == "guided" else None
     here = world.run(design, budget=budget)
     there = world.run(design, budget=budget, scorer=Module().to(device))
     assert np.array_equal(here.ranks, there.ranks)
     assert here["NDCG@10"].value == there["NDCG@10"].value
 
 
-def test_scores_on_a_device_do_not_depend_on_what_is_asked_with_them(world):
-    pytest.importorskip("torch")
-    factors = as_scorer((world.left, world.right), world.items)
-    scores = on_device(factors, "cpu", "float32", whole=False).chosen
-    users, items = np.arange(50), np.random.default_rng(0).integers(world.items, size=(50, 40))
-    whole = np.asarray(scores(users, items))
-    assert np.allclose(whole, world.scores(users, items), rtol=1e-12)
-    assert np.array_equal(whole[7:9, 3:5], np.asarray(scores(users[7:9], items[7:9, 3:5])))
-
-
-def test_device_is_for_factors(world):
-    pytest.importorskip("torch")
-    for design in ("fixed", "exact"):
-        with pytest.raises(InputError, match="device must be left out"):
-            world.run(design, device="cpu", scorer=world.scores)
-    with pytest.raises(InputError, match="precision must be 'float32' or 'bfloat16' unless all"):
-        world.run("guided", device="cpu", precision="tf32")
-    assert np.array_equal(world.run("exact", device="cpu").ranks, world.find("exact").ranks)
+def test_device_is_for_full_rankings_of_factors_and_weights(world):
+    with pytest.raises(InputError, match="device must be left out unless factors or item-item"):
+        world.run("exact", device="cpu", scorer=world.scores)
+    for design in ("certified", "guided"):
+        with pytest.raises(InputError, match=f"'cpu' with design='{design}'"):
+            world.run(design, device="cpu")
 
 
 # -- the example ---------------------------------------------------------------------------------

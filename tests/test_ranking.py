@@ -17,7 +17,7 @@ from unsample.designs import (
     FactorScores,
     Fixed,
     Scorer,
-    _ranking,
+    _tiles,
     exact_ranks,
     run,
 )
@@ -81,7 +81,7 @@ def test_random_ties_are_uniform_seeded_and_independent_of_the_chunk(monkeypatch
     scores = np.zeros((4000, 5), dtype=np.float32)
     users, targets = np.arange(4000), np.full(4000, 3)
     first = rank(scores, users, targets, items=5, rng=7)
-    monkeypatch.setattr(_ranking, "_BLOCK", 65)
+    monkeypatch.setattr(_tiles, "_BLOCK", 65)
     again = rank(scores, users, targets, items=5, rng=7)
     assert np.array_equal(first.ranks, again.ranks)
     counts = np.bincount(first.ranks, minlength=6)[1:]
@@ -129,8 +129,8 @@ def test_factor_scores_of_a_pair_do_not_depend_on_what_is_asked_with_it():
 
 def test_progress_reports_every_chunk(monkeypatch):
     calls = []
-    monkeypatch.setattr(_ranking, "_FEWEST_ROWS", 2)
-    monkeypatch.setattr(_ranking, "_BLOCK", 8)
+    monkeypatch.setattr(_tiles, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(_tiles, "_BLOCK", 8)
     report = lambda done, total, note="": calls.append((done, total))  # noqa: E731
     rank(np.eye(4), np.arange(4), np.arange(4), items=4, progress=report)
     assert calls == [(2, 4), (4, 4)]
@@ -267,6 +267,27 @@ def test_factors_must_fit_each_other():
         FactorScores(np.ones((4, 3)), np.ones((5, 3)), np.ones(4))
     with pytest.raises(InputError, match="user_factors must be a matrix"):
         FactorScores(np.ones(4), np.ones((5, 3)))
+
+
+@pytest.mark.parametrize("excluding", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_items_that_follow_each_other_are_those_at_their_places(excluding, count):
+    rng = np.random.default_rng(0)
+    exclude = random_array((50, 60), density=0.3, rng=rng).tolil()
+    exclude[7] = 0.0
+    exclude[8, 5:40] = 1.0
+    held = exclude.tocsr() if excluding else None
+    users = np.repeat(np.arange(50), 3)
+    candidates = Candidates.check((users, rng.integers(60, size=150)), 60, held)
+    kept = candidates.take(candidates.others >= count)
+    first = rng.integers(kept.others - count + 1)
+    places = first[:, None] + np.arange(count)
+    found = kept.items_from(first, count)
+    assert np.array_equal(found, kept.items_at(places))
+    for row, (user, target) in enumerate(zip(kept.users, kept.targets, strict=True)):
+        left_out = set() if held is None else set(held[[user]].indices.tolist())
+        others = [item for item in range(60) if item not in left_out | {target}]
+        assert found[row].tolist() == [others[place] for place in places[row]]
 
 
 def test_seen_pairs_given_twice_or_as_zeros_count_once_or_not():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tests.kernels import stand_in
-from unsample.designs import FactorScores, _device, exact_ranks
-from unsample.designs._device import PRECISIONS
+from unsample.designs import FactorScores, Scorer, _cuda, exact_ranks
+from unsample.designs._cuda import PRECISIONS
 from unsample.errors import InputError, ScoreError
 
 torch = pytest.importorskip("torch")
@@ -25,7 +28,7 @@ def device_ranks(factors, *targets, device="cuda", engine=None, exclude=None, **
     """Rank on a device, by a chosen engine."""
     with pytest.MonkeyPatch.context() as patch:
         if engine is not None:
-            patch.setattr(_device, "_is_fused", lambda *_: engine == "fused")
+            patch.setattr(_cuda, "_is_fused", lambda *_: engine == "fused")
         return exact_ranks(factors, targets, items=700, exclude=exclude, device=device, **options)
 
 
@@ -60,6 +63,16 @@ def test_ranks_equal_those_of_numpy_ties_and_seen_included(device, engine, preci
         assert np.array_equal(found.items, expected.items)
         assert np.array_equal(found.ties, expected.ties)
     assert expected.ties.any()
+
+
+@needs_cuda
+@pytest.mark.parametrize(("users", "dim"), [(1, 3), (150, 128), (300, 129)])
+def test_any_number_of_users_and_factors_can_be_ranked_on_cuda(users, dim):
+    factors, targets, seen = world(users, dim=dim)
+    expected = exact_ranks(factors, targets, items=700, exclude=seen)
+    found = device_ranks(factors, *targets, exclude=seen)
+    assert np.array_equal(found.ranks, expected.ranks)
+    assert np.array_equal(found.ties, expected.ties)
 
 
 @pytest.mark.parametrize(("device", "engine"), PLACES)
@@ -99,10 +112,44 @@ def test_factors_that_diverged_are_refused():
         device_ranks(factors, *targets, device="cpu")
 
 
+def test_a_function_cannot_be_sent_to_a_device():
+    factors, targets, _ = world()
+    with pytest.raises(InputError, match="device must be left out unless factors or item-item"):
+        device_ranks(Scorer(score_all=factors), *targets, device="cpu")
+
+
+# -- what is done with the counts of the kernels ---------------------------------------------------
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Let a processor do what the kernels do on CUDA, some targets at a time."""
+
+    def own_scores(users, items, targets, launch):
+        return (users.float() * items[targets].float()).sum(1)
+
+    def count_above(users, items, own, launch):
+        scores = users.float() @ items.float().T
+        return (scores > own[:, None]).sum(1), (scores >= own[:, None]).sum(1)
+
+    def count_excluded(users, items, own, starts, excluded, launch):
+        row = torch.repeat_interleave(torch.arange(len(users)), starts.diff())
+        scores = (users[row].float() * items[excluded].float()).sum(1)
+        return tuple(
+            torch.bincount(row[which], minlength=len(users))
+            for which in (scores > own[row], scores >= own[row])
+        )
+
+    for kernel in (own_scores, count_above, count_excluded):
+        monkeypatch.setattr(_cuda, kernel.__name__, kernel)
+    monkeypatch.setattr(_cuda, "_is_fused", lambda *_: True)
+    monkeypatch.setattr(_cuda, "_TARGETS", 64)
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("dim", [3, 16, 20])
-def test_counts_of_the_kernels_become_ranks(monkeypatch, precision, dim):
-    stand_in(monkeypatch)
+@pytest.mark.usefixtures("kernels")
+def test_counts_of_the_kernels_become_ranks(precision, dim):
     factors, targets, seen = world(dim=dim)
     for excluded in (None, seen):
         expected = exact_ranks(factors, targets, items=700, exclude=excluded, ties="optimistic")
@@ -116,3 +163,14 @@ def test_counts_of_the_kernels_become_ranks(monkeypatch, precision, dim):
         )
         assert np.array_equal(found.ranks, expected.ranks)
         assert np.array_equal(found.ties, expected.ties)
+
+
+def test_the_benchmark_runs_in_small_or_says_what_is_missing():
+    script = Path(__file__).parent.parent / "benchmarks" / "gpu_ranking.py"
+    command = [sys.executable, str(script), "300", "5000", "32"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if not torch.cuda.is_available():
+        assert done.stderr == "a CUDA device and Triton are needed, and are not both there\n"
+        return
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("equal float64's: [True, True]") == 3

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import random_array
 from threadpoolctl import threadpool_limits
 
-from unsample.designs import Candidates, FactorScores, _ranking, _tiles, exact_ranks
+from unsample.designs import Candidates, FactorScores, _tiles, as_scorer, exact_ranks
 
 USERS, ITEMS = 700, 5000
 
@@ -46,7 +46,7 @@ def test_tiles_count_as_single_rows_do(kind, threads, excluding, repeated):
     candidates = Candidates.check((users, targets), ITEMS, exclude)
     assert _tiles.can_tile(model)
     with threadpool_limits(threads, user_api="blas"):
-        parts = list(_tiles.count_tiles(model, candidates))
+        parts = list(_tiles.count_tiles(as_scorer(model, ITEMS), candidates))
     better, equal = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
     expected = plain(model, candidates)
     assert np.array_equal(better, expected[0])
@@ -66,9 +66,9 @@ def test_a_target_that_its_tile_rounds_otherwise_is_ranked_again(monkeypatch):
 
     monkeypatch.setattr(_tiles, "_own_scores", off)
     again = []
-    rows = _ranking._count_rows
+    rows = _tiles.count_rows
     monkeypatch.setattr(
-        _ranking, "_count_rows", lambda *given: again.append(len(given[1])) or rows(*given)
+        _tiles, "count_rows", lambda *given: again.append(len(given[1])) or rows(*given)
     )
     assert np.array_equal(exact_ranks(model, targets, items=ITEMS).ranks, expected)
     assert sum(again) > USERS / 4

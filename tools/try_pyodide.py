@@ -44,7 +44,6 @@ LEFT_OUT = {
         "torchmetrics",
     ],
     "devices, processes and threads": [
-        "device_rounds",
         "files",
         "many_models",
         "parsers",

@@ -33,7 +33,6 @@ from unsample.designs import (
     LARGEST_ORDER,
     Candidates,
     Design,
-    Exact,
     Excluded,
     Execution,
     Findings,
@@ -43,7 +42,6 @@ from unsample.designs import (
     as_guide,
     as_key,
     as_scorer,
-    on_device,
     run,
 )
 from unsample.errors import InputError, UnsampleError, UnsampleWarning
@@ -190,9 +188,9 @@ def evaluate(
     workers
         Number of threads that score.
     device, precision
-        For factors: score on this device of torch (``"cuda"``). Factors may be rounded to
-        ``"bfloat16"``, and with ``design="exact"`` to ``"tf32"``; see `exact_ranks`. A torch module
-        stays on the device where it is.
+        For factors and item-item weights with ``design="exact"``: rank on this device of torch
+        (``"cuda"``). Factors may be rounded to ``"bfloat16"`` or ``"tf32"``; see `exact_ranks`. A
+        torch module stays on the device where it is.
     checkpoint
         A file to which the state is written from time to time. After an interruption the same call
         continues from there, to the same result; it asks again for what was not written yet. Each
@@ -226,8 +224,6 @@ def evaluate(
     chosen, seed = as_design(design), as_key(rng)
     check_ties(ties, whole=True)
     refuse_with_design(chosen, method, guide)
-    whole = isinstance(chosen, Exact)
-    scorers = {n: on_device(each, device, precision, whole=whole) for n, each in scorers.items()}
     grades = None if relevance is None else as_grades(relevance, len(candidates))
     if grades is not None and not grades.all():
         # Items of relevance 0 were judged as not relevant.

@@ -10,7 +10,6 @@ True
 from unsample._gone import no_attribute
 from unsample.designs._certified import Certified
 from unsample.designs._designs import Design, Exact, Fixed
-from unsample.designs._device import on_device
 from unsample.designs._findings import Findings
 from unsample.designs._guided import Guided
 from unsample.designs._guides import Guide, as_guide
@@ -48,7 +47,6 @@ __all__ = [
     "as_key",
     "as_scorer",
     "exact_ranks",
-    "on_device",
     "run",
 ]
 

@@ -107,12 +107,6 @@ class GuidedOrders:
         return some, size
 
     @cached_property
-    def listed_others(self) -> IntArray:
-        """Return how many items, without the target, are on the list of each target's user."""
-        none = np.zeros(len(self.candidates), dtype=np.int64)
-        return none if self.listed is None else self.listed[1]
-
-    @cached_property
     def listed(self) -> tuple[IntArray, IntArray, IntArray] | None:
         """Return for each target: the row of its list, its number of other items, its own place."""
         lists, users = self.guide.lists, self.guide.listed

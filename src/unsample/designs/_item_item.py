@@ -58,7 +58,8 @@ class ItemItemScores:
                 f"{type(self.history).__name__}"
             )
         weights: Any = csr_array(self.weights) if issparse(self.weights) else self.weights
-        weights = weights if issparse(weights) else np.asarray(weights)
+        # A product copies weights that are stored by column, each time.
+        weights = weights if issparse(weights) else np.ascontiguousarray(weights)
         if weights.dtype not in (np.float32, np.float64):
             weights = weights.astype(np.float64)
         if weights.ndim != 2 or self.history.shape[1] != weights.shape[0]:
@@ -84,19 +85,17 @@ class ItemItemScores:
 
     def __call__(self, users: IntArray, /) -> npt.NDArray[Any]:
         some = self.history[users]
-        found: Any = some @ self.weights
-        scores = np.asarray(found if isinstance(found, np.ndarray) else found.toarray())
-        return self.finished(scores, np.diff(some.indptr) == 0, slice(None))
-
-    def finished(
-        self, sums: npt.NDArray[Any], new: npt.NDArray[np.bool_], items: slice
-    ) -> npt.NDArray[Any]:
-        """Return the scores of some items from sums of weights; ``new`` are users without items."""
-        if self.item_bias is not None and (bias := self.item_bias[items]).any():
-            sums += bias
+        dense = isinstance(self.weights, np.ndarray)
+        # Item by item, a row of weights is read once for all users with that item. The sums of a
+        # user have the same order either way.
+        found: Any = (some.tocsc() if dense else some) @ self.weights
+        scores = np.asarray(found if dense else found.toarray())
+        if self.item_bias is not None and self.item_bias.any():
+            scores += self.item_bias
+        new = np.diff(some.indptr) == 0
         if self.newcomers is not None and new.any():
-            sums[new] = self.newcomers[items]
-        return sums
+            scores[new] = self.newcomers
+        return scores
 
     def score(self, users: IntArray, items: IntArray, /) -> npt.NDArray[Any]:
         """Return scores in the shape of ``items``, row i for ``users[i]``, from whole rows."""

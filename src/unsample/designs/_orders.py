@@ -27,12 +27,12 @@ LongWords: TypeAlias = npt.NDArray[np.uint64]
 
 #: A digit comes from 16 random bits, so it has at most 2**16 values.
 LARGEST_ORDER = 1 << 32
-ROUNDS = 6
+_ROUNDS = 6
 _HALF, _FIFTEEN = np.uint32(16), np.uint32(15)
 #: Orders of at most this many items are sorted.
-SHORT = 256
+_SHORT = 256
 # Multipliers and shifts with little bias in any bit ("lowbias32", found by C. Wellons).
-FIRST, SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
+_FIRST, _SECOND = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
 # SplitMix64 (Steele, Lea, Flood 2014) makes independent keys from counters.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -58,7 +58,7 @@ class Orders:
         A row that ends earlier is filled with its last number.
         """
         offsets = np.minimum(first[:, None] + np.arange(count), self.size[:, None] - 1)
-        short = self.size <= SHORT
+        short = self.size <= _SHORT
         if not short.any():
             return _permuted(self.size, self.keys, offsets)
         places: IntArray = np.empty_like(offsets)
@@ -90,7 +90,7 @@ class Orders:
 
 def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     """Return what the Feistel network of each row makes of its positions (rows x columns)."""
-    left, right, round_keys = network(size, keys)
+    left, right, round_keys = _network(size, keys)
     places = _walk(positions, left, right, round_keys)
     row, column = np.nonzero(places >= size[:, None])
     while len(row):
@@ -102,11 +102,11 @@ def _permuted(size: IntArray, keys: LongWords, positions: IntArray) -> IntArray:
     return places
 
 
-def network(size: IntArray, keys: LongWords) -> tuple[Words, Words, Words]:
+def _network(size: IntArray, keys: LongWords) -> tuple[Words, Words, Words]:
     """Return the number of values of both digits of each row, and the keys of all rounds."""
     high = np.ceil(np.sqrt(size)).astype(np.int64)
     low = -(-size // np.maximum(high, 1))
-    counters = np.arange(1, ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
+    counters = np.arange(1, _ROUNDS // 2 + 1, dtype=np.uint64) * _GOLDEN
     words = _mixed(keys[:, None] + counters).view(np.uint32)
     return high.astype(np.uint32)[:, None], low.astype(np.uint32)[:, None], words
 
@@ -116,7 +116,7 @@ def _walk(positions: IntArray, left: Words, right: Words, keys: Words) -> IntArr
     high = np.floor(positions / right).astype(np.uint32)
     low = positions.astype(np.uint32) - high * right
     room, spare = np.empty_like(low), np.empty_like(low)
-    for step in range(0, ROUNDS, 2):
+    for step in range(0, _ROUNDS, 2):
         _shift(high, low, keys[:, step, None], left, room, spare)
         _shift(low, high, keys[:, step + 1, None], right, room, spare)
     return high.astype(np.int64) * right + low
@@ -148,10 +148,10 @@ def _scramble(word: Words, room: Words) -> None:
     """Mix the bits of each word, mainly into its upper half; ``room`` is working memory."""
     np.right_shift(word, _HALF, out=room)
     word ^= room
-    word *= FIRST
+    word *= _FIRST
     np.right_shift(word, _FIFTEEN, out=room)
     word ^= room
-    word *= SECOND
+    word *= _SECOND
 
 
 def _mixed(word: LongWords) -> LongWords:

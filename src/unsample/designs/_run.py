@@ -18,16 +18,14 @@ from unsample._archives import read_arrays
 from unsample._checks import FloatArray, IntArray, Seed, check_integer
 from unsample._files import check_writable, write_atomically
 from unsample._progress import Progress
-from unsample.designs._certified import Certified
-from unsample.designs._designs import Design
+from unsample.designs._designs import Design, Exact
 from unsample.designs._findings import Findings, Notes, Situation
 from unsample.designs._guides import Guide, GuidedOrders
 from unsample.designs._orders import target_keys
-from unsample.designs._ranking import count_all
-from unsample.designs._rounds import fused_certify, quickest_advance
+from unsample.designs._ranking import check_device, count_all
 from unsample.designs._scan import Candidates, Scan, Tally, as_key
 from unsample.designs._scorers import Scorer, refuse_infinite_targets
-from unsample.errors import CheckpointError, FileError, ScoreError
+from unsample.errors import CheckpointError, FileError, InputError, ScoreError
 from unsample.metrics import Metric
 
 _FORMAT = "unsample.Checkpoint/5"
@@ -70,6 +68,9 @@ class Execution:
         check_integer("workers", self.workers, minimum=1)
 
 
+_AS_USUAL = Execution()
+
+
 def run(
     design: Design,
     scorer: Scorer,
@@ -80,7 +81,7 @@ def run(
     ties: str = "random",
     rng: Seed = 0,
     guide: Guide | None = None,
-    execution: Execution | None = None,
+    execution: Execution = _AS_USUAL,
 ) -> tuple[Findings, Tally]:
     """Run a design on a scorer; return its findings, and the counts of all comparisons.
 
@@ -89,6 +90,7 @@ def run(
     `Fixed`, `Certified` and `Exact` treat every target on its own. So ranks are the same if the
     targets are evaluated in several parts, for instance on several machines.
     """
+    _check_device(design, scorer, execution.device)
     seed, others, relevant = as_key(rng), candidates.others, candidates.relevant
     fitted, allowed, checked = design.fit(metrics, others, budget, relevant=relevant)
     keys = target_keys(seed, candidates.users, candidates.targets)
@@ -96,12 +98,12 @@ def run(
     scan = Scan(scorer.score or scorer.chosen, orders, fitted.with_replacement)
     probe = Probe.ask(scan, checked)
     empty = State.empty(len(others))
-    work = _Run(scan, scorer, probe, empty, execution or Execution(), fitted, allowed)
-    if work.execution.checkpoint is not None:
+    work = _Run(scan, scorer, probe, empty, execution, allowed)
+    if execution.checkpoint is not None:
         identity = _identity(
             fitted, candidates, orders.guide.arrays, allowed=allowed, ties=ties, seed=seed
         )
-        work.keep_in(Path(work.execution.checkpoint), identity)
+        work.keep_in(Path(execution.checkpoint), identity)
     # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
@@ -136,6 +138,15 @@ def run(
         filtered=candidates.filtered,
     )
     return found, tally
+
+
+def _check_device(design: Design, scorer: Scorer, device: str | None) -> None:
+    if device is not None and not isinstance(design, Exact):
+        raise InputError(
+            f"device must be left out unless design='exact' ranks whole rows, got {device!r} with "
+            f"design={design.name!r}; a torch module is called on its own device"
+        )
+    check_device(scorer, device)
 
 
 def user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
@@ -181,12 +192,8 @@ class _Run:
     probe: Probe
     state: State
     execution: Execution
-    design: Design
     allowed: int | None
     place: Checkpoint | None = None
-
-    def __post_init__(self) -> None:
-        self.advance = quickest_advance(self.scan, self.scorer)
 
     def keep_in(self, path: Path, identity: str) -> None:
         """Keep the state in a file, and go on with what is there already."""
@@ -214,36 +221,23 @@ class _Run:
                 self.execution.progress(done, len(state.goal), note)
 
     def _compare(self, tally: Tally, goal: IntArray) -> Iterator[int]:
-        """Compare targets with items; with all items at once if that is faster."""
+        """Compare targets with items; with whole rows at once if all items are needed."""
         execution, candidates = self.execution, self.scan.candidates
         rows = np.flatnonzero(tally.scored < goal)
         if not len(rows):
             return
-        k = self.design.k if isinstance(self.design, Certified) else None
-        certify = fused_certify(self.scan) if self.allowed is None else None
-        if k is not None and certify is not None:
-            for at, part in certify(rows[tally.scored[rows] == 0], k):
-                yield self._add(at, part)
-                goal[at] = tally.scored[at]
-            rows = np.flatnonzero(tally.scored < goal)
         whole = (goal == candidates.others).all() and not tally.scored[rows].any()
         if self.scorer.score_all is None or not whole:
             batch, workers = execution.batch, execution.workers
-            yield from self.advance(tally, goal, batch=batch, workers=workers)
+            yield from self.scan.advance(tally, goal, batch=batch, workers=workers)
             return
         some = candidates.take(rows)
         parts = count_all(self.scorer, some, execution.device, execution.precision)
         for place, better, equal, own in parts:
+            refuse_infinite_targets(own, some.users[place], some.targets[place])
             met, none = some.others[place], np.zeros_like(better)
-            part = Tally(met, better, equal, none, none, own.astype(np.float64))
-            yield self._add(rows[place], part)
-
-    def _add(self, rows: IntArray, part: Tally) -> int:
-        """Add the results of targets that had none before; return how many scores they took."""
-        candidates = self.scan.candidates
-        refuse_infinite_targets(part.own, candidates.users[rows], candidates.targets[rows])
-        self.state.tally.add(rows, part)
-        return int(part.scored.sum()) + len(rows)
+            tally.add(rows[place], Tally(met, better, equal, none, none, own.astype(np.float64)))
+            yield int(met.sum()) + len(met)
 
 
 def _identity(

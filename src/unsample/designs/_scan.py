@@ -180,9 +180,18 @@ class Candidates:
 
         These are all items but the target and the excluded ones, in the order of their ids.
         """
-        rows = np.arange(len(self))[:, None]
-        found = items_at(np, index, rows, self.targets, self.excluded, self.items)
-        return np.asarray(found)
+        (row, column), rows = self.excluded, np.arange(len(self))
+        if not len(row):
+            return index + (index >= self.targets[:, None])
+        before = np.bincount(row[column < self.targets[row]], minlength=len(self))
+        place = index + (index >= (self.targets - before)[:, None])
+        # The item at place j is j plus the number of excluded items before it. With the sorted
+        # excluded items e_0, e_1, ..., these are the ones with e_i - i <= j. A single search finds
+        # them for all rows, because each row has its own range of keys.
+        first = np.searchsorted(row, rows)
+        keys = column - (np.arange(len(row)) - first[row]) + row * (self.items + 1)
+        found = np.searchsorted(keys, place + (rows * (self.items + 1))[:, None], side="right")
+        return np.asarray(place + (found - first[:, None]))
 
     def items_from(self, first: IntArray, count: int) -> IntArray:
         """Return the items at places ``first, first + 1, ...``, as `items_at` does, but faster.
@@ -204,29 +213,6 @@ class Candidates:
         inside = (place > 0) & (place < count)
         np.add.at(steps, (row[inside], place[inside]), 1)
         return np.cumsum(steps, axis=1, out=steps)
-
-
-def items_at(
-    library: Any, place: Any, row_of: Any, targets: Any, excluded: tuple[Any, Any], items: int
-) -> Any:
-    """Return the items at places among the other candidates of targets, by numpy or torch.
-
-    ``row_of`` is the row of the target of each place, ``excluded`` are sorted pairs (row, item).
-    """
-    (row, column), count = excluded, len(targets)
-    if not len(row):
-        return place + (place >= targets[row_of])
-    before = library.bincount(row[column < targets[row]], minlength=count)
-    place = place + (place >= (targets - before)[row_of])
-    # The item at place j is j plus the number of excluded items before it. With the sorted excluded
-    # items e_0, e_1, ..., these are the ones with e_i - i <= j. A single search finds them for all
-    # rows, because each row has its own range of keys.
-    size = library.bincount(row, minlength=count)
-    first = size.cumsum(0) - size
-    number = library.ones_like(row).cumsum(0) - 1 - first[row]
-    keys = column - number + row * (items + 1)
-    found = library.searchsorted(keys, place + row_of * (items + 1), side="right")
-    return place + (found - first[row_of])
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,26 +316,12 @@ class Scan:
         if not np.isfinite(total):  # one sum is faster than a test of each score
             infinite = np.count_nonzero(np.isinf(scores), axis=1)
         better = np.count_nonzero(scores > rival[:, None], axis=1)
-        ties = row, items[row, column]
-        part = self.counted(rows, np.full(len(rows), length), better, ties, infinite, own)
-        return rows, part, asked.size
-
-    def counted(
-        self,
-        rows: IntArray,
-        met: IntArray,
-        better: IntArray,
-        ties: tuple[IntArray, IntArray],
-        infinite: IntArray,
-        own: FloatArray,
-    ) -> Tally:
-        """Return the tally of some targets; ``ties`` are pairs (row, item) with equal scores."""
-        row, item = ties
-        lost = self._keyed(rows).tie_is_lost(row, item)
+        lost = self._keyed(rows).tie_is_lost(row, items[row, column])
         equal, lost_ties = (
             np.bincount(as_index(some), minlength=len(rows)) for some in (row, row[lost])
         )
-        return Tally(met, better, equal, lost_ties, infinite, own)
+        met = np.full(len(rows), length)
+        return rows, Tally(met, better, equal, lost_ties, infinite, own), asked.size
 
     def _keyed(self, rows: IntArray) -> Orders:
         return Orders(self.candidates.others[rows], self.keys[rows])

@@ -203,29 +203,21 @@ class _TorchScores:
 
     def __call__(self, users: IntArray, items: IntArray, /) -> npt.ArrayLike:
         torch = sys.modules["torch"]
-        who, what = (torch.as_tensor(ids, device=self.place) for ids in (users, items))
-        return np.asarray(self.of(who, what).cpu().numpy())
-
-    @property
-    def place(self) -> Any:
-        """Return the device of the module; None if it has neither parameters nor buffers."""
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
-        return next((tensor.device for tensor in tensors), None)
-
-    def of(self, users: Any, items: Any) -> Any:
-        """Return scores as a tensor; ``users`` and ``items`` are tensors too."""
-        torch = sys.modules["torch"]
-        repeated = users.repeat_interleave(items.shape[1])
+        device = next((tensor.device for tensor in tensors), None)
+        asked = torch.as_tensor(items, device=device)
+        repeated = torch.as_tensor(users, device=device).repeat_interleave(asked.shape[1])
         training = [part for part in self.module.modules() if part.training]
         self.module.eval()
         try:
             with torch.inference_mode():
-                scores = self.module(repeated, items.reshape(-1)).float()
+                found = self.module(repeated, asked.reshape(-1)).float()
         finally:
             for part in training:
                 part.training = True
+        scores = np.asarray(found.cpu().numpy())
         # The last layer of many networks gives one column instead of a vector.
-        return scores.reshape(items.shape) if scores.numel() == items.numel() else scores
+        return scores.reshape(items.shape) if scores.size == items.size else scores
 
 
 def as_scores(

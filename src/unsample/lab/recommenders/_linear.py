@@ -61,7 +61,7 @@ class _ItemItem(Recommender):
 
     @property
     def item_item(self) -> ItemItemScores:
-        """Return the same scores in a form that is ranked tile by tile."""
+        """Return the same scores in a form that all cores rank."""
         fitted = self.fitted
         return ItemItemScores(
             scored_history(slice(None), fitted),
