@@ -62,9 +62,7 @@ def _evaluated() -> Any:
 
 def _audited() -> unsample.Audit:
     rng = np.random.default_rng(0)
-    return unsample.audit(
-        rng.integers(ITEMS // 2, size=(200, SAMPLED)), items=ITEMS, popularity=rng.random(ITEMS)
-    )
+    return unsample.audit(rng.integers(ITEMS // 2, size=(200, SAMPLED)), items=ITEMS)
 
 
 def _beside_truth() -> unsample.Estimates:

@@ -47,7 +47,7 @@ QUICK = [
     ("estimate", RANKS, *DESIGN, "--column", "=x"),
     ("estimate", "no-such-file.csv", *DESIGN),
     ("compare", f"a={RANKS}", "b=no-such-file.csv", *DESIGN),
-    ("audit", "no-such-file.csv", "--items", "9", "--level", "2"),
+    ("audit", "no-such-file.csv", "--items", "9"),
     ("published", "HR@10", *DESIGN, "--users", "9"),
     ("plan", "--items", "90", "--users", "9", "--plot", "plan.docx"),
 ]

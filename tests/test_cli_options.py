@@ -43,7 +43,6 @@ _NO_OPTION = {
     "plan": {},
     "audit": {
         "targets": "a column of FILE",
-        "users": "a column of FILE",
         "columns": "--column, once for each",
     },
 }
@@ -63,17 +62,12 @@ def test_every_argument_has_an_option(name):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """A folder with ranks of two models, negatives, and how often items occur."""
+    """A folder with ranks of two models."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for name in ("a", "b"):
         rows = "\n".join(map(str, rng.integers(1, 20, size=200)))
         (tmp_path / f"{name}.csv").write_text(f"place\n{rows}\n")
-    lists = rng.integers(60, size=(40, 8))
-    pairs = [f"{user},{item}" for user, row in enumerate(lists) for item in row]
-    (tmp_path / "negatives.csv").write_text("\n".join(["user,item", *pairs]))
-    counts = [f"{item},{1000 if item < 3 else 1}" for item in range(60)]
-    (tmp_path / "counts.csv").write_text("\n".join(["item,count", *counts]))
 
 
 def printed(call):
@@ -106,11 +100,3 @@ def test_published_takes_a_method(run):
     given = ("published", "--users", 6040, "--items", 3706, "--sampled", 99, "HR@10=0.690")
     (entry,) = printed(run(*given, "-m", "Recall@50", "--method", "mle", "--json"))["estimates"]
     assert entry["method"] == "mle"
-
-
-def test_audit_takes_the_chances_that_are_stated(files, run):
-    given = ("audit", "negatives.csv", "--items", 60, "--json")
-    wrong = printed(run(*given, "--probabilities", "counts.csv"))
-    flat = printed(run(*given, "--probabilities", "counts.csv", "--exponent", 0))
-    assert wrong["law"] != "stated"
-    assert flat["law"] in {"stated", "uniform"}

@@ -354,8 +354,8 @@ def test_no_door_escapes():
     assert set(_read._SUFFIXES.values()) == {"csv", "tsv", "jsonl", "parquet", "npz", "json"}
     assert {name for name in unsample.tables.__all__ if name.startswith("read_")} == {
         "read_counts", "read_full_ranks", "read_targets",
-        # These name items by numbers: tests/test_audit.py.
-        "read_item_counts", "read_negatives", "read_pairs",
+        # Items by their numbers: tests/test_audit.py.
+        "read_items",
     }  # fmt: skip
 
 

@@ -53,6 +53,16 @@ GONE: dict[str, str] = {
     # Planning.
     #
     # Audit and estimators.
+    "audit(popularity=)": "give what users have seen as exclude, which counts it",
+    "audit(probabilities=)": "audit tells uniform draws from others, and tests no other law",
+    "audit(users=)": "take the rows of exclude that belong to the lists: exclude[users]",
+    "audit(level=)": "p-values are in the result, and its answers hold at 95 % together",
+    "audit(rng=)": "nothing is drawn at random any more: leave it out",
+    "unsample audit --popularity": "use --exclude, which counts it",
+    "unsample audit --probabilities": "audit tells uniform draws from others alone",
+    "unsample audit --exponent": "audit tells uniform draws from others alone",
+    "unsample audit --level": "p-values are in the result, and its answers hold at 95 % together",
+    "unsample audit --rng": "nothing is drawn at random any more: leave it out",
     "method='smooth'": "use method='auto', or the paper's 'mle'",
     #
     # Adapters.

@@ -1,6 +1,6 @@
 """The functions that answer questions, from `estimate` to `audit`, and their results."""
 
-from unsample.answers._audit import Audit, audit
+from unsample.answers._audit import Audit, Finding, audit
 from unsample.answers._claims import Claim
 from unsample.answers._compare import compare
 from unsample.answers._comparison import Comparison, Difference, Standing
@@ -17,8 +17,6 @@ from unsample.answers._evaluate import (
 )
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._exact import exact
-from unsample.answers._findings import Finding
-from unsample.answers._looked import Profile
 from unsample.answers._needed import Needed
 from unsample.answers._plan import plan
 from unsample.answers._planned import Plan, Planned, PowerOutcome, PowerPlan
@@ -55,7 +53,6 @@ __all__ = [
     "Planned",
     "PowerOutcome",
     "PowerPlan",
-    "Profile",
     "Published",
     "Remedy",
     "Result",

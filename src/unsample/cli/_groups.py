@@ -1,17 +1,12 @@
-"""What ``unsample estimate`` shows and reads: estimates by group, and chances."""
+"""What ``unsample estimate`` shows: estimates by group."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from unsample._checks import FloatArray
 from unsample.answers import Estimates
-from unsample.errors import InputError
 from unsample.pages import Page, Sheet, page, paper, sheet
-from unsample.tables import read_item_counts
 
 #: Of more groups than this the resolution is not searched for: it takes as long as the rest.
 _RESOLVED_GROUPS = 5
@@ -70,17 +65,3 @@ def _resolutions(result: Groups) -> str:
 @page.register
 def _(result: Groups) -> Page:
     return page(result.shown)
-
-
-def chances_of(file: str | None, exponent: float, items: int) -> FloatArray | None:
-    """Return the chance of each item in one draw."""
-    if file is None:
-        return None
-    counts = read_item_counts(file, items=items)
-    with np.errstate(over="ignore"):
-        weights = np.where(counts > 0.0, counts**exponent, 0.0)
-    if not (np.isfinite(weights).all() and weights.any()):
-        raise InputError(
-            f"exponent must give finite chances, and some above 0, got {exponent:g} for {file}"
-        )
-    return np.asarray(weights / weights.sum())

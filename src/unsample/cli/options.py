@@ -162,9 +162,6 @@ Methods = Annotated[
 ]
 Method = Annotated[str, option("METHOD", f"Estimator, {_METHOD}", checked_methods)]
 Level = Annotated[float, option("LEVEL", "Level of intervals and verdicts.", checked_level)]
-Exponent = Annotated[
-    float, option("POWER", "The power to which the counts in --probabilities are raised.")
-]
 Candidates = Annotated[
     str | None,
     choice(

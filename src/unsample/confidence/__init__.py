@@ -12,15 +12,6 @@ from unsample.confidence._errors import (
 )
 from unsample.confidence._limits import MeanLimits, OverBins, evidence_grid
 from unsample.confidence._means import MeanError, degrees_of_freedom, holm
-from unsample.confidence._negatives import (
-    CountTest,
-    DrawnLists,
-    Power,
-    permuted,
-    power_law,
-    same_lists,
-    too_few,
-)
 from unsample.confidence._pooled import PooledCertainty
 from unsample.confidence._program import SHAPES, Shape, shape_for
 from unsample.confidence._resolution import Resolution
@@ -33,17 +24,14 @@ __all__ = [
     "AffineBound",
     "Calibrated",
     "Certainty",
-    "CountTest",
     "DirectMean",
     "Drawn",
     "DrawnError",
-    "DrawnLists",
     "MeanError",
     "MeanLimits",
     "OverBins",
     "PooledCertainty",
     "PooledError",
-    "Power",
     "Resolution",
     "SamplingError",
     "Shape",
@@ -53,11 +41,7 @@ __all__ = [
     "holm",
     "nudged",
     "percentile_interval",
-    "permuted",
-    "power_law",
-    "same_lists",
     "sampled_auc",
     "sampling_errors",
     "shape_for",
-    "too_few",
 ]

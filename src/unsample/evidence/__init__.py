@@ -15,13 +15,6 @@ from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._columns import in_parts
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._drawn import DrawnPart, freedom_of, part_of_pools
-from unsample.evidence._negatives import (
-    ListCounts,
-    Negatives,
-    check_item_numbers,
-    check_probabilities,
-    overlaps,
-)
 from unsample.evidence._pools import (
     NEGATIVES,
     PoolCounts,
@@ -54,17 +47,13 @@ __all__ = [
     "Comparisons",
     "DesignCells",
     "DrawnPart",
-    "ListCounts",
     "Named",
-    "Negatives",
     "PoolCounts",
     "RankCounts",
     "Targets",
     "TieRule",
     "Whose",
     "beats_of",
-    "check_item_numbers",
-    "check_probabilities",
     "check_ties",
     "compare_lists",
     "decoded",
@@ -76,7 +65,6 @@ __all__ = [
     "in_parts",
     "number_users",
     "numbered",
-    "overlaps",
     "part_of_pools",
     "place_halves",
     "rank_in_lists",

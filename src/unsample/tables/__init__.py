@@ -25,26 +25,21 @@ Engines count where the rows are, and only counts come back; plain files are rea
 """
 
 from unsample.tables._layout import ROWS
-from unsample.tables._negatives import (
-    Pairs,
+from unsample.tables._read import (
+    is_frame,
     is_table,
-    match_users,
-    read_item_counts,
-    read_negatives,
-    read_pairs,
+    read_counts,
+    read_full_ranks,
+    read_items,
+    read_targets,
 )
-from unsample.tables._read import is_frame, read_counts, read_full_ranks, read_targets
 
 __all__ = [
     "ROWS",
-    "Pairs",
     "is_frame",
     "is_table",
-    "match_users",
     "read_counts",
     "read_full_ranks",
-    "read_item_counts",
-    "read_negatives",
-    "read_pairs",
+    "read_items",
     "read_targets",
 ]

@@ -39,14 +39,12 @@ _NEEDED = {
     "scores": ("user", "score", "target"),
     # Kinds that a reader asks for, never told by columns.
     "negatives": ("user", DRAWN),
-    "items": (DRAWN,),
 }
 _OPTIONAL = {
     "ranks": ("sampled", "items", "count", "user", "relevance", "pool"),
     "comparisons": ("sampled", "items", "count", "user", "relevance", "pool"),
     "scores": ("item", "items", "relevance", "pool"),
     "negatives": ("target",),
-    "items": ("count",),
 }
 #: Kinds of rows that tell ranks.
 ROWS = ("ranks", "comparisons", "scores")

@@ -48,7 +48,7 @@ from unsample.tables._arrays import (
     with_design,
 )
 from unsample.tables._gather import by_label, in_order
-from unsample.tables._layout import Columns, Layout, Request
+from unsample.tables._layout import DRAWN, Columns, Layout, Request
 
 if TYPE_CHECKING:
     from unsample.tables._frames import FrameTable
@@ -221,6 +221,20 @@ def read_full_ranks(
     )
 
 
+def read_items(source: Any, *, items: int, columns: Mapping[str, str] | None = None) -> Columns:
+    """Read rows of ``user`` and ``item`` (a number from 0 to items - 1), and maybe ``target``."""
+    for role in columns or {}:
+        check_choice("columns", role, ("user", "item", "target"))
+    named = {DRAWN if role == "item" else role: name for role, name in (columns or {}).items()}
+    request = Request(items, columns={DRAWN: "item", **named}, kind="negatives")
+    with ExitStack() as stack:
+        table = open_table(source, request, stack)
+        if isinstance(table, RankCounts):
+            raise InputError("a table of items must have a column item, got saved counts of ranks")
+        rows = table.records()
+    return {**rows, "item": rows[DRAWN].astype(np.int64, copy=False)}
+
+
 @dataclass(frozen=True, eq=False)
 class _Reading:
     """How rows become targets."""
@@ -354,6 +368,14 @@ def is_frame(value: object) -> bool:
     """Return whether ``value`` is a table with named columns, without importing anything."""
     # The class is asked, because a lazy frame would have to find out to answer.
     return any(hasattr(type(value), name) for name in ("columns", "column_names"))
+
+
+def is_table(value: object) -> bool:
+    """Return whether ``value`` stands for a table: paths, a frame, or a mapping of columns."""
+    if isinstance(value, Mapping):
+        return True
+    paths = value if isinstance(value, list | tuple) and value else [value]
+    return all(isinstance(path, str | os.PathLike) for path in paths) or is_frame(value)
 
 
 @contextmanager
