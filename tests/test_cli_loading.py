@@ -225,7 +225,7 @@ def idle(monkeypatch):
 
     for place in ("estimate", "compare", "plan", "audit", "published"):
         monkeypatch.setattr(f"unsample.answers.{place}", work)
-    for place in ("counts", "targets", "full_ranks", "item_counts"):
+    for place in ("counts", "targets", "full_ranks", "items"):
         monkeypatch.setattr(f"unsample.tables.read_{place}", work)
     monkeypatch.setattr("unsample.lab.datasets.load", work)
     monkeypatch.setattr("unsample.lab.paper.run", work)
