@@ -31,7 +31,7 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
     drawn = design.draw(_beta_ranks(600, 4000), rng=0)
     counts = RankCounts.from_ranks(drawn, items=600, sampled=90, replacement=replacement)
     observed = Observed.prepare(counts)
-    condensed = Condensed.of(observed)
+    condensed = Condensed.of(observed, observed.grid)
     starts = _condensed_ranges(*observed.ranges(90), design.n)[0]
     assert len(starts) == len(condensed.likelihood) < 0.7 * design.n
     assert np.allclose(condensed.likelihood.sum(axis=0), 1.0)

@@ -187,23 +187,6 @@ def test_sampled_ranks_stand_together_within_half_a_standard_error(n):
         assert np.median(np.diff(angle)[low > 30]) == pytest.approx(0.25 / np.sqrt(n), rel=0.3)
 
 
-@pytest.mark.parametrize(("items", "sampled"), [(50, 9), (20_000, 99), (20_000, 5000)])
-def test_coarse_bins_are_even_along_the_probit(items, sampled):
-    from scipy.special import ndtri
-
-    grid = room.coarse_grid(items, sampled)
-    assert grid.low[0] == 1
-    assert grid.items == items
-    step = min(0.05, 0.625 / np.sqrt(sampled))
-    wide = (grid.width > 3) & (grid.high < items)
-    edges = ndtri((grid.low[wide] - 1) / items), ndtri(grid.high[wide] / items)
-    assert (edges[1] - edges[0] <= 1.5 * step).all()
-    if items > 50:
-        inner = (grid.width > 20) & (grid.low > 1) & (grid.high < items)
-        sides = ndtri((grid.low[inner] - 1) / items), ndtri(grid.high[inner] / items)
-        assert np.median(sides[1] - sides[0]) == pytest.approx(step, rel=0.1)
-
-
 def _range_of(low, high, cells):
     """Return the condensed ranges of cells, and in which of them each cell is."""
     ranges = np.unique(np.stack([low, high]), axis=1)
@@ -254,7 +237,7 @@ def test_ranges_of_sampled_ranks_have_the_probability_of_their_parts(
 def test_condensed_cells_are_the_data(partly_known):
     resampled = np.array([[2.0, 1.0, 0.0, 1.0, 1.0, 1.0]])
     observed = Observed.prepare(partly_known, resampled=resampled)
-    found = room.Condensed.of(observed)
+    found = room.Condensed.of(observed, observed.grid)
     assert found.known == 2
     assert found.shares.sum(axis=1) == pytest.approx([1.0, 1.0])
     assert found.shares[:, :2] == pytest.approx(np.array([[1 / 7, 2 / 7], [1 / 6, 2 / 6]]))
@@ -264,29 +247,12 @@ def test_condensed_cells_are_the_data(partly_known):
     at = found.grid.locate(np.array([2, 7]))
     assert found.likelihood[[0, 1], at] == pytest.approx([observed.known_share.mean()] * 2)
     assert np.count_nonzero(found.likelihood[:2]) == 2
-    weights = np.full((2, len(found.grid)), 1.0 / len(found.grid))
-    expected = found.expected_unknown(weights)
-    assert (weights * expected).sum(axis=1) == pytest.approx(1.0 - observed.known_share)
-
-
-def test_thecoarse_grid_is_as_fine_as_the_sample_is_sharp():
-    """Half of a catalogue, drawn without replacement, sees ranks as twice as many draws do."""
-    half = RankCounts.from_ranks([1, 400], items=1000, sampled=500, replacement=False)
-    found = room.Condensed.of(Observed.prepare(half)).grid
-    assert np.array_equal(found.low, room.coarse_grid(1000, 1001).low)
-    # Of full catalogues of which only ranges are known, the largest decides.
-    full = [
-        RankCounts.from_ranges([1, 31], [30, n], [5, 5], Law(n, n - 1, replacement=False))
-        for n in (300, 1000)
-    ]
-    found = room.Condensed.of(Observed.prepare(full[0] + full[1])).grid
-    assert np.array_equal(found.low, room.coarse_grid(1000, 999).low)
 
 
 def test_several_sample_sizes_share_the_expectation():
     counts = RankCounts.from_ranks([1, 2, 2, 5], items=60, sampled=[4, 4, 4, 30])
-    found = room.Condensed.of(Observed.prepare(counts))
-    assert np.array_equal(found.grid.low, room.coarse_grid(60, 30).low)
+    observed = Observed.prepare(counts)
+    found = room.Condensed.of(observed, observed.grid)
     assert found.likelihood.sum(axis=0) == pytest.approx(np.ones(len(found.grid)))
     assert found.likelihood[:5].sum(axis=0) == pytest.approx(np.full(len(found.grid), 0.75))
     assert found.shares[0, :5].sum() == pytest.approx(0.75)
@@ -295,7 +261,8 @@ def test_several_sample_sizes_share_the_expectation():
 def test_catalogues_weigh_by_their_targets_not_by_their_cells():
     items = np.array([60, 60, 60, 60, 600])
     counts = RankCounts.from_ranks([1, 2, 3, 4, 1], items=items, sampled=4)
-    found = room.Condensed.of(Observed.prepare(counts))
+    observed = Observed.prepare(counts)
+    found = room.Condensed.of(observed, observed.grid)
     # At the very top both catalogues expect rank 1; at rank 60 the smaller expects the last.
     at = found.grid.locate(np.array([60]))[0]
     ranks = np.arange(found.grid.low[at], found.grid.high[at] + 1)

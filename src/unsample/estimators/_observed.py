@@ -31,11 +31,9 @@ _TINY = 1e-300
 _ALL_RANKS = 2000
 #: Largest n for estimators that solve a dense system with one unknown for each sampled rank.
 _LARGEST_SYSTEM = 5000
-#: Condensed bins: the widest along the probit of the rank.
-_WIDEST_BIN = 0.05
 #: Condensed cells: sampled ranks that always stand alone.
 _FIRST_SINGLE = 10
-#: Widths of both in units of the standard error of a rank.
+#: The width of the others in units of the standard error of a rank.
 _SHARE_OF_STANDARD_ERROR = 0.5
 
 
@@ -240,13 +238,12 @@ def mean_weights(metric: Metric, grid: RankGrid | RankPoints, counts: RankCounts
 
 @dataclass(frozen=True, eq=False)
 class Condensed:
-    """Histograms ``shares`` over few cells with P(cell | bin) = ``likelihood``, on a coarse grid.
+    """Histograms ``shares`` over few cells with P(cell | bin) = ``likelihood``, on a grid.
 
-    A sample sees the share theta of better items with the standard error sqrt(theta (1 - theta)/n).
-    It is constant along arcsin(sqrt(theta)), and nearly so along the probit of theta. Ranks that
-    are closer than half a standard error, sampled or global, can be joined for any P(R) that is
-    smooth on this scale: n = 100 and N = 25,815 give some 60 cells and 170 bins. The first
-    ``known`` cells hold known global ranks, the others sampled ones.
+    A sample sees the share theta of better items with the standard error sqrt(theta (1 - theta)/n),
+    which is constant along arcsin(sqrt(theta)). Sampled ranks that are closer than half a standard
+    error can be joined for any P(R) that is smooth on this scale: n = 100 gives some 60 cells. The
+    first ``known`` cells hold known global ranks, the others sampled ones.
     """
 
     grid: RankGrid
@@ -255,17 +252,10 @@ class Condensed:
     known: int
 
     @classmethod
-    def of(cls, observed: Observed, grid: RankGrid | None = None) -> Condensed:
-        """Condense the cells of ``observed``, on a coarse grid or on the one that is given.
-
-        Known ranks are cells of their own.
-        """
+    def of(cls, observed: Observed, grid: RankGrid) -> Condensed:
+        """Condense the cells of ``observed`` on a grid; known ranks are cells of their own."""
         all_known = bool(observed.known.all())
         unknown = observed if all_known else observed.unknown_part()
-        if grid is None:
-            # Where all items are drawn, no sample is sharper.
-            sharpest = _sharpest_sample(unknown.counts) or unknown.counts.largest_sample
-            grid = coarse_grid(observed.grid.items, sharpest)
         bins, where = np.unique(
             grid.locate(observed.counts.low[observed.known]), return_inverse=True
         )
@@ -288,12 +278,6 @@ class Condensed:
         likelihood = np.concatenate([matrix for matrix, _ in parts])
         shares = np.concatenate([shares for _, shares in parts], axis=1)
         return cls(grid, likelihood, shares, len(bins))
-
-    def expected_unknown(self, weights: FloatArray) -> FloatArray:
-        """Return where targets of unknown rank are, given their sampled ranks, over ``weights``."""
-        likelihood, shares = self.likelihood[self.known :], self.shares[:, self.known :]
-        mixture = np.maximum(weights @ likelihood.T, _TINY)
-        return np.asarray((shares / mixture) @ likelihood)
 
 
 def _sharpest_sample(counts: RankCounts) -> int:
@@ -370,16 +354,3 @@ def _expected(
     ranks = np.arange(low[0], high[-1] + 1)
     matrix = design.matrix(ranks, ranks, grid, beyond="last")
     return np.asarray(np.add.reduceat(matrix, as_index(low - low[0]), axis=0))
-
-
-def coarse_grid(items: int, sampled: int) -> RankGrid:
-    """Return bins half a standard error wide, even along the probit of the rank."""
-    from scipy.special import ndtr, ndtri
-
-    # The standard error of the probit is 1.25/sqrt(n) in the middle, and larger elsewhere.
-    step = min(_WIDEST_BIN, _SHARE_OF_STANDARD_ERROR * 1.25 / math.sqrt(sampled))
-    # From the middle of the first rank to that of the last: no start can fall outside 1..N.
-    top = -float(ndtri(0.5 / items))
-    share = ndtr(np.arange(-top, top, step))
-    starts = np.floor(items * share).astype(np.int64) + 1
-    return RankGrid(np.unique(starts), items)

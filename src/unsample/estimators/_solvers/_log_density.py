@@ -14,7 +14,6 @@ over c of likelihood times prior. It compares shapes on the same data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,25 +24,20 @@ from unsample.estimators._solvers import Solution, Status
 _TINY = 1e-300
 #: Most numbers in the products of one block of rows.
 _BLOCK_NUMBERS = 4_000_000
-#: Steps with one common information matrix before each row gets its own.
-_SHARED_STEPS = 12
-#: Promised gains in log posterior: below the first a row needs no more shared steps, below the
-#: second it is done, above the third it has failed.
-_NEAR, _DONE, _FAILED = 1e-4, 1e-9, 1e-5
+#: Promised gains in log posterior: below the first a row is done, above the second it has failed.
+_DONE, _FAILED = 1e-9, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class LogDensityFit:
     """The best coefficients for each histogram, with weights, certificate and precision.
 
-    ``log_variance`` is the posterior variance of the logarithm of each weight, ``information`` the
-    posterior precision of the coefficients.
+    ``information`` is the posterior precision of the coefficients.
     """
 
     coefficients: FloatArray
     solution: Solution
     log_evidence: FloatArray
-    log_variance: FloatArray
     information: FloatArray
 
 
@@ -57,19 +51,13 @@ class LogDensity:
     shapes: FloatArray
     log_base: FloatArray
 
-    def fit(self, near: LogDensityFit | None = None, *, max_iterations: int = 100) -> LogDensityFit:
-        """Solve it for each row; ``near`` is the fit of one histogram that all rows resemble."""
-        rows, size = len(self.shares), self.shapes.shape[1]
-        start = np.zeros((1, size)) if near is None else near.coefficients
-        climb = _Climb(self, np.repeat(start, rows, axis=0))
+    def fit(self, *, max_iterations: int = 100) -> LogDensityFit:
+        """Solve it for each row."""
+        rows = len(self.shares)
+        climb = _Climb(self, np.zeros((rows, self.shapes.shape[1])))
         step = max(1, _BLOCK_NUMBERS // (self.shapes.size + self.likelihood.size))
-        variances = []
         for block in np.split(np.arange(rows), range(step, rows, step)):
-            if near is not None:
-                inverse = np.linalg.inv(near.information[0])
-                climb.steps(block, climb.shared_move(inverse), _SHARED_STEPS, _NEAR)
-            climb.steps(block, climb.newton_move, max_iterations, _DONE)
-            variances.append(climb.log_variance(block))
+            climb.steps(block, max_iterations)
         solution = Solution(
             climb.weights,
             climb.value / self.targets,
@@ -82,7 +70,6 @@ class LogDensity:
             climb.coefficients,
             solution,
             climb.value - 0.5 * volume,
-            np.concatenate(variances),
             climb.information,
         )
 
@@ -122,10 +109,6 @@ class LogDensity:
         return self.targets * fisher + prior, self.targets * observed + prior
 
 
-#: Steps for some rows of a batch, and the gain that each promises.
-_Moves = Callable[[LogDensity, IntArray], tuple[FloatArray, FloatArray]]
-
-
 class _Climb:
     """The current point of each row of a problem, and the steps from there."""
 
@@ -136,28 +119,18 @@ class _Climb:
         self.information, self.promise = np.zeros((rows, size, size)), np.full(rows, np.inf)
         self.iterations = np.zeros(rows, dtype=np.int64)
 
-    def steps(self, rows: IntArray, moves: _Moves, most: int, least: float) -> None:
-        """Move rows until no step promises a gain of more than ``least``."""
+    def steps(self, rows: IntArray, most: int) -> None:
+        """Move rows until no step promises a gain."""
         for _ in range(most):
             part = replace(self.problem, shares=self.problem.shares[rows])
-            move, promise = moves(part, rows)
-            going = promise > least
+            move, promise = self._newton_move(part, rows)
+            going = promise > _DONE
             rows = rows[going]
             if rows.size == 0:
                 return
             rows = rows[~self._go(rows, move[going], promise[going])]
 
-    def shared_move(self, inverse: FloatArray) -> _Moves:
-        """Return cheap moves, by one information matrix for all rows, which are similar."""
-
-        def moves(part: LogDensity, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-            gradient = part.gradient(self.coefficients[rows], self.weights[rows])
-            move = gradient @ inverse
-            return move, (gradient * move).sum(axis=1)
-
-        return moves
-
-    def newton_move(self, part: LogDensity, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _newton_move(self, part: LogDensity, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return moves by the observed information where that is safe.
 
         It gives Newton's quadratic convergence near a maximum. Fisher's always points upwards.
@@ -190,13 +163,3 @@ class _Climb:
         self.value[kept] = value[~short]
         self.iterations[kept] += 1
         return np.asarray(short)
-
-    def log_variance(self, rows: IntArray) -> FloatArray:
-        """Return x' C x for each row and bin, x the shapes about their mean, C the inverse."""
-        shapes = self.problem.shapes
-        mean = self.weights[rows] @ shapes
-        covariance = np.linalg.inv(self.information[rows])
-        across = (covariance @ mean[:, :, None])[..., 0]
-        own = ((shapes @ covariance) * shapes).sum(axis=2)
-        shift = (mean * across).sum(axis=1, keepdims=True)
-        return np.asarray(np.maximum(own - 2.0 * across @ shapes.T + shift, 0.0))
