@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -46,8 +47,12 @@ class Tab:
         return self.page.evaluate(script)
 
     def wait(self, script: str, seconds: float) -> None:
-        """Wait until an expression is true."""
-        self.page.wait_for_function(script, timeout=1000 * seconds)
+        """Wait until an expression is true; Playwright's own way needs a laxer content policy."""
+        deadline = time.monotonic() + seconds
+        while not self.run(f"Boolean({script})"):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not true within {seconds:g} s: {script}")
+            self.page.wait_for_timeout(100)
 
     def resize(self, width: int, height: int) -> None:
         self.page.set_viewport_size({"width": width, "height": height})

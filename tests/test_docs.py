@@ -29,9 +29,8 @@ OTHERS = {
 ELSEWHERE = ("spark", "ranks.parquet")
 ELSEWHERE_PAGES = ("libraries.md",)
 #: Code that takes long and is run with the slow tests, by a word of it: what it calls is tested
-#: with less in test_power.py and test_results.py (plans of comparisons), and in
-#: test_plots.py (pictures).
-LONG = {"planning.md": "compare=", "gallery.md": "plot_"}
+#: with less in test_power.py and test_results.py (plans of comparisons).
+LONG = {"planning.md": "compare="}
 
 
 def _prepare_frames() -> dict[str, object]:

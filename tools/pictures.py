@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
 
@@ -15,8 +14,7 @@ from unsample.errors import UnsampleWarning
 from unsample.estimators.prior import KINDS, shipped
 from unsample.estimators.prior._shapes import shape_grid, shapes_on
 from unsample.lab.bank import RankSet, load_bank
-from unsample.lab.datasets import leave_random_out, load_ranks, synthetic
-from unsample.lab.recommenders import create
+from unsample.lab.datasets import load_ranks
 from unsample.law import draw_sampled_ranks
 from unsample.pages import plot_metric_curve, plot_places, plot_plan
 
@@ -204,43 +202,6 @@ def what_was_learned(items: int = 10_000, draws: int = 4000) -> None:
     figure.savefig(FOLDER / "learned.svg", metadata=METADATA, dpi=120)
 
 
-def while_it_learns(epochs: tuple[int, ...] = (1, 2, 4, 8, 16, 32), size: int = 2000) -> None:
-    """Draw NDCG@10 of a model that learns: against 99 items, as estimated from them, and exact."""
-    split = leave_random_out(synthetic(1000, size, rng=0), rng=0)
-    seen = split.train.matrix()
-    items = size - np.diff(seen.indptr)[split.target_user]
-    rows = []
-    for number in epochs:
-        model = create("multivae", {"epochs": number}).fit(split.train)
-        exact = unsample.evaluate(
-            model,
-            (split.target_user, split.target_item),
-            items=size,
-            exclude=seen,
-            design="exact",
-            metrics="NDCG@10",
-            resamples=0,
-        )
-        drawn = draw_sampled_ranks(exact.ranks, items=items, sampled=99, rng=number)
-        naive = unsample.exact(drawn, items=100, metrics="NDCG@10", resamples=0)["NDCG@10"].value
-        found = quiet_estimate(drawn, items, 99, "unseen")["NDCG@10"]
-        rows.append((naive, exact["NDCG@10"].value, found.value, *found.interval()))
-    naive, true, value, low, high = np.array(rows).T
-    figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-    ax.plot(epochs, naive, color=INK, lw=1.2, marker="o", ms=3, label="ndcg@10, against 99 items")
-    ax.fill_between(
-        epochs, low, high, color=TEAL, alpha=0.25, lw=0, label="ndcg@10_low .. ndcg@10_high"
-    )
-    ax.plot(epochs, value, color=TEAL, lw=1.6, marker="o", ms=3, label="ndcg@10_full")
-    ax.plot(epochs, true, color=ORANGE, lw=1.2, ls="--", label="exact, all items")
-    ax.set(xscale="log", xlabel="epochs", ylabel="NDCG@10", ylim=(0, None))
-    ax.set_xticks(epochs, [str(number) for number in epochs])
-    ax.minorticks_off()
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
-    figure.savefig(FOLDER / "validation.svg", metadata=METADATA)
-
-
 def negatives_of_graphs(sampled: int = 99) -> None:
     """Draw what uniform negatives tell of models of graphs, beside the truth."""
     metrics = ["MRR", "Hits@1", "Hits@10"]
@@ -279,21 +240,6 @@ def density(held: RankSet, items: int) -> tuple[np.ndarray, np.ndarray]:
     return middle[found], (counts / np.diff(edges) / scale)[found]
 
 
-def gallery() -> None:
-    """Run the code of the gallery, and save what it draws under the name that follows it there."""
-    page = (FOLDER.parent / "gallery.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    code = re.compile(
-        r"^```python\n(.*?)^```$(?:\n\n!\[[^]]*\]\(pictures/(.*?)\))?", re.MULTILINE | re.DOTALL
-    )
-    with warnings.catch_warnings():
-        for body, picture in code.findall(page):
-            exec(compile(body, "gallery.md", "exec"), names)  # noqa: S102 - a page of our own
-            if picture:
-                plt.gcf().savefig(FOLDER / picture, metadata=METADATA, bbox_inches="tight")
-                plt.close("all")
-
-
 def main() -> None:
     """Make every picture."""
     plt.rcParams["svg.hashsalt"] = "unsample"
@@ -305,8 +251,6 @@ def main() -> None:
     places_of_models()
     from_printed_numbers()
     what_was_learned()
-    gallery()
-    while_it_learns()
     negatives_of_graphs()
 
 
