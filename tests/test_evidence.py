@@ -463,11 +463,9 @@ def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():
 # -- catalogues of many sizes ---------------------------------------------------------------
 
 
-def _many_sizes(sizes, sampled, *, replacement=True, stop=None):
+def _many_sizes(sizes, sampled, *, replacement=True):
     ranks = 1 + np.arange(len(sizes)) % 3
-    return RankCounts.from_ranks(
-        ranks, items=sizes, sampled=sampled, replacement=replacement, stop=stop
-    )
+    return RankCounts.from_ranks(ranks, items=sizes, sampled=sampled, replacement=replacement)
 
 
 def test_only_many_catalogues_are_grouped():
@@ -519,25 +517,14 @@ def test_a_group_has_the_mean_size_of_its_targets_and_leaves_known_ranks_alone()
     assert mean == pytest.approx(np.average(sizes, weights=often), abs=0.5)
 
 
-def test_samples_that_stop_early_are_too_blurred_to_tell_sizes_apart():
+def test_who_has_nearly_met_all_does_not_seem_to_have_met_them_all():
     sizes = np.arange(1000, 1040)
-    sampled = np.where(sizes % 2, 600, sizes - 1)
-    grown = group_catalogues(_many_sizes(sizes, sampled, replacement=False, stop=10))
-    assert len(np.unique(grown.items[grown.sampled == 600])) <= 2
-    # A known rank keeps its catalogue.
-    assert np.count_nonzero(grown.known) == 20
-    sharp = group_catalogues(_many_sizes(sizes, sampled, replacement=False, stop=1000))
-    assert sharp.items[sharp.known].tolist() == grown.items[grown.known].tolist()
-    # Who has nearly met all must not seem to have met them all.
-    nearly = _many_sizes(sizes, sizes - 2, replacement=False, stop=10)
+    nearly = _many_sizes(sizes, sizes - 2, replacement=False)
     assert not group_catalogues(nearly).full.any()
 
 
-@pytest.mark.parametrize(
-    ("sampled", "replacement", "stop"),
-    [(20, True, None), (30, False, None), (900, True, None), (500, False, 10)],
-)
-def test_groups_against_a_slow_reference(sampled, replacement, stop):
+@pytest.mark.parametrize(("sampled", "replacement"), [(20, True), (30, False), (900, True)])
+def test_groups_against_a_slow_reference(sampled, replacement):
     rng = np.random.default_rng(3)
     items = rng.integers(1000, 1300, 200)
     weight = rng.integers(0, 4, 200).astype(float)
@@ -552,13 +539,10 @@ def test_groups_against_a_slow_reference(sampled, replacement, stop):
     expected = np.array([means[round(np.log(size) / width)] for size in items.tolist()])
     grouped = group_catalogues(
         RankCounts.from_ranks(np.ones(200, int), items=items, sampled=sampled, weights=weight,
-                              replacement=replacement, stop=stop)
+                              replacement=replacement)
     )  # fmt: skip
     assert grouped.items.tolist() == sorted(set(expected.tolist()))
     assert grouped.weight.tolist() == [weight[expected == size].sum() for size in grouped.items]
-
-
-# -- samples that grow ----------------------------------------------------------------------
 
 
 def test_known_is_a_single_rank_among_all_candidates():
@@ -570,23 +554,9 @@ def test_known_is_a_single_rank_among_all_candidates():
     assert not RankCounts.from_ranks([1], items=11, sampled=9, replacement=False).known.any()
 
 
-@pytest.mark.parametrize("ending", [".npz", ".json"])
-def test_the_rule_of_growth_travels_with_the_counts(tmp_path, ending):
-    targets = Targets(np.array([1, 3]), 50, np.array([9, 20]), replacement=False, stop=2)
-    counts = targets.counts
-    assert counts.stop == 2
-    assert "stop=2" in repr(counts)
-    counts.save(tmp_path / f"grown{ending}")
-    assert RankCounts.load(tmp_path / f"grown{ending}") == counts
-    fixed = RankCounts.from_ranks([1, 3], items=50, sampled=[9, 20], replacement=False)
-    assert fixed != counts
-    with pytest.raises(DesignError, match="agree on stop to be added, got 2 and None"):
-        counts + fixed
-    with pytest.raises(DesignError, match="agree on replacement to be added, got True and False"):
+def test_counts_with_and_without_replacement_are_not_added():
+    with pytest.raises(DesignError, match="agree on replacement to be added"):
         _count([1]) + _count([1], replacement=False)
-    assert (counts + counts).stop == 2
-    with pytest.raises(DesignError, match="stop must be an integer of at least 1, got 0"):
-        _ = Targets(np.array([1]), 50, 9, stop=0).counts
 
 
 # -- comparisons and ties ---------------------------------------------------------------------
@@ -726,26 +696,12 @@ def test_ranks_that_start_at_0_are_refused_wherever_they_stand(ranks):
         RankCounts.from_ranks([1, 11], items=50, sampled=9)
 
 
-@pytest.mark.parametrize(("stop", "merged"), [(10, True), (600, True), (625, False), (1000, False)])
-def test_how_many_beat_a_target_decides_whether_sizes_are_told_apart(stop, merged):
-    """Half a standard error of theta is 1 / (2 sqrt(stop)): two per cent at 625."""
-    sizes = np.arange(10_000, 10_400, 10)
-    counts = RankCounts.from_ranks(
-        np.ones(40, dtype=int), items=sizes, sampled=9_000, replacement=False, stop=stop
-    )
-    assert (len(np.unique(group_catalogues(counts).items)) <= 2) == merged
-
-
-@pytest.mark.parametrize("stop", [0, "no"])
-def test_a_saved_rule_of_growth_is_checked(tmp_path, stop):
-    counts = RankCounts.from_ranks([1, 3], items=50, sampled=9, replacement=False, stop=2)
+def test_saved_samples_that_grew_are_refused(tmp_path):
     path = tmp_path / "counts.json"
-    counts.save(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"stop": stop}))
-    with pytest.raises(FileError, match="stop in"):
-        RankCounts.load(path)
+    RankCounts.from_ranks([1, 3], items=50, sampled=9).save(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"stop": 1}))
-    assert RankCounts.load(path).stop == 1
+    with pytest.raises(FileError, match="samples that grew until the target was beaten"):
+        RankCounts.load(path)
 
 
 @pytest.mark.parametrize(

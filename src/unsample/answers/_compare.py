@@ -351,8 +351,6 @@ def why_unmatched(models: list[Model]) -> str:
             return f"printed numbers of {model.name}, which do not know users"
         if model.targets is None:
             return f"RankCounts for {model.name}, which do not know users"
-        if model.counts.stop is not None:
-            return f"an adaptive evaluation of {model.name}, whose sample sizes differ by outcome"
     reasons = (_why_apart(models[0], model, models) for model in models[1:])
     return next(filter(None, reasons), "")
 

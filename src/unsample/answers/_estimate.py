@@ -257,8 +257,6 @@ def _on_shared(certainty: Certainty | None) -> list[UnsampleWarning]:
 
 def _remedy(counts: RankCounts) -> str:
     """Return advice on what would resolve a metric."""
-    if counts.stop is not None:
-        return "raise the budget or the cap, or certify"
     top = math.ceil(counts.blind_rank - 1e-9)
     return (
         f"on average one sampled item falls into the top {top:,}: more sampled items help, more "

@@ -207,7 +207,7 @@ class _Known:
         if self.model.counts.known.all():
             each = metric.weights(ranks, guess.items)
             return self.model.totals(metric, each), bin_weights(metric, guess.grid, guess.items)
-        if len(sampled) > 1 or targets.stop is not None:
+        if len(sampled) > 1:
             return None
         law = _typical_law(targets)
         table = _expected_at(guess, law, [metric])[:, 0]

@@ -401,7 +401,6 @@ class Planner:
             weight=total / self.repeats,
             weight_squared=total / self.repeats,
             replacement=found[0].replacement,
-            stop=found[0].stop,
         )
         observed = Observed(counts, times / self._ranks.shape[1], self.guess.grid)
         return _estimators.parse(method).evaluate(observed, [self.asked.metric]).values[:, 0]

@@ -72,11 +72,11 @@ class AffineBound:
         is left then, and what the scores miss of the metric.
         """
         seen, at_bound, alone = self._spreads()
-        if not population and alone is not None:
+        if not population:
             return self.counts.scale * math.sqrt(alone)
         between, counts = self._between(), self.counts
         variance = max(seen.variance, at_bound.variance) + between
-        if seen.variance + between > 0.0 and counts.whose is not None and counts.stop is None:
+        if seen.variance + between > 0.0 and counts.whose is not None:
             # The data tell how far targets of one user depend on each other.
             scores = self.of_ranks(counts.low, counts.sampled, counts.items, counts.weight)
             grown = variance / (seen.variance + between)
@@ -90,13 +90,12 @@ class AffineBound:
         events = (each.events for each in (seen, at_bound) if each.variance > 0.0)
         return min(events, default=math.inf) >= _FEW_EVENTS
 
-    def _spreads(self) -> tuple[Spread, Spread, float | None]:
+    def _spreads(self) -> tuple[Spread, Spread, float]:
         """Return how the mean varies as observed, how it varies at the bound, and a variance.
 
-        The variance is that for these users alone; None where it is as large as for others.
+        The variance is that for these users alone.
         """
-        seen, at_bound = Spread(), Spread()
-        alone: float | None = 0.0
+        seen, at_bound, alone = Spread(), Spread(), 0.0
         for stratum, solved, weights in zip(self.strata, self.solved, self.weights, strict=True):
             total = sum(part.targets for part in stratum.evidence)
             for part, score in zip(stratum.evidence, solved.scores, strict=True):
@@ -105,7 +104,7 @@ class AffineBound:
                 at_bound += part.spread(score, expected).scaled(stratum.share)
                 share = part.targets / total
                 these = part.variance_of_these(-self.side * score, share * weights, solved.mass)
-                alone = None if alone is None or these is None else alone + stratum.share**2 * these
+                alone += stratum.share**2 * these
         return seen, at_bound, alone
 
     def _between(self) -> float:
@@ -297,7 +296,7 @@ class Certainty:
             side,
             self.counts,
             self.strata,
-            self._solved(metric, side, shape, level, proved=False),
+            self._solved(metric, side, shape, level),
             tuple(stratum.weights(metric).mean for stratum in self.strata),
         )
 
@@ -309,12 +308,12 @@ class Certainty:
         )
 
     def _solved(
-        self, metric: Metric, side: int, shape: Shape | None, level: float, *, proved: bool = True
+        self, metric: Metric, side: int, shape: Shape | None, level: float
     ) -> tuple[Lowest, ...]:
         alpha, tested = self._alpha(level), self._alpha(_LEAST_LEVEL)
         shapes = (shape and each.reaching(shape, metric, tested) for each in self.strata)
         return tuple(
-            stratum.lowest(metric, side, reaching, alpha, proved=proved)
+            stratum.lowest(metric, side, reaching, alpha)
             for stratum, reaching in zip(self.strata, shapes, strict=True)
         )
 

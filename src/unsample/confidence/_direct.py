@@ -30,14 +30,10 @@ class DirectMean:
 
     @classmethod
     def of(cls, metric: Metric, counts: RankCounts) -> DirectMean | None:
-        """Return the metric as a mean, or None where it is not one.
-
-        There is no such mean for ranges of ranks, and for samples that stop growing by what they
-        found.
-        """
+        """Return the metric as a mean, or None where it is not one, or ranks are ranges."""
         single = bool((counts.low == counts.high).all())
         of_cells = {AUC.name: _auc, MR.name: _rank}.get(metric.family.name)
-        if of_cells is None or metric.k is not None or counts.stop is not None or not single:
+        if of_cells is None or metric.k is not None or not single:
             return None
         values = of_cells(counts, counts.low)
         ends = (of_cells(counts, each) for each in (np.ones_like(counts.low), counts.sampled + 1))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from unsample.law import Law, RankGrid, RankPoints
 
 #: Ends of neighbouring groups of sampled ranks differ by at least this factor. Finer groups differ
 #: by less than their noise, and only widen a region that must hold for all of them.
-GROUP_RATIO = 1.5
+_GROUP_RATIO = 1.5
 #: Bins of the programs' grid: finer ones move intervals by less than one per cent of their width.
 _BIN_RATIO = 0.12
 _SINGLE_RANKS = 64
 _BLUR = 0.4
 #: With more targets, limits would be finer than what linear programs and scipy can resolve.
-MOST_TARGETS = 1e10
+_MOST_TARGETS = 1e10
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +85,6 @@ class Rows:
 class MeanLimits:
     """Targets of one sample size, in groups of sampled ranks ``..ends[0], ..ends[1], .., ..n``."""
 
-    #: `Program.strain` below which a shape is not in doubt, and above which it is not used. Of
-    #: 1,188 samples of real rank sets (n = 20, 99, 499), 99 % have less than 0.09, none over 0.18.
-    at_ease: ClassVar[tuple[float, float]] = (0.1, 0.4)
-
     sampled: int
     ends: IntArray
     #: The share of targets in each group; where only means are known, shares that fit them.
@@ -115,10 +111,6 @@ class MeanLimits:
         below = np.tri(len(ends), len(ends) + 1)
         means = (below @ observed).clip(0.0, 1.0)
         return cls(sampled, ends, observed, expected, targets, below, means, means)
-
-    def proved_rows(self, alpha: float) -> Rows:
-        """Return limits that hold for all means at once, with error ``alpha``."""
-        return self.rows(alpha)
 
     def rows(self, alpha: float) -> Rows:
         """Return limits of all means, from which the scores of a bound are found."""
@@ -150,7 +142,7 @@ class MeanLimits:
         binomial ones.
         """
         part = alpha / (2 * max(len(self.features), 1))
-        targets = min(self.targets, MOST_TARGETS)
+        targets = min(self.targets, _MOST_TARGETS)
         least, most = self.features.min(axis=1), self.features.max(axis=1)
         span = np.maximum(most - least, 1e-300)
         low = ((self.low - least) / span).clip(0.0, 1.0)
@@ -167,9 +159,7 @@ class MeanLimits:
         """Return how the mean score varies, given the chance of each group."""
         return Spread.of(scores, chances, self.targets)
 
-    def variance_of_these(
-        self, scores: FloatArray, weights: FloatArray, mass: FloatArray
-    ) -> float | None:
+    def variance_of_these(self, scores: FloatArray, weights: FloatArray, mass: FloatArray) -> float:
         """Return the variance of the mean score less the mean weight of these targets' own ranks.
 
         ``weights`` are those of the bins, and ``mass`` is P(R).
@@ -278,7 +268,7 @@ def group_ends(allowed: IntArray, wanted: list[int]) -> IntArray:
     ends: list[int] = []
     last = 0
     for end in allowed.tolist():
-        if end >= max(last + 1, round(last * GROUP_RATIO)):
+        if end >= max(last + 1, round(last * _GROUP_RATIO)):
             ends.append(end)
             last = end
     return np.union1d(ends, np.intersect1d(allowed, wanted)).astype(np.int64)

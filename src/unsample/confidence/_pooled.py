@@ -45,7 +45,7 @@ class PooledCertainty(Certainty):
     _programs: dict[tuple[object, ...], Program] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.stratum.evidence) != 1 or self.counts.stop is not None:
+        if len(self.stratum.evidence) != 1:
             raise DesignError(
                 "targets that share their items must all have as many of them, got several sizes"
             )

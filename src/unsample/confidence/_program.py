@@ -168,8 +168,6 @@ class Program:
     blind_rank: float
     #: The error of each part of the evidence.
     alpha: float
-    #: Whether the limits are proved; otherwise they are those from which scores are found.
-    proved: bool = True
     _solved: dict[bytes, Lowest] = field(default_factory=dict, repr=False)
 
     def lowest(self, weights: OverBins) -> Lowest:
@@ -236,10 +234,7 @@ class Program:
 
     @cached_property
     def _rows(self) -> tuple[Rows, ...]:
-        return tuple(
-            part.proved_rows(self.alpha) if self.proved else part.rows(self.alpha)
-            for part in self.evidence
-        )
+        return tuple(part.rows(self.alpha) for part in self.evidence)
 
     @cached_property
     def _constraints(self) -> FloatArray:

@@ -15,7 +15,7 @@ from unsample.evidence import RankCounts
 
 #: How many K are tried. Each takes two linear programs, and one more shows how far down the shape
 #: holds. Where the shape is in doubt, or does not hold far down, a K takes more, and one is tried.
-#: Samples that grew or are shared always take more: of them, so many K are tried.
+#: Shared samples always take more: of them, so many K are tried.
 _TRIES, _TRIES_OF_OTHERS = 2, 3
 #: An interval within this factor of the precision suggests the next K of the ladder; beyond it,
 #: the K after that.
@@ -62,7 +62,7 @@ class Resolution:
         low, high = -1, len(ladder)
         furthest = _metrics.parse(f"{metric}@{ladder[min(place + 2, len(ladder) - 1)]}")
         tries = _TRIES_OF_OTHERS
-        if type(certainty) is Certainty and counts.stop is None:
+        if type(certainty) is Certainty:
             easy = certainty.doubt == 0.0 and certainty.reach_is_clear(furthest)
             tries = _TRIES if easy else 1
         for _ in range(tries):

@@ -10,7 +10,6 @@ import numpy as np
 
 from unsample.confidence._limits import Leaning, MeanLimits, OverBins, evidence_grid, gather
 from unsample.confidence._program import InfeasibleError, Lowest, Program, Shape
-from unsample.confidence._stages import gather_stages
 from unsample.estimators import Observed, mean_weights
 from unsample.evidence import RankCounts, group_catalogues, size_ranges
 from unsample.law import RankGrid
@@ -18,6 +17,9 @@ from unsample.metrics import Metric
 
 #: With fewer targets, chance alone takes the data far from any shape.
 _MANY = 300.0
+#: `Program.strain` below which a shape is not in doubt, and above which it is not used. Of 1,188
+#: samples of real rank sets (n = 20, 99, 499), 99 % have less than 0.09, none over 0.18.
+_AT_EASE, _REFUTED = 0.1, 0.4
 #: For a metric@K, a shape should hold down to this multiple of K.
 _BEYOND_K = 4.0
 
@@ -33,7 +35,7 @@ class Stratum:
     share: float = 1.0
     #: The least and the greatest catalogue.
     sizes: tuple[int, int] = (0, 0)
-    _programs: dict[tuple[Shape, float, bool], Program] = field(default_factory=dict, repr=False)
+    _programs: dict[tuple[Shape, float], Program] = field(default_factory=dict, repr=False)
     _weights: dict[Metric, OverBins] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -42,9 +44,6 @@ class Stratum:
         sizes = int(counts.items.min()), counts.largest_catalogue
         grouped = group_catalogues(counts)
         grid = evidence_grid(counts, [k for k in cutoffs if k <= counts.largest_catalogue])
-        if counts.stop is not None:
-            stages = gather_stages(grouped, grid, sizes, counts.stop)
-            return cls(counts, grid, (stages,), share, sizes)
         observed = Observed.prepare(grouped, grid=grid)
         return cls(counts, grid, gather(observed, cutoffs, sizes), share, sizes)
 
@@ -65,22 +64,14 @@ class Stratum:
         """Return what a program minimises: the metric (``side`` -1), or minus it (+1)."""
         return self.weights(metric) if side < 0 else -self.weights(metric)
 
-    def program(self, shape: Shape, alpha: float, *, proved: bool = True) -> Program:
-        """Return all P(R) of a shape that agree with the data, each part with error ``alpha``.
-
-        Limits that are not ``proved`` serve to find scores, and to see how well a shape fits.
-        """
-        # Only samples that grew have limits of two kinds.
-        key = (shape, alpha, proved or self.counts.stop is None)
+    def program(self, shape: Shape, alpha: float) -> Program:
+        """Return all P(R) of a shape that agree with the data, each part with error ``alpha``."""
+        key = (shape, alpha)
         if key not in self._programs:
-            self._programs[key] = Program(
-                self.grid, self.evidence, shape, self.blind_rank, *key[1:]
-            )
+            self._programs[key] = Program(self.grid, self.evidence, shape, self.blind_rank, alpha)
         return self._programs[key]
 
-    def lowest(
-        self, metric: Metric, side: int, shape: Shape | None, alpha: float, *, proved: bool = True
-    ) -> Lowest:
+    def lowest(self, metric: Metric, side: int, shape: Shape | None, alpha: float) -> Lowest:
         """Return the least (``side`` -1) value of the metric, or minus the greatest (+1).
 
         Without a shape, or where it does not fit, this is the least value that is possible at all.
@@ -91,7 +82,7 @@ class Stratum:
         least = float(values.min())
         if shape is not None:
             try:
-                found = self.program(shape, alpha, proved=proved).lowest(weights)
+                found = self.program(shape, alpha).lowest(weights)
             except InfeasibleError:
                 pass
             else:
@@ -104,14 +95,13 @@ class Stratum:
 
     def doubt(self, shape: Shape, alpha: float) -> float:
         """Return how near the data are to refuting a shape: 0 far from it, 1 there."""
-        return self.doubt_of(self.program(shape, alpha, proved=False))
+        return self.doubt_of(self.program(shape, alpha))
 
     def doubt_of(self, program: Program) -> float:
         """Return how near the data are to refuting the shape of a program."""
         if self.counts.effective < _MANY:
             return 0.0
-        at_ease, refuted = self.evidence[0].at_ease
-        return min(max(program.strain - at_ease, 0.0) / (refuted - at_ease), 1.0)
+        return min(max(program.strain - _AT_EASE, 0.0) / (_REFUTED - _AT_EASE), 1.0)
 
     def _wanted(self, shape: Shape, metric: Metric) -> Shape:
         """Return the shape, reaching down to some multiple of a metric's K.
@@ -137,17 +127,17 @@ class Stratum:
 
         A shape that reaches further limits more. So what is known of other reaches may decide.
         """
-        most, program = self.evidence[0].at_ease[0], self.program(shape, alpha, proved=False)
+        program = self.program(shape, alpha)
         for other in self._programs.values():
             strain = other.strain_if_known
-            alike = (other.alpha, other.proved) == (alpha, program.proved)
-            if strain is None or not alike or replace(other.shape, reach=shape.reach) != shape:
+            alike = other.alpha == alpha and replace(other.shape, reach=shape.reach) == shape
+            if strain is None or not alike:
                 continue
-            if strain <= most and other.shape.reach >= shape.reach:
+            if strain <= _AT_EASE and other.shape.reach >= shape.reach:
                 return True
-            if strain > most and other.shape.reach <= shape.reach:
+            if strain > _AT_EASE and other.shape.reach <= shape.reach:
                 return False
-        return program.strain <= most
+        return program.strain <= _AT_EASE
 
 
 def strata_of(counts: RankCounts, cutoffs: Iterable[int]) -> tuple[Stratum, ...]:

@@ -116,8 +116,8 @@ class DistributionEstimator(Estimator):
     """An estimator of P(R): fitted once, it gives every metric at every K."""
 
     gives_distribution = True
-    #: Whether targets of known rank are part of the fit. Likelihood methods use them, and must do
-    #: so under adaptive sampling, where being known depends on the rank. Others set them apart.
+    #: Whether targets of known rank are part of the fit, as in likelihood methods. Others set them
+    #: apart.
     joint: ClassVar[bool] = False
 
     @abstractmethod

@@ -264,15 +264,9 @@ class Condensed:
         parts = [(np.eye(len(grid))[bins] * observed.known_share.mean(), known_shares)]
         left = (1.0 - observed.known_share)[:, None]
         for sampled in [] if all_known else unknown.sample_sizes:
-            seen = unknown.ranges(sampled)
-            low, high = _condensed_ranges(*seen, sampled + 1)
-            # Samples that stop growing see only the first ranks: all others are one cell.
-            reached = low <= (seen[1].max() if observed.counts.stop else sampled + 1)
-            pool = unknown.pool(sampled, low[reached], high[reached], grid)
+            low, high = _condensed_ranges(*unknown.ranges(sampled), sampled + 1)
+            pool = unknown.pool(sampled, low, high, grid)
             matrix, shares = pool.matrix, pool.shares * left
-            if not reached.all():
-                matrix = np.vstack([matrix, np.maximum(1.0 - matrix.sum(axis=0), 0.0)])
-                shares = np.pad(shares, ((0, 0), (0, 1)))
             # P(cell and sample size | bin): what is expected of all cells together sums to one.
             parts.append((matrix * shares.sum(axis=1).mean(), shares))
         likelihood = np.concatenate([matrix for matrix, _ in parts])

@@ -63,18 +63,15 @@ def _typical_sizes(counts: RankCounts) -> IntArray:
     """Return the size that is used for each cell: its own, or the mean of nearly equal ones.
 
     The standard error of theta is at least 1/sqrt(n) of it for theta <= 1/2, less the share of the
-    catalogue that was compared, if no item is drawn twice. It is 1/sqrt(stop) in samples that
-    ``stop`` growing after so many items. For sharper samples the factor is halved until it is small
-    enough. In a sparse sample the size only scales the ranks. Where all candidates were compared
-    the rank is known, and the cell keeps its size.
+    catalogue that was compared, if no item is drawn twice. For sharper samples the factor is halved
+    until it is small enough. In a sparse sample the size only scales the ranks. Where all
+    candidates were compared the rank is known, and the cell keeps its size.
     """
     items, sampled = counts.items, counts.sampled
     if np.unique(np.stack([sampled, items]), axis=1).shape[1] <= _MANY_DESIGNS:
         return items
     left = np.ones(len(items)) if counts.replacement else 1.0 - sampled / (items - 1)
     blurred = sampled < _SPARSE * items
-    if counts.stop is not None:
-        blurred |= counts.stop * _SAME_SIZE**2 < 1.0
     error = np.where(blurred, _SAME_SIZE, np.sqrt(left / sampled))
     merged = left > 0
     halvings = np.ceil(np.log2(_SAME_SIZE / error[merged])).clip(min=0)

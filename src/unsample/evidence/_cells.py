@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, at_position, check_integer
+from unsample._checks import IntArray, at_position
 from unsample.errors import DesignError, MetricError, RankError
 from unsample.evidence._columns import refuse_where
 from unsample.law import Law
@@ -56,8 +56,6 @@ def check_cells(cells: RankCounts) -> None:
     """Refuse columns that no evaluation could give, naming the rule and a value."""
     if not len(cells):
         raise RankError("rank counts must hold at least one cell, got none")
-    if cells.stop is not None:
-        check_integer("stop", cells.stop, minimum=1, error=DesignError)
     refuse_where(cells.items < 2, "items must be at least 2", cells.items, DesignError)
     refuse_where(cells.sampled < 1, "sampled must be at least 1", cells.sampled, DesignError)
     if not cells.replacement:
@@ -86,7 +84,7 @@ def _refuse_swapped(cells: RankCounts) -> None:
     With far more draws than items, ranks are 1, or at least about ``sampled / items``.
     """
     items, sampled = int(cells.items.max()), int(cells.sampled.min())
-    if cells.stop is None and sampled > _FAR_MORE * items and 1 < cells.high.max() <= items + 1:
+    if sampled > _FAR_MORE * items and 1 < cells.high.max() <= items + 1:
         raise DesignError(
             f"items must be the catalogue's size, got {items} with sampled = {sampled}; swapped?"
         )

@@ -76,9 +76,6 @@ class RankCounts:
     weight: FloatArray
     weight_squared: FloatArray
     replacement: bool = True
-    #: Samples grew until so many items beat the target, or up to a limit that does not depend on
-    #: its rank. None where the size of a sample does not depend on what was found in it.
-    stop: int | None = None
     #: How many relevant items the users of a cell have; by default one.
     relevant: IntArray = field(default_factory=no_numbers)
     #: The place of a cell's targets among those of their user; 0 where it is not known.
@@ -120,7 +117,6 @@ class RankCounts:
         filtered: bool = False,
         lowest: npt.ArrayLike | None = None,
         replacement: bool = True,
-        stop: int | None = None,
     ) -> RankCounts:
         """Count sampled ranks (1 = best, at most sampled + 1), one for each target.
 
@@ -130,13 +126,12 @@ class RankCounts:
         relevant items were left out (``filtered``), metrics are per target. ``places`` is the place
         of a target among those of its user, if all of them were ranked against the same items.
         Where a rank is only known to lie in a range, ``lowest`` is the first rank of the range and
-        ``ranks`` the last. ``stop`` is the number of items that beat the target after which its
-        sample stopped growing.
+        ``ranks`` the last.
         """
         array = as_integer_array("ranks", ranks, hint="ranks start at 1")
         if array.size == 0:
             raise RankError("ranks must hold at least one rank, got none")
-        plain = all(each is None for each in (weights, count, users, lowest, stop))
+        plain = all(each is None for each in (weights, count, users, lowest))
         if plain and np.ndim(items) == 0 and np.ndim(sampled) == 0:
             design = Law(items, sampled, replacement)  # type: ignore[arg-type]
             return cls.from_histogram(count_ranks(array, design), design)
@@ -170,7 +165,6 @@ class RankCounts:
             weight=each,
             weight_squared=squared,
             replacement=replacement,
-            stop=stop,
             whose=whose,
         )
 
@@ -240,13 +234,11 @@ class RankCounts:
         counts = list(parts)
         if not counts:
             raise InputError("parts must hold at least one RankCounts, got none")
-        for name in ("replacement", "stop"):
-            found = list(dict.fromkeys(getattr(part, name) for part in counts))
-            if len(found) > 1:
-                raise DesignError(
-                    f"counts must agree on {name} to be added, got {found[0]} and {found[1]}; "
-                    "estimate them separately"
-                )
+        if len({part.replacement for part in counts}) > 1:
+            raise DesignError(
+                "counts must agree on replacement to be added, got some with and some without; "
+                "estimate them separately"
+            )
         whose = Whose.of_parts(counts) if any(part.whose for part in counts) else None
         shared = [part.pools for part in counts if part.pools is not None]
         if 0 < len(shared) < len(counts):
@@ -413,19 +405,18 @@ class RankCounts:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankCounts):
             return NotImplemented
-        names = (*_COLUMNS, "replacement", "stop")
+        names = (*_COLUMNS, "replacement")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         how = "with" if self.replacement else "without"
-        grown = "" if self.stop is None else f", stop={self.stop}"
         what = f"{self.total} targets"
         what += "" if self.users == self.total else f" of {self.users} users"
         return (
             f"RankCounts({what}, {len(self)} cells, items={span(self.items)}, "
-            f"sampled={span(self.sampled)}, {how} replacement{grown})"
+            f"sampled={span(self.sampled)}, {how} replacement)"
         )
 
     # -- saving -----------------------------------------------------------------------------
@@ -433,7 +424,7 @@ class RankCounts:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.npz`` or ``.json``, by the ending of the name, all or nothing."""
         target = Path(path)
-        values = {"format": _FORMATS[0], "replacement": self.replacement, "stop": self.stop}
+        values = {"format": _FORMATS[0], "replacement": self.replacement}
         values |= {name: getattr(self, name) for name in _COLUMNS} | as_arrays(self.whose)
         if self.pools is not None:
             values |= {f"pools_{name}": each for name, each in self.pools.arrays().items()}
@@ -485,9 +476,11 @@ class RankCounts:
         replacement = np.asarray(fields.get("replacement"))
         if replacement.shape != () or replacement.dtype != bool:
             raise FileError(f"{source} must say true or false for replacement, got {replacement}")
-        stop = fields.get("stop")
-        if stop is not None:
-            stop = check_integer(f"stop in {source}", stop, minimum=1, error=FileError)
+        if fields.get("stop") is not None:
+            raise FileError(
+                f"{source} must hold samples whose sizes do not depend on ranks, got samples that "
+                "grew until the target was beaten; these went with version 0.3"
+            )
         whose = Whose.from_arrays(fields, source, len(arrays["low"]))
         shared = {
             name.removeprefix("pools_"): each
@@ -495,4 +488,4 @@ class RankCounts:
             if name.startswith("pools_")
         }
         pools = PoolCounts.from_arrays(shared, source) if shared else None
-        return cls(**arrays, replacement=bool(replacement), stop=stop, whose=whose, pools=pools)
+        return cls(**arrays, replacement=bool(replacement), whose=whose, pools=pools)

@@ -24,8 +24,6 @@ class Targets:
     sampled: npt.ArrayLike
     users: npt.ArrayLike | None = None
     replacement: bool = True
-    #: After how many items that beat the target its sample stopped growing, as in `RankCounts`.
-    stop: int | None = None
     #: The place of each target among those of its user, if all were ranked against the same items.
     places: npt.ArrayLike | None = None
     #: Whether the other relevant items of a user were left out, so that metrics are per target.
@@ -61,7 +59,6 @@ class Targets:
             places=self.places,
             filtered=self.filtered,
             replacement=self.replacement,
-            stop=self.stop,
         )
         if self.pools is None:
             return counts

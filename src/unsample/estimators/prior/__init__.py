@@ -7,7 +7,7 @@ do, to some extent. The interface:
   ``Prior.learn([ranks, ...], items=N)`` adds a history of one's own to it, ``Prior.fit(histories)``
   learns from nothing but `History` objects. ``prior.save(path)`` writes a plain ``.npz``.
 * ``prior.posterior(observed, metrics, kind=None, targets=None)`` takes prepared evidence of any
-  form (`Observed`: fixed, adaptive, published ranges, known ranks; rows are a batch) and returns
+  form (`Observed`: samples, published ranges, known ranks; rows are a batch) and returns
   a `Posterior`: ``.values`` (e to the posterior mean of the logarithm, which minimises the squared
   error of the logarithm), ``.interval(0.95)`` (calibrated on data sets that were left out),
   ``.cdf``, ``.mass`` (P(R) on the evidence's grid). ``targets`` is the number of independent
