@@ -128,22 +128,16 @@ def refuse_where(
         raise error(f"{rule}, got {example}" + (f"; {hint}" if hint else ""))
 
 
-def as_column(
-    name: str,
-    values: npt.ArrayLike,
-    size: int,
-    *,
-    error: type[InputError] = DesignError,
-) -> IntArray:
+def as_column(name: str, values: npt.ArrayLike, size: int) -> IntArray:
     """Return one number for each target, given one for all or one for each."""
     if np.ndim(values) == 0:
-        value = check_integer(name, values, minimum=0, maximum=LARGEST_CATALOGUE, error=error)
+        value = check_integer(name, values, minimum=0, maximum=LARGEST_CATALOGUE, error=DesignError)
         return np.broadcast_to(np.int64(value), size)
-    column = as_integer_array(name, values, error=error).astype(np.int64, copy=False)
+    column = as_integer_array(name, values, error=DesignError).astype(np.int64, copy=False)
     if len(column) != size:
-        raise error(f"{name} must be one number or {size} of them, got {len(column)}")
+        raise DesignError(f"{name} must be one number or {size} of them, got {len(column)}")
     rule = f"{name} must be at most {LARGEST_CATALOGUE}"
-    refuse_where(column > LARGEST_CATALOGUE, rule, column, error)
+    refuse_where(column > LARGEST_CATALOGUE, rule, column, DesignError)
     return column
 
 

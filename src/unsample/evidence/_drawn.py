@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unsample._checks import FloatArray, IntArray
+from unsample._checks import FloatArray
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,6 @@ def smoothed(scores: FloatArray) -> FloatArray:
         around = slice(max(place - reach, 0), place + reach + 1)
         spread[around] += steps[place] / len(spread[around])
     return np.concatenate([scores[:1], scores[0] + np.cumsum(spread)])
-
-
-def part_of_items(
-    pool: IntArray, effects: FloatArray, pools: int, sampled: int, *, twice: float, left: float
-) -> DrawnPart:
-    """Return the part of the items, given the effect of leaving out each; 0 for items not named.
-
-    ``pool`` is the number of each item's pool, from 0, and each pool has ``sampled`` items.
-    ``twice`` is the part that the variance between targets contains as well. ``left`` is the share
-    of the catalogue that a pool drawn without replacement leaves out.
-    """
-    mean = np.bincount(pool, effects, minlength=pools) / sampled
-    centred = effects - mean[pool]
-    others = sampled - np.bincount(pool, minlength=pools)
-    squares, third, fourths = (
-        float((centred**power).sum() + others @ (-mean) ** power) for power in (2, 3, 4)
-    )
-    effective = squares**2 / fourths if fourths > 0 else 0.0
-    variance = left * max((1.0 - 1.0 / sampled) * squares - twice, 0.0)
-    return DrawnPart(variance, left**1.5 * third, effective, sampled * pools)
 
 
 def part_of_pools(means: FloatArray, shares: FloatArray) -> DrawnPart:

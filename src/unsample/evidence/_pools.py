@@ -49,7 +49,6 @@ from unsample.evidence._columns import (
 from unsample.evidence._drawn import (
     DrawnPart,
     more_cautious,
-    part_of_items,
     part_of_pools,
     smoothed,
 )
@@ -238,11 +237,6 @@ class PoolCounts:
         """Return the weight of all targets."""
         return float(self.weight.sum())
 
-    @property
-    def histogram(self) -> FloatArray:
-        """Return the weight of the targets at each sampled rank, 1 to sampled + 1."""
-        return _sums(self.rank - 1, self.weight, self.sampled + 1)
-
     def pool_means(self, scores: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the mean score of each pool's targets, and each pool's share of the weight."""
         score, _ = self._versions(scores)
@@ -330,13 +324,22 @@ class PoolCounts:
         return keys, effects / self.total
 
     def _part(self, keys: IntArray, effects: FloatArray, twice: float, left: float) -> DrawnPart:
-        """Return the part of the items, given the effect of each; 0 for items that are not named.
+        """Return the part of the items, given what leaving out each does; 0 where none is named.
 
-        ``twice`` is the part that the variance between targets contains as well.
+        ``twice`` is the part that the variance between targets contains as well. ``left`` is the
+        share of the catalogue that a pool drawn without replacement leaves out.
         """
-        pools = self.pools
+        pools, sampled = self.pools, self.sampled
         place = np.searchsorted(pools, keys[0])
-        return part_of_items(place, effects, len(pools), self.sampled, twice=twice, left=left)
+        mean = _sums(place, effects, len(pools)) / sampled
+        centred = effects - mean[place]
+        others = sampled - np.bincount(place, minlength=len(pools))
+        squares, third, fourths = (
+            float((centred**power).sum() + others @ (-mean) ** power) for power in (2, 3, 4)
+        )
+        effective = squares**2 / fourths if fourths > 0 else 0.0
+        variance = left * max((1.0 - 1.0 / sampled) * squares - twice, 0.0)
+        return DrawnPart(variance, left**1.5 * third, effective, sampled * len(pools))
 
     def _items(self) -> tuple[IntArray, IntArray]:
         """Return (pool, item) of the items that beat any target, and where their rows start."""

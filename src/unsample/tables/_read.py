@@ -193,7 +193,6 @@ def read_full_ranks(
     source: Any,
     *,
     items: Any = None,
-    columns: Mapping[str, str] | None = None,
     rng: Seed = 0,
 ) -> Targets:
     """Read ranks in the full catalogue: columns ``rank``, ``user``, ``items``, ``relevance``.
@@ -201,7 +200,7 @@ def read_full_ranks(
     Half ranks are ties, placed at random. What the ranks must be is left to `unsample.exact`.
     """
     # No rank is too large here: whoever takes them knows the catalogue.
-    request = Request(items, LARGEST_CATALOGUE, columns or None, "ranks")
+    request = Request(items, LARGEST_CATALOGUE, None, "ranks")
     with ExitStack() as stack:
         table = open_table(source, request, stack)
         if isinstance(table, RankCounts):
