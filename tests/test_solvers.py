@@ -365,7 +365,7 @@ def test_least_squares_with_nothing_to_fit_and_with_cells_that_fit_nothing():
         assert certificate.gap <= 1e-12
 
 
-# -- smooth curves --------------------------------------------------------------------------
+# -- log-densities --------------------------------------------------------------------------
 
 
 @pytest.fixture
