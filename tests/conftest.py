@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from _pytest.doctest import DoctestModule
 
-from tests.machine import Wants
 from tests.promises import Report, ledger
 from unsample.__main__ import main
 from unsample.evidence import RankCounts
@@ -24,7 +23,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the process that all test reports come to sum them up."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Report(config.rootpath / "out" / "validity"))
-        config.pluginmanager.register(Wants())
 
 
 @pytest.hookimpl(wrapper=True)

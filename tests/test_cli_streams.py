@@ -86,13 +86,6 @@ def test_a_stray_failure_of_a_file_is_no_traceback(run, monkeypatch):
     assert run(*PLAN) == (2, "", "unsample: cannot use 'somewhere': Permission denied\n")
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_the_work(run, monkeypatch, tmp_path):
-    monkeypatch.setattr("unsample.answers.plan", lambda **_: pytest.fail("worked in vain"))
-    code, _, errors = run(*PLAN, "--html", tmp_path / "none" / "page.html")
-    assert code == 2
-    assert "make its folder first" in errors
-
-
 def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch, tmp_path):
     def full(path, write):
         raise FileError(f"cannot write {str(path)!r}: No space left on device")

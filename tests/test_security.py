@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import gzip
 import io
 import json
@@ -11,11 +10,9 @@ import lzma
 import os
 import pickle
 import re
-import stat
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,7 +24,7 @@ from tests.pages import ITEMS, SAMPLED, sampled_ranks
 from unsample import pages as report
 from unsample._archives import read_arrays
 from unsample.adapters import trec
-from unsample.errors import ChecksumError, DownloadError, FileError, RankError, UnsampleError
+from unsample.errors import ChecksumError, FileError, RankError, UnsampleError
 from unsample.evidence import RankCounts
 from unsample.lab import recommenders
 from unsample.lab.datasets import _files, _registry
@@ -272,40 +269,6 @@ def test_many_ties_are_not_drawn_one_by_one(tmp_path):
         read_counts(path)
 
 
-# -- archives -------------------------------------------------------------------------------------
-
-WANTED = _registry.DataFile(
-    "ratings.dat", "movielens", "https://example.org/a.zip", "ml/ratings.dat", 100, "0" * 64
-)
-
-
-def _entry(mode: int = 0, content: bytes = b"1::2::3::4\n", **changes) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        entry = zipfile.ZipInfo("ml/ratings.dat")
-        entry.external_attr = mode << 16
-        for name, value in changes.items():
-            setattr(entry, name, value)
-        archive.writestr(entry, content, compress_type=zipfile.ZIP_DEFLATED)
-    return packed.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("archive", "message"),
-    [
-        (_entry(stat.S_IFLNK), "plain file"),
-        (_entry(content=b"0" * 10_000_000), "at most 100 bytes"),
-        (_entry(filename="../ml/ratings.dat"), "not in it"),
-        (_entry().replace(b"\x14\0\0\0\x08", b"\x14\0\1\0\x08"), "zip archive"),
-    ],
-    ids=["link", "bomb", "traversal", "encrypted"],
-)
-def test_archives_give_one_plain_file_or_nothing(tmp_path, archive, message):
-    with pytest.raises(FileError, match=message), contextlib.chdir(tmp_path):
-        _files.unzipped(archive, WANTED)
-    assert not list(tmp_path.iterdir())
-
-
 # -- downloads ------------------------------------------------------------------------------------
 
 
@@ -321,22 +284,6 @@ def test_a_file_without_a_checksum_is_never_believed():
     nameless = _registry.DataFile("a.dat", "lists", "https://example.org/a.dat")
     with pytest.raises(ChecksumError, match="expected git-blob:, got"):
         _files.check(b"anything", nameless, "the file")
-
-
-@pytest.mark.parametrize(
-    "address", ["http://a/b", "HTTP://a/b", "file:///etc/passwd", "ftp://a/b", "//a/b", "a.dat"]
-)
-def test_only_encrypted_addresses_are_asked(address):
-    file = _registry.DataFile("a.dat", "lists", address, sha256="0" * 64)
-    with pytest.raises(DownloadError, match="must begin with https://"):
-        _files._download(file, "toy", None)
-
-
-@pytest.mark.parametrize("location", ["http://a/b", "file:///etc/passwd", "gopher://a"])
-def test_redirects_to_other_schemes_are_not_followed(location):
-    watcher = _files._Watcher(WANTED, None)
-    with pytest.raises(DownloadError, match="must begin with https://"):
-        watcher.receive(SimpleNamespace(headers={"location": location}))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,6 @@ LEFT_OUT = {
     "browsers, tools and documentation": [
         "browser",
         "docs",
-        "machine",
         "papers",
         "web",
     ],
