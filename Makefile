@@ -12,7 +12,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BI
 	--no-loadscope-reorder -q
 
 .PHONY: help demo docs report refresh-docs test test-all realdata validity coverage accuracy pictures check
-.PHONY: format bench libraries ranks clean web web-test
+.PHONY: format bench libraries clean web web-test
 help:
 	@echo "make demo      set up, estimate from the shipped example, reproduce the paper on ml-1m"
 	@echo "make test      the fast tests          make test-all   with the slow ones"
@@ -26,7 +26,7 @@ help:
 	@echo "make web-test  that page in a browser, and the tests inside Pyodide: half an hour"
 	@echo "make libraries adapters with each real library"
 	@echo "make pictures  the pictures of the documentation, made anew"
-	@echo "make realdata, make ranks   need the data sets: tests on them, the bundled ranks made anew"
+	@echo "make realdata  tests on the data sets, which must be here"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,13 +49,9 @@ test: $(DEV)
 test-all: $(DEV)
 	$(PYTEST) -m "not validity and not realdata and not web"
 
-# The two below need the public data sets: set UNSAMPLE_DATA, or fetch them (python -m unsample.lab fetch).
+# Needs the public data sets: set UNSAMPLE_DATA, or fetch them (python -m unsample.lab fetch).
 realdata: $(DEV)
 	$(PYTEST) -m realdata
-
-ranks: $(DEV)
-	$(BIN)/python tools/make_ranks.py
-	$(BIN)/python tools/make_ranks.py --bundle
 
 validity: $(DEV)
 	$(PYTEST) -m validity

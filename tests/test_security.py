@@ -26,7 +26,6 @@ from unsample._archives import read_arrays
 from unsample.adapters import trec
 from unsample.errors import ChecksumError, FileError, RankError, UnsampleError
 from unsample.evidence import RankCounts
-from unsample.lab import recommenders
 from unsample.lab.datasets import _files, _registry
 from unsample.pages import printable
 from unsample.tables import read_counts, read_targets
@@ -136,7 +135,6 @@ def _npz(**arrays) -> bytes:
 READERS = {
     "ranks": lambda path: read_counts(str(path), items=100, sampled=9)[""],
     "counts": RankCounts.load,
-    "recommender": recommenders.load,
 }
 
 

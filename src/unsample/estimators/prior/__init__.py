@@ -24,7 +24,7 @@ not have helped. The kind ``"unseen"`` does not have this problem.
 Kinds are ``"unseen"``, ``"all"``, ``"repeats"`` (targets may be training items) and ``"graph"``
 (knowledge graphs, filtered). If the kind is not given, those that ``observed.candidates`` allows
 are mixed by their evidence, which rules none out. Everything is deterministic. Nothing here knows
-the laboratory: the shipped prior is a data file, made by ``tools/make_prior.py``.
+the laboratory: the shipped prior is a data file, made by ``tools/make_data.py``.
 """
 
 from unsample.estimators.prior._learn import FEW, Gaussian, History, Learned

@@ -2,7 +2,7 @@
 
 No interaction can be read off them: a rank names neither the user nor the item, and the users
 stand in a shuffled order (the same for all recommenders of a data set, so that they can be
-compared user by user). ``tools/make_ranks.py`` makes them from the data.
+compared user by user). ``tools/make_data.py`` puts them together.
 """
 
 from __future__ import annotations

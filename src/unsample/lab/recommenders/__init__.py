@@ -2,18 +2,19 @@
 
 >>> from unsample.lab.datasets import Interactions
 >>> import numpy as np
->>> pairs = Interactions(np.array([0, 0, 1]), np.array([0, 1, 1]), users=2, items=3)
->>> create("popularity").fit(pairs).score_all([0])
-array([[1., 2., 0.]], dtype=float32)
+>>> pairs = Interactions(np.array([0, 0, 1]), np.array([0, 1, 1]), users=3, items=3)
+>>> create("ease").fit(pairs).score_all([2]).tolist()
+[[1.0, 2.0, 0.0]]
 
 Two rules hold for every recommender. A user without a training item gets the popularity of the
-items as scores. An item that nobody has in training is scored below all others.
+items as scores, as above. An item that nobody has in training is scored below all others.
 """
 
 from unsample.lab.recommenders._base import Recommender
-from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN, Popularity
-from unsample.lab.recommenders._neural import MultiVAE, NeuMF
-from unsample.lab.recommenders._registry import REGISTRY, check_extras, create, load
+from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN
+from unsample.lab.recommenders._multivae import MultiVAE
+from unsample.lab.recommenders._neumf import NeuMF
+from unsample.lab.recommenders._registry import REGISTRY, check_extras, create
 
 __all__ = [
     "ALS",
@@ -22,9 +23,7 @@ __all__ = [
     "ItemKNN",
     "MultiVAE",
     "NeuMF",
-    "Popularity",
     "Recommender",
     "check_extras",
     "create",
-    "load",
 ]

@@ -1,20 +1,17 @@
-"""What all recommenders share: the protocol, the checks, the fallbacks, and files of weights."""
+"""What all recommenders share: the protocol, the checks and the fallbacks."""
 
 from __future__ import annotations
 
-import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, check_integer
-from unsample._files import write_atomically
 from unsample._progress import Progress
 from unsample.errors import InputError, RecommenderError
 from unsample.lab.datasets import Interactions, Split
@@ -23,12 +20,11 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 Scores: TypeAlias = npt.NDArray[np.float32]
-Weights: TypeAlias = Mapping[str, npt.NDArray[Any]]
+#: What was learnt: arrays, sparse matrices or tensors.
+Weights: TypeAlias = Mapping[str, Any]
 
-FORMAT = "unsample.Recommender"
-VERSION = 1
 #: The score of items that nobody has in training: finite, so that sums of scores stay finite.
-LOWEST = np.finfo(np.float32).min
+LOWEST = float(np.finfo(np.float32).min)
 #: Users whose full rows of scores are made at a time when only some items are asked for.
 _ROWS = 256
 
@@ -44,14 +40,20 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a recommender knows after fitting, as plain arrays."""
+    """What a recommender knows after fitting: the users' items, and what it learnt from them."""
 
-    users: int
-    items: int
-    #: How many users have each item, and how many items each user has.
-    popularity: IntArray
-    activity: IntArray
+    history: scipy.sparse.csr_array
     weights: Weights
+
+    @cached_property
+    def popularity(self) -> IntArray:
+        """Return how many users have each item."""
+        return np.bincount(self.history.indices, minlength=self.history.shape[1]).astype(np.int64)
+
+    @cached_property
+    def activity(self) -> IntArray:
+        """Return how many items each user has."""
+        return np.diff(self.history.indptr).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,6 @@ class Recommender(ABC):
     libraries: ClassVar[tuple[tuple[str, str], ...]] = ()
     #: Whether `fit` makes use of validation pairs.
     learns_in_epochs: ClassVar[bool] = False
-    _unseen_score: ClassVar[float] = float(LOWEST)
     _fitted: Fitted | None = field(default=None, init=False, repr=False, compare=False)
 
     @abstractmethod
@@ -100,9 +101,7 @@ class Recommender(ABC):
         if validation is not None:
             _check_validation(validation, interactions)
         weights = self._learn(Training(matrix, validation, progress))
-        popularity = np.bincount(matrix.indices, minlength=interactions.items).astype(np.int64)
-        activity = np.diff(matrix.indptr).astype(np.int64)
-        self._become(Fitted(interactions.users, interactions.items, popularity, activity, weights))
+        object.__setattr__(self, "_fitted", Fitted(matrix, weights))
         return self
 
     def fit_split(self, split: Split, *, progress: Progress | None = None) -> Self:
@@ -119,24 +118,24 @@ class Recommender(ABC):
         curve = self.fitted.weights["curve_quality"]
         chosen = self.hyperparameters | {"epochs": int(np.argmax(curve)) + 1}
         whole = type(self)(**chosen).fit(split.history(), progress=progress).fitted
-        self._become(replace(whole, weights={**whole.weights, "curve_quality": curve}))
+        kept = Fitted(whole.history, {**whole.weights, "curve_quality": curve})
+        object.__setattr__(self, "_fitted", kept)
         return self
 
     def score_all(self, users: npt.ArrayLike) -> Scores:
         """Return the scores of all items, one row for each user."""
         fitted = self.fitted
-        known = _check_ids("users", users, fitted.users)
+        known = _check_ids("users", users, fitted.history.shape[0])
         scores = self._score_users(known, fitted)
-        scores[:, fitted.popularity == 0] = self._unseen_score
-        cold = fitted.activity[known] == 0
-        scores[cold] = fitted.popularity
+        scores[:, fitted.popularity == 0] = LOWEST
+        scores[fitted.activity[known] == 0] = fitted.popularity
         return scores
 
     def score(self, users: npt.ArrayLike, items: npt.ArrayLike) -> Scores:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
         fitted = self.fitted
-        known = _check_ids("users", users, fitted.users)
-        asked = _check_ids("items", items, fitted.items)
+        known = _check_ids("users", users, fitted.history.shape[0])
+        asked = _check_ids("items", items, fitted.history.shape[1])
         if known.ndim != 1 or asked.ndim not in (1, 2) or len(asked) != len(known):
             raise InputError(
                 "items must hold one item or one row of items for each user, got shapes "
@@ -144,29 +143,10 @@ class Recommender(ABC):
             )
         table = asked.reshape(len(known), -1)
         scores = self._score_pairs(known, table, fitted)
-        scores[fitted.popularity[table] == 0] = self._unseen_score
+        scores[fitted.popularity[table] == 0] = LOWEST
         cold = fitted.activity[known] == 0
         scores[cold] = fitted.popularity[table[cold]]
         return scores.reshape(asked.shape)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write hyperparameters and weights to an ``.npz`` file without pickles."""
-        fitted = self.fitted
-        header = {
-            "format": FORMAT,
-            "version": VERSION,
-            "name": self.name,
-            "hyperparameters": self.hyperparameters,
-            "users": fitted.users,
-            "items": fitted.items,
-        }
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
-            "popularity": fitted.popularity,
-            "activity": fitted.activity,
-            **{f"weights/{name}": array for name, array in fitted.weights.items()},
-        }
-        write_atomically(Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays))
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
@@ -178,54 +158,14 @@ class Recommender(ABC):
         """Return what was learnt (its arrays are not to be changed)."""
         if self._fitted is None:
             raise RecommenderError(
-                f"{type(self).__name__} must be fitted before it can score or be saved; "
-                "call fit(interactions), or load one that was saved"
+                f"{type(self).__name__} must be fitted before it can score; call fit(interactions)"
             )
         return self._fitted
-
-    def _become(self, fitted: Fitted) -> None:
-        object.__setattr__(self, "_fitted", fitted)
 
 
 def check_seed(seed: int) -> None:
     """Refuse what is no seed."""
     check_integer("seed", seed, minimum=0, maximum=2**31 - 1)
-
-
-def history_weights(matrix: scipy.sparse.csr_array) -> dict[str, npt.NDArray[Any]]:
-    """Return the users' items as plain arrays, for recommenders that score from them."""
-    return {"history_start": matrix.indptr, "history_item": matrix.indices}
-
-
-def scored_history(users: IntArray | slice, fitted: Fitted) -> scipy.sparse.csr_array:
-    """Return the rows of these users' items, as ones."""
-    from scipy.sparse import csr_array
-
-    item = fitted.weights["history_item"]
-    whole = csr_array(
-        (np.ones(len(item), dtype=np.float32), item, fitted.weights["history_start"]),
-        shape=(fitted.users, fitted.items),
-    )
-    return whole[users]
-
-
-def check_fitted(fitted: Fitted) -> None:
-    """Refuse arrays that do not belong together: sparse products trust what they are given."""
-    from scipy.sparse import csr_array
-
-    shapes = fitted.popularity.shape, fitted.activity.shape
-    kinds = {array.dtype.kind for array in (fitted.popularity, fitted.activity)}
-    if shapes != ((fitted.items,), (fitted.users,)) or kinds != {"i"}:
-        raise ValueError(
-            f"it counts {fitted.items} items and {fitted.users} users, in arrays of shapes "
-            f"{shapes[0]} and {shapes[1]}"
-        )
-    for name, start in fitted.weights.items():
-        if name.endswith("_start"):
-            item = fitted.weights[name.removesuffix("_start") + "_item"]
-            ones = np.ones(len(item), dtype=np.int8)
-            rows = csr_array((ones, item, start), shape=(len(start) - 1, fitted.items))
-            rows.check_format(full_check=True)
 
 
 def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
@@ -240,8 +180,6 @@ def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
 
 
 def _check_validation(validation: Interactions, interactions: Interactions) -> None:
-    if not isinstance(validation, Interactions) or len(validation) == 0:
-        raise InputError("validation must be Interactions with at least one pair, or None")
     shapes = (validation.users, validation.items), (interactions.users, interactions.items)
     if shapes[0] != shapes[1]:
         raise InputError(

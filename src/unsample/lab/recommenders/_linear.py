@@ -1,4 +1,4 @@
-"""The recommenders without a network: popularity, neighbours of items, factors, and EASE.
+"""The recommenders without a network: neighbours of items, factors, and EASE.
 
 `implicit` learns neighbours and factors. EASE (Steck, 2019) has a closed form: the item-item
 weights are B = I - P diag(1 / diag P), where P is the inverse of the Gram matrix plus a ridge. The
@@ -8,7 +8,6 @@ Gram matrix is filled block by block and inverted in its own memory by Cholesky.
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,60 +18,41 @@ from unsample._checks import IntArray, check_choice, check_integer, check_real, 
 from unsample.designs import ItemItemScores
 from unsample.errors import SolverError
 from unsample.lab.recommenders._base import (
+    LOWEST,
     Fitted,
     Recommender,
     Scores,
     Training,
     Weights,
     check_seed,
-    history_weights,
-    scored_history,
 )
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-_WEIGHTINGS = ("bm25", "cosine", "tfidf")
+_WEIGHTINGS = ("bm25", "cosine")
 #: Columns of the Gram matrix made, or mirrored, at a time.
 _BLOCK = 1024
-
-
-@dataclass(frozen=True)
-class Popularity(Recommender):
-    """An item's score is the number of users who have it; it has no hyperparameters."""
-
-    name: ClassVar[str] = "popularity"
-    _unseen_score: ClassVar[float] = 0.0  # nobody has it: that is its popularity
-
-    def _learn(self, training: Training) -> Weights:
-        return {}
-
-    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
-        return np.tile(fitted.popularity.astype(np.float32), (len(users), 1))
 
 
 @dataclass(frozen=True)
 class _ItemItem(Recommender):
     """A recommender whose scores are what a user has, times a matrix of items x items."""
 
-    @abstractmethod
-    def _item_item(self, fitted: Fitted) -> npt.NDArray[Any] | scipy.sparse.csr_array:
-        """Return the matrix."""
-
     @property
     def item_item(self) -> ItemItemScores:
         """Return the same scores in a form that all cores rank."""
         fitted = self.fitted
         return ItemItemScores(
-            scored_history(slice(None), fitted),
-            self._item_item(fitted),
+            fitted.history,
+            fitted.weights["item_item"],
             # Sums of nothing: the lowest number swallows them.
-            np.where(fitted.popularity == 0, self._unseen_score, 0.0),
+            np.where(fitted.popularity == 0, LOWEST, 0.0),
             fitted.popularity,
         )
 
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
-        found: Any = scored_history(users, fitted) @ self._item_item(fitted)
+        found: Any = fitted.history[users] @ fitted.weights["item_item"]
         scores = found if isinstance(found, np.ndarray) else found.toarray()
         return np.asarray(scores, dtype=np.float32)
 
@@ -86,9 +66,9 @@ class ItemKNN(_ItemItem):
     neighbours
         Similar items kept for each item.
     weighting
-        ``"bm25"`` damps popular items and busy users, ``"tfidf"`` less so, ``"cosine"`` does not.
+        ``"bm25"`` damps popular items and busy users, ``"cosine"`` does not.
     k1, b
-        Saturation and length normalisation of BM25; other weightings do not use them.
+        Saturation and length normalisation of BM25.
     """
 
     neighbours: int = 200
@@ -108,35 +88,19 @@ class ItemKNN(_ItemItem):
         check_real("b", self.b, low=0.0, high=1.0)
 
     def _learn(self, training: Training) -> Weights:
-        from scipy.sparse import csr_matrix
+        from scipy.sparse import csr_array, csr_matrix
 
+        library = import_extra("implicit.nearest_neighbours", extra="recsys", purpose="ItemKNN")
         threadpoolctl = import_extra("threadpoolctl", extra="recsys", purpose="ItemKNN")
-        model = self._model()
+        if self.weighting == "bm25":
+            model = library.BM25Recommender(K=self.neighbours, K1=self.k1, B=self.b)
+        else:
+            model = library.CosineRecommender(K=self.neighbours)
         with threadpoolctl.threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
             # The library warns about a conversion between its own matrices.
             warnings.filterwarnings("ignore", message="Method expects CSR input")
             model.fit(csr_matrix(training.matrix), show_progress=False)
-        similarity = csr_matrix(model.similarity, dtype=np.float32)
-        return {
-            **history_weights(training.matrix),
-            "similarity": similarity.data,
-            "similarity_item": similarity.indices,
-            "similarity_start": similarity.indptr,
-        }
-
-    def _model(self) -> Any:
-        library = import_extra("implicit.nearest_neighbours", extra="recsys", purpose="ItemKNN")
-        if self.weighting == "bm25":
-            return library.BM25Recommender(K=self.neighbours, K1=self.k1, B=self.b)
-        kinds = {"cosine": library.CosineRecommender, "tfidf": library.TFIDFRecommender}
-        return kinds[self.weighting](K=self.neighbours)
-
-    def _item_item(self, fitted: Fitted) -> scipy.sparse.csr_array:
-        from scipy.sparse import csr_array
-
-        names = ("similarity", "similarity_item", "similarity_start")
-        held = tuple(fitted.weights[name] for name in names)
-        return csr_array(held, shape=(fitted.items, fitted.items))
+        return {"item_item": csr_array(model.similarity, dtype=np.float32)}
 
 
 @dataclass(frozen=True)
@@ -216,50 +180,33 @@ class ALS(Recommender):
 class EASE(_ItemItem):
     """Every item is predicted from the user's other items by ridge regression.
 
-    Memory is one items x items matrix of ``precision`` (half a second and 55 MB for 3,706 items
-    in float32, 2.7 GB for 25,815).
+    Memory is one items x items matrix (half a second and 55 MB for 3,706 items, 2.7 GB for 25,815).
 
     Parameters
     ----------
     penalty
         Ridge added to the diagonal of the Gram matrix; a few hundred suit a million pairs.
-    precision
-        ``"float32"`` or ``"float64"`` of the inversion; weights are kept as float32.
-    device
-        ``"cpu"``, or a device of PyTorch such as ``"cuda"`` for the inversion.
     """
 
     penalty: float = 500.0
-    precision: str = "float32"
-    device: str = "cpu"
     name: ClassVar[str] = "ease"
 
     def __post_init__(self) -> None:
         check_real("penalty", self.penalty, low=0.0, open_low=True)
-        check_choice("precision", self.precision, ("float32", "float64"))
 
     def _learn(self, training: Training) -> Weights:
-        gram = _gram(training.matrix, np.dtype(self.precision))
+        gram = _gram(training.matrix)
         gram[np.diag_indices_from(gram)] += self.penalty
-        invert = _invert if self.device == "cpu" else self._invert_on_device
-        weights = invert(gram)
+        weights = _invert(gram)
         weights /= -np.diag(weights).copy()
         np.fill_diagonal(weights, 0.0)
-        return {**history_weights(training.matrix), "item_item": weights.astype(np.float32)}
-
-    def _invert_on_device(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        torch = import_extra("torch", extra="neural", purpose="EASE on a device")
-        lower = torch.linalg.cholesky(torch.from_numpy(matrix).to(self.device))
-        return np.ascontiguousarray(torch.cholesky_inverse(lower).cpu().numpy())
-
-    def _item_item(self, fitted: Fitted) -> npt.NDArray[Any]:
-        return fitted.weights["item_item"]
+        return {"item_item": weights}
 
 
-def _gram(matrix: scipy.sparse.csr_array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _gram(matrix: scipy.sparse.csr_array) -> npt.NDArray[Any]:
     """Return the dense items x items matrix of how many users two items share."""
     items = matrix.shape[1]
-    gram = np.empty((items, items), dtype=dtype)
+    gram = np.empty((items, items), dtype=np.float32)
     columns, by_item = matrix.tocsc(), matrix.T.tocsr()
     for start in range(0, items, _BLOCK):
         block = slice(start, start + _BLOCK)
@@ -279,8 +226,7 @@ def _invert(matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
         inverse, failed = invert(factor, lower=1, overwrite_c=1)
     if failed:
         raise SolverError(
-            f"the Gram matrix could not be inverted (LAPACK status {failed}); "
-            "take a larger penalty, or precision='float64'"
+            f"the Gram matrix could not be inverted (LAPACK status {failed}); take a larger penalty"
         )
     result = np.asarray(inverse.T)
     for start in range(0, len(result), _BLOCK):  # the upper triangle onto the lower one

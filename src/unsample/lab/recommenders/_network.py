@@ -1,0 +1,157 @@
+"""How networks learn in epochs, by PyTorch: MultiVAE and NeuMF alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import IntArray, check_integer, check_real, import_extra
+from unsample.designs import Scorer, exact_ranks
+from unsample.errors import InputError, SolverError
+from unsample.lab.datasets import Interactions
+from unsample.lab.recommenders._base import Recommender, Scores, Training, Weights, check_seed
+from unsample.metrics import NDCG
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+#: What validation pairs are ranked by, and how many of them at most: a few thousand tell epochs
+#: apart, and ranking them all would cost more than the epoch.
+_METRIC = NDCG @ 10
+_MOST_VALIDATION_PAIRS = 3000
+
+
+class Network(Recommender):
+    """A recommender that learns in epochs, with these hyperparameters among its own."""
+
+    epochs: int
+    patience: int
+    batch: int
+    averaging: float
+    learning_rate: float
+    seed: int
+    device: str
+    libraries: ClassVar[tuple[tuple[str, str], ...]] = (("torch", "neural"),)
+    learns_in_epochs: ClassVar[bool] = True
+
+
+class Learner:
+    """Tensors that Adam improves, and the running mean of their values over the steps.
+
+    The mean is what scores: it is steadier and ranks better than the last values. At step t it
+    keeps the share t / (t + 10) of its old value, so that it spans about the last tenth of the
+    steps, and never more than ``averaging``.
+    """
+
+    def __init__(self, model: Network, start: dict[str, npt.NDArray[np.float32]]) -> None:
+        self._model = model
+        self.torch = _torch_for(model.device, type(model).__name__)
+        self.tensors = {
+            name: self.torch.tensor(array, device=model.device, requires_grad=True)
+            for name, array in start.items()
+        }
+        self._mean = {name: tensor.detach().clone() for name, tensor in self.tensors.items()}
+        self._adam = self.torch.optim.Adam(self.tensors.values(), lr=model.learning_rate)
+        self._steps = 0
+
+    def run(
+        self,
+        epoch: Callable[[int], Iterable[Any]],
+        score_all: Callable[[IntArray, Weights], Scores],
+        training: Training,
+    ) -> Weights:
+        """Learn in epochs, and return the weights of the best one, or of the last unvalidated.
+
+        ``epoch(number)`` yields the losses of its batches. The learning curve goes with the
+        weights: ``curve_loss``, and ``curve_quality`` where it was measured.
+        """
+        losses: list[float] = []
+        qualities: list[float] = []
+        best: Weights | None = None
+        for number in range(self._model.epochs):
+            steps = [self._step(loss) for loss in epoch(number)]
+            losses.append(float(self.torch.stack(steps).mean()))
+            if not np.isfinite(losses[-1]):
+                raise SolverError(
+                    f"the loss is {losses[-1]} after epoch {number + 1}; take a smaller "
+                    "learning_rate"
+                )
+            note = f"loss {losses[-1]:.4f}"
+            if training.validation is not None:
+                now = {name: mean.clone() for name, mean in self._mean.items()}
+                qualities.append(_quality(training.validation, training.matrix, now, score_all))
+                note += f", {_METRIC} {qualities[-1]:.4f}"
+                if qualities[-1] == max(qualities):
+                    best = now
+            if training.progress is not None:
+                training.progress(number + 1, self._model.epochs, note)
+            if qualities and len(qualities) - 1 - np.argmax(qualities) >= self._model.patience:
+                break
+        found = {name: mean.cpu() for name, mean in (best or self._mean).items()}
+        return {**found, "curve_loss": np.array(losses), "curve_quality": np.array(qualities)}
+
+    def _step(self, loss: Any) -> Any:
+        """Go one step down the gradient of a loss and return the loss."""
+        self._adam.zero_grad()
+        loss.backward()
+        self._adam.step()
+        self._steps += 1
+        kept = min(self._model.averaging, self._steps / (self._steps + 10))
+        for name, tensor in self.tensors.items():
+            self._mean[name].lerp_(tensor.detach(), 1.0 - kept)
+        return loss.detach()
+
+
+def _torch_for(device: str, purpose: str) -> Any:
+    """Return the torch module, having made sure that the device exists."""
+    torch = import_extra("torch", extra="neural", purpose=purpose)
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as problem:
+        reason = str(problem).splitlines()[0]
+        raise InputError(
+            f"device must be one that PyTorch can use here, got {device!r} ({reason}); "
+            "device='cpu' always works"
+        ) from problem
+    return torch
+
+
+def _quality(
+    validation: Interactions,
+    known: scipy.sparse.csr_array,
+    weights: Weights,
+    score_all: Callable[[IntArray, Weights], Scores],
+) -> float:
+    """Return the NDCG@10 of validation pairs among all items that their users do not have."""
+    step = max(1, len(validation) // _MOST_VALIDATION_PAIRS)
+    ranks = exact_ranks(
+        Scorer(score_all=lambda users: score_all(users, weights)),
+        (validation.user[::step], validation.item[::step]),
+        items=validation.items,
+        exclude=known,
+        ties="realistic",
+    )
+    return float(_METRIC.weights(ranks.ranks, validation.items).mean())
+
+
+def check_learning(model: Network, *sizes: str) -> None:
+    """Refuse hyperparameters with which nothing can be learnt."""
+    for name in (*sizes, "epochs", "patience", "batch"):
+        check_integer(name, getattr(model, name), minimum=1)
+    check_real("averaging", model.averaging, low=0.0, high=1.0, open_high=True)
+    check_real("learning_rate", model.learning_rate, low=0.0, open_low=True)
+    check_seed(model.seed)
+
+
+def as_scores(logits: Any) -> Scores:
+    """Return a tensor of logits as an array."""
+    return np.asarray(logits.cpu().numpy())
+
+
+def glorot(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.float32]:
+    """Return first weights of a layer: uniform, with the variance of Glorot."""
+    bound = np.sqrt(6.0 / (rows + columns))
+    return rng.uniform(-bound, bound, (rows, columns)).astype(np.float32)

@@ -1,0 +1,184 @@
+"""NeuMF: products of factors and a network on top, together (He et al., 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from unsample._checks import IntArray, check_integer, import_extra
+from unsample.errors import InputError
+from unsample.lab.recommenders._base import Fitted, Scores, Training, Weights
+from unsample.lab.recommenders._network import Learner, Network, as_scores, check_learning, glorot
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+#: Pairs whose hidden layers are held at a time while scoring.
+_PAIRS = 1 << 18
+#: How often a negative that the user has is drawn again before it is accepted.
+_REDRAWS = 16
+#: Spread of the first embeddings.
+_SPREAD = 0.01
+
+
+@dataclass(frozen=True)
+class NeuMF(Network):
+    """Learn to tell the items a user has from drawn ones, by logistic loss.
+
+    Parameters
+    ----------
+    factors
+        Dimensions of the vectors whose products are summed.
+    layers
+        Sizes of the network's layers; the first is the user's and the item's vector together.
+    negatives
+        Items drawn for each pair and epoch, among those the user does not have.
+    batch
+        Pairs in an optimiser step, the drawn ones not counted.
+    averaging, epochs, patience, learning_rate, seed, device
+        As in `MultiVAE`.
+    """
+
+    factors: int = 64
+    layers: tuple[int, ...] = (64, 32, 16)
+    negatives: int = 8
+    averaging: float = 0.998
+    epochs: int = 8
+    patience: int = 3
+    batch: int = 2048
+    learning_rate: float = 2e-3
+    seed: int = 0
+    device: str = "cpu"
+    name: ClassVar[str] = "neumf"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        check_learning(self, "factors", "negatives")
+        if len(self.layers) < 2 or self.layers[0] % 2:
+            raise InputError(
+                "layers must be at least two sizes, the first an even one (half of it is the "
+                f"user's vector), got {self.layers}"
+            )
+        for size in self.layers:
+            check_integer("each of layers", size, minimum=1)
+
+    def _learn(self, training: Training) -> Weights:
+        rng = np.random.default_rng(self.seed)
+        learner = Learner(self, self._start(*training.matrix.shape, rng))
+        torch = learner.torch
+
+        def epoch(_: int) -> Iterator[Any]:
+            for batch in _batches(training.matrix, self.batch, self.negatives, rng):
+                asked = (torch.from_numpy(part).to(self.device) for part in batch)
+                yield _loss(torch, _logits(torch, learner.tensors, *asked))
+
+        def score_all(users: IntArray, weights: Weights) -> Scores:
+            return _scored(torch, weights, users, None)
+
+        return learner.run(epoch, score_all, training)
+
+    def _start(
+        self, users: int, items: int, rng: np.random.Generator
+    ) -> dict[str, npt.NDArray[np.float32]]:
+        half = self.layers[0] // 2
+
+        def normal(*shape: int) -> npt.NDArray[np.float32]:
+            return (_SPREAD * rng.standard_normal(shape)).astype(np.float32)
+
+        start = {
+            "user_factors": normal(users, self.factors),
+            "item_factors": normal(items, self.factors),
+            "user_vectors": normal(users, half),
+            "item_vectors": normal(items, half),
+            "user_layer": glorot(rng, half, self.layers[1]),
+            "item_layer": glorot(rng, half, self.layers[1]),
+            "offset_1": np.zeros(self.layers[1], dtype=np.float32),
+        }
+        for depth, (rows, columns) in enumerate(pairwise(self.layers[1:]), start=2):
+            start[f"layer_{depth}"] = glorot(rng, rows, columns)
+            start[f"offset_{depth}"] = np.zeros(columns, dtype=np.float32)
+        out = glorot(rng, self.factors + self.layers[-1], 1)[:, 0]
+        start["factors_out"], start["network_out"] = np.split(out, [self.factors])
+        start["offset_out"] = np.zeros(1, dtype=np.float32)
+        return start
+
+    def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
+        torch = import_extra("torch", extra="neural", purpose="NeuMF")
+        return _scored(torch, fitted.weights, users, None)
+
+    def _score_pairs(self, users: IntArray, items: IntArray, fitted: Fitted) -> Scores:
+        torch = import_extra("torch", extra="neural", purpose="NeuMF")
+        return _scored(torch, fitted.weights, users, items)
+
+
+def _batches(
+    matrix: scipy.sparse.csr_array, size: int, negatives: int, rng: np.random.Generator
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the users of an epoch, and for each a row of items: first one it has, then drawn ones.
+
+    Drawn items that the user has are drawn again, for the whole epoch at once.
+    """
+    items = matrix.shape[1]
+    user = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    keys = np.sort(user * items + matrix.indices)
+    order = rng.permutation(len(user))
+    user, own = user[order], matrix.indices[order].astype(np.int64)
+    owner = np.repeat(user, negatives)
+    drawn = rng.integers(items, size=len(owner))
+    wrong = np.arange(len(owner))
+    for _ in range(_REDRAWS):
+        key = owner[wrong] * items + drawn[wrong]
+        place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+        wrong = wrong[keys[place] == key]
+        if len(wrong) == 0:
+            break
+        drawn[wrong] = rng.integers(items, size=len(wrong))
+    asked = np.column_stack([own, drawn.reshape(len(user), negatives)])
+    for start in range(0, len(order), size):
+        yield user[start : start + size], asked[start : start + size]
+
+
+def _scored(torch: Any, weights: Weights, users: IntArray, items: IntArray | None) -> Scores:
+    """Return the scores of rows of items, or of all, some pairs at a time."""
+    wide = len(weights["item_factors"]) if items is None else items.shape[1]
+    step, device = max(1, _PAIRS // wide), weights["item_factors"].device
+    found = [np.empty((0, wide), dtype=np.float32)]
+    with torch.no_grad():
+        for start in range(0, len(users), step):
+            rows = slice(start, start + step)
+            user = torch.from_numpy(users[rows]).to(device)
+            item = None if items is None else torch.from_numpy(items[rows]).to(device)
+            found.append(as_scores(_logits(torch, weights, user, item)))
+    return np.concatenate(found)
+
+
+def _logits(torch: Any, weights: Weights, user: Any, item: Any) -> Any:
+    """Return the logits of a row of items for each user, or of all items without ``item``."""
+    embed = torch.nn.functional.embedding
+    mixed = embed(user, weights["user_factors"]) * weights["factors_out"]
+    from_item = weights["item_vectors"] @ weights["item_layer"]
+    if item is None:
+        product = mixed @ weights["item_factors"].T
+    else:
+        factors = embed(item, weights["item_factors"])
+        product = torch.bmm(factors, mixed.unsqueeze(2)).squeeze(2)
+        from_item = embed(item, from_item)
+    from_user = embed(user, weights["user_vectors"]) @ weights["user_layer"]
+    hidden = torch.relu(from_user.unsqueeze(1) + from_item + weights["offset_1"])
+    depth = 2
+    while f"layer_{depth}" in weights:
+        hidden = torch.relu(hidden @ weights[f"layer_{depth}"] + weights[f"offset_{depth}"])
+        depth += 1
+    return product + hidden @ weights["network_out"] + weights["offset_out"]
+
+
+def _loss(torch: Any, logits: Any) -> Any:
+    """Return the logistic loss where the first item of each row is the user's."""
+    signs = -torch.ones(logits.shape[1], device=logits.device)
+    signs[0] = 1.0
+    return torch.nn.functional.softplus(-signs * logits).mean()
