@@ -158,14 +158,8 @@ def test_own_history_narrows_and_travels(bundled, drawn, tmp_path, run):
         _estimate(drawn, bundled, prior=prior)["NDCG@10"] for prior in (shipped(), own)
     )
     assert np.ptp(np.log(learned.interval())) < np.ptp(np.log(plain.interval()))
-    folder = tmp_path / "past"
-    folder.mkdir()
-    for number, ranks in enumerate(others):
-        (folder / f"{number}.csv").write_text("rank\n" + "\n".join(map(str, ranks)))
     file = tmp_path / "prior.npz"
-    code, out, _ = run("learn", folder, "--items", 3706, "--out", file, "--json")
-    assert code == 0
-    assert json.loads(out) == {"models": 3, "kind": "unseen", "file": str(file)}
+    own.save(file)
     again = _estimate(drawn, bundled, prior=file)["NDCG@10"]
     assert again.interval() == pytest.approx(learned.interval(), rel=1e-6)
     ranks = tmp_path / "ranks.csv"
@@ -175,15 +169,6 @@ def test_own_history_narrows_and_travels(bundled, drawn, tmp_path, run):
     assert code == 0
     code, other, _ = run(*call, "--prior", "none", "--candidates", "unseen")
     assert json.loads(out)["estimates"][0]["low"] > json.loads(other)["estimates"][0]["low"]
-
-
-@pytest.mark.parametrize(
-    ("folder", "text"), [("missing", "which is not a folder"), (".", "got none in")]
-)
-def test_folders_without_ranks_are_refused(folder, text, tmp_path, run):
-    code, _, errors = run("learn", tmp_path / folder, "--items", 50, "--out", tmp_path / "p.npz")
-    assert code != 0
-    assert text in errors
 
 
 @pytest.mark.parametrize(

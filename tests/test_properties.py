@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tests.test_contract import VARIANTS
-from tests.test_evaluate import World
 from unsample import estimate, estimators, metrics
 from unsample.designs import Candidates, Fixed, Scorer, exact_ranks, run
 from unsample.errors import MetricError, RankError, ScoreError
@@ -513,25 +512,3 @@ def test_whole_numbers_that_floats_would_confuse_are_refused():
     with pytest.raises(ScoreError, match=r"below 2\^53"):
         exact_ranks(Scorer(score_all=scores.__getitem__), ([0], [0]), items=3)
     exact_ranks(Scorer(score_all=(scores - 2**53).__getitem__), ([0], [0]), items=3)
-
-
-# -- designs of evaluations -----------------------------------------------------------------------
-
-
-@thorough(10)
-@given(seed=st.integers(0, 2**16), k=st.sampled_from([1, 4, 20]), dtype=st.sampled_from("fd"))
-def test_certified_metrics_of_scores_that_nearly_tie_are_exact(seed, k, dtype):
-    """A callable scorer in float32 or float64 with subnormal and equal scores."""
-    rng = np.random.default_rng(seed)
-    kind = np.dtype(dtype).type
-    scores = rng.choice(np.array(DELICATE[kind], dtype=kind), size=(30, 80))
-    world = World(30, 80, 3, seed, None, 0.1)
-    options = {"scorer": lambda users, items: scores[users[:, None], items], "rng": seed}
-    wanted = [f"{name}@{k}" for name in ("Recall", "NDCG", "AP")]
-    certified, full = (
-        world.run(design, metrics=wanted, **options) for design in ("certified", "exact")
-    )
-    for metric in wanted:
-        assert certified[metric].value == pytest.approx(full[metric].value, abs=1e-12)
-    top = full.ranks <= k
-    assert np.array_equal(certified.ranks[top], full.ranks[top])

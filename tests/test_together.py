@@ -254,44 +254,16 @@ def test_what_is_wrong_with_a_model_names_it(world):
 # -- checkpoints ----------------------------------------------------------------------------------
 
 
-class Stopping(Asked):
-    """A model that breaks down after so many calls."""
-
-    def __init__(self, left, right, calls):
-        super().__init__(left, right)
-        self.calls = calls
-
-    def __call__(self, users, items):
-        self.calls -= 1
-        if self.calls < 0:
-            raise KeyboardInterrupt
-        return super().__call__(users, items)
-
-
-@pytest.mark.parametrize("calls", [3, 40])
-@pytest.mark.parametrize("who", ["A", "B"])
-def test_an_interrupted_call_comes_to_the_same_end(world, tmp_path, who, calls):
-    options = {"budget": 16_000, "batch": 1 << 9, "checkpoint": tmp_path / "state.npz"}
-    whole = usual(world, "guided", 16_000)
-    both = models(world)
-    both[who] = Stopping(both[who].left, both[who].right, calls)
-    with pytest.raises(KeyboardInterrupt):
-        together(world, "guided", scorer=both, **options)
-    resumed = together(world, "guided", **options)
-    assert resumed.differences == whole.differences
-    third = models(world)
-    again = together(world, "guided", scorer=third, **options)
-    assert again.differences == whole.differences
-    assert all(model.asked <= 16 for model in third.values()), "nothing but the probe is asked"
+def test_every_model_has_a_checkpoint_of_its_own(world, tmp_path):
+    options = {"budget": 16_000, "checkpoint": tmp_path / "state.npz"}
+    together(world, "guided", **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state-1.npz", "state-2.npz"]
+    both = models(world)
+    again = together(world, "guided", scorer=both, **options)
+    assert again.differences == usual(world, "guided", 16_000).differences
+    assert all(model.asked <= 16 for model in both.values()), "nothing but the probe is asked"
     with pytest.raises(CheckpointError, match=r"\(model 'B'\)"):
         together(world, "guided", scorer=dict(reversed(models(world).items())), **options)
-
-
-@pytest.mark.parametrize("options", [{"workers": 3, "batch": 512}, {"batch": 1 << 20}])
-def test_the_way_the_work_is_done_changes_nothing(world, options):
-    other = together(world, "guided", 16_000, **options)
-    assert other.differences == usual(world, "guided", 16_000).differences
 
 
 def test_several_targets_of_a_user_and_filtered_ones():

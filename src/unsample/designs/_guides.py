@@ -28,9 +28,9 @@ _LONGEST_LIST = 1024
 #: Scores of a guide in memory at a time.
 _BLOCK = 1 << 21
 #: Larger catalogues have a random order by default, because counts of all items take much memory.
-LARGEST_POPULARITY = 1 << 26
+_LARGEST_POPULARITY = 1 << 26
 #: Fills short lists.
-NOBODY = -1
+_NOBODY = -1
 #: Items of lists that are compared at a time.
 _CELLS = 1 << 22
 _KINDS = (
@@ -99,7 +99,7 @@ class GuidedOrders:
             # Only a few targets may have lists, and lists may be long.
             which = np.flatnonzero(size)
             lists = self.guide.lists[listed[0][rows[which]]]
-            row, column = np.nonzero(lists != NOBODY)
+            row, column = np.nonzero(lists != _NOBODY)
             items = lists[row, column]
             if self.guide.order is not None:
                 items = self._place[items]
@@ -114,7 +114,7 @@ class GuidedOrders:
             return None
         row = np.minimum(np.searchsorted(users, self.candidates.users), len(users) - 1)
         size, own = np.zeros(len(row), dtype=np.int64), np.full(len(row), lists.shape[1])
-        lengths = np.count_nonzero(lists != NOBODY, axis=1)
+        lengths = np.count_nonzero(lists != _NOBODY, axis=1)
         # Lists may be long, so only some of them are compared at a time.
         listed = np.flatnonzero(users[row] == self.candidates.users)
         step = max(1, _CELLS // lists.shape[1])
@@ -188,7 +188,7 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     if isinstance(guide, Guide):
         return guide
     if isinstance(guide, Mapping):
-        return guide_of_lists(*_rows_of(guide), candidates, popularity)
+        return _guide_of_lists(*_rows_of(guide), candidates, popularity)
     scores = _score_function(guide, candidates)
     if scores is not None:
         return _of_scores(scores, candidates, popularity)
@@ -196,18 +196,18 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
     if values.ndim == 2 and np.issubdtype(values.dtype, np.integer):
         return _of_matrix(values, candidates, popularity)
     if values.ndim == 1:
-        return Guide(strongest_first(_checked(values[None, :], candidates.items)[0]))
+        return Guide(_strongest_first(_checked(values[None, :], candidates.items)[0]))
     raise InputError(f"guide must be {_KINDS}, got an array of shape {values.shape}")
 
 
 def _popularity(candidates: Candidates) -> IntArray | None:
     exclude = candidates.exclude
-    if exclude is None or not exclude.nnz or candidates.items > LARGEST_POPULARITY:
+    if exclude is None or not exclude.nnz or candidates.items > _LARGEST_POPULARITY:
         return None
-    return strongest_first(np.bincount(as_index(exclude.indices), minlength=candidates.items))
+    return _strongest_first(np.bincount(as_index(exclude.indices), minlength=candidates.items))
 
 
-def strongest_first(scores: npt.NDArray[Any]) -> IntArray:
+def _strongest_first(scores: npt.NDArray[Any]) -> IntArray:
     return np.argsort(-scores.astype(np.float64), kind="stable")
 
 
@@ -282,7 +282,7 @@ def _of_scores(
         best.sort(axis=1)
         ranked = np.argsort(-np.take_along_axis(values, best, axis=1), axis=1, kind="stable")
         lists[start : start + step] = np.take_along_axis(best, ranked, axis=1)
-    return guide_of_lists(users, lists, candidates, order)
+    return _guide_of_lists(users, lists, candidates, order)
 
 
 def _rows_of(lists: Mapping[Any, Any]) -> tuple[IntArray, IntArray]:
@@ -295,7 +295,7 @@ def _rows_of(lists: Mapping[Any, Any]) -> tuple[IntArray, IntArray]:
             f"{repr(users[0]) if users else 'an empty one'}"
         )
     rows = [np.atleast_1d(_as_array(lists[user]))[:_LONGEST_LIST] for user in users]
-    matrix = np.full((len(rows), max(map(len, rows))), NOBODY, dtype=np.int64)
+    matrix = np.full((len(rows), max(map(len, rows))), _NOBODY, dtype=np.int64)
     for number, row in enumerate(rows):
         if len(row) and not np.issubdtype(row.dtype, np.integer):
             raise InputError(f"guide must hold items as whole numbers, got {row[0]!r}")
@@ -312,16 +312,16 @@ def _of_matrix(values: IntArray, candidates: Candidates, order: IntArray | None)
             f"{int(candidates.users.max())}"
         )
     users = np.unique(candidates.users)
-    return guide_of_lists(users, values[users][:, :_LONGEST_LIST], candidates, order)
+    return _guide_of_lists(users, values[users][:, :_LONGEST_LIST], candidates, order)
 
 
-def guide_of_lists(
+def _guide_of_lists(
     users: IntArray, lists: npt.NDArray[Any], candidates: Candidates, order: IntArray | None
 ) -> Guide:
     """Return a guide of lists without excluded and repeated items; refuse unknown items."""
     asked = np.isin(users, candidates.users)
     users, lists = users[asked], lists[asked].astype(np.int64)
-    unknown = (lists >= candidates.items) | (lists < NOBODY)
+    unknown = (lists >= candidates.items) | (lists < _NOBODY)
     if unknown.any():
         row, column = np.argwhere(unknown)[0]
         raise InputError(
@@ -329,7 +329,7 @@ def guide_of_lists(
             f"for user {int(users[row])} ({int(unknown.sum())} such items); -1 fills short rows"
         )
     pair = np.arange(len(users), dtype=np.int64)[:, None] * candidates.items + lists
-    dropped = lists == NOBODY
+    dropped = lists == _NOBODY
     repeated = np.ones(pair.size, dtype=bool)
     repeated[np.unique(pair, return_index=True)[1]] = False
     dropped |= repeated.reshape(pair.shape)
@@ -339,6 +339,6 @@ def guide_of_lists(
         dropped |= np.isin(pair, row * candidates.items + some.coords[1])
     # The items of each row come first, then its gaps.
     order_of = np.argsort(dropped, axis=1, kind="stable")[:, :_LONGEST_LIST]
-    kept = np.take_along_axis(np.where(dropped, NOBODY, lists), order_of, axis=1)
+    kept = np.take_along_axis(np.where(dropped, _NOBODY, lists), order_of, axis=1)
     small = np.int32 if candidates.items <= np.iinfo(np.int32).max else np.int64
     return Guide(order, kept.astype(small), users)

@@ -108,7 +108,7 @@ def run(
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
     state, tally = work.state, work.state.tally
-    users = user_numbers(candidates, seed)
+    users = _user_numbers(candidates, seed)
     try:
         while True:
             work.reach_goal()
@@ -149,7 +149,7 @@ def _check_device(design: Design, scorer: Scorer, device: str | None) -> None:
     check_device(scorer, device)
 
 
-def user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
+def _user_numbers(candidates: Candidates, seed: int) -> tuple[IntArray, IntArray]:
     """Return the number of each target's user, from 0, and a random order of these numbers."""
     different, users = np.unique(candidates.users, return_inverse=True)
     # A key of the user only: ``items`` is no target.
