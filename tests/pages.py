@@ -80,7 +80,7 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "published": _published,
     "evaluate": _evaluated,
     "truth": _beside_truth,
-    "plan": lambda: unsample.plan(items=ITEMS, users=500, repeats=4),
+    "plan": lambda: unsample.plan(items=ITEMS, users=500),
     "audit": _audited,
 }
 KINDS = tuple(_MAKERS)

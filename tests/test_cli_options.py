@@ -24,7 +24,7 @@ def test_options_are_named_like_the_arguments():
     for name in VERBS:
         arguments = set(inspect.signature(getattr(answers, name)).parameters)
         options = {parameter.name for parameter in whole.commands[name].params}
-        assert options - shared - reader - {"plot", "needed"} <= arguments, name
+        assert options - shared - reader - {"plot"} <= arguments, name
 
 
 #: Arguments that no option stands for, and why.

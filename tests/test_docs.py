@@ -28,9 +28,6 @@ OTHERS = {
 #: Code that the tests of its subject run: engines, clusters, foreign libraries. Here it compiles.
 ELSEWHERE = ("spark", "ranks.parquet")
 ELSEWHERE_PAGES = ("libraries.md",)
-#: Code that takes long and is run with the slow tests, by a word of it: what it calls is tested
-#: with less in test_power.py and test_results.py (plans of comparisons).
-LONG = {"planning.md": "compare="}
 
 
 def _prepare_frames() -> dict[str, object]:
@@ -56,19 +53,9 @@ def folder():
 
 @pytest.mark.parametrize("page", [p for p, text in PAGES.items() if "```python" in text])
 def test_code_runs_and_prints_what_the_page_says(page, folder):
-    _run_page(page, folder, without=LONG.get(page))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", LONG)
-def test_code_that_takes_long_runs_and_prints_what_the_page_says(page, folder):
-    _run_page(page, folder)
-
-
-def _run_page(page, folder, without=None):
     names = PREPARED.get(page, dict)()
     for block, output in with_output(PAGES[page]):
-        if not _is_run(page, block.body) or (without is not None and without in block.body):
+        if not _is_run(page, block.body):
             compile(block.body, page, "exec")
         elif ">>>" in block.body:
             _run_doctest(block.body, names, page)
@@ -278,7 +265,7 @@ def test_results_show_themselves_in_notebooks():
         result,
         result.distribution,
         unsample.compare(models, items=400, sampled=99, metrics="Recall@50"),
-        unsample.plan(items=200, users=100, repeats=3, budget=5000),
+        unsample.plan(items=200, users=100, budget=5000),
     ]
     pages = [_as_html(one) for one in shown]
     assert [page.find(".//table") is not None for page in pages] == [True, False, True, True]

@@ -388,7 +388,7 @@ def test_printed_numbers_at_the_edge_are_read(numbers, options):
 @pytest.mark.filterwarnings("ignore::unsample.errors.UnsampleWarning")
 def test_plans_at_the_edge_are_finite(options):
     try:
-        result = unsample.plan(repeats=4, metrics="NDCG@1", **options)
+        result = unsample.plan(metrics="NDCG@1", **options)
     except InputError as refused:
         assert "must" in str(refused)  # noqa: PT017
         return

@@ -80,10 +80,7 @@ RESULTS = {
         {"HR@1": 0.18, "HR@10": 0.69}, items=3706, sampled=99, users=6040, metrics=METRICS
     ),
     "compare": lambda: unsample.compare(_TWO, **_DESIGN, metrics=METRICS),
-    "plan": lambda: unsample.plan(
-        items=500, users=1000, metrics="NDCG@10", budget=100_000, repeats=5
-    ),
-    "power": lambda: unsample.plan(items=80, users=200, compare=0.2, repeats=2),
+    "plan": lambda: unsample.plan(items=500, users=1000, metrics="NDCG@10", budget=100_000),
     "audit": lambda: unsample.audit(_negatives(), items=ITEMS),
 }
 WITH_METRICS = ["estimate", "methods", "exact", "evaluate", "published"]

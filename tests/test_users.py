@@ -377,12 +377,13 @@ def test_half_ranks_are_ties():
 
 
 def test_plans_count_users():
-    options = {"items": 500, "users": 1000, "metrics": "Recall@20", "repeats": 10, "budget": 10**5}
+    options = {"items": 500, "users": 1000, "metrics": "Recall@20", "budget": 10**5}
     one = unsample.plan(**options)
     four = unsample.plan(**options, targets=4000)
     assert (one.targets, four.targets) == (1000, 4000)
     errors = [
-        next(row.sd for row in plan.outcomes if row.name == "certified") for plan in (one, four)
+        next(row.half_width for row in plan.outcomes if row.name == "certified")
+        for plan in (one, four)
     ]
     # Four times the targets for a user, and as much to learn from one as before.
     users = [next(row.users for row in p.outcomes if row.name == "certified") for p in (one, four)]

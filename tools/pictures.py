@@ -134,17 +134,9 @@ def what_can_be_known() -> None:
 
 
 def cost_of_designs() -> None:
-    """Draw the expected error of each design against its cost."""
+    """Draw the half-width of each design's interval against its cost."""
     ax = plot_plan(unsample.plan(items=25_815, users=25_677))
     ax.figure.savefig(FOLDER / "plan.svg", metadata=METADATA)
-
-
-def power_of_designs() -> None:
-    """Draw how often each design tells two models apart, against its cost."""
-    found = unsample.plan(
-        items=200, users=400, compare="70%", odds=19, candidates="unseen", repeats=40
-    )
-    plot_plan(found).figure.savefig(FOLDER / "power.svg", metadata=METADATA)
 
 
 def places_of_models() -> None:
@@ -247,7 +239,6 @@ def main() -> None:
     problem()
     what_can_be_known()
     cost_of_designs()
-    power_of_designs()
     places_of_models()
     from_printed_numbers()
     what_was_learned()

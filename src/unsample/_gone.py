@@ -24,6 +24,7 @@ _PART = (
     "draw documents at random, and give the ranks among them to unsample.estimate with "
     "negatives='shared'; chosen documents tell nothing of the others"
 )
+_DIFFERENCE = "use plan(difference=...): which design tells it apart, and at which cost"
 
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
@@ -51,7 +52,13 @@ GONE: dict[str, str] = {
     "unsample estimate --exclude": "say with --items how many candidates each target has",
     #
     # Planning.
-    #
+    "plan(compare=)": _DIFFERENCE,
+    "plan(power=)": _DIFFERENCE,
+    "plan(repeats=)": "leave it out: plan simulates as much as it needs",
+    "unsample plan --compare": "use --difference 5%, which goes by the standard error",
+    "unsample plan --power": "use --difference 5%, which goes by the standard error",
+    "unsample plan --repeats": "leave it out: plan simulates as much as it needs",
+    "unsample compare --needed": "use unsample plan --difference 5%",
     # Audit and estimators.
     "audit(popularity=)": "give what users have seen as exclude, which counts it",
     "audit(probabilities=)": "audit tells uniform draws from others, and tests no other law",

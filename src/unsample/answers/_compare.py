@@ -138,7 +138,7 @@ def compare(
     if any(model.labels is None for model in loaded):
         # If one model has no index, an index is of no use: rows are matched by position.
         loaded = [replace(model, labels=None) for model in loaded]
-    unmatched = "they are not to be" if paired is False else why_unmatched(loaded)
+    unmatched = "they are not to be" if paired is False else _why_unmatched(loaded)
     if unmatched and paired:
         raise InputError(f"paired needs the same users for every model, got {unmatched}")
     estimates: dict[str, Estimates] = {}
@@ -181,7 +181,6 @@ def compare(
         correction,
         tuple(dict.fromkeys(notes)),
         against,
-        tuple(loaded),
     )
 
 
@@ -344,7 +343,7 @@ def _check_same_candidates(models: list[Model], candidates: str | None) -> None:
         )
 
 
-def why_unmatched(models: list[Model]) -> str:
+def _why_unmatched(models: list[Model]) -> str:
     """Return why users cannot be paired, or an empty text if they can."""
     for model in models:
         if model.published is not None:

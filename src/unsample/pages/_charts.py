@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan, PowerPlan
+from unsample.answers import DEFAULT_LEVEL, Comparison, Estimate, Estimates, Plan
 from unsample.pages._sheet import MINUS, Cell, Number, Table, health, is_learned, is_sound, number
 
 _NONE = (math.nan, math.nan)
@@ -285,34 +285,22 @@ def differences_chart(result: Comparison) -> IntervalChart:
     )
 
 
-def plan_chart(result: Plan | PowerPlan) -> LineChart:
-    """Return the expected error of each design against its cost, or its power."""
-    if isinstance(result, PowerPlan):
-        view = _against_cost(
-            "power: how often the better model is named",
-            {(row.label, row.cost): row.power for row in result.curves},
-            Guide("y", result.power, f"power sought, {100 * result.power:.4g} %"),
-            result.budget,
-        )
-        what, better, x_label = "Power", "Higher", "scores of both models in total"
-        caption = "Powers are shares of simulated evaluations."
-    else:
-        relative = {(row.label, row.cost): row.rmse / result.value for row in result.curves}
-        view = _against_cost(
-            f"error relative to {result.metric}",
-            {key: error if error > _LEAST_ERROR else np.nan for key, error in relative.items()},
-            Guide("y", result.precision, f"error sought, {100 * result.precision:.4g} %"),
-            result.budget,
-        )
-        what, better, x_label = "Error", "Lower", "scores in total"
-        caption = "A logarithmic axis cannot show errors of zero."
+def plan_chart(result: Plan) -> LineChart:
+    """Return the half-width of each design's interval against its cost."""
+    relative = {(row.name, row.cost): row.half_width / result.value for row in result.curves}
+    view = _against_cost(
+        f"half-width relative to {result.metric}",
+        {key: width if width > _LEAST_ERROR else np.nan for key, width in relative.items()},
+        Guide("y", result.precision, f"± {100 * result.precision:.4g} %"),
+        result.budget,
+    )
     return LineChart(
-        identity=f"{what.lower()}-against-cost",
-        title=f"{what} against cost",
-        caption=f"{better} and further left is better. {caption}",
-        x_label=x_label,
+        identity="width-against-cost",
+        title="Width of the interval against cost",
+        caption="Lower and further left is better. A logarithmic axis cannot show widths of zero.",
+        x_label="scores in total",
         views=(view,),
-        log_y=what == "Error",
+        log_y=True,
         percent=True,
     )
 
