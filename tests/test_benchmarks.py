@@ -31,7 +31,6 @@ CALLS = {
         (*SMALL, "--verdicts", "1"),
     ],
     "frames.py": [("--tiny",)],
-    "gpu_ranking.py": [("200", "300", "16")],
     "guided.py": [("2", "synthetic")],
     "run.py": [
         ("--tiny", "import", "counting", "mle", "scaling", "command"),
@@ -58,8 +57,6 @@ NEEDS = {("run.py", "mes"): "cvxpy"}
     ],
 )
 def test_it_runs(script, arguments, tmp_path):
-    if script.startswith("gpu") and not pytest.importorskip("torch").cuda.is_available():
-        pytest.skip("needs a CUDA device")
     for library in {NEEDS.get((script, word)) for word in arguments} - {None}:
         pytest.importorskip(library)
     done = subprocess.run(

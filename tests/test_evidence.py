@@ -27,13 +27,6 @@ def _count(ranks, **options):
     return RankCounts.from_ranks(ranks, items=100, sampled=9, **options)
 
 
-@given(first=ranks_of_ten, second=ranks_of_ten, third=ranks_of_ten)
-def test_addition_is_counting_together(first, second, third):
-    a, b, c = _count(first), _count(second), _count(third)
-    assert a + b == b + a == _count(first + second)
-    assert (a + b) + c == a + (b + c)
-
-
 @given(ranks=ranks_of_ten)
 def test_repeating_a_row_is_counting_it_so_often(ranks):
     values, times = np.unique(ranks, return_counts=True)
@@ -593,14 +586,6 @@ def test_equal_keys_are_merged_and_rows_sorted():
         (9, 40, 2, 0, 5), (9, 50, 1, 3, 4), (9, 50, 1, 4, 2), (9, 50, 2, 0, 4),
     ]  # fmt: skip
     assert len(comparisons) == 4
-
-
-def test_parts_merge_to_the_whole():
-    better, tied = np.array([0, 1, 1, 5]), np.array([1, 0, 0, 2])
-    sampled = np.array([9, 9, 9, 19])
-    whole = _of(better, tied, sampled=sampled)
-    parts = [_of(better[[i]], tied[[i]], sampled=sampled[[i]]) for i in (3, 1, 0, 2)]
-    assert _rows(Comparisons.merge(parts)) == _rows(whole)
 
 
 def test_no_rows_are_fine():
