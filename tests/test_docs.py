@@ -12,7 +12,6 @@ import shutil
 import sys
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 from tools import refresh_docs, run_notebook
 from tools.refresh_docs import ROOT, alike, blocks, outputs_of, run_python, sandbox, with_output
@@ -30,17 +29,6 @@ ELSEWHERE = ("spark", "ranks.parquet")
 ELSEWHERE_PAGES = ("libraries.md",)
 
 
-def _prepare_frames() -> dict[str, object]:
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("torchmetrics")
-    scores = np.random.default_rng(0).normal(size=(2, 64, 100))
-    return {"batches": [torch.from_numpy(part) for part in scores]}
-
-
-#: Pages whose code names what a reader has, and what that is here.
-PREPARED = {"frames.md": _prepare_frames}
-
-
 def _is_run(page: str, body: str) -> bool:
     return page not in ELSEWHERE_PAGES and not any(word in body for word in ELSEWHERE)
 
@@ -53,7 +41,7 @@ def folder():
 
 @pytest.mark.parametrize("page", [p for p, text in PAGES.items() if "```python" in text])
 def test_code_runs_and_prints_what_the_page_says(page, folder):
-    names = PREPARED.get(page, dict)()
+    names: dict[str, object] = {}
     for block, output in with_output(PAGES[page]):
         if not _is_run(page, block.body):
             compile(block.body, page, "exec")

@@ -35,9 +35,7 @@ LEFT_OUT = {
         "cli_tables",
     ],
     "other libraries, compiled ones among them": [
-        "adapters",
-        "full_metrics",
-        "lightning",
+        "libraries",
         "plots",
         "spark",
         "tables",

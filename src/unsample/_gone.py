@@ -26,6 +26,8 @@ _PART = (
 )
 _DIFFERENCE = "use plan(difference=...): which design tells it apart, and at which cost"
 
+_RECIPE = "docs/libraries.md has a recipe"
+
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
     # Designs.
@@ -73,6 +75,18 @@ GONE: dict[str, str] = {
     "method='smooth'": "use method='auto', or the paper's 'mle'",
     #
     # Adapters.
+    "unsample.adapters.ModelScores": "use unsample.designs.Scorer",
+    "unsample.adapters.cornac": f"give evaluate its vectors; {_RECIPE}",
+    "unsample.adapters.graphs": f"use unsample.adapters.pykeen, or evaluate; {_RECIPE}",
+    "unsample.adapters.implicit": f"give evaluate the model itself; {_RECIPE}",
+    "unsample.adapters.ir_measures": f"give its rows to unsample.adapters.trec; {_RECIPE}",
+    "unsample.adapters.lenskit.full": "give the counts of its targets(...) to unsample.estimate",
+    "unsample.adapters.lightning": f"use unsample.adapters.torchmetrics; {_RECIPE}",
+    "unsample.adapters.ogb": f"give its scores to unsample.sampled_ranks; {_RECIPE}",
+    "unsample.adapters.ranx": f"give its dicts to unsample.adapters.trec; {_RECIPE}",
+    "unsample.adapters.recbole.published": "give the numbers to unsample.published",
+    "unsample.adapters.recbole.run": "use unsample.adapters.recbole.watch(trainer)",
+    "unsample.adapters.rectools": f"give evaluate its vectors; {_RECIPE}",
     "unsample.designs.SampledRanks": "unsample.sampled_ranks returns the ranks alone",
     "unsample.designs.ranks_against": "give the scores to unsample.sampled_ranks",
     # Command and laboratory.
