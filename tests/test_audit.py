@@ -146,7 +146,7 @@ def test_published_negatives_of_ml_1m_are_uniform_but_for_their_targets():
     """156 lists hold their own target, as is known of this file."""
     from unsample.lab.datasets import leave_published_out
 
-    split = leave_published_out("ml-1m", download=False)
+    split = leave_published_out("ml-1m")
     train = split.train.matrix()
     result = unsample.audit(
         split.negatives, items=train.shape[1], targets=split.target_item,

@@ -24,9 +24,8 @@ from tests.pages import ITEMS, SAMPLED, sampled_ranks
 from unsample import pages as report
 from unsample._archives import read_arrays
 from unsample.adapters import trec
-from unsample.errors import ChecksumError, FileError, RankError, UnsampleError
+from unsample.errors import FileError, RankError, UnsampleError
 from unsample.evidence import RankCounts
-from unsample.lab.datasets import _files, _registry
 from unsample.pages import printable
 from unsample.tables import read_counts, read_targets
 
@@ -268,20 +267,6 @@ def test_many_ties_are_not_drawn_one_by_one(tmp_path):
 
 
 # -- downloads ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", unsample.lab.datasets.names())
-def test_every_public_file_has_a_checksum_a_plain_name_and_an_encrypted_address(name):
-    for file in _registry.record(name).files.values():
-        assert re.fullmatch(r"sha256:[0-9a-f]{64}|git-blob:[0-9a-f]{40}", file.checksum)
-        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", file.name)
-        assert not file.address or file.address.startswith("https://")
-
-
-def test_a_file_without_a_checksum_is_never_believed():
-    nameless = _registry.DataFile("a.dat", "lists", "https://example.org/a.dat")
-    with pytest.raises(ChecksumError, match="expected git-blob:, got"):
-        _files.check(b"anything", nameless, "the file")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,6 @@ LEFT_OUT = {
         "lab_bank",
         "lab_datasets",
         "lab_command",
-        "lab_fetch",
         "lab_paper",
         "lab_real",
         "lab_recommenders",
