@@ -370,7 +370,6 @@ def estimates_of(
     method: str | Estimator | Iterable[str | Estimator] | None = None,
     relevance: FloatArray | None = None,
     candidates: str | None = None,
-    errors: str = "bootstrap",
     resamples: int = 0,
     rng: Seed = 0,
 ) -> Estimates:
@@ -382,7 +381,6 @@ def estimates_of(
         metrics=metrics,
         method=DEFAULT_METHOD if method is None else method,
         candidates=candidates,
-        errors=errors,
         resamples=resamples,
         rng=rng,
     )

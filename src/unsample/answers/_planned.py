@@ -113,10 +113,12 @@ class Plan(Result):
     def recommendation(self) -> str:
         """Return what to do, in a sentence or two."""
         best = self.best
+        share = percent(best.half_width / self.value)
+        sure = f"to within {share}" if best.half_width > 0.0 else "exactly"
         text = (
             f"Use design={best.name!r} ({best.setting}): {best.cost:,.0f} scores "
-            f"({percent(best.cost / self.full)} of a full ranking) for {self.metric} to "
-            f"within {percent(best.half_width / self.value)}."
+            f"({percent(best.cost / self.full)} of a full ranking) for {self.metric} "
+            f"{sure}."
         )
         if best.users < self.users:
             text += f" Evaluate {best.users:,} of the {self.users:,} users, drawn at random."

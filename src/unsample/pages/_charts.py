@@ -287,12 +287,25 @@ def differences_chart(result: Comparison) -> IntervalChart:
 
 def plan_chart(result: Plan) -> LineChart:
     """Return the half-width of each design's interval against its cost."""
-    relative = {(row.name, row.cost): row.half_width / result.value for row in result.curves}
-    view = _against_cost(
+    widths = {(row.name, row.cost): row.half_width / result.value for row in result.curves}
+    costs = sorted({cost for _, cost in widths})
+    curves = {
+        name: np.array([widths.get((name, cost), np.nan) for cost in costs])
+        for name in dict.fromkeys(row.name for row in result.curves)
+    }
+    view = LineView(
+        "designs",
         f"half-width relative to {result.metric}",
-        {key: width if width > _LEAST_ERROR else np.nan for key, width in relative.items()},
-        Guide("y", result.precision, f"± {100 * result.precision:.4g} %"),
-        result.budget,
+        tuple(costs),
+        tuple(f"{cost:,.0f} scores" for cost in costs),
+        tuple(
+            Series(name, style(place), np.where(curve > _LEAST_ERROR, curve, np.nan))
+            for place, (name, curve) in enumerate(curves.items())
+        ),
+        guides=(
+            Guide("y", result.precision, f"± {100 * result.precision:.4g} %"),
+            Guide("x", result.budget, f"{result.budget:,.0f} scores"),
+        ),
     )
     return LineChart(
         identity="width-against-cost",
@@ -302,23 +315,4 @@ def plan_chart(result: Plan) -> LineChart:
         views=(view,),
         log_y=True,
         percent=True,
-    )
-
-
-def _against_cost(
-    y_label: str, found: Mapping[tuple[str, float], float], sought: Guide, budget: float
-) -> LineView:
-    """Return a line for each design, of what was ``found`` of it at each cost."""
-    costs = sorted({cost for _, cost in found})
-    designs = dict.fromkeys(name for name, _ in found)
-    curves = {
-        name: np.array([found.get((name, cost), np.nan) for cost in costs]) for name in designs
-    }
-    return LineView(
-        "designs",
-        y_label,
-        tuple(costs),
-        tuple(f"{cost:,.0f} scores" for cost in costs),
-        tuple(Series(name, style(place), curves[name]) for place, name in enumerate(designs)),
-        guides=(sought, Guide("x", budget, f"{budget:,.0f} scores")),
     )
