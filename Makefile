@@ -64,7 +64,7 @@ coverage: $(DEV)
 # The prior on families of data sets that were left out; then the estimators beside each other, on
 # the bundled ranks and on ranks that had no part in choosing anything: six minutes on two cores.
 accuracy: $(DEV)
-	$(BIN)/python benchmarks/bank.py --ratios --against mle
+	$(BIN)/python benchmarks/bank.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/accuracy.py --ranks other --out out/accuracy-other
 
