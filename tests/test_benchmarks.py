@@ -1,4 +1,4 @@
-"""Every benchmark runs, with next to no data: what nobody runs no longer starts one day."""
+"""Every script runs, with next to no data: what nobody runs no longer starts one day."""
 
 from __future__ import annotations
 
@@ -59,13 +59,23 @@ NEEDS = {("run.py", "mes"): "cvxpy"}
 def test_it_runs(script, arguments, tmp_path):
     for library in {NEEDS.get((script, word)) for word in arguments} - {None}:
         pytest.importorskip(library)
+    assert _run(BENCHMARKS / script, *arguments, folder=tmp_path)
+
+
+@pytest.mark.slow
+def test_pictures_are_drawn(tmp_path):
+    _run(BENCHMARKS.parent / "tools" / "pictures.py", tmp_path, folder=tmp_path)
+    assert len(list(tmp_path.glob("*.svg"))) > 5
+
+
+def _run(*command, folder):
     done = subprocess.run(
-        [sys.executable, BENCHMARKS / script, *arguments],
-        cwd=tmp_path,
+        [sys.executable, *command],
+        cwd=folder,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout
+    return done.stdout

@@ -1,7 +1,11 @@
-"""Make the pictures of the documentation from the bundled ranks: ``make pictures``."""
+"""Make the pictures of the documentation from the bundled ranks: ``make pictures``.
+
+``python tools/pictures.py [FOLDER]``
+"""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -27,7 +31,7 @@ RECOMMENDERS = {
 }
 TEAL, ORANGE, GREY, INK = "#12938b", "#d9822b", "#ccd6d5", "#22403e"
 
-FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
+FOLDER = Path(*sys.argv[1:2] or [Path(__file__).parent.parent / "docs" / "pictures"])
 #: Pictures are compared by eye and by git: nothing in them may depend on the day.
 METADATA = {"Date": None, "Creator": "unsample"}
 
