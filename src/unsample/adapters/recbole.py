@@ -49,7 +49,7 @@ def watch(
 ) -> Any:
     """Let a trainer tell full-catalogue metrics after each ``uniN`` evaluation, and return it.
 
-    What ``trainer.evaluate`` returns, and RecBole logs, then has beside ``ndcg@10`` the estimate
+    What ``trainer.evaluate`` returns then has beside ``ndcg@10`` the estimate
     ``ndcg@10_full`` and the ends of its interval, ``ndcg@10_low`` and ``ndcg@10_high``, from the
     same drawn items; and so for each metric. Validations have them too, so that
     ``valid_metric: NDCG@10_full`` stops training by it. ``trainer.full_catalogue`` holds the latest
@@ -67,7 +67,7 @@ def watch(
         As in `unsample.adapters.trec.targets`.
     """
     kind = "a trainer of recbole"
-    check_object("trainer", trainer, kind, ["evaluate", "evaluator", "_neg_sample_batch_eval"])
+    check_object("trainer", trainer, kind, ["evaluate", "_neg_sample_batch_eval"])
     _Watch(trainer, Counting(ties, rng), method, check_level(level)).begin()
     return trainer
 
@@ -229,7 +229,7 @@ class _Watch:
     counting: Counting
     method: str
     level: float
-    #: The loader of the evaluation under way, if it is a sampled one, and its batches so far.
+    #: The loader of the evaluation under way, and its batches so far.
     loader: Any = None
     parts: list[tuple[npt.NDArray[Any], ...]] = field(default_factory=list)
 
@@ -237,12 +237,10 @@ class _Watch:
         """Take the places of the trainer's own methods."""
         trainer = self.trainer
         self.evaluate, self.compare = trainer.evaluate, trainer._neg_sample_batch_eval  # noqa: SLF001
-        self.measure = trainer.evaluator.evaluate
         trainer.evaluate, trainer._neg_sample_batch_eval = self._evaluate, self._compare  # noqa: SLF001
-        trainer.evaluator.evaluate = self._measure
 
     def _evaluate(self, eval_data: Any, *given: Any, **named: Any) -> Any:
-        self.parts, self.loader = [], None
+        self.parts, self.loader = [], eval_data
         if eval_data and hasattr(eval_data, "neg_sample_args"):
             _check_uniform(eval_data)
             if not self.trainer.config["single_spec"]:
@@ -250,8 +248,10 @@ class _Watch:
                     "trainer must evaluate in one process, got nproc or world_size above 1; "
                     "evaluate the saved model in one"
                 )
-            self.loader = eval_data
-        return self.evaluate(eval_data, *given, **named)
+        results = self.evaluate(eval_data, *given, **named)
+        if self.parts:
+            self._add_estimates(results)
+        return results
 
     def _compare(self, batch: Any) -> Any:
         found = self.compare(batch)
@@ -262,31 +262,27 @@ class _Watch:
             self.parts.append(_compare_batch(drawn.float().cpu().numpy(), batch, self.loader))
         return found
 
-    def _measure(self, collected: Any) -> Any:
-        results = self.measure(collected)
-        names = {theirs: _our_name(theirs) for theirs in results}
-        asked = {theirs: ours for theirs, ours in names.items() if ours is not None}
-        if self.parts and asked:
-            found = estimate(
-                _rank(self.parts, self.loader, self.counting).counts,
-                metrics=list(asked.values()),
-                method=self.method,
-                candidates="all" if _is_repeatable(self.loader) else "unseen",
-                resamples=0,
-            )
-            decimals = self.trainer.config["metric_decimal_place"]
-            for theirs, ours in asked.items():
-                ends = (float(found[ours].value), *found[ours].interval(self.level))
-                for name, number in zip(("full", "low", "high"), ends, strict=True):
-                    results[f"{theirs}_{name}"] = round(number, decimals)
-            self.trainer.full_catalogue = found
-        return results
-
-
-def _our_name(theirs: str) -> str | None:
-    """Return our name of a metric such as ndcg@10; None where estimates know none."""
-    family, _, k = theirs.partition("@")
-    return f"{_OURS[family]}@{k}" if family in _OURS else None
+    def _add_estimates(self, results: dict[str, float]) -> None:
+        """Put the estimate and the ends of its interval beside each metric that has a name here."""
+        names = {theirs: theirs.partition("@") for theirs in results}
+        asked = {
+            theirs: f"{_OURS[name]}@{k}" for theirs, (name, _, k) in names.items() if name in _OURS
+        }
+        if not asked:
+            return
+        found = estimate(
+            _rank(self.parts, self.loader, self.counting).counts,
+            metrics=list(asked.values()),
+            method=self.method,
+            candidates="all" if _is_repeatable(self.loader) else "unseen",
+            resamples=0,
+        )
+        decimals = self.trainer.config["metric_decimal_place"]
+        for theirs, ours in asked.items():
+            ends = (float(found[ours].value), *found[ours].interval(self.level))
+            for name, number in zip(("full", "low", "high"), ends, strict=True):
+                results[f"{theirs}_{name}"] = round(number, decimals)
+        self.trainer.full_catalogue = found
 
 
 def __getattr__(name: str) -> object:
