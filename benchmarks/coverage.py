@@ -65,7 +65,7 @@ def simulate(
 ) -> list[Cell]:
     """Return the coverage of every metric over ``size`` draws of sampled ranks."""
     ranks, items = Problem(candidates, dataset, recommender, sampled + 1).truth()
-    exact = unsample.exact(ranks, items=items, metrics=METRICS, resamples=0)
+    exact = unsample.exact(ranks, items=items, metrics=METRICS)
     rng = np.random.default_rng([sampled, size])
     limits = np.empty((size, len(METRICS), 6))
     for number in range(size):
@@ -79,7 +79,6 @@ def simulate(
                 metrics=METRICS,
                 method="naive",
                 candidates=stated,
-                resamples=0,
             )
         for column, entry in enumerate(result.entries):
             # Bounds hold with much to spare; they are looked at in every tenth simulation.
@@ -182,7 +181,7 @@ def tally(
     """
     loaded = {name: load_ranks(dataset, name, candidates=candidates) for name in RECOMMENDERS}
     exact = {
-        name: unsample.exact(one.ranks, items=one.items, metrics=METRICS, resamples=0)
+        name: unsample.exact(one.ranks, items=one.items, metrics=METRICS)
         for name, one in loaded.items()
     }
     rng = np.random.default_rng([sampled, repeats])

@@ -252,3 +252,10 @@ def power_law(likelihood: np.ndarray, histogram: np.ndarray) -> np.ndarray:
         options={"xatol": 1e-12},
     )
     return power_law_mass(items, found.x)
+
+
+def bootstrap(counts, size: int, rng: int = 0) -> np.ndarray:
+    """Draw targets anew: the weights of the cells, one row for each sample."""
+    shares = counts.weight / counts.weight.sum()
+    drawn = np.random.default_rng(rng).multinomial(counts.total, shares, size=size)
+    return drawn.astype(np.float64)

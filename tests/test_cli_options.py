@@ -87,15 +87,6 @@ def test_compare_takes_a_shape_a_column_and_no_pairing(files, run):
     assert other["high"] > one["high"]
 
 
-def test_estimate_takes_a_way_to_errors(files, run):
-    given = ("estimate", "a.csv", *DESIGN, "--method", "mle", "--column", "rank=place")
-    (entry,) = printed(run(*given, "--errors", "delta", "--resamples", 0))["estimates"]
-    assert entry["standard_error"] > 0.0
-    code, _, err = run(*given, "--errors", "guess")
-    assert code == 2
-    assert "errors must be one of bootstrap, delta" in err
-
-
 def test_published_takes_a_method(run):
     given = ("published", "--users", 6040, "--items", 3706, "--sampled", 99, "HR@10=0.690")
     (entry,) = printed(run(*given, "-m", "Recall@50", "--method", "mle", "--json"))["estimates"]

@@ -219,7 +219,7 @@ def test_the_base_decides_where_the_sample_is_blind():
 
 
 def test_what_is_called_a_distribution_sums_to_one(counts):
-    observed = Observed.prepare(counts, resampled=counts.resample(2, rng=0))
+    observed = Observed.prepare(counts, resampled=reference.bootstrap(counts, 2, rng=0))
     for name in BASES:
         assert base_measure(name, observed).sum(axis=1) == pytest.approx(1.0), name
     for name in LINEAR:
@@ -484,7 +484,7 @@ def test_precision_is_clipped_where_recall_is(method):
 
 
 def test_where_no_metric_is_asked_for_none_is_given(counts):
-    observed = Observed.prepare(counts, resampled=counts.resample(2, rng=0))
+    observed = Observed.prepare(counts, resampled=reference.bootstrap(counts, 2, rng=0))
     evaluation = MLE().evaluate(observed, ())
     assert evaluation.values.shape == evaluation.smooth_values.shape == (3, 0)
     assert evaluation.distribution is not None

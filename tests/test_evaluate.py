@@ -79,7 +79,6 @@ class World:
             "items": self.items,
             "exclude": self.exclude,
             "metrics": METRICS,
-            "resamples": 0,
         }
         scorer = options.pop("scorer", (self.left, self.right))
         return evaluate(scorer, self.targets, design=design, **settings | options)
@@ -189,8 +188,7 @@ def test_a_simulation_and_an_evaluation_find_the_same_in_law(wide, design, budge
     assert drawn.scored == pytest.approx(met.scored, rel=0.1)
     if design.exact:
         drawn, met = (
-            unsample.estimate(found, metrics="NDCG@10", resamples=0)["NDCG@10"].value
-            for found in (drawn, met)
+            unsample.estimate(found, metrics="NDCG@10")["NDCG@10"].value for found in (drawn, met)
         )
         assert drawn == pytest.approx(met, abs=1e-12)
     else:
@@ -313,7 +311,7 @@ def test_exact_equals_the_ranks_of_the_ranking_room(levels, seen):
     assert np.array_equal(found.ranks, ranks.ranks)
     assert np.array_equal(found.catalogues, ranks.items)
     assert found.share == pytest.approx(1.0, abs=1e-4)  # a few own scores are asked for twice
-    expected = unsample.exact(ranks.ranks, items=ranks.items, metrics=METRICS, resamples=0)
+    expected = unsample.exact(ranks.ranks, items=ranks.items, metrics=METRICS)
     for metric in METRICS:
         assert found[metric].value == pytest.approx(expected[metric].value, abs=1e-12)
 
@@ -364,7 +362,6 @@ def test_random_ties_put_a_fully_ranked_target_anywhere_among_its_equals():
         items=10,
         design="exact",
         metrics="Recall@5",
-        resamples=0,
     )
     times = np.bincount(full.ranks, minlength=11)[1:]
     assert ((times - 500) ** 2 / 500).sum() < chi2.ppf(0.9999, 9)
@@ -471,7 +468,7 @@ def test_models_of_implicit_are_scorers():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its advice on BLAS threads
         model.fit(data.astype(np.float32), show_progress=False)
-    found = evaluate(model, {3: 5, 4: [6, 7]}, items=150, design="certified", resamples=0)
+    found = evaluate(model, {3: 5, 4: [6, 7]}, items=150, design="certified")
     assert len(found.ranks) == 3
     assert found.users.tolist() == [3, 4, 4]
 
@@ -488,7 +485,7 @@ def test_targets_may_be_a_dict_a_pair_or_a_matrix(world):
 
 
 def test_the_result_prints_its_cost_and_becomes_json(world):
-    found = world.run("certified", resamples=20)
+    found = world.run("certified")
     assert "certified design" in str(found)
     assert "of a full ranking" in str(found)
     shown = found.to_dict()

@@ -11,7 +11,6 @@ from unsample.evidence import (
     Comparisons,
     RankCounts,
     Targets,
-    _users,
     check_ties,
     group_catalogues,
     rank_in_lists,
@@ -115,22 +114,6 @@ def test_errors_count_users_as_far_as_their_targets_depend():
     assert counts.variance_of_mean(values) == pytest.approx(
         _count(apart).variance_of_mean(scores), rel=0.2
     )
-    drawn = counts.resample(4000, rng=1)
-    means = (drawn @ values) / drawn.sum(axis=1)
-    assert means.var() == pytest.approx(counts.variance_of_mean(values), rel=0.1)
-
-
-def test_many_users_are_drawn_in_groups_that_vary_alike(monkeypatch):
-    rng = np.random.default_rng(3)
-    ranks = np.repeat(rng.integers(1, 10, 3000), 3)
-    counts = _count(ranks, users=np.repeat(np.arange(3000), 3)).for_metric(parse("Recall@5"))
-    whole = counts.resample(2000, rng=0)
-    monkeypatch.setattr(_users, "_MOST_UNITS", 500)
-    grouped = counts.resample(2000, rng=0)
-    for drawn in (whole, grouped):
-        assert np.allclose(drawn.sum(axis=1), counts.weight.sum())
-        assert np.allclose(drawn.mean(axis=0), counts.weight, rtol=0.02)
-    assert np.allclose(whole.std(axis=0), grouped.std(axis=0), rtol=0.2)
 
 
 def test_merged_and_saved_counts_know_their_users(tmp_path):
@@ -213,9 +196,6 @@ def test_the_smallest_designs_are_counted():
 def test_rows_that_stand_for_no_target_are_allowed():
     counts = _count([1, 2], count=[0, 3])
     assert counts.total == 3
-    drawn = counts.resample(50, rng=0)
-    assert (drawn[:, 0] == 0).all()
-    assert (drawn[:, 1] == 3).all()
 
 
 def test_targets_are_counted_as_their_ranks_are():
@@ -296,27 +276,6 @@ def test_published_hit_rates_are_counts_of_ranges():
     counts = RankCounts.from_ranges([1, 2, 11], [1, 10, 100], [20, 50, 30], design)
     assert counts.total == 100
     assert list(zip(counts.low, counts.high, strict=True)) == [(1, 1), (2, 10), (11, 100)]
-
-
-def test_resamples_keep_total_mean_and_variance():
-    rng = np.random.default_rng(0)
-    counts = _count(rng.integers(1, 11, size=500))
-    drawn = counts.resample(4000, rng=1)
-    assert (drawn.sum(axis=1) == 500).all()
-    assert np.allclose(drawn.mean(axis=0), counts.weight, rtol=0.02)
-    share = counts.weight / 500
-    assert np.allclose(drawn.var(axis=0), 500 * share * (1 - share), rtol=0.15)
-    assert (counts.resample(5, rng=7) == counts.resample(5, rng=7)).all()
-
-
-def test_weighted_resamples_have_the_variance_of_the_weights():
-    rng = np.random.default_rng(0)
-    ranks, weights = rng.integers(1, 11, size=2000), rng.exponential(size=2000)
-    counts = _count(ranks, weights=weights)
-    drawn = counts.resample(4000, rng=1)
-    in_first = np.where(ranks == 1, weights, 0.0)
-    direct = [in_first[rng.integers(0, 2000, 2000)].sum() for _ in range(2000)]
-    assert drawn[:, 0].std() == pytest.approx(np.std(direct), rel=0.1)
 
 
 def test_integers_of_every_width_are_counted_alike():
@@ -419,22 +378,6 @@ def test_weights_may_be_as_light_and_as_heavy_as_said():
         for users in (None, ["a", "a"]):
             with pytest.raises(InputError, match="between 1e-100 and 1e"):
                 _count([1, 5], weights=[1.0, weight], users=users)
-
-
-def test_resamples_are_one_or_more_and_hold_as_many_targets():
-    with pytest.raises(InputError, match="size must be"):
-        _count([1, 2]).resample(0)
-    assert _count([1]).resample(1, rng=0).tolist() == [[1.0]]
-    assert _count([1]).resample(3, rng=0).tolist() == [[1.0]] * 3
-    assert (_count([1, 2, 2, 9]).resample(20, rng=0).sum(axis=1) == 4).all()
-
-
-def test_resamples_of_what_is_worth_less_than_a_target_are_not_empty():
-    """A cell's squares count what its users have in other cells: it may be worth a tenth."""
-    one = np.array([1])
-    part = RankCounts(9 * one, 50 * one, one, one, one, 1.0 * one, 10.0 * one)
-    assert part.effective == pytest.approx(0.1)
-    assert (part.resample(20, rng=0) > 0).all()
 
 
 def test_cells_are_taken_to_be_sampled_with_replacement_and_say_their_spans():

@@ -23,7 +23,7 @@ def graph():
 
 def test_adjusted_metrics_are_those_of_their_definitions(graph):
     ranks, items = graph
-    found = unsample.exact(ranks, items=items, metrics=ASKED, resamples=0)
+    found = unsample.exact(ranks, items=items, metrics=ASKED)
     assert list(found) == ASKED
     assert found["MR"].value == pytest.approx(ranks.mean())
     for name in BASE:
@@ -37,31 +37,30 @@ def test_adjusted_metrics_are_those_of_their_definitions(graph):
 def test_chance_is_nothing_and_the_best_is_all():
     every = np.arange(1, 101)
     asked = ["AHits@10", "AMRR", "AMRI"]
-    chance = unsample.exact(every, items=100, metrics=[*asked, "AMR"], resamples=0)
+    chance = unsample.exact(every, items=100, metrics=[*asked, "AMR"])
     assert [chance[name].value for name in asked] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)
     assert chance["AMR"].value == pytest.approx(1.0)
-    best = unsample.exact([1, 1, 1], items=100, metrics=asked, resamples=0)
+    best = unsample.exact([1, 1, 1], items=100, metrics=asked)
     assert [best[name].value for name in asked] == pytest.approx([1.0, 1.0, 1.0])
-    worst = unsample.exact([100, 100], items=100, metrics="AMRI", resamples=0)
+    worst = unsample.exact([100, 100], items=100, metrics="AMRI")
     assert worst["AMRI"].value == pytest.approx(-1.0)
 
 
 def test_of_equal_catalogues_the_index_of_the_mean_rank_is_the_auc(graph):
-    found = unsample.exact(graph[0], items=400, metrics=["AMRI", "AUC"], resamples=0)
+    found = unsample.exact(graph[0], items=400, metrics=["AMRI", "AUC"])
     assert found["AMRI"].value == pytest.approx(2.0 * found["AUC"].value - 1.0)
 
 
 def test_all_that_is_known_of_a_metric_moves_with_it(graph):
     ranks, items = graph
     sampled = unsample.designs.Fixed(50).simulate(ranks, items=items, rng=0)
-    found = unsample.estimate(sampled, metrics=ASKED, candidates="unseen", resamples=20)
-    full = unsample.exact(ranks, items=items, metrics=ASKED, resamples=0)
+    found = unsample.estimate(sampled, metrics=ASKED, candidates="unseen")
+    full = unsample.exact(ranks, items=items, metrics=ASKED)
     for name, base in BASE.items():
         metric, entry, plain = metrics.parse(name), found[name], found[base]
         factor, offset = metric.family.chance.scale(metric.k, items)
         assert entry.value == pytest.approx(factor * plain.value + offset)
         assert entry.standard_error == pytest.approx(abs(factor) * plain.standard_error)
-        assert entry.replicates == pytest.approx(factor * plain.replicates + offset)
         for ends in ("interval", "bounds", "raw_interval", "sampling_interval"):
             moved = sorted(factor * end + offset for end in getattr(plain, ends)())
             assert getattr(entry, ends)() == pytest.approx(moved)
@@ -77,7 +76,7 @@ def test_sampled_ranks_tell_the_mean_rank_without_bias(graph):
     seen = [
         unsample.estimate(
             unsample.designs.Fixed(20).simulate(ranks, items=items, rng=seed),
-            metrics="MR", resamples=0, prior=None,
+            metrics="MR", prior=None,
         )["MR"]
         for seed in range(30)
     ]  # fmt: skip
@@ -107,7 +106,7 @@ def test_evaluations_adjust_too(design):
 
 def test_pages_show_adjusted_metrics(graph, tmp_path):
     ranks, items = graph
-    found = unsample.exact(ranks, items=items, metrics=["AHits@10", "AMRI"], resamples=10)
+    found = unsample.exact(ranks, items=items, metrics=["AHits@10", "AMRI"])
     assert "AHits@10" in found.to_html(tmp_path / "page.html").read_text()
     assert [row["metric"] for row in found.rows()] == ["AHits@10", "AMRI"]
 

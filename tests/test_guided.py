@@ -214,7 +214,7 @@ def test_users_with_several_targets_are_drawn_as_a_whole(options):
     if options.get("grades"):
         given["relevance"] = rng.integers(1, 4, size=pairs.shape[1])
     scorer = lambda who, items: scores[who[:, None], items]  # noqa: E731
-    exact = evaluate(scorer, tuple(pairs), design="exact", resamples=0, **given)
+    exact = evaluate(scorer, tuple(pairs), design="exact", **given)
     noisy = scores + rng.normal(scale=0.5, size=scores.shape)
     values = []
     for seed in range(12):

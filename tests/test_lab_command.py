@@ -43,7 +43,7 @@ def test_bundled_ranks_reach_the_floors_of_ml_1m():
     floors = {"itemknn": 0.039, "als": 0.049, "ease": 0.055, "multivae": 0.050, "neumf": 0.045}
     for recommender, floor in floors.items():
         ranks = load_ranks("ml-1m", recommender)
-        result = unsample.exact(ranks.ranks, items=ranks.items, metrics="NDCG@10", resamples=0)
+        result = unsample.exact(ranks.ranks, items=ranks.items, metrics="NDCG@10")
         assert result["NDCG@10"].value >= floor, recommender
 
 

@@ -181,7 +181,6 @@ def test_a_cell_agrees_with_estimating_one_repeat_by_itself():
             sampled=99,
             metrics=spec.columns,
             method=("mle", "wmle"),
-            resamples=0,
         )
     for label, method in spec.estimators:
         values = [alone[metric, method].value for metric in spec.columns]

@@ -117,7 +117,7 @@ def refuses(message, call, *given, **named):
 def full_metrics(task, names, ties):
     found = unsample.evaluate(
         task.scorer, task.targets, items=task.items, exclude=task.exclude, design="exact",
-        metrics=names, ties=ties, resamples=0,
+        metrics=names, ties=ties,
     )  # fmt: skip
     return {name: found[name].value for name in names}
 
@@ -161,7 +161,7 @@ def test_recbole_targets_are_ranked_among_what_was_drawn_for_their_user(split):
     best, worst = (
         unsample.evaluate(
             task.scorer, task.targets, items=task.items, exclude=task.exclude, design="exact",
-            metrics="Recall@10", ties=rule, resamples=0,
+            metrics="Recall@10", ties=rule,
         ).ranks
         for rule in ("optimistic", "pessimistic")
     )  # fmt: skip
@@ -209,7 +209,7 @@ def test_recbole_trainers_that_are_watched_say_what_they_said_and_more():
     items = recbole._catalogue(loader)[list(asked)]
     counts = unsample.RankCounts.from_ranks(ranks, items=items, sampled=50, users=list(asked))
     assert trainer.full_catalogue.counts == counts
-    wanted = unsample.estimate(counts, metrics="NDCG@10", candidates="unseen", resamples=0)
+    wanted = unsample.estimate(counts, metrics="NDCG@10", candidates="unseen")
     ends = wanted["NDCG@10"].value, *wanted["NDCG@10"].interval(0.9)
     shown = [found[f"ndcg@10_{end}"] for end in ("full", "low", "high")]
     assert shown == pytest.approx(ends, rel=0, abs=1e-6)
@@ -500,7 +500,7 @@ def test_full_runs_give_what_ir_measures_prints():
     found = trec.targets(run, qrels, items=12)
     exact = unsample.exact(
         found.ranks, items=found.items, users=found.users, relevance=found.relevance,
-        metrics=list(theirs), resamples=0,
+        metrics=list(theirs),
     )  # fmt: skip
     said = calc_aggregate(list(theirs.values()), qrels, run)
     for ours, measure in theirs.items():

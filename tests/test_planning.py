@@ -54,7 +54,7 @@ def test_a_power_law_has_the_recall_asked_for(items, k, recall):
 def test_ranks_drawn_follow_the_guess(guess):
     ranks = draw_ranks(guess, 200_000, np.random.default_rng(1))
     for name in ("Recall@1", "Recall@10", "NDCG@100", "AUC"):
-        exact = unsample.exact(ranks, items=ITEMS, metrics=name, resamples=0)[name].value
+        exact = unsample.exact(ranks, items=ITEMS, metrics=name)[name].value
         assert exact == pytest.approx(guess.expect(name), abs=0.003)
 
 
@@ -68,7 +68,7 @@ def test_pilots_of_every_kind_agree():
         RankCounts.from_ranks(drawn, items=ITEMS, sampled=300),
     )
     values = [from_pilot(each, ITEMS, K)[0].expect("NDCG@10") for each in pilots]
-    exact = unsample.exact(full, items=ITEMS, metrics="NDCG@10", resamples=0)["NDCG@10"].value
+    exact = unsample.exact(full, items=ITEMS, metrics="NDCG@10")["NDCG@10"].value
     assert values[:2] == pytest.approx([exact, exact], rel=1e-9)
     assert values[2] == pytest.approx(exact, rel=0.05)
 
@@ -105,7 +105,6 @@ def test_an_evaluation_costs_what_was_planned_and_is_as_sure(small, guess, name)
             budget=small.budget,
             guide=nothing if outcome.design.guided else None,
             metrics="NDCG@10",
-            resamples=0,
             rng=seed,
         )
         assert found.scored <= BUDGET

@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from tests import reference
 from tests.test_contract import VARIANTS
 from unsample import estimate, estimators, metrics
 from unsample.designs import Candidates, Fixed, Scorer, exact_ranks, run
@@ -240,7 +241,7 @@ def test_every_estimate_is_in_range_and_recall_grows_with_k(name, counts, candid
     items = counts.largest_catalogue
     recalls = parse_all([f"Recall@{k}" for k in CUTOFFS])
     others = [metric for metric in parse_all(LOOKED_AT) if estimator.supports(metric)]
-    batch = counts.resample(2, rng=0)
+    batch = reference.bootstrap(counts, 2, rng=0)
     observed = Observed.prepare(
         counts,
         resampled=batch,
@@ -346,7 +347,7 @@ def test_any_counts_have_intervals_within_bounds_within_the_range(counts, method
     items = counts.largest_catalogue
     names = [f"Recall@{min(10, items)}", f"NDCG@{items // 2}", f"AP@{items}"]
     try:
-        result = estimate(counts, metrics=names, method=method, candidates=candidates, resamples=5)
+        result = estimate(counts, metrics=names, method=method, candidates=candidates)
     except RankError as refusal:
         if "ranks must be possible under the design" not in str(refusal):
             raise

@@ -332,7 +332,7 @@ def test_names_change_no_page_but_their_own_words(plain_comparison, start):
 
 
 def test_groups_titles_and_notebooks_are_escaped():
-    result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"], resamples=5)
+    result = unsample.exact([1, 5, 9], items=20, metrics=["Recall@5"])
     plain = report.as_html({"a": result, "b": result}, title="title")
     evil = report.as_html({EVIL[0]: result, EVIL[2]: result}, title=EVIL[1])
     assert Shape(evil).found == Shape(plain).found
@@ -345,7 +345,7 @@ def test_reports_hold_no_paths_names_or_secrets(tmp_path, run, monkeypatch):
     folder.mkdir()
     (folder / "ranks.csv").write_text("rank\n" + "1\n3\n9\n" * 50)
     page = folder / "page.html"
-    options = ("--items", 100, "--sampled", 9, "--method", "mle", "--resamples", 20)
+    options = ("--items", 100, "--sampled", 9, "--method", "mle")
     code, out, _ = run("estimate", folder / "ranks.csv", *options, "--html", page, "--json")
     assert code == 0
     for text in (page.read_text(encoding="utf-8"), out):
@@ -364,7 +364,7 @@ def test_names_have_no_power_over_the_terminal(tmp_path, run):
     rows = [{"rank": rank, "model": name} for rank in range(1, 10) for name in (ESCAPE, "\ud800")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     options = ("--items", 100, "--sampled", 9, "-m", "Recall@20")
-    fast = ("--method", "mle", "--resamples", 10)
+    fast = ("--method", "mle")
     for verb in (("estimate", path, "--by", "model", *fast), ("compare", path, "--by", "model")):
         code, out, err = run(*verb, *options)
         assert code == 0

@@ -62,7 +62,7 @@ def models(world, noise=0.4, sign=1.0):
 
 def together(world, design, budget=None, **options):
     """Evaluate two models in one call; made-up ranks may have shapes that no real ones have."""
-    given = {"scorer": models(world), "resamples": 8} | options
+    given = {"scorer": models(world)} | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
         return world.run(design, budget=budget, **given)

@@ -26,7 +26,7 @@ def exact(ranks, items, names, relevance=None, **options):
     grades = None if relevance is None else np.concatenate(relevance)
     found = unsample.exact(
         np.concatenate(ranks), items=items, metrics=names, users=users, relevance=grades,
-        resamples=0, **options,
+         **options,
     )  # fmt: skip
     return {name: found[name].value for name in names}
 
@@ -149,7 +149,7 @@ def test_exact_is_the_mean_over_users(problem, seed):
     users = np.repeat([f"u{number}" for number in range(len(ranks))], sizes)
     found = unsample.exact(
         np.concatenate(ranks)[order], items=np.repeat(items, sizes)[order], users=users[order],
-        metrics=names, resamples=0,
+        metrics=names,
     )  # fmt: skip
     assert {name: found[name].value for name in names} == near(wanted)
 
@@ -228,7 +228,7 @@ def test_a_scorer_is_evaluated_user_by_user(scored, form):
         names = [n for n in slow.names(SOME) if design == "exact" or "@" in n]
         found = unsample.evaluate(
             lambda users, items: scores[users[:, None], items], targets, items=25, metrics=names,
-            exclude=sparse.csr_array(seen), design=design, resamples=0,
+            exclude=sparse.csr_array(seen), design=design,
         )  # fmt: skip
         wanted = {name: slow.mean(name, lists) for name in names}
         assert {name: found[name].value for name in names} == near(wanted), design
@@ -247,7 +247,7 @@ def test_a_scorer_is_evaluated_with_grades(scored, design):
     found = unsample.evaluate(
         lambda users, items: scores[users[:, None], items], held, items=25, metrics=names,
         relevance=np.concatenate(list(grades.values())), exclude=sparse.csr_array(seen),
-        design=design, resamples=0,
+        design=design,
     )  # fmt: skip
     wanted = {name: slow.mean(name, lists) for name in names}
     assert {name: found[name].value for name in names} == near(wanted)
@@ -262,7 +262,7 @@ def test_tied_items_come_before_or_after_all_that_are_relevant(scored, design):
     for rule in ("pessimistic", "random", "optimistic"):
         found = unsample.evaluate(
             lambda users, items: coarse[users[:, None], items], held, items=25, metrics=names,
-            exclude=sparse.csr_array(seen), design=design, ties=rule, resamples=0,
+            exclude=sparse.csr_array(seen), design=design, ties=rule,
         )  # fmt: skip
         values[rule] = {name: found[name].value for name in names}
     for rule, sign in (("pessimistic", 1), ("optimistic", -1)):
@@ -289,7 +289,7 @@ def test_filtered_targets_do_not_compete_and_count_one_by_one(scored):
         names = [n for n in slow.names(SOME) if design == "exact" or "@" in n]
         found = unsample.evaluate(
             lambda users, items: scores[users[:, None], items], held, items=25, metrics=names,
-            exclude=sparse.csr_array(seen), design=design, filtered=True, resamples=0,
+            exclude=sparse.csr_array(seen), design=design, filtered=True,
         )  # fmt: skip
         wanted = {name: slow.mean(name, lists) for name in names}
         assert {name: found[name].value for name in names} == near(wanted), design

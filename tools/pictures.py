@@ -116,9 +116,7 @@ def quiet_estimate(
     """Return an estimate whose warnings are kept in it alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsampleWarning)
-        return unsample.estimate(
-            drawn, items=items, sampled=sampled, candidates=candidates, resamples=0, **more
-        )
+        return unsample.estimate(drawn, items=items, sampled=sampled, candidates=candidates, **more)
 
 
 def what_can_be_known() -> None:
@@ -208,7 +206,7 @@ def negatives_of_graphs(sampled: int = 99) -> None:
         ranks, items = each.ranks(), each.items
         seen = draw_sampled_ranks(ranks, items=items, sampled=sampled, rng=0)
         result = quiet_estimate(seen, items, sampled, "unseen", metrics=metrics, kind="graph")
-        truth = unsample.exact(ranks, items=items, metrics=metrics, resamples=0)
+        truth = unsample.exact(ranks, items=items, metrics=metrics)
         for ax, metric in zip(axes, metrics, strict=True):
             found = result[metric]
             for kind, color in (("guaranteed", GREY), ("calibrated", TEAL)):

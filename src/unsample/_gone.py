@@ -28,6 +28,8 @@ _DIFFERENCE = "use plan(difference=...): which design tells it apart, and at whi
 
 _RECIPE = "docs/libraries.md has a recipe"
 
+_ONE_ERROR = "leave it out: standard errors are those of the delta method"
+
 #: What went, as it was written -> what to write instead.
 GONE: dict[str, str] = {
     # Designs.
@@ -61,6 +63,14 @@ GONE: dict[str, str] = {
     "unsample plan --power": "use --difference 5%, which goes by the standard error",
     "unsample plan --repeats": "leave it out: plan simulates as much as it needs",
     "unsample compare --needed": "use unsample plan --difference 5%",
+    # Errors.
+    "estimate(errors=)": _ONE_ERROR,
+    "estimate(resamples=)": _ONE_ERROR,
+    "exact(resamples=)": _ONE_ERROR,
+    "evaluate(resamples=)": _ONE_ERROR,
+    "unsample estimate --errors": _ONE_ERROR,
+    "unsample estimate --resamples": _ONE_ERROR,
+    #
     # Audit and estimators.
     "audit(popularity=)": "give what users have seen as exclude, which counts it",
     "audit(probabilities=)": "audit tells uniform draws from others, and tests no other law",

@@ -275,7 +275,6 @@ class _Watch:
             metrics=list(asked.values()),
             method=self.method,
             candidates="all" if _is_repeatable(self.loader) else "unseen",
-            resamples=0,
         )
         decimals = self.trainer.config["metric_decimal_place"]
         for theirs, ours in asked.items():

@@ -24,7 +24,6 @@ from unsample.answers._published import Published, published
 from unsample.answers._result import (
     DEFAULT_LEVEL,
     DEFAULT_METRICS,
-    ERRORS,
     Estimate,
     Estimates,
     Result,
@@ -36,7 +35,6 @@ __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_METHOD",
     "DEFAULT_METRICS",
-    "ERRORS",
     "PRIOR_KINDS",
     "Audit",
     "Claim",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from unsample import metrics as _metrics
-from unsample._checks import FloatArray
 from unsample.answers._result import DEFAULT_LEVEL, Estimate, Estimates
 from unsample.errors import MetricError
 from unsample.metrics import MR, Metric
@@ -83,18 +82,13 @@ class AdjustedEstimate(Estimate):
         """Return an estimate on another scale."""
         return cls(
             metric, base.method, factor * base.value + offset, base.resolved, base.certificate,
-            base.certainty, base.meant, base.clipped, base.variation, base.place, base.calibrated,
+            base.certainty, base.meant, base.clipped, base.errors, base.place, base.calibrated,
             base, factor, offset,
         )  # fmt: skip
 
     def _moved(self, ends: tuple[float, float]) -> tuple[float, float]:
         low, high = (self.factor * end + self.offset for end in ends)
         return (low, high) if self.factor > 0 else (high, low)
-
-    @property
-    def replicates(self) -> FloatArray:
-        """Return the method's values on bootstrap samples of the targets."""
-        return self.factor * self.base.replicates + self.offset
 
     def interval(
         self, level: float = DEFAULT_LEVEL, *, kind: str | None = None, population: bool = True

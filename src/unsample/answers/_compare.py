@@ -9,7 +9,6 @@ has the same bias for both models.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -156,7 +155,6 @@ def compare(
             shape=shape,
             prior=prior,
             kind="graph" if kind is None and given.filtered else kind,
-            errors="delta",
         )
         alone = model.targets is not None and model.targets.filtered
         estimates[model.name] = replace(found, filtered=alone)
@@ -297,7 +295,7 @@ def _wanted(
 
 
 def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> None:
-    """Refuse estimates without the metrics or the standard errors that are needed."""
+    """Refuse estimates without the metrics that are needed."""
     missing = [
         metric.name
         for metric in metrics
@@ -309,12 +307,6 @@ def _check_made(model: Model, found: Estimates, metrics: tuple[Metric, ...]) -> 
         raise InputError(
             f"metrics must be ones that {model.name} was evaluated for ({', '.join(found)}), got "
             f"{', '.join(missing)}; {how} for these too"
-        )
-    varies = found.certainty is not None and np.count_nonzero(found.counts.weight) > 1
-    if varies and any(math.isnan(entry.standard_error) for entry in found.entries):
-        raise InputError(
-            f"{model.name} must have been evaluated with resamples > 0 to be compared, got an "
-            "evaluation without standard errors"
         )
 
 

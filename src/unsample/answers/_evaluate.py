@@ -66,7 +66,6 @@ def evaluate(
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    resamples: int = 400,
     batch: int = 1 << 17,
     workers: int = 1,
     device: str | None = None,
@@ -92,7 +91,6 @@ def evaluate(
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    resamples: int = 400,
     batch: int = 1 << 17,
     workers: int = 1,
     device: str | None = None,
@@ -118,7 +116,6 @@ def evaluate(
     relevance: npt.ArrayLike | None = None,
     ties: str = "random",
     rng: Seed = 0,
-    resamples: int = 400,
     batch: int = 1 << 17,
     workers: int = 1,
     device: str | None = None,
@@ -179,10 +176,8 @@ def evaluate(
     ties
         ``"random"``, ``"optimistic"`` or ``"pessimistic"``. The seed decides random ties.
     rng
-        Seed or Generator. It decides the bootstrap, and the order in which each target meets items.
-        This order is the same for every model, batch size and number of workers.
-    resamples
-        Number of bootstrap samples for the standard errors; 0 for none.
+        Seed or Generator. It decides the order in which each target meets items, which is the same
+        for every model, batch size and number of workers.
     batch
         The most scores to ask for in one call (a single row may be longer).
     workers
@@ -244,7 +239,6 @@ def evaluate(
         None if exclude is None else "unseen",
         ties,
         seed,
-        resamples,
         Execution(batch, workers, device, precision, checkpoint, progress),
         asked,
     )
@@ -269,7 +263,6 @@ class _Task:
     among: str | None
     ties: str
     seed: int
-    resamples: int
     execution: Execution
     #: The metrics as they were asked for, some of them adjusted for chance.
     asked: tuple[Metric, ...]
@@ -294,8 +287,6 @@ class _Task:
             method=self.method,
             relevance=self.relevance,
             candidates=self.among,
-            resamples=self.resamples,
-            rng=self.seed,
         )
         estimates = adjusted(estimates, self.asked)
         for note in estimates.notes:
@@ -370,19 +361,15 @@ def estimates_of(
     method: str | Estimator | Iterable[str | Estimator] | None = None,
     relevance: FloatArray | None = None,
     candidates: str | None = None,
-    resamples: int = 0,
-    rng: Seed = 0,
 ) -> Estimates:
     """Return metrics from what a design found; ``method`` is for sampled designs."""
     if found.design.certifies:
-        return certified_targets(found, metrics, relevance, resamples, rng)
+        return certified_targets(found, metrics, relevance)
     return estimate_counts(
         found.counts,
         metrics=metrics,
         method=DEFAULT_METHOD if method is None else method,
         candidates=candidates,
-        resamples=resamples,
-        rng=rng,
     )
 
 
@@ -390,13 +377,11 @@ def certified_targets(
     found: Findings,
     metrics: tuple[Metric, ...],
     relevance: FloatArray | None,
-    resamples: int,
-    rng: Seed,
 ) -> Estimates:
     """Return exact metrics, or estimates if only a part of the open targets was followed."""
     if found.unknown.any():
         return guided_targets(found, metrics, relevance)
-    estimates = exact_targets(found, metrics, relevance, resamples, rng)
+    estimates = exact_targets(found, metrics, relevance)
     if np.array_equal(found.lowest, found.ranks):
         return estimates
     # The last rank stands for all ranks beyond K: right for metrics@K, but it is not P(R).

@@ -399,8 +399,9 @@ class _Planner:
             share = mean_over(lambda r: (r - 1.0) * (self.items - r) / last**2, grid.low, grid.high)
             return self._z * span * math.sqrt(self.guess.mass @ share / sampled / self.users)
         counts = expected_counts(self.guess, Law(self.items, sampled), self.users)
-        options: dict[str, Any] = {"candidates": self.candidates, "errors": "delta"}
-        found = estimate_counts(counts, metrics=self.metric, **options)[self.metric]
+        found = estimate_counts(counts, metrics=self.metric, candidates=self.candidates)[
+            self.metric
+        ]
         low, high = found.interval(self.level, population=False)
         return (high - low) / 2.0
 

@@ -12,7 +12,6 @@ TIE_RULES = ("random", "realistic", "optimistic", "pessimistic")
 CANDIDATES = ("unseen", "all")
 NEGATIVES = ("own", "shared")
 PRIOR_KINDS = ("recommendation", "repeats", "graph")
-ERRORS = ("bootstrap", "delta")
 CORRECTIONS = ("holm", "bonferroni", "none")
 #: Endings of the names of plots.
 PLOTS = ("png", "svg", "pdf")

@@ -7,7 +7,7 @@ parts can be built anywhere and merged.
 
 Users may have several targets. Then a cell also holds the number of relevant items of its users,
 and `Whose` tells which targets belong to one user: metrics are per user, and errors count users.
-Cells keep the sum of the weights and of the squared weights, which is what a bootstrap needs.
+Cells keep the sum of the weights and of the squared weights, which is what errors need.
 """
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges

@@ -21,8 +21,6 @@ from unsample._checks import (
     IntArray,
     Seed,
     as_integer_array,
-    as_rng,
-    check_integer,
 )
 from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError, RankError
@@ -336,12 +334,6 @@ class RankCounts:
         deviations = scores - self.weight @ scores / total
         return self.scale**2 * float(self.weight_squared @ deviations**2) / total**2
 
-    def scales(self, rows: FloatArray) -> FloatArray:
-        """Return `scale` for each row of weights that `resample` drew."""
-        if self.whose is None:
-            return np.full(len(rows), self.scale)
-        return np.asarray(rows.sum(axis=1) / self.whose.users.sum())
-
     @property
     def effective(self) -> float:
         """Return the number of equally weighted targets that would be as informative."""
@@ -380,27 +372,6 @@ class RankCounts:
             design = Law(int(self.items[first]), int(self.sampled[first]), self.replacement)
             columns = slice(int(first), int(last))
             yield DesignCells(design, self.low[columns], self.high[columns], columns)
-
-    def resample(self, size: int, *, rng: Seed = None) -> FloatArray:
-        """Draw ``size`` bootstrap samples of the users; return the cells' weights, one row each.
-
-        Where each target has its own user, a cell of weight w and squared weight q acts as w^2/q
-        targets of weight q/w, which keeps the mean and the variance of its weight; without weights
-        this is the plain multinomial.
-        """
-        size = check_integer("size", size, minimum=1)
-        if self.whose is not None:
-            return self.whose.resample(size, len(self), as_rng(rng))
-        units = np.divide(
-            self.weight**2,
-            self.weight_squared,
-            out=np.zeros(len(self)),
-            where=self.weight_squared > 0,
-        )
-        each = np.divide(self.weight, units, out=np.zeros(len(self)), where=units > 0)
-        draws = max(1, round(float(units.sum())))
-        drawn = as_rng(rng).multinomial(draws, units / units.sum(), size=size)
-        return np.asarray(drawn * each, dtype=np.float64)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankCounts):

@@ -56,7 +56,7 @@ def place_halves(ranks: npt.ArrayLike, rng: Seed) -> npt.ArrayLike:
 
     A half rank is the mean of the best and the worst rank among ties, as OGB and TGB give it.
     """
-    array = np.asarray(ranks)
+    array, generator = np.asarray(ranks), as_rng(rng)
     if array.dtype.kind != "f":
         return ranks
     with np.errstate(invalid="ignore"):
@@ -64,7 +64,7 @@ def place_halves(ranks: npt.ArrayLike, rng: Seed) -> npt.ArrayLike:
     if not half.any():
         return ranks
     placed = array.copy()
-    placed[half] += as_rng(rng).integers(0, 2, int(half.sum())) - 0.5
+    placed[half] += generator.integers(0, 2, int(half.sum())) - 0.5
     return placed
 
 

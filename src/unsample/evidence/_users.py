@@ -23,8 +23,6 @@ from unsample.metrics import places_of
 if TYPE_CHECKING:
     from unsample.evidence._counts import RankCounts
 
-#: More users than this are drawn in so many groups of equal size, which vary in the same way.
-_MOST_UNITS = 4096
 _ARRAYS = ("user", "cell", "weight", "users")
 
 
@@ -67,24 +65,6 @@ class Whose:
         deviations = deviations_of_mean(totals.astype(np.float64), self.users)
         count = len(self.users)
         return float(deviations @ deviations) * count / max(count - 1, 1)
-
-    def resample(self, size: int, cells: int, rng: np.random.Generator) -> FloatArray:
-        """Draw new users; return the weights of the cells, one row for each draw.
-
-        Rows are scaled so that the users' total weight stays the same.
-        """
-        from scipy.sparse import csr_array
-
-        count = min(len(self.users), _MOST_UNITS)
-        group = rng.permutation(len(self.users)) % count
-        entries = self.weight, (group[self.user], self.cell)
-        totals: Any = csr_array(entries, shape=(count, cells))
-        drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=size).astype(np.float64)
-        weight = drawn @ np.bincount(group, self.users, minlength=count)
-        # If the users drawn have no weight, the data are used instead.
-        rows = (totals.T @ drawn.T).T
-        rows[weight <= 0] = np.bincount(as_index(self.cell), self.weight, minlength=cells)
-        return np.asarray(rows * (self.users.sum() / np.where(weight > 0, weight, 1.0))[:, None])
 
     @classmethod
     def of_parts(cls, parts: Sequence[RankCounts]) -> Whose:

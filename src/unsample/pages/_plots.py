@@ -190,7 +190,7 @@ def _with_exact(
         return chart
     (view,) = chart.views
     names = [family @ int(k) for k in view.x]
-    truth = exact(full_ranks, items=result.counts.largest_catalogue, metrics=names, resamples=0)
+    truth = exact(full_ranks, items=result.counts.largest_catalogue, metrics=names)
     series = Series("exact", -1, np.array([entry.value for entry in truth.entries]))
     return replace(chart, views=(replace(view, series=(*view.series, series)),))
 
