@@ -21,18 +21,23 @@ from unsample.lab.paper._figures import (
 )
 from unsample.lab.paper._report_tables import (
     accuracy_deviation,
+    accuracy_sections,
     accuracy_sheet,
-    accuracy_tables,
     agreement_table,
     bias_deviation,
     candidates_name,
     count,
     in_dataset_order,
+    least,
+    metric_name,
+    printed_exact,
+    scaled,
+    spread,
     statistics_table,
     sweep_tables,
     values_of,
     winner_deviation,
-    winner_tables,
+    winner_sections,
     winners_sheet,
 )
 from unsample.lab.paper._tables import Reproduction, Row, write_text
@@ -85,7 +90,11 @@ def report_html(results: Reproduction) -> str:
     jinja2 = import_extra("jinja2", extra="report", purpose="an HTML report")
     found = templates()
     found.loader = jinja2.ChoiceLoader([jinja2.PackageLoader("unsample.lab.paper"), found.loader])
-    found.filters["candidates_name"] = candidates_name
+    for shown in (
+        *(accuracy_deviation, candidates_name, count, least, metric_name, printed_exact),
+        *(scaled, spread, winner_deviation),
+    ):
+        found.filters[shown.__name__] = shown
     style = "".join(found.get_template(name).render() for name in ("style.css", "report.css"))
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     page: str = found.get_template("report.html").render(
@@ -94,8 +103,8 @@ def report_html(results: Reproduction) -> str:
         summary=summarise(results),
         agreement=agreement_table(results.accuracy),
         statistics=statistics_table(results.statistics),
-        accuracy=accuracy_tables(results.accuracy),
-        winners=winner_tables(results.winners),
+        accuracy=accuracy_sections(results.accuracy),
+        winners=winner_sections(results.winners),
         distributions=distribution_figures(results),
         sizes=sample_size_figures(results),
         sweeps=sweep_figures(results),

@@ -203,45 +203,18 @@ def _distance(row: Row, column: str, paper: float | None) -> Deviation:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One estimator in a line: the paper's numbers and ours, as text; winners have no errors."""
+class Section:
+    """Accuracy or winners on one data set: lines of rows, one row an estimator.
 
-    paper: str
-    ours: str
-    deviation: Deviation
-    bias: str = ""
-    rmse: str = ""
-    least_bias: bool = False
-    least_rmse: bool = False
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of a table; ``cells`` follow the table's estimators, None where not run.
-
-    ``group`` is the metric or the K under which it stands, ``name`` the recommender or the true
-    winner, ``exact`` and ``paper_exact`` the metric of a recommender.
+    ``groups`` has the lines by the metric, or the K, under which they stand on the page.
     """
-
-    group: str
-    metric: str
-    name: str
-    cells: tuple[Cell | None, ...]
-    exact: str = ""
-    paper_exact: str = ""
-
-
-@dataclass(frozen=True)
-class ReportTable:
-    """Accuracy or winners on one data set."""
 
     dataset: str
     candidates: str
     note: str
     has_paper: bool
-    estimators: tuple[str, ...]
-    lines: tuple[Line, ...]
-    sampled: int | None = None
+    lines: list[list[Row]]
+    groups: dict[str, list[list[Row]]]
 
     @property
     def title(self) -> str:
@@ -249,86 +222,109 @@ class ReportTable:
         return f"{self.dataset}, {candidates_name(self.candidates)}"
 
     @property
-    def groups(self) -> dict[str, list[Line]]:
-        """Return the lines by metric, or by K."""
-        groups: dict[str, list[Line]] = {}
-        for line in self.lines:
-            groups.setdefault(line.group, []).append(line)
-        return groups
+    def estimators(self) -> tuple[str, ...]:
+        """Return the estimators of every line."""
+        return tuple(row["estimator"] for row in self.lines[0])
 
 
-def accuracy_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
-    """Return a table for each data set, candidates and sample size."""
-    tables = []
-    for (dataset, candidates, sampled), group in grouped(
-        rows, "dataset", "candidates", "sampled"
-    ).items():
-        estimators = values_of(group, "estimator")
-        # Metric by metric, as in the paper, whatever the order of the rows.
-        lines = [
-            _accuracy_line(line, estimators)
-            for metric in grouped(group, "metric", "k").values()
-            for line in grouped(metric, "recommender").values()
-        ]
+def accuracy_sections(rows: Iterable[Row]) -> tuple[Section, ...]:
+    """Return the accuracy on each data set and its candidates, metric by metric as in the paper."""
+    sections = []
+    for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
+        groups = {
+            metric_name(found[0]): list(grouped(found, "recommender").values())
+            for found in grouped(group, "metric", "k").values()
+        }
         note = (
-            f"{sampled} items sampled; values × 1000; "  # noqa: RUF001
+            f"{group[0]['sampled']} items sampled; values × 1000; "  # noqa: RUF001
             f"mean ± standard deviation over {count(group[0]['repeats'])} repeats"
         )
         has_paper = any(row["paper_mean"] is not None for row in group)
-        tables.append(
-            ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines), sampled)
-        )
-    return tuple(tables)
+        lines = [line for found in groups.values() for line in found]
+        sections.append(Section(dataset, candidates, note, has_paper, lines, groups))
+    return tuple(sections)
 
 
-def _accuracy_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
-    least_bias, least_rmse = _least(rows, "bias"), _least(rows, "rmse")
-    cells = {
-        row["estimator"]: Cell(
-            paper=spread(row["paper_mean"], row["paper_std"]),
-            ours=spread(row["mean"], row["std"]),
-            bias=scaled(row["bias"], "+"),
-            rmse=scaled(row["rmse"]),
-            deviation=accuracy_deviation(row),
-            least_bias=row is least_bias,
-            least_rmse=row is least_rmse,
-        )
-        for row in rows
-    }
-    return Line(
-        group=metric_name(rows[0]),
-        metric=metric_name(rows[0]),
-        name=str(rows[0]["recommender"]),
-        cells=tuple(cells.get(name) for name in estimators),
-        exact=scaled(rows[0]["exact"]),
-        paper_exact=scaled(
-            next((row["paper_exact"] for row in rows if row["paper_exact"] is not None), None)
-        ),
-    )
-
-
-def winner_tables(rows: Iterable[Row]) -> tuple[ReportTable, ...]:
-    """Return a table for each data set and its candidates."""
-    tables = []
+def winner_sections(rows: Iterable[Row]) -> tuple[Section, ...]:
+    """Return the winners on each data set and its candidates, by K."""
+    sections = []
     for (dataset, candidates), group in grouped(rows, "dataset", "candidates").items():
-        estimators = values_of(group, "estimator")
-        lines = [_winner_line(line, estimators) for line in grouped(group, "k", "metric").values()]
+        groups = {
+            f"K = {k}": list(grouped(found, "metric").values())
+            for (k,), found in grouped(group, "k").items()
+        }
+        lines = list(grouped(group, "metric", "k").values())
         has_paper = any(row["paper_correct"] is not None for row in group)
         note = f"correct winners of {count(group[0]['repeats'])} repeats"
         note += " (paper: of 100)" if has_paper else ""
-        tables.append(ReportTable(dataset, candidates, note, has_paper, estimators, tuple(lines)))
-    return tuple(tables)
+        sections.append(Section(dataset, candidates, note, has_paper, lines, groups))
+    return tuple(sections)
 
 
-def _winner_line(rows: Sequence[Row], estimators: Sequence[str]) -> Line:
-    cells = {
-        row["estimator"]: Cell(
-            count(row["paper_correct"]), count(row["correct"]), winner_deviation(row)
-        )
-        for row in rows
-    }
-    found = tuple(cells.get(name) for name in estimators)
-    return Line(f"K = {rows[0]['k']}", metric_name(rows[0]), str(rows[0]["true_winner"]), found)
+def least(line: Sequence[Row], column: str) -> Row:
+    """Return the row of a line whose number is the smallest in size."""
+    return min(line, key=lambda row: abs(row[column]))
+
+
+def printed_exact(line: Sequence[Row]) -> str:
+    """Return the exact value that the paper prints for a line."""
+    return scaled(next((r["paper_exact"] for r in line if r["paper_exact"] is not None), None))
+
+
+def accuracy_sheet(rows: Iterable[Row]) -> Sheet:
+    """Return the accuracy tables for Markdown and LaTeX, the paper's numbers above ours."""
+    tables = []
+    for section in accuracy_sections(rows):
+        lines: list[tuple[str, ...]] = []
+        for line in section.lines:
+            names = (metric_name(line[0]), str(line[0]["recommender"]))
+            if section.has_paper:
+                paper = [spread(row["paper_mean"], row["paper_std"]) for row in line]
+                lines.append((*names, "paper", printed_exact(line), *paper))
+            ours = [
+                f"{spread(row['mean'], row['std'])} {accuracy_deviation(row).marker}".rstrip()
+                for row in line
+            ]
+            errors = [f"{scaled(row['bias'], '+')}; {scaled(row['rmse'])}" for row in line]
+            lines.append((*names, "ours", scaled(line[0]["exact"]), *ours))
+            lines.append((*names, "bias; RMSE", "", *errors))
+        header = ("metric", "recommender", "numbers", "exact", *section.estimators)
+        tables.append(_text_table(section, header, lines, words=3))
+    return Sheet((), tuple(tables))
+
+
+def winners_sheet(rows: Iterable[Row]) -> Sheet:
+    """Return the winner tables for Markdown and LaTeX; a cell: the paper's count, then ours."""
+    tables = []
+    for section in winner_sections(rows):
+        lines = [
+            (
+                metric_name(line[0]),
+                str(line[0]["true_winner"]),
+                *(_counts(row, section.has_paper) for row in line),
+            )
+            for line in section.lines
+        ]
+        header = ("metric", "true winner", *section.estimators)
+        tables.append(_text_table(section, header, lines, words=2))
+    return Sheet((), tuple(tables))
+
+
+def _counts(row: Row, has_paper: bool) -> str:
+    ours = count(row["correct"])
+    if not has_paper:
+        return ours
+    return f"{count(row['paper_correct'])}, {ours} {winner_deviation(row).marker}".rstrip()
+
+
+def _text_table(
+    section: Section, header: tuple[str, ...], lines: list[tuple[str, ...]], *, words: int
+) -> Table:
+    """Return a table whose first columns are ``words``, and the others numbers."""
+    rows: tuple[tuple[str | Number, ...], ...] = tuple(
+        (*line[:words], *map(Number, line[words:])) for line in lines
+    )
+    return Table(header, rows, f"{section.title}: {section.note}")
 
 
 def sweep_tables(rows: Iterable[Row]) -> dict[str, Table]:
@@ -369,54 +365,6 @@ def statistics_table(rows: Iterable[Row]) -> Table:
     return Table(header, lines, caption)
 
 
-def accuracy_sheet(rows: Iterable[Row]) -> Sheet:
-    """Return the accuracy tables for Markdown and LaTeX, the paper's numbers above ours."""
-    tables = []
-    for table in accuracy_tables(rows):
-        lines: list[tuple[str, ...]] = []
-        for line in table.lines:
-            paper = [c.paper if c else DASH for c in line.cells]
-            ours = [f"{c.ours} {c.deviation.marker}".rstrip() if c else DASH for c in line.cells]
-            errors = [f"{c.bias}; {c.rmse}" if c else DASH for c in line.cells]
-            names = (line.metric, line.name)
-            if table.has_paper:
-                lines.append((*names, "paper", line.paper_exact, *paper))
-            lines.append((*names, "ours", line.exact, *ours))
-            lines.append((*names, "bias; RMSE", "", *errors))
-        header = ("metric", "recommender", "numbers", "exact", *table.estimators)
-        tables.append(_text_table(table, header, lines, words=3))
-    return Sheet((), tuple(tables))
-
-
-def winners_sheet(rows: Iterable[Row]) -> Sheet:
-    """Return the winner tables for Markdown and LaTeX; a cell: the paper's count, then ours."""
-    tables = []
-    for table in winner_tables(rows):
-        lines = [
-            (line.metric, line.name, *(_counts(cell, table.has_paper) for cell in line.cells))
-            for line in table.lines
-        ]
-        header = ("metric", "true winner", *table.estimators)
-        tables.append(_text_table(table, header, lines, words=2))
-    return Sheet((), tuple(tables))
-
-
-def _counts(cell: Cell | None, has_paper: bool) -> str:
-    if cell is None:
-        return DASH
-    return f"{cell.paper}, {cell.ours} {cell.deviation.marker}".rstrip() if has_paper else cell.ours
-
-
-def _text_table(
-    table: ReportTable, header: tuple[str, ...], lines: list[tuple[str, ...]], *, words: int
-) -> Table:
-    """Return a table whose first columns are ``words``, and the others numbers."""
-    rows: tuple[tuple[str | Number, ...], ...] = tuple(
-        (*line[:words], *map(Number, line[words:])) for line in lines
-    )
-    return Table(header, rows, f"{table.title}: {table.note}")
-
-
 def _enough(sizes: Sequence[int], errors: Sequence[float | None]) -> str:
     """Return the smallest size from which on every error is small."""
     enough = f"more than {count(sizes[-1])}"
@@ -425,7 +373,3 @@ def _enough(sizes: Sequence[int], errors: Sequence[float | None]) -> str:
             break
         enough = count(size)
     return enough
-
-
-def _least(rows: Sequence[Row], column: str) -> Row:
-    return min(rows, key=lambda row: abs(row[column]))
