@@ -58,6 +58,7 @@ LEFT_OUT = {
         "lab_recommenders",
     ],
     "browsers, tools and documentation": [
+        "benchmarks",
         "browser",
         "docs",
         "papers",
