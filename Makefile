@@ -100,8 +100,8 @@ refresh-docs: $(DEV)
 	PYTHONPATH=. $(BIN)/python tools/refresh_docs.py
 
 # The adapters' tests with every real library, each in an environment of its own: gigabytes.
-libraries:
-	$(PYTHON) tools/try_adapters.py
+libraries: $(READY)
+	$(BIN)/python tools/try_adapters.py
 
 pictures: $(DEV)
 	$(BIN)/python tools/pictures.py
