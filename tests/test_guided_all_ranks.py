@@ -15,7 +15,7 @@ from unsample.errors import DesignError
 from unsample.metrics import parse_all
 
 NEVER = np.iinfo(np.int64).max
-METRICS = ["MRR", "NDCG", "MR", "AMRI", "Hits@5"]
+METRICS = ["MRR", "NDCG", "MR", "Hits@5"]
 
 
 @pytest.fixture(scope="module")

@@ -273,7 +273,6 @@ def test_pykeen_gives_the_metrics_and_candidates_of_its_full_evaluation(side):
     names = {
         "MRR": "inverse_harmonic_mean_rank",
         "MR": "arithmetic_mean_rank",
-        "AMRI": "adjusted_arithmetic_mean_rank_index",
         "Hits@3": "hits@3",
     }
     found = full_metrics(task, list(names), "random")
@@ -286,6 +285,9 @@ def test_pykeen_gives_the_metrics_and_candidates_of_its_full_evaluation(side):
     items = np.concatenate([np.concatenate(full.num_candidates[part]) for part in sides])
     assert np.array_equal(ranked.ranks, best)
     assert np.array_equal(ranked.items, items)
+    index = results.get_metric(f"{side}.realistic.adjusted_arithmetic_mean_rank_index")
+    by_chance = np.mean((items + 1) / 2)
+    assert (found["MR"] - by_chance) / (1 - by_chance) == pytest.approx(float(index), rel=1e-6)
 
 
 @foreign

@@ -28,6 +28,8 @@ _DIFFERENCE = "use plan(difference=...): which design tells it apart, and at whi
 
 _RECIPE = "docs/libraries.md has a recipe"
 
+_BY_CHANCE = "ask for {}, of which it is a linear map; docs/graphs.md has the formula"
+
 _ONE_ERROR = "leave it out: standard errors are those of the delta method"
 
 #: What went, as it was written -> what to write instead.
@@ -70,6 +72,16 @@ GONE: dict[str, str] = {
     "evaluate(resamples=)": _ONE_ERROR,
     "unsample estimate --errors": _ONE_ERROR,
     "unsample estimate --resamples": _ONE_ERROR,
+    #
+    # Metrics.
+    "unsample.metrics.AHits": _BY_CHANCE.format("Hits@K"),
+    "unsample.metrics.AMR": _BY_CHANCE.format("MR"),
+    "unsample.metrics.AMRI": _BY_CHANCE.format("MR"),
+    "unsample.metrics.AMRR": _BY_CHANCE.format("MRR"),
+    "metrics='AHits'": _BY_CHANCE.format("Hits@K"),
+    "metrics='AMR'": _BY_CHANCE.format("MR"),
+    "metrics='AMRI'": _BY_CHANCE.format("MR"),
+    "metrics='AMRR'": _BY_CHANCE.format("MRR"),
     #
     # Audit and estimators.
     "audit(popularity=)": "give what users have seen as exclude, which counts it",

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from unsample import metrics as _metrics
 from unsample._checks import Seed, as_integer_array, as_rng, check_choice, check_level, suggest
 from unsample._gone import refuses_gone
-from unsample.answers._adjusted import comparable
 from unsample.answers._chances import Chances
 from unsample.answers._comparison import (
     ALL,
@@ -40,7 +39,7 @@ from unsample.answers._prior import SHIPPED
 from unsample.answers._published import Published
 from unsample.answers._result import DEFAULT_LEVEL, DEFAULT_METRICS, Estimates, find_metric
 from unsample.confidence import Shape
-from unsample.errors import DesignError, InputError
+from unsample.errors import DesignError, InputError, MetricError
 from unsample.estimators import Estimator
 from unsample.estimators.prior import Prior
 from unsample.evidence import RankCounts, Targets, place_halves, shared_pools
@@ -274,12 +273,24 @@ class _Given:
         )
 
 
+def comparable(metrics: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Return the metrics if models can be compared by them; refuse mean ranks."""
+    wanted = _metrics.parse_all(metrics)
+    for metric in wanted:
+        if metric.family is _metrics.MR:
+            raise MetricError(
+                f"metrics must be such that more is better to compare models, got {metric.name}; "
+                "use AUC, which says the same where all have as many candidates"
+            )
+    return wanted
+
+
 def _wanted(
     metrics: str | Metric | Iterable[str | Metric], models: list[Model]
 ) -> tuple[Metric, ...]:
     """Return the metrics asked for; of the default ones, those known for every model."""
     if metrics is not DEFAULT_METRICS:
-        return comparable(_metrics.parse_all(metrics))
+        return comparable(metrics)
     found = list(_metrics.parse_all(metrics))
     if all(model.published is not None for model in models):
         # Compare the metrics that were asked for when the numbers were read.

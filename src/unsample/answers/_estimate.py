@@ -10,10 +10,8 @@ from dataclasses import replace
 
 import numpy.typing as npt
 
-from unsample import metrics as _metrics
 from unsample._checks import Seed
 from unsample._gone import refuses_gone
-from unsample.answers._adjusted import adjusted, bases
 from unsample.answers._fits import DeltaErrors, fitted
 from unsample.answers._given import as_counts, possible_metrics
 from unsample.answers._prior import SHIPPED
@@ -159,14 +157,13 @@ def estimate_counts(
     Callers that print warnings themselves need no others. To filter warnings is not safe in
     threads: filters belong to the whole process, and one thread's change would stay for the others.
     """
-    asked = _metrics.parse_all(possible_metrics(metrics, counts))
-    question = Question.parse(bases(asked), method, candidates, shape, prior, kind)
+    possible = possible_metrics(metrics, counts)
+    question = Question.parse(possible, method, candidates, shape, prior, kind)
     parts = [
         _answered(replace(question, metrics=same), weighed)
         for weighed, same in _weighed(counts, question.metrics)
     ]
-    found = parts[0] if not counts.several else _together(parts, question.metrics, counts)
-    return adjusted(found, asked)
+    return _together(parts, question.metrics, counts) if counts.several else parts[0]
 
 
 def _weighed(

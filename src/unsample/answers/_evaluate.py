@@ -20,9 +20,8 @@ from unsample import metrics as _metrics
 from unsample._checks import FloatArray, Seed, check_integer
 from unsample._gone import refuses_gone
 from unsample._progress import Progress
-from unsample.answers._adjusted import adjusted, bases, comparable
 from unsample.answers._chosen import default_design, of_samples, refuse_with_design
-from unsample.answers._compare import compare
+from unsample.answers._compare import comparable, compare
 from unsample.answers._comparison import Comparison
 from unsample.answers._estimate import DEFAULT_METHOD, estimate_counts
 from unsample.answers._evaluation import Evaluation
@@ -212,8 +211,7 @@ def evaluate(
     candidates = Candidates.check(targets, items, exclude, filtered=filtered)
     candidates.refuse_repeated()
     candidates.refuse_unrankable()
-    asked = _metrics.parse_all(metrics)
-    wanted = comparable(asked) if several else bases(asked)
+    wanted = comparable(metrics) if several else _metrics.parse_all(metrics)
     if design is None:
         design = default_design(scorers.values(), candidates, wanted, budget, guide)
     chosen, seed = as_design(design), as_key(rng)
@@ -240,7 +238,6 @@ def evaluate(
         ties,
         seed,
         Execution(batch, workers, device, precision, checkpoint, progress),
-        asked,
     )
     if several:
         models = len(scorers)
@@ -264,8 +261,6 @@ class _Task:
     ties: str
     seed: int
     execution: Execution
-    #: The metrics as they were asked for, some of them adjusted for chance.
-    asked: tuple[Metric, ...]
 
     def evaluation(self, scorer: Scorer, budget: int | None) -> Evaluation:
         """Run the design on a scorer."""
@@ -288,7 +283,6 @@ class _Task:
             relevance=self.relevance,
             candidates=self.among,
         )
-        estimates = adjusted(estimates, self.asked)
         for note in estimates.notes:
             warnings.warn(note, stacklevel=4)
         notes = list(estimates.notes)

@@ -17,7 +17,6 @@ from unsample._checks import (
     at_position,
 )
 from unsample._gone import refuses_gone
-from unsample.answers._adjusted import adjusted, bases
 from unsample.answers._result import DEFAULT_METRICS, Estimate, Estimates
 from unsample.confidence import MeanError
 from unsample.errors import DesignError, InputError, RankError
@@ -118,7 +117,7 @@ def exact_targets(
     relevance: FloatArray | None,
 ) -> Estimates:
     """Return what `exact` returns, for targets with full ranks known as far as metrics need."""
-    asked, wanted = _metrics.parse_all(metrics), bases(metrics)
+    wanted = _metrics.parse_all(metrics)
     users = UserValues.of(found, wanted, relevance)
     errors = {
         NAME: tuple(
@@ -130,13 +129,12 @@ def exact_targets(
         Estimate(metric, NAME, float(value), True, CLOSED_FORM, None, True, False, errors, place)
         for place, (metric, value) in enumerate(zip(wanted, users.means, strict=True))
     )
-    result = Estimates(
+    return Estimates(
         entries,
         found.counts,
         {NAME: _as_distribution(found.counts)},
         filtered=found.filtered,
     )
-    return adjusted(result, asked)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,13 +31,9 @@ METRICS = {
     "RPrec": ("RPrec", "R-Precision"),
     "AUC": ("AUC",),
     "MR": ("MR", "MeanRank"),
-    "AHits": ("AHits", "AdjustedHits"),
-    "AMRR": ("AMRR", "AdjustedMRR"),
-    "AMRI": ("AMRI", "AdjustedMeanRankIndex"),
-    "AMR": ("AMR", "AdjustedMeanRank"),
 }
 #: Those that look at all items and have no K.
-WHOLE_METRICS = ("MR", "AMRR", "AMRI", "AMR")
+WHOLE_METRICS = ("MR",)
 METHODS = (
     "auto",
     "naive",
