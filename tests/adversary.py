@@ -452,7 +452,7 @@ def _simulated(
         f"{world}, budget {budget}, odds {odds:.2g}",
         world.truth,
         True,
-        lambda: certified_targets(found, (world.metric,), None, 0, 0),
+        lambda: certified_targets(found, (world.metric,), None),
     )
 
 

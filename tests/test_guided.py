@@ -400,7 +400,7 @@ def _recalls(found, metrics):
     known = np.asarray(found.ranks) <= 5
     open_then, drawn = found.notes.reserved > 0, found.notes.turn > 0
     plain = known[~open_then].sum() + open_then.sum() * known[open_then & drawn].mean()
-    right = certified_targets(found, metrics, None, 0, 0)["Recall@5"].value
+    right = certified_targets(found, metrics, None)["Recall@5"].value
     return right, float(plain) / len(known)
 
 

@@ -132,7 +132,7 @@ def test_own_scores_that_tell_ranks_make_the_error_smaller():
     wide = []
     for given in (None, own):
         found = Guided().simulate(ranks, own=given, **options)
-        low, high = certified_targets(found, options["metrics"], None, 0, 0)["MRR"].interval(
+        low, high = certified_targets(found, options["metrics"], None)["MRR"].interval(
             population=False
         )
         assert low <= (1.0 / ranks).mean() <= high
@@ -147,7 +147,7 @@ def test_values_stay_within_what_is_certain():
     metrics, values = parse_all("MRR"), []
     for seed in range(20):
         found = Guided().simulate(ranks, items=500, budget=6_000, rng=seed, metrics="MRR")
-        entry = certified_targets(found, metrics, None, 0, 0).entries[0]
+        entry = certified_targets(found, metrics, None).entries[0]
         low, high = entry.interval(population=False)
         assert 0.0 <= low <= entry.value <= high
         values.append(entry.value)
