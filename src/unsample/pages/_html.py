@@ -76,8 +76,9 @@ class Page:
     parts: tuple[Part, ...]
     #: Names and values of what went in.
     settings: tuple[tuple[str, str], ...]
-    #: What the words at the end of the page speak of, and which of them (``words.html``).
-    about: Estimates | Plan | Audit
+    #: What the words at the end of the page speak of, and which of them (``words.html``);
+    #: None for no such words.
+    about: Estimates | Plan | Audit | None
     words: Literal["estimates", "comparison", "plan", "audit"] = "estimates"
     level: float = DEFAULT_LEVEL
     warnings: tuple[str, ...] = ()
