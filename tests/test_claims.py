@@ -71,7 +71,8 @@ def test_what_is_proven_has_guaranteed_intervals_that_are_apart():
 
 def test_claims_say_from_which_k_on_they_are_supported():
     result = compared()
-    assert result.supported_from("high", "low", proven=True) == 100
+    proven = {(claim.a, claim.metric): claim.proven_from for claim in result.claims}
+    assert proven["high", "Recall"] == 100
     supported = result.supported_from("high", "low", "HR")
     assert supported is not None
     assert supported <= 100

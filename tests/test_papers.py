@@ -10,7 +10,6 @@ import pytest
 import unsample
 from tests import pages
 from unsample import pages as report
-from unsample.errors import InputError
 from unsample.pages._paper import CITATION
 
 FORMS = {"latex": report.as_latex, "markdown": report.as_markdown}
@@ -90,11 +89,6 @@ def test_groups_are_rows_and_doubted_values_are_marked():
 
 def test_frames_of_a_comparison():
     result = pages.result("compare")
-    models = result.to_frame("pandas", table="models")
-    assert len(models) == len(result.models) * len(result.metrics)
-    assert {"metric", "model", "value", "low", "high", "place", "chance"} <= set(models.columns)
     pairs = result.to_frame("pandas")
     assert list(pairs["p_value"]) == [round(pair.p_value, 6) for pair in result.differences]
     assert list(pairs["value"]) == [pair.value for pair in result.differences]
-    with pytest.raises(InputError, match="table must be one of differences, models"):
-        result.to_frame(table="winners")

@@ -2,7 +2,6 @@
 
 import inspect
 
-import numpy as np
 import pytest
 
 import unsample
@@ -15,7 +14,6 @@ PLOTS = {
     "plot_distribution": "methods",
     "plot_estimates": "methods",
     "plot_metric_curve": "methods",
-    "plot_places": "compare",
     "plot_plan": "plan",
 }
 
@@ -74,15 +72,3 @@ def test_plots_draw_the_numbers():
     )
     with pytest.raises(InputError, match="gives P"):
         report.plot_distribution(silent)
-
-
-def test_places_are_drawn_best_first_with_their_letters():
-    figure = pytest.importorskip("matplotlib.figure")
-    rng = np.random.default_rng(0)
-    near = {name: rng.integers(1, 101, size=2000) for name in ("b", "c")}
-    ranks = {"worst": np.full(2000, 100), **near, "best": np.ones(2000, dtype=int)}
-    found = unsample.compare(ranks, items=101, sampled=100, replacement=False, metrics="Recall@20")
-    axes = report.plot_places(found, ax=figure.Figure().subplots())
-    assert axes.get_yticklabels()[0].get_text() == "best"
-    assert [text.get_text() for text in axes.texts] == ["a", "b", "b", "c"]
-    assert [tuple(line.get_xdata()) for line in axes.lines] == [(1, 1), (2, 3), (2, 3), (4, 4)]

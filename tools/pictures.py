@@ -20,7 +20,7 @@ from unsample.estimators.prior._shapes import shape_grid, shapes_on
 from unsample.lab.bank import RankSet, load_bank
 from unsample.lab.datasets import load_ranks
 from unsample.law import draw_sampled_ranks
-from unsample.pages import plot_metric_curve, plot_places, plot_plan
+from unsample.pages import plot_metric_curve, plot_plan
 
 RECOMMENDERS = {
     "ease": "EASE",
@@ -141,18 +141,6 @@ def cost_of_designs() -> None:
     ax.figure.savefig(FOLDER / "plan.svg", metadata=METADATA)
 
 
-def places_of_models() -> None:
-    """Draw the places that five recommenders may have, by 499 sampled items."""
-    models = {}
-    for name, shown in RECOMMENDERS.items():
-        truth = load_ranks("ml-1m", name)
-        models[shown] = unsample.designs.Fixed(499).simulate(truth.ranks, items=truth.items, rng=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsampleWarning)
-        found = unsample.compare(models, candidates="unseen", metrics="Recall@100")
-    plot_places(found).figure.savefig(FOLDER / "places.svg", metadata=METADATA)
-
-
 def from_printed_numbers() -> None:
     """Draw what four printed numbers tell about the whole curve."""
     printed = {"HR@1": "0.226", "HR@5": "0.562", "HR@10": "0.710", "NDCG@10": "0.448"}
@@ -241,7 +229,6 @@ def main() -> None:
     problem()
     what_can_be_known()
     cost_of_designs()
-    places_of_models()
     from_printed_numbers()
     what_was_learned()
     negatives_of_graphs()

@@ -111,6 +111,11 @@ GONE: dict[str, str] = {
     "unsample.adapters.rectools": f"give evaluate its vectors; {_RECIPE}",
     "unsample.designs.SampledRanks": "unsample.sampled_ranks returns the ranks alone",
     "unsample.designs.ranks_against": "give the scores to unsample.sampled_ranks",
+    # Comparisons and pages.
+    "Comparison.supported_from(proven=)": "look at proven_from of Comparison.claims",
+    "Comparison.to_frame(table=)": "Comparison.to_dict() has the models, as standings",
+    "unsample.pages.plot_places": "use unsample.pages.plot_comparison, which draws differences",
+    #
     # Command and laboratory.
     "unsample.lab.evaluate": "use unsample.evaluate, or design.simulate on known ranks",
     "unsample doctor": "pip list shows what is installed",
@@ -142,7 +147,7 @@ def refuses_gone(function: Callable[_P, _T]) -> Callable[_P, _T]:
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         for name in kwargs:
-            sentence = gone(f"{function.__name__}({name}=)")
+            sentence = gone(f"{function.__qualname__}({name}=)")
             if sentence is not None:
                 raise GoneError(sentence)
         return function(*args, **kwargs)

@@ -10,12 +10,10 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from unsample import metrics as _metrics
-from unsample._checks import check_choice
+from unsample._gone import refuses_gone
 from unsample.answers._claims import Claim, claims_of
 from unsample.answers._evaluation import Evaluation
-from unsample.answers._letters import letter_display
 from unsample.answers._result import Estimates, Result, find_metric, frame_of
-from unsample.errors import InputError
 from unsample.metrics import Metric
 
 #: Which pairs to compare, if no model is named: all, or the highest estimate with every other.
@@ -25,6 +23,8 @@ USER, INDEX, POSITION = "user", "index", "position"
 #: Longer lists of names are cut in sentences, and longer tables where people read them.
 _MOST_NAMES = 20
 _MOST_ROWS = 50
+#: Fields of a difference that are rounded in a data frame.
+_CHANCES = ("least", "most", "chance", "p_value")
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,6 @@ class Standing:
     least: float
     most: float
     chance: float
-    #: 1 for models that no other beats, 2 for those beaten by one of them, and so on.
-    place: int
 
 
 _Row = TypeVar("_Row", Difference, Standing)
@@ -162,37 +160,6 @@ class Comparison(Result):
         """
         return self.difference(a, b, metric).chance
 
-    def places(self, metric: str | Metric) -> dict[str, tuple[int, int]]:
-        """Return the best and the worst place that the verdicts allow for each model.
-
-        All pairs must have been compared.
-        """
-        verdicts = self._verdicts(metric)
-        count = len(self.models)
-        won, lost = Counter(a for a, _ in verdicts), Counter(b for _, b in verdicts)
-        return {name: (1 + lost[name], count - won[name]) for name in self.models}
-
-    def letters(self, metric: str | Metric) -> dict[str, str]:
-        """Return letters for each model, best first; models that share one are not told apart."""
-        return letter_display(self.by_estimate(metric), self._verdicts(metric))
-
-    def by_estimate(self, metric: str | Metric) -> list[str]:
-        """Return the names of the models, highest estimate first."""
-        name = self.metric_name(metric)
-        rows = [row for row in self.standings if row.metric == name]
-        return [row.model for row in sorted(rows, key=lambda row: -row.value)]
-
-    def _verdicts(self, metric: str | Metric) -> list[tuple[str, str]]:
-        """Return (winner, loser) of each pair that was told apart on a metric."""
-        if self.against != ALL:
-            raise InputError(
-                f"places and letters need all pairs, got those against {self.against!r}; compare "
-                "with against='all'"
-            )
-        name = self.metric_name(metric)
-        told = [each for each in self.differences if each.metric == name and each.winner]
-        return [(each.a, each.b) if each.winner == each.a else (each.b, each.a) for each in told]
-
     def winner(self, metric: str | Metric) -> str | None:
         """Return the model that beats every other on the metric, or None if there is none."""
         name = self.metric_name(metric)
@@ -205,17 +172,16 @@ class Comparison(Result):
         """Return, for each pair and metric, the least compared K from which on one model wins."""
         return claims_of(self.metrics, self.differences)
 
-    def supported_from(
-        self, a: str, b: str, metric: str = "Recall", *, proven: bool = False
-    ) -> int | None:
+    @refuses_gone
+    def supported_from(self, a: str, b: str, metric: str = "Recall") -> int | None:
         """Return the least compared K such that ``a`` beats ``b`` there and at all larger K.
 
-        With ``proven``, only proven verdicts count. Return None if there is no such K.
+        Return None if there is no such K. `claims` also tell from which K on it is proven.
         """
         self.difference(a, b, self._at_some_k(metric))
         for claim in self.claims:
             if (claim.a, claim.b) == (a, b) and claim.metric == self._at_some_k(metric).label:
-                return claim.proven_from if proven else claim.supported_from
+                return claim.supported_from
         return None
 
     def _at_some_k(self, metric: str) -> Metric:
@@ -285,14 +251,20 @@ class Comparison(Result):
                 f"{listed_briefly(beaten)}, by at least {closest.low:.4f} ({share} interval of the "
                 f"smallest difference, to {closest.b}: [{closest.low:.4f}, {closest.high:.4f}])."
             )
-        rivals = [row.model for row in others if row.place == 1]
-        if leader.place > 1 or not rivals:
+        lost = self._losers(metric)
+        rivals = [row.model for row in others if row.model not in lost]
+        if leader.model in lost or not rivals:
             return f"No model can be called the best on {metric}."
         return (
             f"This sample cannot tell which of {listed_briefly([leader.model, *rivals])} has the "
             f"highest full-catalogue {metric} ({share}). {leader.model} has the highest estimate "
             f"({leader.value:.4f}) and is the best with a chance of {_percent(leader.chance)}."
         )
+
+    def _losers(self, metric: str) -> set[str]:
+        """Return the models that some other model beats."""
+        told = [pair for pair in self.differences if pair.metric == metric and pair.winner]
+        return {pair.b if pair.winner == pair.a else pair.a for pair in told}
 
     def _sentence_about(self, baseline: str, metric: str, sure: str) -> str:
         """Return a sentence on how the models compare with ``baseline``."""
@@ -316,18 +288,16 @@ class Comparison(Result):
         """Return one row for each difference."""
         return [dict(vars(pair)) for pair in self.differences]
 
-    def to_frame(self, backend: str | None = None, *, table: str = "differences") -> Any:
-        """Return a data frame with a row for each difference, or each model (``table="models"``).
+    @refuses_gone
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a data frame with a row for each difference.
 
-        Models have one row for each metric. Chances and p-values are rounded to six decimals,
-        because smaller ones only say that they are small. `to_dict` has all digits. ``backend`` is
-        as in `Result.to_frame`.
+        Chances and p-values are rounded to six decimals, because smaller ones only say that they
+        are small. `to_dict` has all digits. ``backend`` is as in `Result.to_frame`.
         """
-        check_choice("table", table, ("differences", "models"))
-        rows = self.rows() if table == "differences" else [dict(vars(r)) for r in self.standings]
-        chances = ("least", "most", "chance", "p_value")
+        rows = self.rows()
         for row in rows:
-            row.update({name: round(row[name], 6) for name in chances if name in row})
+            row.update({name: round(row[name], 6) for name in _CHANCES})
         return frame_of(rows, backend)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from unsample.answers._comparison import ALL, BEST, Difference, Standing
 from unsample.answers._exact import UserValues
 from unsample.answers._model import Model
 from unsample.answers._result import Estimate, Estimates
-from unsample.answers._verdicts import corrected, places_by
+from unsample.answers._verdicts import corrected
 from unsample.confidence import (
     AffineBound,
     DirectMean,
@@ -354,7 +354,6 @@ class Duels:
             chances[pair.a].append((pair.least, pair.most))
             chances[pair.b].append((1.0 - pair.most, 1.0 - pair.least))
         alike = self._chances_of_being_best(metric, rng)
-        places = places_by([model.name for model in self.models], differences)
         rows = []
         for model in self.models:
             entry = self.estimates[model.name][metric]
@@ -372,7 +371,6 @@ class Duels:
                     least if met_all else 0.0,
                     min(most for _, most in duels),
                     alike.get(model.name, 0.0),
-                    places[model.name],
                 )
             )
         return sorted(rows, key=lambda row: -row.value)

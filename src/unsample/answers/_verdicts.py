@@ -1,10 +1,7 @@
-"""Verdicts on pairs of models, corrected for the number of pairs, and the resulting places."""
+"""Verdicts on pairs of models, corrected for the number of pairs."""
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import replace
 
 from unsample.answers._comparison import Difference
@@ -42,29 +39,3 @@ def corrected(
             winner = pair.a if pair.chance > 0.5 else pair.b
         found.append(replace(pair, p_value=p_value, winner=winner, proven=proven))
     return found
-
-
-def places_by(names: Iterable[str], differences: Iterable[Difference]) -> dict[str, int]:
-    """Return 1 for models that no other beats, 2 for those beaten by one of them, and so on.
-
-    Verdicts on pairs need not be transitive. Models that beat each other in a circle, and those
-    that they beat, share the last place, which is never the first.
-    """
-    beaten_by = dict.fromkeys(names, 0)
-    beats: dict[str, list[str]] = defaultdict(list)
-    for pair in differences:
-        if pair.winner is not None:
-            loser = pair.b if pair.winner == pair.a else pair.a
-            beats[pair.winner].append(loser)
-            beaten_by[loser] += 1
-    places: dict[str, int] = {}
-    place, level = 1, [name for name, count in beaten_by.items() if count == 0]
-    while level:
-        places |= dict.fromkeys(level, place)
-        below = []
-        for loser in itertools.chain.from_iterable(beats[name] for name in level):
-            beaten_by[loser] -= 1
-            if beaten_by[loser] == 0:
-                below.append(loser)
-        place, level = place + 1, below
-    return dict.fromkeys(beaten_by, max(place, 2)) | places

@@ -5,6 +5,9 @@ other types are added with ``sheet.register``, ``page.register`` and ``paper.reg
 functions draw results on matplotlib axes: each takes ``ax`` and returns the axes.
 """
 
+from typing import Any
+
+from unsample._gone import no_attribute
 from unsample._rules import printable
 from unsample.pages import _audit as _audit  # registers how an audit reads
 from unsample.pages._charts import LineChart, LineView, Series
@@ -15,7 +18,6 @@ from unsample.pages._plots import (
     plot_distribution,
     plot_estimates,
     plot_metric_curve,
-    plot_places,
     plot_plan,
     write_plot,
 )
@@ -44,10 +46,13 @@ __all__ = [
     "plot_distribution",
     "plot_estimates",
     "plot_metric_curve",
-    "plot_places",
     "plot_plan",
     "printable",
     "sheet",
     "write_html",
     "write_plot",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise no_attribute(__name__, name)

@@ -38,8 +38,6 @@ _FORMATS = ("pdf", "png", "svg")
 #: Colours by the styles of the pages, as on a light page.
 _COLOURS = ("#1b1f24", "#5c6670", "#a8327a", "#8a6100", "#1b6ca8", "#007a5a", "#6d4aa3")
 _NEUTRAL, _EXACT = "#9aa5b1", "#c2410c"
-#: Ticks of an axis of places.
-_MOST_TICKS = 12
 #: Opacity of bands, which lie on top of each other.
 _SHADES: dict[Role, float] = {"bounds": 0.3, "guaranteed": 0.2, "interval": 0.4}
 #: Lines of a row, the widest range first: width and opacity of each.
@@ -134,31 +132,6 @@ def plot_comparison(
         raise InputError(f"metric must be one that was compared ({names}), got {metric!r}")
     axes = _draw_intervals(chart, found[0], ax)
     axes.set_xlabel(f"difference of {found[0].name} with its {100 * result.level:g} % interval")
-    return axes
-
-
-def plot_places(result: Comparison, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """Plot the places that each model may have, by the verdicts, and the letters of their groups.
-
-    ``metric`` is the one to show, by default the first that was compared. Models that share a
-    letter are not told apart. All pairs must have been compared.
-    """
-    axes: Axes = _axes_or_new(ax)
-    name = result.metrics[0].name if metric is None else result.metric_name(metric)
-    places, letters = result.places(name), result.letters(name)
-    # Best estimate first, as letters come.
-    for row, (model, word) in enumerate(letters.items()):
-        low, high = places[model]
-        axes.hlines(row, low, high, color=_COLOURS[4], lw=6.0, alpha=0.4)
-        axes.plot([low, high], [row, row], "o", color=_COLOURS[4])
-        axes.annotate(
-            word, (1.0, row), (8, 0), ("axes fraction", "data"), "offset points", va="center"
-        )
-    axes.set_yticks(range(len(letters)), [model.replace("$", r"\$") for model in letters])
-    axes.set_ylim(len(letters) - 0.5, -0.5)
-    axes.set_xlim(0.5, len(letters) + 0.5)
-    axes.set_xticks(range(1, len(letters) + 1, 1 + len(letters) // _MOST_TICKS))
-    axes.set_xlabel(f"places by {name} that agree with the verdicts ({100 * result.level:g} %)")
     return axes
 
 

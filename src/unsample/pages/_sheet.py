@@ -27,9 +27,6 @@ from unsample.errors import InputError
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 Row = TypeVar("Row")
 
-#: Of more models than this letters tell nothing that can be read.
-_LETTERED = 30
-
 
 @dataclass(frozen=True)
 class Number:
@@ -265,17 +262,9 @@ def _(result: Comparison) -> Sheet:
         "model": lambda row: row.model,
         "estimate": lambda row: number(row.value, best=row.value == highest[row.metric]),
         f"{100 * result.level:g} % interval": lambda row: span_of(row.low, row.high),
-        "place": lambda row: Number(str(row.place), row.place),
         "best": lambda row: chances(row.least, row.most),
         "chance": lambda row: chances(row.chance, row.chance),
     }
-    if result.against == "all" and 2 < len(result.models) <= _LETTERED:
-        places = {metric.name: result.places(metric) for metric in result.metrics}
-        letters = {metric.name: result.letters(metric) for metric in result.metrics}
-        # Other than `place`, which counts defeats in a row, these count models.
-        del standings["place"]
-        standings["places"] = lambda row: _place_span(*places[row.metric][row.model])
-        standings["like"] = lambda row: letters[row.metric][row.model]
     learned, highest = is_learned(result), highest_values(shown)
     agrees, chance = "the data", "if sampling misleads about all models alike"
     if learned:
@@ -287,10 +276,6 @@ def _(result: Comparison) -> Sheet:
     }
     if learned:
         explained["guaranteed, p"] = "by the shape alone; if that suffices, a winner is proven"
-    if "like" in standings:
-        explained["places, like"] = (
-            "the places that agree with the verdicts; models that share a letter are not told apart"
-        )
     left_out = (
         f"... the highest estimates of {len(result.models):,} models; the JSON output and to_frame "
         "hold all of them"
@@ -360,11 +345,6 @@ def _winner(pair: Difference, learned: bool) -> str:
     if pair.winner is None:
         return "cannot tell"
     return f"{pair.winner}, proven" if learned and pair.proven else pair.winner
-
-
-def _place_span(first: int, last: int) -> Number:
-    """Return a place, or the first and the last that it may be."""
-    return Number(f"{first}" if first == last else f"{first} to {last}", first)
 
 
 def chances(least: float, most: float) -> Number:
