@@ -84,39 +84,34 @@ def plan(
     """Tell what each design costs and how sure the metric would be, before any item is scored.
 
     The designs are ``fixed``, ``guided``, ``certified`` and ``exact``. The last two are exact for a
-    user; they evaluate as many users as are needed, drawn at random. The half-width is that of the
-    interval for the metric of these users, ``interval(population=False)`` of the result of
-    `evaluate`: what full rankings of all of them would give.
+    user, and evaluate as many users as are needed. The half-width is that of
+    ``interval(population=False)`` of the result of `evaluate`: the metric of these users.
 
     Parameters
     ----------
     items, users
         The size of the catalogue and the number of users to evaluate.
     targets
-        The number of targets, if users have several; by default one for each user. Errors count
-        users: the targets of one user are assumed to be alike.
+        The number of targets, by default one for each user. Those of one user are taken as alike.
     metrics
         The metric that matters, such as ``"NDCG@10"``.
     budget
-        The total number of scores that may be asked for, as in `evaluate`. By default each design
-        is planned at the cost that it needs for the precision, or for the difference.
+        How many scores may be asked for, as in `evaluate`. By default as many as a design needs.
     precision
         The wanted half-width of the interval, relative to the metric; 0.05 by default.
     difference
         Instead of ``precision``: the difference of two models that should be told apart, such as
-        ``0.01``, or ``"5%"`` of the metric. A difference is told apart if it is larger than its own
-        half-width, z * sqrt(2) * (the standard error of a model for users like these), as if each
-        model had other users. Costs are those of one model.
+        ``0.01``, or ``"5%"`` of the metric. It is told apart if it is larger than z * sqrt(2) times
+        the standard error of a model, as if each had other users. Costs are those of one model.
     pilot
         What is known about P(R): `RankCounts` of sampled ranks, a `RankDistribution`, or ranks
         among all items.
     recall
-        Without a pilot, a guess of Recall@K on the full catalogue. P(R) is the power law that
-        gives it. By default 0.1, or 1 - (1 - K/items)^2 if that is more, as in small catalogues.
+        Without a pilot, a guess of Recall@K: P(R) is the power law that gives it. By default 0.1,
+        or 1 - (1 - K/items)^2 if that is more, as in small catalogues.
     odds
         How good the guide is: the odds that an item that beats the target comes before one that
-        does not. For EASE on ml-1m and citeulike-a, popularity has 19 and 6, itemKNN 56 and 570
-        (``python benchmarks/guided.py``). By default 1: there is no guide, and the order is random.
+        does not; 1, a random order, by default. For EASE on ml-1m popularity has 19, itemKNN 56.
     level
         The level of the intervals, and at which two models are told apart.
     candidates
@@ -195,13 +190,11 @@ def _only_metric(metrics: str | Metric | Iterable[str | Metric], items: int) -> 
 
 def _as_difference(given: float | str, value: float) -> float:
     """Return the difference: a number as it is, a percentage as a part of the metric."""
+    text = str(given).strip()
+    share = value / 100.0 if text.endswith("%") else 1.0
     number: float | str = given
-    share = 1.0
-    if isinstance(given, str):
-        text = given.strip()
-        share = value / 100.0 if text.endswith("%") else 1.0
-        with contextlib.suppress(ValueError):
-            number = float(text.removesuffix("%"))
+    with contextlib.suppress(ValueError):
+        number = float(text.removesuffix("%"))
     hint = "a difference of the metric such as 0.01, or '5%' of it"
     return share * check_real("difference", number, low=0.0, open_low=True, hint=hint)
 
@@ -304,7 +297,7 @@ class _Planner:
         return tuple(sorted(found, key=lambda each: (each.name, each.cost)))
 
     def _outcome(
-        self, design: Design, half_width: float, *, budget: int, cost: float, users: int
+        self, design: Design, half_width: float, budget: int, cost: float, users: int
     ) -> Outcome:
         # For users like these, what users vary by comes on top.
         error = math.hypot(half_width / self._z, self._sd_of_users / math.sqrt(self.users))
@@ -313,11 +306,6 @@ class _Planner:
 
     # -- exact designs, on a part of the users --
 
-    @cached_property
-    def _exact(self) -> tuple[Design, ...]:
-        k = self.metric.k
-        return (Exact(),) if k is None else (Certified(k), Exact())
-
     def _enough(self, half_width: float) -> int:
         """Return how many users must be known: the mean of m of M varies by sd^2 (1/m - 1/M)."""
         share = (half_width / self._z / max(self._sd_of_users, 1e-12)) ** 2 + 1.0 / self.users
@@ -325,14 +313,13 @@ class _Planner:
 
     def _of_users(self, design: Design, users: int) -> Outcome:
         variance = self._sd_of_users**2 * (1.0 / users - 1.0 / self.users)
-        cost = users * self.targets / self.users * self._price(design)[0]
+        cost = users * self.targets / self.users * self._exact[design][0]
         half_width = self._z * math.sqrt(max(variance, 0.0))
-        budget = self._budget(design, users)
-        return self._outcome(design, half_width, budget=budget, cost=cost, users=users)
+        return self._outcome(design, half_width, self._budget(design, users), cost, users)
 
     def _budget(self, design: Design, users: int) -> int:
         """Return a budget that is almost surely enough for so many users."""
-        mean, sd = self._price(design)
+        mean, sd = self._exact[design]
         targets = users * self.targets / self.users
         return math.ceil(targets * min(mean + _IN_HAND * sd / math.sqrt(targets), self.items))
 
@@ -341,24 +328,24 @@ class _Planner:
         users = range(1, self.users + 1)
         return bisect_right(users, budget, key=lambda each: self._budget(design, each))
 
-    def _price(self, design: Design) -> tuple[float, float]:
-        """Return how many scores the exact metric of a target needs: mean, standard deviation."""
-        return self._certified_price if isinstance(design, Certified) else (self.items, 0.0)
-
     @cached_property
-    def _certified_price(self) -> tuple[float, float]:
-        found = self._simulate(Certified(self.metric.k), self._ranks.ravel())
-        return float(found.met.mean() + 1.0), float(found.met.std())
+    def _exact(self) -> dict[Design, tuple[float, float]]:
+        """Return the exact designs, and how many scores a target needs: mean, deviation."""
+        full: dict[Design, tuple[float, float]] = {Exact(): (float(self.items), 0.0)}
+        if self.metric.k is None:
+            return full
+        design = Certified(self.metric.k)
+        met = self._simulate(design, self._ranks.ravel()).met
+        return {design: (float(met.mean() + 1.0), float(met.std())), **full}
 
     # -- sampled designs --
 
     @cached_property
     def _sampled(self) -> list[tuple[_At, int]]:
         """Return the sampled designs, and the most that each can use."""
-        found: list[tuple[_At, int]] = [(self._fixed, (self._largest_sample + 1) * self.targets)]
-        if not self._is_linear:
-            found.append((self._guided, self.items * self.targets))
-        return found
+        largest = min(max(int(_LARGEST_PART * self.items), 1), _LARGEST_SAMPLE)
+        fixed = self._fixed, (largest + 1) * self.targets
+        return [fixed] if self._is_linear else [fixed, (self._guided, self.items * self.targets)]
 
     def _search(self, at: _At, most: int, sought: float) -> Outcome:
         """Return the design at the least cost found that is narrow enough, else at the most."""
@@ -378,17 +365,13 @@ class _Planner:
         assert found is not None  # the most is enough for any design
         return found
 
-    @property
-    def _largest_sample(self) -> int:
-        return min(max(int(_LARGEST_PART * self.items), 1), _LARGEST_SAMPLE)
-
     def _fixed(self, budget: int) -> Outcome | None:
-        sampled = min(budget // self.targets - 1, self._largest_sample)
+        sampled = budget // self.targets - 1
         cost = self.targets * (sampled + 1)
         key = Fixed.name, cost
         if key not in self._tried:
-            width, options = self._width_of_sample(sampled), {"budget": cost, "users": self.users}
-            self._tried[key] = self._outcome(Fixed(sampled), width, cost=float(cost), **options)
+            width = self._width_of_sample(sampled)
+            self._tried[key] = self._outcome(Fixed(sampled), width, cost, float(cost), self.users)
         return self._tried[key]
 
     def _width_of_sample(self, sampled: int) -> float:
@@ -399,10 +382,8 @@ class _Planner:
             share = mean_over(lambda r: (r - 1.0) * (self.items - r) / last**2, grid.low, grid.high)
             return self._z * span * math.sqrt(self.guess.mass @ share / sampled / self.users)
         counts = expected_counts(self.guess, Law(self.items, sampled), self.users)
-        found = estimate_counts(counts, metrics=self.metric, candidates=self.candidates)[
-            self.metric
-        ]
-        low, high = found.interval(self.level, population=False)
+        found = estimate_counts(counts, metrics=self.metric, candidates=self.candidates)
+        low, high = found[self.metric].interval(self.level, population=False)
         return (high - low) / 2.0
 
     def _guided(self, budget: int) -> Outcome | None:
@@ -425,7 +406,7 @@ class _Planner:
         ends = np.array([each.interval(self.level, population=False) for each in entries])
         width = float(np.diff(ends).mean()) / 2.0 * math.sqrt(size / self.users)
         cost = sum(each.scored for each in found) / self._ranks.size * self.targets
-        return self._outcome(found[0].design, width, budget=budget, cost=cost, users=self.users)
+        return self._outcome(found[0].design, width, budget, cost, self.users)
 
     def _simulate(
         self, design: Design, ranks: IntArray, budget: int | None = None, place: int = 0
