@@ -1,4 +1,4 @@
-"""One small result of every kind that has a page, with names that try to break out of it."""
+"""One small result of every kind, with names that try to break out of its page."""
 
 from __future__ import annotations
 
@@ -60,6 +60,21 @@ def _evaluated() -> Any:
     )
 
 
+def _guided(several: bool = False) -> Any:
+    rng = np.random.default_rng(0)
+    users, catalogue = rng.normal(size=(200, 6)), rng.normal(size=(120, 6))
+    targets = np.arange(200), rng.integers(120, size=200)
+    models = {"A": (users, catalogue), "B": (users + rng.normal(size=users.shape), catalogue)}
+    return unsample.evaluate(
+        models if several else models["A"],
+        targets,
+        items=120,
+        design="guided",
+        metrics=METRICS,
+        budget=32_000 if several else 16_000,
+    )
+
+
 def _audited() -> unsample.Audit:
     rng = np.random.default_rng(0)
     return unsample.audit(rng.integers(ITEMS // 2, size=(200, SAMPLED)), items=ITEMS)
@@ -79,6 +94,8 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "compare": _comparison,
     "published": _published,
     "evaluate": _evaluated,
+    "guided": _guided,
+    "together": lambda: _guided(several=True),
     "truth": _beside_truth,
     "plan": lambda: unsample.plan(items=ITEMS, users=500),
     "audit": _audited,

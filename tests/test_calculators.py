@@ -11,7 +11,7 @@ import pytest
 import unsample
 from unsample.errors import InputError
 from unsample.pages import as_html
-from unsample.pages._calculators import CALCULATORS, Calculator, Fields
+from unsample.pages._calculators import Calculator, Fields
 
 ROOM = {"sampled": "30", "items": "400", "candidates": "unseen"}
 PAPER = {"numbers": "HR@10 = 0.71, HR@1 = 0.226", "users": "1500", **ROOM}
@@ -195,11 +195,6 @@ def test_files_that_are_wrong_say_so(files, tmp_path):
         assert text in found["error"]["message"]
 
 
-def test_every_field_that_is_named_belongs_to_its_calculator():
-    for calculator, cases in WRONG.items():
-        assert {field for _, field, _ in cases} <= set(CALCULATORS[calculator][1])
-
-
 # -- what is typed --------------------------------------------------------------------------------
 
 
@@ -222,9 +217,3 @@ def test_numbers_are_read_as_papers_print_them():
     for wrong in ("HR@10 = 0.7 0.8", "= 0.7", "HR@10 =", "HR@10", "%"):
         with pytest.raises(InputError, match="such as"):
             Fields({"numbers": wrong}).numbers()
-
-
-def test_shares_may_be_percentages():
-    assert Fields({"precision": "2.5 %"}).share("precision", "") == 0.025
-    assert Fields({"precision": ".05"}).share("precision", "") == 0.05
-    assert Fields({}).share("precision", "") is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unsample
-from unsample.errors import InputError, UnsampleWarning
+from unsample.errors import InputError
 from unsample.estimators.prior import shipped
 from unsample.lab import load_ranks
 from unsample.law import draw_sampled_ranks
@@ -87,15 +87,6 @@ def test_few_targets_and_data_unlike_all_others_keep_to_the_guarantee(ranks):
     result = unsample.estimate(sampled, items=400, sampled=99, metrics="Recall@50")
     entry = result["Recall@50"]
     assert entry.interval() == entry.interval(kind="guaranteed")
-
-
-def test_curves_have_the_intervals_of_their_metrics(bundled, drawn):
-    from unsample.metrics import Recall
-    from unsample.pages._curves import AtManyK
-
-    result = _estimate(drawn, bundled)
-    curve = AtManyK(result, np.array([10, 50])).curve(Recall)
-    assert curve.limits["interval"][0] == pytest.approx(result["Recall@10"].interval(), rel=1e-4)
 
 
 # -- chances -------------------------------------------------------------------------------------
@@ -185,14 +176,3 @@ def test_own_history_narrows_and_travels(bundled, drawn, tmp_path, run):
 def test_a_history_that_is_none_is_refused(ranks, text):
     with pytest.raises(InputError, match=text):
         unsample.Prior.learn(ranks, items=5)
-
-
-def test_printed_hit_rates_have_calibrated_intervals():
-    numbers = {"HR@1": "0.180", "HR@10": "0.690"}
-    with pytest.warns(UnsampleWarning):
-        result = unsample.published(
-            numbers, items=3706, sampled=99, users=6040, candidates="unseen", metrics="NDCG@10"
-        )
-    low, high = result["NDCG@10"].interval()
-    least, most = result["NDCG@10"].interval(kind="guaranteed")
-    assert high - low < most - least

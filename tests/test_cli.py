@@ -1,16 +1,27 @@
 """The command: verbs and their options, how it speaks and fails."""
 
+import errno
+import inspect
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
+import typer
 
-from unsample import errors
+from tests.doors import scored_rows
+from unsample import answers, errors
 from unsample.__main__ import application, main
+from unsample.cli import _start
 from unsample.cli.console import log
+from unsample.errors import FileError
+from unsample.evidence import RankCounts
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,16 +92,6 @@ def test_groups_stand_in_one_table(tmp_path, run):
     ]
     code, out, _ = run("estimate", path, "--by", "model")
     assert "A: 13 targets" in out
-
-
-def test_without_replacement(tmp_path, run):
-    path = tmp_path / "ranks.csv"
-    path.write_text("rank\n1\n1\n2\n5\n9\n10\n")
-    arguments = ("--items", 10, "--sampled", 9, "--without-replacement", "--json", "-m", "Recall@5")
-    code, out, _ = run("estimate", path, *arguments)
-    assert code == 0
-    # Every other item was sampled: these are full-catalogue ranks, and the answer is exact.
-    assert json.loads(out)["estimates"][0]["value"] == pytest.approx(4 / 6)
 
 
 def test_models_in_one_file_or_in_several_are_paired_by_user(tmp_path, run):
@@ -222,13 +223,13 @@ def test_verbose_says_what_was_done_and_where_an_error_comes_from(run, ranks):
     assert "Traceback" in run(*wrong, "-v")[2]
 
 
+# --- exit codes ------------------------------------------------------------------------------
+
+
 def test_quiet_and_verbose_exclude_each_other(run, ranks):
     code, _, err = run("estimate", ranks, *CALL, "-q", "-v")
     assert code == 2
     assert "quiet and verbose" in err
-
-
-# --- exit codes ------------------------------------------------------------------------------
 
 
 def _kinds(kind=errors.UnsampleError):
@@ -287,21 +288,298 @@ def test_colours_on_a_terminal_unless_they_are_not_wanted(
     assert ("\x1b[31m" in written) is coloured
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_verbs_and_options(capsys, monkeypatch, shell):
-    def complete(words):
-        environment = {
-            "_UNSAMPLE_COMPLETE": f"complete_{shell}",
-            "_TYPER_COMPLETE_ARGS": words,
-            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        }
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        with pytest.raises(SystemExit):
-            application()(args=[], prog_name="unsample")
-        return capsys.readouterr().out
+# -- options of the verbs --------------------------------------------------------------------------
 
-    assert "estimate" in complete("unsample es")
-    assert "--sampled" in complete("unsample estimate --sam")
+
+def test_options_are_named_like_the_arguments():
+    """Every option of a verb is an argument of the function that it calls, or of the reader."""
+    whole = application(whole=True)
+    shared = {"quiet", "verbose", "html", "as_json", "latex", "markdown"}
+    reader = {"file", "files", "by", "rows", "ties", "column", "items", "sampled", "replacement"}
+    reader.add("exponent")  # of counts that are read as chances
+    for name in RESULTS:
+        arguments = set(inspect.signature(getattr(answers, name)).parameters)
+        options = {parameter.name for parameter in whole.commands[name].params}
+        assert options - shared - reader - {"plot"} <= arguments, name
+
+
+#: Arguments that no option stands for, and why.
+_NO_OPTION = {
+    "estimate": {
+        "ranks": "FILE",
+        "users": "a column of FILE",
+        "pools": "a column of FILE",
+    },
+    "compare": {
+        "models": "NAME=FILE",
+        "users": "a column of the files",
+        "pools": "a column of the files",
+    },
+    "published": {},
+    "plan": {},
+    "audit": {
+        "targets": "a column of FILE",
+        "columns": "--column, once for each",
+    },
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_argument_has_an_option(name):
+    """What a function can be told, its verb can be told, but for what files tell."""
+    verb = application(whole=True).commands[name]
+    options = {parameter.name for parameter in verb.params}
+    arguments = set(inspect.signature(getattr(answers, name)).parameters)
+    assert arguments - options == set(_NO_OPTION[name])
+
+
+# -- what they do --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder with ranks of two models."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        rows = "\n".join(map(str, rng.integers(1, 20, size=200)))
+        (tmp_path / f"{name}.csv").write_text(f"place\n{rows}\n")
+
+
+def printed(call):
+    code, out, err = call
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_compare_takes_a_shape_a_column_and_no_pairing(files, run):
+    given = (
+        "compare",
+        "a=a.csv",
+        "b=b.csv",
+        *DESIGN,
+        "-m",
+        "Recall@50",
+        "--json",
+        "--method",
+        "mle",
+        "--column",
+        "rank=place",
+    )
+    usual, alone = printed(run(*given)), printed(run(*given, "--unpaired"))
+    assert usual["matched"] == "position"
+    assert not alone["paired"]
+    free = printed(run(*given, "--shape", "none"))
+    (one,), (other,) = usual["differences"], free["differences"]
+    assert other["low"] < one["low"]
+    assert other["high"] > one["high"]
+
+
+def test_published_takes_a_method(run):
+    given = ("published", "--users", 6040, "--items", 3706, "--sampled", 99, "HR@10=0.690")
+    (entry,) = printed(run(*given, "-m", "Recall@50", "--method", "mle", "--json"))["estimates"]
+    assert entry["method"] == "mle"
+
+
+# -- signals, pipes and full disks end the command in one line, never in a traceback ---------------
+
+
+PLAN = ["plan", "--items", "500", "--users", "10"]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "terminated"),
+        (signal.SIGHUP, 129, "the terminal has gone"),
+    ],
+)
+def test_signals_end_the_command_in_one_line(run, monkeypatch, number, code, word):
+    # What a shell starts in the background ignores interrupts, these tests perhaps included.
+    outside = signal.signal(number, signal.SIG_DFL)
+    monkeypatch.setattr("unsample.answers.plan", lambda **_: os.kill(os.getpid(), number))
+    try:
+        assert run(*PLAN) == (code, "", f"unsample: {word}\n")
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, outside)
+
+
+def test_signals_that_are_ignored_stay_ignored(run, monkeypatch):
+    """As under nohup."""
+    seen = []
+
+    def look(**_):
+        seen.append(signal.getsignal(signal.SIGHUP))
+        raise FileError("seen enough")
+
+    monkeypatch.setattr("unsample.answers.plan", look)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run(*PLAN)[0] == 2
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert seen == [signal.SIG_IGN]
+
+
+def fail_to_print(monkeypatch, problem):
+    printed = typer.secho
+
+    def echo(text, *, err=False, **options):
+        if not err:
+            raise problem
+        printed(text, err=err, **options)
+
+    monkeypatch.setattr("unsample.cli.console.typer.secho", echo)
+
+
+def test_a_full_disk_behind_standard_output_is_said(run, monkeypatch):
+    fail_to_print(monkeypatch, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    monkeypatch.setattr("unsample.cli.console.silence_output", lambda: None)
+    code, _, errors = run(*PLAN)
+    assert code == 1
+    assert "cannot write to standard output: No space left on device" in errors
+
+
+def test_a_reader_that_has_gone_ends_the_command_in_silence(run, monkeypatch):
+    fail_to_print(monkeypatch, BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
+    monkeypatch.setattr(_start, "silence_output", lambda: None)
+    assert run(*PLAN) == (141, "", "")
+
+
+def test_a_stray_failure_of_a_file_is_no_traceback(run, monkeypatch):
+    def fail(**_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "somewhere")
+
+    monkeypatch.setattr("unsample.answers.plan", fail)
+    assert run(*PLAN) == (2, "", "unsample: cannot use 'somewhere': Permission denied\n")
+
+
+def test_a_result_is_printed_though_its_page_cannot_be_written(run, monkeypatch, tmp_path):
+    def full(path, write):
+        raise FileError(f"cannot write {str(path)!r}: No space left on device")
+
+    monkeypatch.setattr("unsample.pages._html.write_atomically", full)
+    code, out, errors = run(*PLAN, "--html", tmp_path / "page.html")
+    assert code == 2
+    assert "ranked in full" in out
+    assert "No space left" in errors
+
+
+def test_closed_streams_are_opened_on_nothing(run, monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    _start._open_closed_streams()
+    assert sys.stdin.read() == ""
+    for stream in (sys.stdout, sys.stderr):
+        stream.write("nobody reads this")
+        stream.close()
+    sys.stdin.close()
+
+
+def test_characters_that_a_terminal_lacks_are_no_traceback(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    _start._open_closed_streams()
+    stream.write("☃")
+    stream.flush()
+    assert stream.buffer.getvalue() == b"\\u2603"
+
+
+# -- tables through the command --------------------------------------------------------------------
+
+
+RANKS = [1, 1, 2, 5, 9, 10]
+
+
+def test_pooled_models_are_warned_of_in_one_line(tmp_path, run):
+    path = tmp_path / "ranks.csv"
+    path.write_text("user,model,rank\na,X,1\nb,X,2\na,Y,3\nb,Y,4\n")
+    code, _, err = run("estimate", path, *DESIGN)
+    assert code == 0
+    assert "warning: column 'model' of " in err
+    assert "pass by='model'" in err
+
+
+def test_standard_input_and_saved_counts(ranks, tmp_path, run):
+    code, out, _ = run("estimate", "-", *DESIGN, "--json", stdin=ranks.read_bytes())
+    assert code == 0
+    assert json.loads(out)["users"] == 80
+    saved = tmp_path / "counts.json"
+    RankCounts.from_ranks(RANKS, items=100, sampled=9).save(saved)
+    code, out, _ = run("estimate", saved, "--json")
+    assert (code, json.loads(out)["items"]) == (0, 100)
+    code, _, err = run("estimate", saved, *DESIGN)
+    assert code == 2
+    assert "left out" in err
+
+
+def test_a_group_by_query_of_a_warehouse_is_read_as_its_rows_are(tmp_path, run):
+    """The query that the documentation shows, on scores."""
+    duckdb = pytest.importorskip("duckdb")
+    frame = scored_rows(10)
+    frame.write_parquet(tmp_path / "scores.parquet")
+    table = duckdb.sql(
+        f"""
+        WITH targets AS (
+            SELECT "user", MAX(score) AS aim, MAX(item) AS goal
+            FROM '{tmp_path}/scores.parquet' WHERE target GROUP BY "user"
+        ),
+        users AS (
+            SELECT s."user", COUNT(*) AS sampled,
+                   COUNT(CASE WHEN s.score > t.aim THEN 1 END) AS better,
+                   COUNT(CASE WHEN s.score = t.aim THEN 1 END) AS tied
+            FROM '{tmp_path}/scores.parquet' AS s JOIN targets AS t ON s."user" = t."user"
+            WHERE s.item <> t.goal GROUP BY s."user"
+        )
+        SELECT sampled, better, tied, COUNT(*) AS "count" FROM users GROUP BY sampled, better, tied
+        """
+    )
+    table.write_csv(str(tmp_path / "counts.csv"))
+    table.write_parquet(str(tmp_path / "counts.parquet"))
+    answers = {
+        run("estimate", tmp_path / name, "--items", 50, "--json")[:2]
+        for name in ("counts.csv", "counts.parquet", "scores.parquet")
+    }
+    assert len(answers) == 1
+    assert json.loads(answers.pop()[1])["users"] == 60
+
+
+def test_patterns_by_model(tmp_path, run):
+    ranks = np.random.default_rng(0).integers(1, 11, 400)
+    for part in range(2):
+        models = np.where(np.arange(200) % 2, "A", "B")
+        frame = pl.DataFrame({"m": models, "place": ranks[part * 200 :][:200]})
+        frame.write_parquet(tmp_path / f"run{part}.parquet")
+    code, out, err = run(
+        "estimate", tmp_path / "*.parquet", "--items", 50, "--sampled", 9, "--by", "m",
+        "--column", "rank=place", "--json",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    groups = json.loads(out)["groups"]
+    assert [(group["m"], group["users"]) for group in groups] == [("A", 200), ("B", 200)]
+
+
+def test_bad_files_get_one_clear_line(ranks, tmp_path, run):
+    (tmp_path / "word.csv").write_text("rank\n1\nx\n")
+    (tmp_path / "empty").mkdir()
+    for kind in ("parquet", "npz"):
+        whole = tmp_path / f"whole.{kind}"
+        if kind == "npz":
+            np.savez(whole, rank=np.array(RANKS))
+        else:
+            pl.DataFrame({"rank": RANKS}).write_parquet(whole)
+        (tmp_path / f"cut.{kind}").write_bytes(whole.read_bytes()[:-30])
+    for name, words in {
+        "word.csv": "must hold numbers, got 'x' in line 3",
+        "rank.csv": "did you mean ranks.csv",
+        "empty": "there is no file in the folder",
+        "cut.parquet": "cannot read",
+        "cut.npz": "cannot read",
+    }.items():
+        code, out, err = run("estimate", tmp_path / name, *DESIGN)
+        assert (code, out) == (2, "")
+        assert words in err
+        assert err.startswith("unsample: ")
+        assert err.count("\n") == 1

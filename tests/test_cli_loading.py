@@ -13,7 +13,6 @@ from unsample import answers, estimators, evidence, metrics, tables
 from unsample.__main__ import application
 from unsample.cli import _words
 from unsample.cli._lazy import Verb, Verbs
-from unsample.cli._quick import _UNSURE, _taken
 from unsample.errors import InputError
 from unsample.lab import cli as lab_cli
 from unsample.lab import datasets, paper, recommenders
@@ -170,39 +169,16 @@ def test_values_are_refused_in_the_words_of_the_library(run, arguments, source):
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "several", "taken"),
-    [
-        (str, "a", False, "a"),
-        (int, "-12", False, -12),
-        (int, 12, False, 12),
-        (float, "1e-3", False, 0.001),
-        (float, ".5", False, 0.5),
-        (list[str], ["a", "b"], True, ("a", "b")),
-        (list[str], None, True, ()),
-        (int, None, False, None),
-        (int, "1.0", False, _UNSURE),
-        (int, "1_0", False, _UNSURE),
-        (int, "\u0661", False, _UNSURE),
-        (float, "nan", False, _UNSURE),
-        (int, True, False, _UNSURE),
-        (Path, "a", False, Path("a")),
-        (list[int], ["1"], True, _UNSURE),
-    ],
-)
-def test_plain_values_are_taken_and_others_left_to_typer(kind, value, several, taken):
-    found = _taken(kind, value, several=several)
-    assert found is taken or (found == taken and type(found) is type(taken))
-
-
-@pytest.mark.parametrize(
     ("words", "value"),
     [
+        ("unsample es", "estimate"),
+        ("unsample estimate --cand", "--candidates"),
         ("unsample estimate x.csv --candidates un", "unseen"),
         ("unsample estimate x.csv --ties opt", "optimistic"),
         ("unsample compare a=x.csv --correction bon", "bonferroni"),
     ],
 )
-def test_completion_knows_values(capsys, monkeypatch, words, value):
+def test_completion_knows_verbs_options_and_values(capsys, monkeypatch, words, value):
     monkeypatch.setenv("_UNSAMPLE_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
@@ -282,13 +258,6 @@ def test_parquet_needs_an_engine_before_anything_is_read(idle, run, monkeypatch,
     code, _, err = run(*call)
     assert code == 3
     assert "pip install 'unsample[frames]'" in err
-
-
-def test_folders_are_looked_at_before_the_work(idle, run, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    code, _, err = run(*RESULTS["plan"], "--plot", "none/plan.svg")
-    assert code == 2
-    assert "make its folder first" in err
 
 
 def test_every_recommender_states_what_it_imports(monkeypatch):

@@ -32,19 +32,6 @@ def result(ranks):
     )
 
 
-def test_intervals_are_nested_and_belong_to_the_metric(result):
-    for entry in result.entries:
-        low, high = entry.interval(0.95, kind="guaranteed")
-        inner_low, inner_high = entry.interval(0.5, kind="guaranteed")
-        bound_low, bound_high = entry.bounds(0.95)
-        assert bound_low <= low <= inner_low < inner_high < high <= bound_high
-        assert (low, high) == result[entry.metric, "bv"].interval(0.95, kind="guaranteed")
-        assert low < entry.value < high
-        within = entry.interval(0.95)
-        assert bound_low <= within[0] < entry.interval(0.5)[0]
-        assert within == result[entry.metric, "bv"].interval(0.95, kind="calibrated")
-
-
 def test_a_standard_error_tells_how_a_value_varies(result):
     for entry in result.entries:
         low, high = entry.sampling_interval(0.95)
@@ -115,26 +102,6 @@ def test_one_target_says_next_to_nothing():
     assert high > 0.95
     assert math.isnan(result["Recall@40"].standard_error)
     assert json.loads(result.to_json())["estimates"][0]["standard_error"] is None
-
-
-@pytest.mark.parametrize("rank", [1, 31])
-def test_ranks_that_are_all_alike_claim_no_certainty(rank):
-    result = unsample.estimate([rank] * 50, items=400, sampled=30, metrics="Recall@40")
-    entry = result["Recall@40"]
-    low, high = entry.interval()
-    assert math.isnan(entry.sampling_interval()[0])
-    assert high - low > 0.005
-    bound_low, bound_high = entry.bounds()
-    assert bound_high - bound_low > 0.05
-
-
-def test_weights_count():
-    design, options = {"items": 400, "sampled": 30}, {"method": "mle"}
-    doubled = unsample.estimate([1, 1, 5, 31], **design, **options)
-    counts = unsample.RankCounts.from_ranks([1, 5, 31], weights=[2, 1, 1], **design)
-    weighted = unsample.estimate(counts, **options)
-    for metric in doubled.metrics:
-        assert doubled[metric].value == pytest.approx(weighted[metric].value)
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,17 @@ def test_bases_against_references(setting):
         _same(_values(f"mle(iterations=20, base={base})", setting), lambda w, pi=pi: pi @ w, 2e-3)
 
 
+def test_the_base_decides_where_the_sample_is_blind():
+    """With 10 sampled of 10,000, ranks 1 and 3 look alike: their ratio is the base's."""
+    counts = RankCounts.from_histogram([900, 400, 200, 100, 90, 80, 70, 60, 50, 40, 10],
+                                       Law(10_000, 10))  # fmt: skip
+    flat, steep = (
+        estimators.parse(f"mle(base={base})").fit(counts) for base in ("uniform", "reciprocal")
+    )
+    assert flat.pmf(1) / flat.pmf(3) == pytest.approx(1.0, rel=0.05)
+    assert steep.pmf(1) / steep.pmf(3) == pytest.approx(3.0, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("former", "now"),
     [

@@ -483,27 +483,3 @@ def test_bad_files_get_one_clear_message(files, tmp_path):
     ):
         with pytest.raises(FileError, match=message):
             trec.targets(*given, items=50)
-
-
-def test_full_runs_give_what_ir_measures_prints():
-    need_library("ir_measures")
-    from ir_measures import AP, RR, P, R, calc_aggregate, nDCG
-
-    rng = np.random.default_rng(1)
-    run, qrels = {}, {}
-    for query in map(str, range(30)):
-        run[query] = {f"d{place}": float(score) for place, score in enumerate(rng.permutation(12))}
-        relevant = rng.choice(12, rng.integers(1, 6), replace=False)
-        qrels[query] = {f"d{place}": int(rng.integers(1, 4)) for place in relevant}
-    theirs = {
-        "NDCG@3": nDCG @ 3, "NDCG": nDCG, "MRR": RR, "AP@5": AP @ 5, "Precision@3": P @ 3,
-        "Recall@5": R @ 5,
-    }  # fmt: skip
-    found = trec.targets(run, qrels, items=12)
-    exact = unsample.exact(
-        found.ranks, items=found.items, users=found.users, relevance=found.relevance,
-        metrics=list(theirs),
-    )  # fmt: skip
-    said = calc_aggregate(list(theirs.values()), qrels, run)
-    for ours, measure in theirs.items():
-        assert exact[ours].value == pytest.approx(said[measure], rel=0, abs=1e-9)

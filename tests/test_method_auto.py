@@ -1,7 +1,5 @@
 """`auto`: what other data sets know, and the condensed cells that it is fitted on."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from tests import reference
 from unsample import estimators
 from unsample._checks import as_index
 from unsample.errors import MethodError
-from unsample.estimators import CANDIDATES, Observed
+from unsample.estimators import Observed
 from unsample.estimators._observed import Condensed, _condensed_ranges
 from unsample.evidence import RankCounts, group_catalogues
 from unsample.lab.datasets import load_ranks
@@ -41,15 +39,6 @@ def test_condensed_cells_add_up_to_one_and_expect_the_same(replacement):
     expected = condensed.likelihood @ np.add.reduceat(dense, as_index(condensed.grid.low - 1))
     exact = np.add.reduceat(dense @ reference.matrix(design), as_index(starts - 1))
     assert np.allclose(expected, exact, rtol=3e-3)
-
-
-@pytest.mark.parametrize("candidates", ["unseen", "all"])
-def test_one_sampled_item_still_tells_the_auc(candidates):
-    """With n = 2 the share of targets that win is the AUC."""
-    counts = RankCounts.from_ranks([1] * 600 + [2] * 400, items=300, sampled=1)
-    observed = Observed.prepare(counts, candidates=candidates)
-    values = AUTO.evaluate(observed, parse_all(["AUC"])).values
-    assert values[0, 0] == pytest.approx(0.6, abs=0.05)
 
 
 def _observed(ranks, items, sampled, *, rows=0, seed=0, **options) -> Observed:
@@ -84,41 +73,6 @@ def test_errors_are_well_below_those_of_mle(dataset, recommender, share):
     assert (ours < share * theirs).all()
 
 
-def test_mle_does_not_ask_what_became_of_seen_items():
-    """It estimates P(R) among the candidates there were, whatever these were."""
-    ranks = np.arange(1, 200)
-    values = [
-        estimators.parse("mle")
-        .evaluate(_observed(ranks, 1000, 50, candidates=candidates), TOP)
-        .values
-        for candidates in CANDIDATES
-    ]
-    assert np.array_equal(*values)
-
-
-def test_batches_of_unlike_histograms_are_fitted_each_on_its_own():
-    """Rows need not be resamples of one data set: each gets its own fit."""
-    design = Law(2000, 50)
-    rng = np.random.default_rng(0)
-    drawn = [
-        design.draw(np.ceil(2000 * rng.beta(a, b, size=1500)).astype(int).clip(1), rng=rng)
-        for a, b in ((0.4, 3.0), (0.6, 2.0), (0.5, 2.5))
-    ]
-    histograms = np.stack([np.bincount(r, minlength=52)[1:] for r in drawn])
-    total = RankCounts.from_histogram(histograms.sum(axis=0), design)
-    # Evidence depends on the number of targets behind a row, which is that of the counts.
-    mean = replace(total, weight=total.weight / 3, weight_squared=total.weight_squared / 3)
-    observed = Observed.prepare(
-        mean, resampled=histograms[:, total.low - 1].astype(float), cutoffs=[10, 100]
-    )
-    metrics = parse_all(["Recall@100", "NDCG@10"])
-    batch = AUTO.evaluate(observed, metrics)
-    assert batch.failures == 0
-    for row, histogram in zip(batch.values[1:], histograms, strict=True):
-        single = Observed.prepare(RankCounts.from_histogram(histogram, design), cutoffs=[10, 100])
-        assert row == pytest.approx(AUTO.evaluate(single, metrics).values[0], rel=1e-4)
-
-
 def test_it_says_what_the_data_were_taken_for():
     found = AUTO.evaluate(_observed(np.arange(1, 301), 300, 20), TOP)
     assert found.explanation.startswith("learned from full rankings of other data sets (unseen")
@@ -130,24 +84,3 @@ def test_it_says_what_the_data_were_taken_for():
         estimators.parse("auto(kind=movies)")
     with pytest.raises(MethodError, match="prior of auto must be a Prior"):
         estimators.parse("auto(prior=file)")
-
-
-def test_known_ranks_stay_where_they_are():
-    ranks = np.array([1, 2, 7, 30] * 50)
-    known = RankCounts.from_ranks(ranks[:100], items=300, sampled=299, replacement=False)
-    drawn = RankCounts.from_ranks([1, 1, 2, 4] * 25, items=300, sampled=20, replacement=False)
-    observed = Observed.prepare(known + drawn, cutoffs=[10])
-    mass = AUTO.solve(observed).weights[0]
-    assert mass.sum() == pytest.approx(1.0)
-    assert (mass - observed.known_mass()[0]).min() > -1e-12
-
-
-def test_many_samples_leave_little_to_assume():
-    """With n = 1000 of 2000 items the prior hardly matters, nor what became of seen items."""
-    rng = np.random.default_rng(1)
-    ranks = np.ceil(2000 * rng.beta(0.5, 2.0, size=5000)).astype(int).clip(1)
-    truth = (ranks <= 50).mean()
-    metrics = parse_all(["Recall@50"])
-    for candidates in CANDIDATES:
-        observed = _observed(ranks, 2000, 1000, candidates=candidates)
-        assert AUTO.evaluate(observed, metrics).values[0, 0] == pytest.approx(truth, rel=0.03)

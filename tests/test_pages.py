@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import inspect
 import json
 import re
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +21,8 @@ from unsample import pages as report
 from unsample.errors import InputError, MissingExtraError, RefutedWarning
 from unsample.law import draw_sampled_ranks
 from unsample.metrics import NDCG, Recall
-from unsample.pages._curves import AtManyK, ladder
+from unsample.pages._curves import AtManyK
+from unsample.pages._paper import CITATION
 
 pytest.importorskip("jinja2")
 VOID = {"meta", "input", "link", "br", "hr", "img"}
@@ -112,10 +115,6 @@ def test_a_page_is_whole_small_and_needs_nothing_else(kind):
         assert f"{tag}-src 'sha256-{digest}'" in policy.replace("&#43;", "+")
 
 
-def test_the_same_result_gives_the_same_bytes():
-    assert report.as_html(pages.result("exact")) == pages.page("exact")
-
-
 @pytest.mark.parametrize("kind", ["estimate", "methods", "truth"])
 def test_warnings_come_before_any_number(kind):
     result = pages.result(kind)
@@ -151,18 +150,6 @@ def test_a_refuted_assumption_is_not_claimed():
     assert "refute the assumption" in text
     assert "The guaranteed intervals assume nothing about P(R)" in text
     assert "intervals assume that" not in text
-
-
-def test_where_no_distribution_fits_no_limits_are_drawn():
-    with pytest.warns(RefutedWarning, match="no distribution of global ranks fits"):
-        result = unsample.estimate(
-            [50, 60] * 9000,
-            items=1000,
-            sampled=99,
-            metrics="Recall@100",
-            method="mle",
-        )
-    assert AtManyK(result, np.array([10, 1000])).curve(Recall).limits == {}
 
 
 def test_a_page_leads_with_what_was_found():
@@ -247,15 +234,6 @@ def test_intervals_of_several_results_end_at_what_a_metric_can_be():
     assert max(ends) <= 1.0
 
 
-def test_rows_hold_three_ranges():
-    result = pages.result("methods")
-    rows = chart("methods", "Estimates with intervals and bounds")["views"][0]["rows"]
-    for row, entry in zip(rows, result.entries, strict=True):
-        assert row["interval"] == pytest.approx(entry.interval(), rel=1e-5)
-        assert row["guaranteed"] == pytest.approx(entry.interval(kind="guaranteed"), rel=1e-5)
-        assert row["bounds"] == pytest.approx(entry.bounds(), rel=1e-5)
-
-
 @pytest.mark.parametrize("kind", ["estimate", "exact", "groups"])
 def test_the_learned_distribution_is_one(kind):
     views = {view["name"]: view for view in chart(kind, "Metric@K at every K")["views"]}
@@ -284,13 +262,6 @@ def test_numbers_stand_below_their_names_where_curves_have_different_methods():
     assert {text for (view, _), text in shown.items() if view == "Recall"} == {"\N{EN DASH}"}
 
 
-def test_a_range_from_the_first_rank_is_recall():
-    known = AtManyK(pages.result("estimate"), np.array([7, 60, pages.ITEMS]))
-    recall, share = known.curve(Recall), known.mean_probability()
-    assert share.limits["interval"][0] * 7 == pytest.approx(recall.limits["interval"][0], abs=1e-9)
-    assert share.limits["bounds"][0] * 7 == pytest.approx(recall.limits["bounds"][0], abs=1e-9)
-
-
 @pytest.mark.parametrize("family", [Recall, NDCG])
 def test_intervals_of_full_ranks_are_those_of_a_mean(family):
     ranks = pages.full_ranks()
@@ -302,14 +273,6 @@ def test_intervals_of_full_ranks_are_those_of_a_mean(family):
         assert curve.values["exact"][place] == pytest.approx(weights.mean())
         expected = [weights.mean() - error, weights.mean() + error]
         assert curve.limits["interval"][place] == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_ladder_holds_what_was_asked():
-    rungs = ladder(1000, also=[7, 33, 5000])
-    assert {1, 7, 33, 1000} <= set(rungs.tolist())
-    assert 5000 not in rungs
-    assert np.all(np.diff(rungs) > 0)
-    assert ladder(1).tolist() == [1]
 
 
 def test_groups_of_different_catalogues_share_an_axis():
@@ -375,14 +338,6 @@ def test_every_form_holds_every_cell_note_and_warning(kind, form):
         assert plain(text) in whole, text
 
 
-def test_text_is_an_aligned_table_with_a_rule():
-    title, _, head, rule, first, *_ = report.as_text(pages.result("methods")).splitlines()
-    assert title == "1,500 targets, 30 of 400 items sampled with replacement"
-    assert head.startswith("metric     method")
-    assert set(rule) == {"-", " "}
-    assert first.index("naive") == head.index("method")
-
-
 def test_the_best_of_a_comparison_is_bold():
     result = pages.result("compare")
     best = {}
@@ -420,3 +375,156 @@ def test_without_jinja_the_error_names_the_install_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'unsample\[report\]'"):
         report.as_html(pages.result("exact"))
+
+
+# -- tables for papers -----------------------------------------------------------------------------
+
+
+PAPER_FORMS = {"latex": report.as_latex, "markdown": report.as_markdown}
+
+
+def plain(text):
+    """Return a form without the marks that escape its brackets."""
+    return re.sub(r"\{([\[\]*])\}|\\([\[\]*@_])", r"\1\2", text)
+
+
+@pytest.mark.parametrize("form", PAPER_FORMS)
+@pytest.mark.parametrize("kind", pages.KINDS)
+def test_every_table_says_what_to_cite(kind, form):
+    text = PAPER_FORMS[form](pages.result(kind))
+    assert f"unsample {unsample.__version__}" in text
+    assert "doi:10.1609/aaai.v35i5.16537" in text
+
+
+def test_the_citation_is_that_of_the_citation_file():
+    cff = (Path(__file__).parent.parent / "CITATION.cff").read_text(encoding="utf-8")
+    family = re.findall(r"family-names: (\w+)", cff)
+    assert [name for name in family if name in CITATION] == family
+    (doi,) = re.findall(r"doi: (\S+)", cff)
+    titles = re.findall(r"title: (On .+)", cff)
+    assert doi in CITATION
+    assert titles
+    assert titles[0] in CITATION
+
+
+@pytest.mark.parametrize("form", PAPER_FORMS)
+def test_values_stand_with_their_intervals_in_one_cell(form):
+    result = pages.result("methods")
+    text = plain(PAPER_FORMS[form](result))
+    for entry in result.entries:
+        low, high = entry.interval()
+        assert f"{entry.value:.4f} [{low:.4f}, {high:.4f}]" in text
+    assert "in brackets: 95" in text
+    assert f"method: {', '.join(result.methods)}" in text
+
+
+@pytest.mark.parametrize("form", PAPER_FORMS)
+def test_a_comparison_has_a_row_for_each_model_and_a_column_for_each_metric(form):
+    result = pages.result("compare")
+    shown = report.paper(result)
+    models, differences = shown.tables
+    assert models.columns == ("model", *(metric.name for metric in result.metrics))
+    assert {str(row[0]) for row in models.rows} == set(result.models)
+    assert len(differences.rows) == len(result.differences)
+    text = plain(PAPER_FORMS[form](result))
+    for row in result.standings:
+        assert f"[{row.low:.4f}, {row.high:.4f}]" in text
+    assert "best, a better" not in text
+
+
+def test_more_metrics_than_a_page_is_wide_have_rows_of_their_own():
+    ranks = {"A": [1, 2, 2, 9] * 50, "B": [1, 2, 3, 20] * 50}
+    many = [f"Recall@{k}" for k in (5, 10, 20, 50, 100)]
+    result = unsample.compare(ranks, items=500, sampled=99, metrics=many, prior=None, method="mle")
+    models, _ = report.paper(result).tables
+    assert models.columns == ("metric", "model", "estimate")
+    assert len(models.rows) == len(many) * 2
+    alone = {name: result.estimates[name] for name in result.models}
+    (table,) = report.paper(alone).tables
+    assert table.columns[:2] == ("group", "metric")
+
+
+def test_groups_are_rows_and_doubted_values_are_marked():
+    held = pages.result("methods")
+    (table,) = report.paper({"a": held, "b": held}).tables
+    assert table.columns == ("group", "method", *held)
+    assert len(table.rows) == 2 * len(held.methods)
+    marked = sum(str(cell).endswith(" *") for row in table.rows for cell in row)
+    assert marked == 2 * sum(entry.credible is False or not entry.resolved or entry.clipped
+                             for entry in held.entries)  # fmt: skip
+    assert "* the sample does not settle" in plain(report.as_markdown({"a": held, "b": held}))
+
+
+def test_frames_of_a_comparison():
+    result = pages.result("compare")
+    pairs = result.to_frame("pandas")
+    assert list(pairs["p_value"]) == [round(pair.p_value, 6) for pair in result.differences]
+    assert list(pairs["value"]) == [pair.value for pair in result.differences]
+
+
+# -- plots take axes and return them, and draw the numbers of their results ------------------------
+
+
+PLOTS = {
+    "plot_comparison": "compare",
+    "plot_distribution": "methods",
+    "plot_estimates": "methods",
+    "plot_metric_curve": "methods",
+    "plot_plan": "plan",
+}
+
+
+def test_no_plot_escapes_these_tests():
+    assert set(PLOTS) == {name for name in report.__all__ if name.startswith("plot_")}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_plots_take_axes_and_return_them(name):
+    figure = pytest.importorskip("matplotlib.figure")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    draw = getattr(report, name)
+    parameter = inspect.signature(draw).parameters["ax"]
+    assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    assert parameter.default is None
+    axes = figure.Figure().subplots()
+    assert draw(pages.result(PLOTS[name]), ax=axes) is axes
+    assert axes.get_xlabel()
+    assert axes.lines or axes.collections
+    with pyplot.rc_context({"backend": "agg"}):
+        pyplot.switch_backend("agg")
+        fresh = draw(pages.result(PLOTS[name]))
+        assert fresh is not axes
+        pyplot.close(fresh.get_figure(root=True))
+
+
+@pytest.mark.parametrize("draw", [report.plot_metric_curve, report.plot_estimates])
+def test_legends_name_the_ranges(draw):
+    figure = pytest.importorskip("matplotlib.figure")
+    wide = ["95 % interval (calibrated)", "guaranteed", "bounds"]
+    for prior, names in ({}, wide), ({"prior": None}, ["95 % interval", "bounds"]):
+        result = unsample.estimate(
+            pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", **prior
+        )
+        axes = draw(result, ax=figure.Figure().subplots())
+        shown = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert sorted(set(shown) & {*wide, *names}) == sorted(names)
+
+
+def test_plots_draw_the_numbers():
+    figure = pytest.importorskip("matplotlib.figure")
+    result = pages.result("compare")
+    axes = report.plot_comparison(result, metric="NDCG@50", ax=figure.Figure().subplots())
+    expected = [one for one in result.differences if one.metric == "NDCG@50"]
+    points = [line.get_xdata()[0] for line in axes.lines if line.get_marker() in ("o", "s")]
+    assert points == [one.value for one in expected]
+    assert len(axes.get_yticklabels()) == len(expected)
+    with pytest.raises(InputError, match="one that was compared"):
+        report.plot_comparison(result, metric="Recall@3")
+    evaluated = pages.result("evaluate")
+    axes = report.plot_estimates(evaluated, ax=figure.Figure().subplots())
+    assert axes.lines[-1].get_xdata()[0] == evaluated["NDCG@10"].value
+    silent = unsample.estimate(
+        pages.sampled_ranks(), items=400, sampled=30, metrics="Recall@50", method="naive"
+    )
+    with pytest.raises(InputError, match="gives P"):
+        report.plot_distribution(silent)

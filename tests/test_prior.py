@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests import reference
 from unsample.errors import FileError, InputError
-from unsample.estimators import Observed, parse
+from unsample.estimators import Observed
 from unsample.estimators.prior import History, Learned, Prior, shipped
 from unsample.estimators.prior._learn import condition, learn
 from unsample.estimators.prior._posterior import Prepared, together
@@ -116,25 +115,6 @@ def test_known_ranks_leave_nothing_open():
     assert posterior.values[0] == pytest.approx(truth, rel=1e-6)
     assert low[0] == pytest.approx(truth, rel=1e-4)
     assert high[0] == pytest.approx(truth, rel=1e-4)
-
-
-def test_rows_of_a_batch_are_as_alone():
-    ranks = ranks_like(500, 900, 0.6)
-    observed = seen(ranks, 500, 30)
-    rows = reference.bootstrap(observed.counts, 3, rng=1)
-    batch = Observed.prepare(observed.counts, resampled=rows, cutoffs=(1, 5))
-    together_ = shipped().posterior(batch, METRICS)
-    for at in range(4):
-        alone = shipped().posterior(replace(batch, shares=batch.shares[at : at + 1]), METRICS)
-        assert alone.values[0] == pytest.approx(together_.values[at], rel=1e-5)
-
-
-def test_the_mass_is_a_distribution_near_the_values():
-    observed = seen(ranks_like(2000, 4000, 0.8), 2000, 99)
-    posterior = shipped().posterior(observed, METRICS)
-    assert posterior.mass.sum(axis=1) == pytest.approx(1.0)
-    values = posterior.mass @ observed.bin_weights(METRICS)
-    assert values[0] == pytest.approx(posterior.values[0], rel=0.1)
 
 
 def test_more_targets_and_more_items_make_it_surer():
@@ -297,12 +277,3 @@ def test_the_shipped_file_is_small():
 
     path = files("unsample.estimators.prior") / "learned.npz"
     assert len(path.read_bytes()) < 200_000
-
-
-def test_it_is_better_than_mle_where_the_sample_sees_nothing():
-    ranks = ranks_like(20_000, 6000, 0.75, seed=5)
-    observed = seen(ranks, 20_000, 50)
-    truth = np.log([metric.weights(ranks, 20_000).mean() for metric in METRICS])
-    mine = np.log(shipped().posterior(observed, METRICS).values[0])
-    plain = np.log(parse("mle").evaluate(observed, METRICS).values[0] + 1e-9)
-    assert np.abs(mine - truth)[0] < np.abs(plain - truth)[0]

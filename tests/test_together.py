@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -210,3 +212,27 @@ def test_every_model_has_a_checkpoint_of_its_own(world, tmp_path):
     assert all(model.asked <= 16 for model in both.values()), "nothing but the probe is asked"
     with pytest.raises(CheckpointError, match=r"\(model 'B'\)"):
         together(world, "guided", scorer=dict(reversed(models(world).items())), **options)
+
+
+def test_several_targets_of_a_user_and_filtered_ones():
+    rng = np.random.default_rng(5)
+    scores = [rng.normal(size=(80, 300))]
+    scores.append(scores[0] + rng.normal(scale=0.5, size=scores[0].shape))
+    users = np.sort(rng.integers(80, size=250))
+    places = np.floor(300 ** rng.random(250)).astype(int) - 1
+    pairs = np.stack([users, np.argsort(-scores[0], axis=1)[users, places]])
+    pairs = np.unique(pairs, axis=1)
+    both = {
+        name: lambda who, items, held=held: held[who[:, None], items]
+        for name, held in zip("AB", scores, strict=True)
+    }
+    for filtered in (False, True):
+        options = {"items": 300, "metrics": "NDCG@10", "filtered": filtered}
+        exact = evaluate(both, tuple(pairs), design="exact", **options)
+        found = evaluate(both, tuple(pairs), budget=36_000, **options)
+        assert all(each.drawn for each in found.estimates.values())
+        assert found.paired
+        pair = found.differences[0]
+        assert pair.low < exact.differences[0].value < pair.high
+        assert math.isfinite(pair.p_value)
+        assert replace(pair, winner=None) != exact.differences[0]

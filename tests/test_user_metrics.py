@@ -172,97 +172,83 @@ def test_filtered_ranks_are_a_list_for_each_target(ranks):
 # -- by a scorer -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=range(2))
-def scored(request):
-    """Scores, what is seen and what is held out, and the list of each user by a loop."""
-    rng = np.random.default_rng(request.param)
+@pytest.fixture(scope="module")
+def scored():
+    """Scores, what is seen and what is held out."""
+    rng = np.random.default_rng(0)
     scores = rng.normal(size=(30, 25))
     seen = rng.random(scores.shape) < 0.2
     held = {}
     for user in rng.permutation(30)[:25].tolist():
         held[user] = rng.choice(np.flatnonzero(~seen[user]), rng.integers(1, 6), False).tolist()
-    lists = []
-    for user, items in held.items():
-        order = [item for item in np.argsort(-scores[user]) if not seen[user, item]]
-        lists.append([float(item in items) for item in order])
-    return scores, seen, held, lists
+    return scores, seen, held
+
+
+def sorted_lists(scored, gain):
+    """Return the list of each user by a loop."""
+    scores, seen, held = scored
+    return [
+        [
+            float(gain(user, item)) if item in items else 0.0
+            for item in np.argsort(-scores[user])
+            if not seen[user, item]
+        ]
+        for user, items in held.items()
+    ]
+
+
+def check(scored, lists, targets=None, **options):
+    """Check that a full and a certified evaluation find the metrics of the lists."""
+    scores, seen, held = scored
+    for design in ("exact", "certified"):
+        names = [name for name in slow.names(SOME) if design == "exact" or "@" in name]
+        found = unsample.evaluate(
+            lambda users, items: scores[users[:, None], items],
+            held if targets is None else targets,
+            items=25, metrics=names, exclude=sparse.csr_array(seen), design=design, **options,
+        )  # fmt: skip
+        wanted = {name: slow.mean(name, lists) for name in names}
+        assert {name: found[name].value for name in names} == near(wanted), design
 
 
 @pytest.mark.parametrize("form", ["dict", "pairs", "matrix"])
 def test_a_scorer_is_evaluated_user_by_user(scored, form):
-    scores, seen, held, lists = scored
+    scores, _, held = scored
     pairs = np.array([(user, item) for user, items in held.items() for item in items]).T
     targets = {
         "dict": held,
         "pairs": (pairs[0], pairs[1]),
         "matrix": sparse.csr_array((np.ones(pairs.shape[1]), tuple(pairs)), shape=scores.shape),
     }[form]
-    for design in ("exact", "certified"):
-        names = [n for n in slow.names(SOME) if design == "exact" or "@" in n]
-        found = unsample.evaluate(
-            lambda users, items: scores[users[:, None], items], targets, items=25, metrics=names,
-            exclude=sparse.csr_array(seen), design=design,
-        )  # fmt: skip
-        wanted = {name: slow.mean(name, lists) for name in names}
-        assert {name: found[name].value for name in names} == near(wanted), design
+    check(scored, sorted_lists(scored, lambda user, item: 1), targets)
 
 
-@pytest.mark.parametrize("design", ["exact", "certified"])
-def test_a_scorer_is_evaluated_with_grades(scored, design):
-    scores, seen, held, _ = scored
-    grades = {user: [1 + (user + item) % 4 for item in items] for user, items in held.items()}
+def test_a_scorer_is_evaluated_with_grades(scored):
+    def grade(user, item):
+        return 1 + (user + item) % 4
+
+    grades = [grade(user, item) for user, items in scored[2].items() for item in items]
+    check(scored, sorted_lists(scored, grade), relevance=np.array(grades))
+
+
+@pytest.mark.parametrize(("ties", "sign"), [("pessimistic", 1), ("optimistic", -1)])
+def test_tied_items_come_before_or_after_all_that_are_relevant(scored, ties, sign):
+    scores, seen, held = scored
+    coarse = np.round(2 * scores)
     lists = []
     for user, items in held.items():
-        graded = dict(zip(items, grades[user], strict=True))
-        order = [item for item in np.argsort(-scores[user]) if not seen[user, item]]
-        lists.append([float(graded.get(item, 0)) for item in order])
-    names = [f"NDCG{gain}@{k}" for gain in ("", "(gain=exp)") for k in SOME] + ["AP@5", "HR@3"]
-    found = unsample.evaluate(
-        lambda users, items: scores[users[:, None], items], held, items=25, metrics=names,
-        relevance=np.concatenate(list(grades.values())), exclude=sparse.csr_array(seen),
-        design=design,
-    )  # fmt: skip
-    wanted = {name: slow.mean(name, lists) for name in names}
-    assert {name: found[name].value for name in names} == near(wanted)
-
-
-@pytest.mark.parametrize("design", ["exact", "certified"])
-def test_tied_items_come_before_or_after_all_that_are_relevant(scored, design):
-    scores, seen, held, _ = scored
-    coarse = np.round(2 * scores)
-    names = [n for n in slow.names(SOME) if "@" in n]
-    values = {}
-    for rule in ("pessimistic", "random", "optimistic"):
-        found = unsample.evaluate(
-            lambda users, items: coarse[users[:, None], items], held, items=25, metrics=names,
-            exclude=sparse.csr_array(seen), design=design, ties=rule,
-        )  # fmt: skip
-        values[rule] = {name: found[name].value for name in names}
-    for rule, sign in (("pessimistic", 1), ("optimistic", -1)):
-        lists = []
-        for user, items in held.items():
-            order = sorted(np.flatnonzero(~seen[user]), key=lambda i: (-coarse[user, i],
-                           sign * (i in items)))  # fmt: skip
-            lists.append([float(item in items) for item in order])
-        assert values[rule] == near({name: slow.mean(name, lists) for name in names}), rule
-    for name, drawn in values["random"].items():
-        low, high = values["pessimistic"][name], values["optimistic"][name]
-        assert low - 1e-12 <= drawn <= high + 1e-12
+        free = np.flatnonzero(~seen[user])
+        order = sorted(free, key=lambda i: (-coarse[user, i], sign * (i in items)))
+        lists.append([float(item in items) for item in order])
+    check((coarse, seen, held), lists, ties=ties)
 
 
 def test_filtered_targets_do_not_compete_and_count_one_by_one(scored):
-    scores, seen, held, _ = scored
+    scores, seen, held = scored
     lists = []
     for user, items in held.items():
         for item in items:
             others = [o for o in range(25) if not seen[user, o] and o not in items]
             rank = 1 + sum(scores[user, o] > scores[user, item] for o in others)
             lists.append(slow.listed([rank], len(others) + 1))
-    for design in ("exact", "certified"):
-        names = [n for n in slow.names(SOME) if design == "exact" or "@" in n]
-        found = unsample.evaluate(
-            lambda users, items: scores[users[:, None], items], held, items=25, metrics=names,
-            exclude=sparse.csr_array(seen), design=design, filtered=True,
-        )  # fmt: skip
-        wanted = {name: slow.mean(name, lists) for name in names}
-        assert {name: found[name].value for name in names} == near(wanted), design
+    check(scored, lists, filtered=True)

@@ -15,8 +15,7 @@ import unsample
 from tests.promises import BrokenPromiseError, Finding, bias, coverage, keep, simulations
 from unsample.designs import Candidates, Fixed, Scorer, run
 from unsample.errors import UnsampleWarning
-from unsample.lab.datasets import load_ranks
-from unsample.law import Law, draw_sampled_ranks
+from unsample.law import Law
 from unsample.metrics import parse_all
 
 # Of hundreds of samples some hardly agree with a true shape by chance: their intervals are wider.
@@ -93,22 +92,6 @@ def _whole(method: str, found: dict[str, np.ndarray]) -> list[Finding]:
 def test_intervals_hold_what_they_promise_where_the_sample_resolves(method, ledger):
     found = _simulate(method, simulations(400))
     keep(ledger([*_chance(method, found), *_whole(method, found)]))
-
-
-def test_bias_of_mle_is_small_where_the_sample_resolves(ledger):
-    findings = [
-        Finding(
-            "the bias of mle is small where the sample resolves",
-            metric,
-            "relative bias",
-            abs(rows[:, 0].mean() / rows[0, -1] - 1),
-            0.05,
-            False,
-            len(rows),
-        )
-        for metric, rows in _simulate("mle", simulations(200)).items()
-    ]
-    keep(ledger(findings))
 
 
 def test_auc_is_unbiased_even_naively(ledger):
@@ -295,36 +278,6 @@ def test_what_is_truly_said_keeps_the_promise(dataset, recommender, candidates, 
     found = cells.simulate(dataset, candidates, recommender, 99, candidates, simulations(50))
     promise = "intervals cover when it is truly said what became of seen items"
     keep(ledger(_cell_findings(promise, found, "covered")))
-
-
-def _covered(items_factor: float) -> list[Finding]:
-    truth = load_ranks("ml-1m", "ease", candidates="all")
-    exact = unsample.exact(truth.ranks, items=truth.items, metrics="Recall@100")
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(30):
-        drawn = draw_sampled_ranks(truth.ranks, items=truth.items, sampled=499, rng=rng)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnsampleWarning)
-            result = unsample.estimate(
-                drawn,
-                items=int(truth.items[0] * items_factor),
-                sampled=499,
-                metrics="Recall@100",
-            )
-        found.append(result["Recall@100"].interval(kind="guaranteed"))
-    low, high = np.array(found).T
-    promise = "intervals hold the truth of ease on ml-1m"
-    value = exact["Recall@100"].value
-    return [coverage(promise, "499 sampled, Recall@100", low, high, value, 0.93)]
-
-
-def test_a_wrong_model_fails_the_promise_of_intervals(ledger):
-    keep(ledger(_covered(1.0)))
-    wrong = ledger(_covered(1.4), planted="N 40 % too large, intervals of ease on ml-1m")
-    with pytest.raises(BrokenPromiseError):
-        keep(wrong)
-    assert wrong[0].value < 0.5
 
 
 @pytest.mark.parametrize("sampled", [99, 499])
