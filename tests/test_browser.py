@@ -61,9 +61,9 @@ def test_pages_render_without_complaint_or_request(kind, visit):
     assert tab.complaints == []
     assert [address.partition(":")[0] for address in tab.requests] == ["file"]
     charts = tab.run("document.querySelectorAll('figure.interactive').length")
-    assert charts >= 1
+    assert (charts >= 1) == (kind != "audit")  # which has tables alone
     drawn = paths(tab, ".canvas > svg path")
-    assert len(drawn) > 5 * charts
+    assert len(drawn) > 5 * charts or not charts
     assert not [path for path in drawn if "NaN" in path or "Infinity" in path]
     scripts = tab.run("document.scripts.length")
     assert scripts == charts + 1  # its own, and the numbers of each chart
