@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,12 +79,6 @@ def _audited() -> unsample.Audit:
     return unsample.audit(rng.integers(ITEMS // 2, size=(200, SAMPLED)), items=ITEMS)
 
 
-def _beside_truth() -> unsample.Estimates:
-    truth = unsample.exact(full_ranks(), items=ITEMS, metrics=METRICS)
-    result = _estimate(method=["naive", "auto"])
-    return replace(result, truth={name: held.value for name, held in truth.items()})
-
-
 _MAKERS: dict[str, Callable[[], Any]] = {
     "estimate": lambda: _estimate(method="auto"),
     "methods": lambda: _estimate(method=["naive", "mle", "bv(gamma=0.01)"], candidates="unseen"),
@@ -96,7 +89,6 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "evaluate": _evaluated,
     "guided": _guided,
     "together": lambda: _guided(several=True),
-    "truth": _beside_truth,
     "plan": lambda: unsample.plan(items=ITEMS, users=500),
     "audit": _audited,
 }

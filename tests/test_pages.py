@@ -115,7 +115,7 @@ def test_a_page_is_whole_small_and_needs_nothing_else(kind):
         assert f"{tag}-src 'sha256-{digest}'" in policy.replace("&#43;", "+")
 
 
-@pytest.mark.parametrize("kind", ["estimate", "methods", "truth"])
+@pytest.mark.parametrize("kind", ["estimate", "methods"])
 def test_warnings_come_before_any_number(kind):
     result = pages.result(kind)
     text = text_of(kind)
@@ -298,19 +298,6 @@ def test_differences_are_those_of_the_comparison():
             assert (row["health"] == "sure") is (one.winner is not None)
     healths = {row["health"] for view in drawn["views"] for row in view["rows"]}
     assert "sure" in healths, "the example should show a winner"
-
-
-def test_the_truth_stands_beside_the_estimates():
-    result = pages.result("truth")
-    (view,) = chart("truth", "Estimates with intervals and bounds")["views"]
-    head, *rows = Reader(pages.page("truth")).tables["estimates"]
-    places = {name: place for place, (name, _) in enumerate(head)}
-    for drawn, row, entry in zip(view["rows"], rows, result.entries, strict=True):
-        exact = result.truth[entry.metric.name]
-        assert drawn["truth"] == pytest.approx(exact, rel=1e-5)
-        assert float(row[places["exact"]][1]) == exact
-        assert float(row[places["off by"]][1]) == pytest.approx(entry.value / exact - 1)
-    assert "off by" in str(result)
 
 
 # -- text, notebooks, LaTeX, Markdown -------------------------------------------------------------

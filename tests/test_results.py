@@ -106,18 +106,6 @@ def test_json_has_the_promised_fields():
     assert set(pages.result("published").to_dict()) == {*data, "published"}
 
 
-def test_the_truth_stands_beside_the_estimates():
-    from dataclasses import replace
-
-    result = replace(
-        pages.result("estimate"), truth={"Recall@5": 0.5, "Recall@50": 0.25, "NDCG@50": 0.0}
-    )
-    row = result.rows()[0]
-    assert (row["exact"], row["error"]) == (0.5, pytest.approx(row["value"] - 0.5))
-    assert row["relative_error"] == pytest.approx(row["value"] / 0.5 - 1)
-    assert result.rows()[2]["relative_error"] is None
-
-
 # -- every step once ------------------------------------------------------------------------------
 
 

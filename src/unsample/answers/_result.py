@@ -59,9 +59,9 @@ class Result(ABC):
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of `to_frame`."""
 
-    def to_json(self, *, indent: int | None = 2) -> str:
+    def to_json(self) -> str:
         """Return `to_dict` as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return `rows` as a data frame.
@@ -276,8 +276,6 @@ class Estimates(Result, Mapping[str, Estimate]):
     explanations: Mapping[str, str] = field(default_factory=dict)
     #: Whether metrics are per target, because a user's other relevant items were left out.
     filtered: bool = False
-    #: Exact values by metric, if they are known in addition to the estimates.
-    truth: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -353,13 +351,8 @@ class Estimates(Result, Mapping[str, Estimate]):
         return len(self.metrics)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row for each metric and method, with the exact value if it is known."""
-        rows = [entry.to_dict() for entry in self.entries]
-        for row in rows if self.truth else ():
-            value, exact = row["value"], self.truth[row["metric"]]
-            row["exact"], row["error"] = exact, value - exact
-            row["relative_error"] = value / exact - 1 if exact > 0 else None
-        return rows
+        """Return one row for each metric and method."""
+        return [entry.to_dict() for entry in self.entries]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -411,7 +404,7 @@ def _or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def percent(share: float, sign: str = "") -> str:
+def percent(share: float) -> str:
     """Return a share in percent, with more digits if it is small."""
     digits = 1 if abs(share) >= 0.001 or share == 0.0 else 3
-    return f"{100.0 * share:{sign}.{digits}f} %"
+    return f"{100.0 * share:.{digits}f} %"

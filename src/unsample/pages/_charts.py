@@ -112,17 +112,13 @@ class LineChart:
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """A value with its interval, its bounds, and the truth where it is known.
-
-    ``guaranteed`` is there where the interval is another one.
-    """
+    """A value with its interval and its bounds; ``guaranteed`` where the interval is another."""
 
     label: str
     value: float
     interval: tuple[float, float]
     guaranteed: tuple[float, float] = _NONE
     bounds: tuple[float, float] = _NONE
-    truth: float = math.nan
     #: What the row means, for the reader who points at it.
     note: str = ""
     #: ``"sure"`` or ``"unsure"``, which the page marks by colour and by shape.
@@ -191,7 +187,7 @@ def _columns(view: LineView) -> Iterable[tuple[str, FloatArray]]:
 def estimates_chart(
     results: Mapping[str, Estimates], level: float = DEFAULT_LEVEL, *, highest_first: bool = False
 ) -> IntervalChart:
-    """Return estimates with intervals, bounds and known truths; groups have a view for a metric."""
+    """Return estimates with intervals and bounds; groups have a view for each metric."""
     alone = list(results) == [""]
     rows: dict[str, list[IntervalRow]] = {}
     for name, result in results.items():
@@ -199,7 +195,7 @@ def estimates_chart(
             metric = entry.metric.name
             label = metric if alone else name
             label = f"{label}, {entry.method}" if len(result.methods) > 1 else label
-            row = _row(label, entry, level, result.truth.get(metric, math.nan))
+            row = _row(label, entry, level)
             rows.setdefault("all" if alone else metric, []).append(row)
     if highest_first:
         for found in rows.values():
@@ -207,9 +203,7 @@ def estimates_chart(
     title, sure = "Estimates with intervals and bounds", "resolved"
     every = [row for found in rows.values() for row in found]
     caption = lines_explained(every)
-    if any(result.truth for result in results.values()):
-        caption += " Diamond: the exact value of full ranks."
-    elif all(result.certainty is None for result in results.values()):
+    if all(result.certainty is None for result in results.values()):
         drawn = any(result.drawn for result in results.values())
         title, sure = "Values with intervals", "resolved" if drawn else "exact"
         caption = "Each line says how far the value would move with other users like these."
@@ -234,7 +228,7 @@ def lines_explained(rows: Iterable[IntervalRow]) -> str:
     return f"Thick line: the interval. {bounds}"
 
 
-def _row(label: str, entry: Estimate, level: float, truth: float) -> IntervalRow:
+def _row(label: str, entry: Estimate, level: float) -> IntervalRow:
     interval = entry.interval(level)
     guaranteed = entry.interval(level, kind="guaranteed") if entry.calibrated else interval
     note, mark = ("", "sure") if is_sound(entry) else (health(entry), "unsure")
@@ -244,7 +238,6 @@ def _row(label: str, entry: Estimate, level: float, truth: float) -> IntervalRow
         interval,
         guaranteed if guaranteed != interval else _NONE,
         _NONE if entry.certainty is None else entry.bounds(level),
-        truth,
         note,
         mark,
     )

@@ -207,7 +207,6 @@ def _draw_intervals(chart: IntervalChart, view: IntervalView, ax: Axes | None) -
         for role, width, alpha in _LINES:
             ends, shade = getattr(row, role), _shade(role, colour)
             axes.hlines(place, *ends, color=shade, lw=width, alpha=alpha)
-        axes.plot(row.truth, place, "D", color=_EXACT)
         axes.plot(row.value, place, "o" if row.health == "sure" else "s", color=colour)
     # A dollar sign in a name is not mathematics.
     axes.set_yticks(range(len(view.rows)), [row.label.replace("$", r"\$") for row in view.rows])

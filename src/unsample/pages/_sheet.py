@@ -155,7 +155,7 @@ def estimates_table(
     standard_errors: bool = False,
     brackets: bool = False,
 ) -> Table:
-    """Return all estimates, by group where these have names, and the truth where it is known.
+    """Return all estimates, by group where these have names.
 
     With ``brackets``, intervals stand behind their values.
     """
@@ -163,20 +163,14 @@ def estimates_table(
         "group": lambda row: row.group,
         "metric": lambda row: row.entry.metric.name,
         "method": lambda row: row.entry.method,
-        "exact": lambda row: number(row.truth),
         "estimate": lambda row: number(row.entry.value),
-        "off by": lambda row: _percent(row.entry.value / (row.truth or math.nan) - 1.0, "+"),
         "95 % interval": lambda row: span_of(*row.entry.interval()),
         "guaranteed": lambda row: span_of(*row.entry.interval(kind="guaranteed")),
         "bounds": lambda row: span_of(*row.entry.bounds()),
         "standard error": lambda row: number(row.entry.standard_error),
         "health": lambda row: health(row.entry),
     }
-    rows = [
-        _Row(group, entry, held.truth.get(entry.metric.name, math.nan))
-        for group, held in results.items()
-        for entry in held.entries
-    ]
+    rows = [_Row(group, entry) for group, held in results.items() for entry in held.entries]
     if brackets:
         columns["estimate"] = lambda row: within(number(row.entry.value), *row.entry.interval())
         del columns["95 % interval"]
@@ -184,8 +178,6 @@ def estimates_table(
         del columns["group"]
     if all(row.entry.calibrated is None for row in rows):
         del columns["guaranteed"]
-    if not any(held.truth for held in results.values()):
-        del columns["exact"], columns["off by"]
     if not standard_errors:
         del columns["standard error"]
     return Table.of(rows, columns, caption, "estimates")
@@ -194,7 +186,6 @@ def estimates_table(
 class _Row(NamedTuple):
     group: str
     entry: Estimate
-    truth: float
 
 
 def heading(result: Estimates) -> str:
@@ -388,8 +379,8 @@ def _whole(value: float) -> Number:
     return Number(f"{value:,.0f}", value)
 
 
-def _percent(share: float, sign: str = "") -> Number:
-    return Number(DASH) if math.isnan(share) else Number(percent(share, sign), share)
+def _percent(share: float) -> Number:
+    return Number(DASH) if math.isnan(share) else Number(percent(share), share)
 
 
 def number(value: float, *, best: bool = False) -> Number:

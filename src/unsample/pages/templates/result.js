@@ -104,7 +104,6 @@
       box.append(svg("path", { class: `thick ${kind}`, d: "M5 6H31" }), point(kind, 18, 6));
     }
     if (["thick", "middle", "thin"].includes(kind)) box.append(svg("path", { class: `${kind} sure`, d: "M4 6H32" }));
-    if (kind === "truth") box.append(svg("path", { class: "truth", d: "M18 0l5 6-5 6-5-6z" }));
     return box;
   }
   // The shape says it too: a full circle is sure, a square is not.
@@ -412,7 +411,7 @@
     const ROW = 34, TOP = 8;
 
     function limits() {
-      const values = rows().flatMap((row) => [row.value, row.truth, ...ends(row)]);
+      const values = rows().flatMap((row) => [row.value, ...ends(row)]);
       const known = values.filter((value) => value !== null).concat(0);
       const low = Math.min(...known), high = Math.max(...known);
       const margin = 0.04 * (high - low) || 0.5;
@@ -435,7 +434,6 @@
         state.roles.has("guaranteed") ? line(row.guaranteed, "middle") : null,
         line(row.interval, "thick"),
         row.value === null ? null : point(row.health, x.at(row.value), y),
-        row.truth === null ? null : svg("path", { class: "truth", d: `M${px(x.at(row.truth))} ${y - 8}l5 8-5 8-5-8z` }),
       ];
     }
     let geometry = null;
@@ -469,7 +467,6 @@
       for (const role of ["interval", "guaranteed", "bounds"]) {
         if (row[role][0] !== null) list.append(html("li", {}, `${role}: ${text(row[role][0])} to ${text(row[role][1])}`));
       }
-      if (row.truth !== null) list.append(html("li", {}, `exact: ${text(row.truth)}`));
       if (row.note) list.append(html("li", {}, row.note));
       parts.readout.replaceChildren(html("b", {}, row.label), list);
       draw();
@@ -510,7 +507,6 @@
       const calibrated = role === "interval" && wider.includes("guaranteed") ? " (calibrated)" : "";
       parts.keys.append(html("li", { class: "key" }, sample(null, widths[role]), role + calibrated));
     }
-    if (some((row) => row.truth !== null)) parts.keys.append(html("li", { class: "key" }, sample(null, "truth"), "exact"));
     redrawOnResize(parts.canvas, draw);
     draw();
   }
