@@ -254,17 +254,6 @@ def test_points_stand_on_their_lines_and_zero_in_its_place(visit):
         assert (left - zero) * one.high == pytest.approx((right - zero) * one.low, abs=0.2)
 
 
-def test_wider_ranges_of_rows_can_be_hidden(visit):
-    tab = visit("estimate")
-    for role, line in (("guaranteed", "middle"), ("bounds", "thin")):
-        drawn = f"#intervals .canvas > svg .{line}"
-        assert len(paths(tab, drawn)) >= len(pages.METRICS)
-        toggle(tab, "#intervals", f"show {role}")
-        assert paths(tab, drawn) == []
-    keys = tab.run("document.querySelector('#intervals .keys').innerText")
-    assert all(name in keys for name in ("interval (calibrated)", "guaranteed", "bounds"))
-
-
 # -- tables ---------------------------------------------------------------------------------------
 
 

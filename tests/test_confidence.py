@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 import unsample
 from tests import reference
 from unsample import metrics
-from unsample.confidence import SHAPES, Certainty, OverBins, Shape, shape_for
-from unsample.confidence._limits import Leaning
-from unsample.confidence._program import Program
+from unsample.confidence import SHAPES, Certainty, Shape, shape_for
 from unsample.errors import InputError, RefutedWarning
 from unsample.estimators import Observed, parse
 from unsample.evidence import RankCounts
@@ -181,32 +179,6 @@ def test_data_that_fit_no_distribution_say_so():
     with pytest.warns(RefutedWarning, match="no distribution of global ranks"):
         result = unsample.estimate(ranks, items=ITEMS, sampled=2 * SAMPLED, metrics="Recall@40")
     assert result["Recall@40"].interval()[1] > 0.3
-
-
-def test_groups_never_end_inside_a_range_of_ranks():
-    counts = RankCounts.from_ranges(
-        [1, 2, 6, 11], [1, 5, 10, 31], [10, 20, 30, 40], Law(ITEMS, SAMPLED)
-    )
-    (part,) = Certainty.of(counts, [10], SHAPES["none"]).strata[0].evidence
-    assert set(part.ends.tolist()) <= {1, 5, 10}
-    assert part.observed.sum() == pytest.approx(1.0)
-    for values in (part.expected.mean, part.expected.first, part.expected.last):
-        assert values.sum(axis=0) == pytest.approx(1.0)
-
-
-def test_a_program_proves_its_value(counts):
-    certainty = _certainty(counts, "power")
-    (stratum,) = certainty.strata
-    program = Program(stratum.grid, stratum.evidence, SHAPES["power"], 399 / SAMPLED, 0.05)
-    falling = np.linspace(1.0, 0.0, len(stratum.grid))
-    solved = program.lowest(OverBins(falling, falling, falling))
-    assert falling @ solved.mass == pytest.approx(solved.value, abs=1e-9)
-    (part,), anywhere = stratum.evidence, np.ones(len(stratum.grid), dtype=bool)
-    rows = part.rows(0.05)
-    least = part.least(rows.features, Leaning(anywhere, anywhere))
-    assert (least @ solved.mass <= rows.limits + 1e-7).all()
-    assert solved.mass.min() >= -1e-9
-    assert solved.mass.sum() == pytest.approx(1.0)
 
 
 # -- errors -------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy import optimize
 
 from tests import reference
 from unsample import estimators
@@ -132,15 +131,6 @@ def test_cls(setting):
     _, histogram, likelihood = setting
     shares = histogram / histogram.sum()
     _same(_values("cls", setting), lambda w: reference.cls(likelihood, shares, w), 5e-3)
-
-
-def test_cls_names_the_mean_square_that_it_could_not_explain(setting):
-    design, histogram, likelihood = setting
-    counts = RankCounts.from_histogram(histogram, design)
-    dense = Observed.prepare(counts, grid=reference.dense_grid(400))
-    found = CLS(constraint="nonnegative").evaluate(dense, [Recall @ 40])
-    _, distance = optimize.nnls(likelihood, reference.metric_weights("Recall", 40, 400))
-    assert found.certificate.objective == pytest.approx(distance**2 / 400, rel=1e-6)
 
 
 def test_beta(setting):
@@ -313,25 +303,6 @@ def test_every_kind_of_estimator_refuses_what_it_does_not_support(kind, counts):
 
 def _certificate(gap: float, status: Status = Status.OPTIMAL) -> Certificate:
     return Certificate(status, 0.5, gap, 3)
-
-
-@pytest.mark.parametrize(
-    ("certificates", "worst", "failures"),
-    [
-        ([_certificate(1e-9), _certificate(3e-9), _certificate(2e-9)], 1, 0),
-        ([_certificate(9e-9), _certificate(1e-9), _certificate(0, Status.NOT_CONVERGED)], 2, 1),
-    ],
-)
-def test_of_several_problems_the_worst_is_certified(certificates, worst, failures, monkeypatch):
-    counts = RankCounts.from_ranks([1, 2, 3], items=[100, 200, 300], sampled=9)
-    observed = Observed.prepare(counts)
-    given = iter(certificates)
-    monkeypatch.setattr(
-        "unsample.estimators.squares.monotone_least_squares",
-        lambda matrix, *_, **__: (np.zeros(matrix.shape[1]), next(given)),
-    )
-    evaluation = CLS().evaluate(observed, parse_all(["Recall@1", "Recall@5", "Recall@9"]))
-    assert (evaluation.certificate, evaluation.failures) == (certificates[worst], failures)
 
 
 def test_only_what_rounding_cannot_explain_is_called_clipped():

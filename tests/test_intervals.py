@@ -73,18 +73,6 @@ def test_heaps_far_down_say_nothing_of_the_top(place):
         assert high - low < 0.6 * (high + low)
 
 
-def test_a_shape_reaches_as_far_as_the_metric():
-    mass = _zipf(3706, 0.8)
-    counts = _counts(mass, 6040, 0, sampled=999)
-    metric = metrics.parse("Recall@100")
-    certainty = Certainty.of(counts, [100], SHAPES["power"])
-    (stratum,) = certainty.strata
-    assert stratum.reaching(certainty.shape, metric, 0.05).reach * stratum.blind_rank >= 400
-    low, high = certainty.interval(metric)
-    bounds = certainty.bounds(metric)
-    assert high - low < 0.5 * (bounds[1] - bounds[0])
-
-
 @pytest.mark.parametrize("rank", [100, 101])
 def test_bounds_allow_for_a_needle_beside_k(rank):
     mass = np.zeros(3706)

@@ -93,14 +93,6 @@ def test_blocks_rank_as_single_sums_do(monkeypatch, kind, sparse, extras):
     assert equal.sum() > 300
 
 
-def test_weights_stored_by_column_give_the_same_scores():
-    held = model()
-    other = ItemItemScores(
-        held.history, np.asfortranarray(held.weights), held.item_bias, held.newcomers
-    )
-    assert np.array_equal(held(np.arange(20)), other(np.arange(20)))
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_scores_are_sums_in_the_order_of_items(sparse):
     held = model(sparse=sparse)

@@ -269,13 +269,6 @@ def test_catalogues_of_one_item_and_none():
         RankGrid.build(0)
 
 
-def test_functions_that_jump_are_averaged_rank_by_rank_where_asked():
-    low, high = np.array([1, 5, 20]), np.array([4, 19, 60])
-    jump = lambda x: np.stack([np.where(x > 30, 1.0, 0.0), x])  # noqa: E731
-    got = mean_over(jump, low, high, one_by_one=np.array([False, True, True]))
-    assert got == pytest.approx(np.array([[0, 0, 30 / 41], [2.5, 12, 40]]), rel=1e-13)
-
-
 @given(low=st.integers(1, 1000), width=st.integers(1, 200), powers=st.integers(0, 5))
 def test_mean_over_is_exact_for_quintics(low, width, powers):
     ranks = np.arange(low, low + width, dtype=float)
@@ -316,17 +309,6 @@ def test_empirical_ranks_keep_their_metrics(full_ranks):
     distribution = RankDistribution.from_ranks(full_ranks, items=400)
     expected = np.where(full_ranks <= 100, 1 / np.log2(full_ranks + 1), 0).mean()
     assert distribution.expect("NDCG@100") == pytest.approx(expected, rel=1e-12)
-
-
-def test_levels_that_a_rank_just_reaches_give_that_rank():
-    grid = RankGrid.build(1000, single=5, ratio=0.3)
-    even = RankDistribution(grid, grid.width / 1000)
-    ranks = np.arange(1, 1001)
-    assert even.quantile(ranks / 1000).tolist() == ranks.tolist()
-    assert even.quantile(0.0) == 1
-    steps = RankDistribution.from_ranks([3, 3, 50, 900], items=1000)
-    levels = [0.0, 0.01, 0.5, 0.500001, 0.75, 0.76, 1.0]
-    assert steps.quantile(levels).tolist() == [1, 3, 3, 50, 50, 900, 900]
 
 
 def test_quantiles_of_signed_masses_are_where_the_cdf_first_gets():

@@ -10,9 +10,9 @@ import pytest
 from unsample.errors import FileError, InputError
 from unsample.estimators import Observed
 from unsample.estimators.prior import History, Learned, Prior, shipped
-from unsample.estimators.prior._learn import condition, learn
+from unsample.estimators.prior._learn import learn
 from unsample.estimators.prior._posterior import Prepared, together
-from unsample.estimators.prior._shapes import SIZE, shape_grid, shapes_on, vague_deviation
+from unsample.estimators.prior._shapes import SIZE, shape_grid, shapes_on
 from unsample.evidence import RankCounts
 from unsample.law import Law
 from unsample.metrics import parse_all
@@ -137,15 +137,6 @@ def test_kinds_are_told_apart_by_what_is_stated_and_by_evidence():
         shipped().posterior(observed, METRICS, kind="sessions")
 
 
-def test_evidence_tells_kinds_apart_but_rules_none_out():
-    observed = seen(ranks_like(100, 50, 0.8), 100, 20)
-    evidence = np.array([[0.0, 0.0], [-1.0, 0.0], [-1e4, 0.0], [0.0, -1e4]])
-    graph = shipped()._weights(observed, ("unseen", "graph"), evidence)[:, 1]
-    assert graph[0] == pytest.approx(0.2)
-    assert graph[0] < graph[1] < graph[2] < 0.7
-    assert graph[3] > 0.03
-
-
 @pytest.mark.parametrize("items", [12, 150, 10**7])
 def test_any_catalogue_has_a_posterior(items):
     ranks = np.random.default_rng(0).integers(1, items + 1, 200)
@@ -246,14 +237,6 @@ def test_a_history_of_ones_own_makes_the_next_model_surer():
         Prior.learn(ranks[:3], items=[3000])
     with pytest.raises(InputError, match="at least one"):
         Prior.fit([])
-
-
-def test_conditioning_on_nothing_new_changes_little():
-    learned = shipped().learned["unseen"]
-    vague = History.of_ranks(ranks_like(3000, 1, 0.8), 3000).evidence()
-    after = condition(learned, [vague], trust=20.0)
-    moved = np.abs(after.mean - learned.mean) / vague_deviation()
-    assert moved.max() < 0.5
 
 
 # -- files ------------------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import unsample
 from tests.promises import BrokenPromiseError, Finding, keep, simulations
 from unsample.answers import published
-from unsample.answers._published import fit_to_means, tilt
-from unsample.confidence import MeanLimits
+from unsample.answers._published import tilt
 from unsample.errors import (
     ContradictionError,
     DesignError,
@@ -70,24 +69,6 @@ def test_a_tilt_is_the_nearest_histogram_with_the_means(seed):
         assert np.sum(ours * np.log(ours / base)) <= np.sum(there * np.log(there / base)) + 1e-9
 
 
-def test_every_step_brings_histogram_and_model_closer():
-    design = Law(500, 19)
-    grid_ranks = np.arange(1, 501)
-    likelihood = design.pmf(np.arange(1, 21)[:, None], grid_ranks[None, :])
-    features = np.array([np.arange(1, 21) <= 1, np.arange(1, 21) <= 5, 1 / np.arange(1, 21)], float)
-    means = np.array([[0.2, 0.5, 0.33]])
-    spread, start = np.full(3, 1e-4), np.ones(500)
-
-    def objective(steps: int) -> float:
-        fit = fit_to_means(likelihood, features, means, spread, start=start, steps=steps)
-        h, model = fit[0][0], likelihood @ fit[1][0]
-        misfit = (features @ h - means[0]) / spread
-        return float(np.sum(h * np.log(h / model)) + 0.5 * misfit @ misfit)
-
-    values = [objective(steps) for steps in (1, 2, 4, 8, 16, 32, 64)]
-    assert (np.diff(values) <= 1e-9).all()
-
-
 @pytest.mark.parametrize("candidates", ["unseen", "all"])
 @pytest.mark.parametrize(("dataset", "recommender"), [("ml-1m", "ease"), ("citeulike-a", "neumf")])
 def test_four_numbers_tell_nearly_what_all_ranks_tell(dataset, recommender, candidates):
@@ -136,27 +117,6 @@ def test_more_numbers_and_more_digits_narrow_the_limits():
     coarse = width({"HR@1": "0.2", "HR@10": "0.7", "NDCG@10": "0.4"})
     assert three < 0.95 * both < 0.95**2 * alone
     assert three < 0.8 * coarse
-
-
-def test_the_region_of_a_mean_covers_and_is_wider_than_that_of_an_indicator():
-    rng = np.random.default_rng(8)
-    features = np.array([[1.0, 0.63, 0.39, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    truth, targets = np.array([0.1, 0.2, 0.3, 0.4]), 120
-    missed = np.zeros(2)
-    for histogram in rng.multinomial(targets, truth, size=300) / targets:
-        means = features @ histogram
-        evidence = MeanLimits(
-            9, np.arange(1, 4), histogram, np.eye(4), float(targets), features, means, means
-        )
-        low, high = evidence.region(0.2)
-        missed += (features @ truth < low) | (features @ truth > high)
-        assert (low <= means).all()
-        assert (means <= high).all()
-    assert (missed / 300 <= 0.1 + 0.03).all()
-    # The first is not an indicator: its limits are Hoeffding's, where the divergence is the budget.
-    gap = means[0] * np.log(means[0] / high[0])
-    gap += (1 - means[0]) * np.log((1 - means[0]) / (1 - high[0]))
-    assert gap == pytest.approx(-np.log(0.05) / targets, rel=1e-6)
 
 
 def test_numbers_that_no_ranks_but_some_histogram_can_give_are_reported():

@@ -96,29 +96,6 @@ def test_maximum_likelihood_says_when_it_has_not_arrived():
     assert (loose.iterations < best.iterations).all()
 
 
-@pytest.mark.parametrize("solve", ["likelihood", "entropy"])
-def test_rows_do_not_know_of_each_other(solve, monkeypatch):
-    likelihood, shares = _mixture(6, 9, rows=5)
-
-    def run(rows):
-        if solve == "likelihood":
-            return maximum_likelihood(likelihood, rows)
-        widths = np.arange(1.0, 10.0)
-        return maximum_entropy(likelihood, rows, cell_weights=rows, widths=widths, eta=1e-3)
-
-    together = run(shares)
-    place = "_mixture" if solve == "likelihood" else "_squares"
-    for numbers in (1, 300):
-        monkeypatch.setattr(f"unsample.estimators._solvers.{place}._BATCH_NUMBERS", numbers)
-        in_parts = run(shares)
-        assert np.allclose(in_parts.weights, together.weights, rtol=1e-6, atol=1e-9)
-        assert in_parts.status.tolist() == together.status.tolist()
-    for row in range(5):
-        alone = run(shares[[row]])
-        assert np.allclose(alone.weights[0], together.weights[row], rtol=1e-6, atol=1e-9)
-        assert alone.iterations[0] == together.iterations[row]
-
-
 # -- entropy --------------------------------------------------------------------------------
 
 
