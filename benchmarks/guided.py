@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from synthetic import synthetic
 
 from unsample.answers import certified_targets
 from unsample.designs import Certified, Guided
-from unsample.lab.datasets import leave_random_out, standard_split, synthetic
+from unsample.lab.datasets import leave_random_out, standard_split
 from unsample.lab.recommenders import EASE, ItemKNN
 from unsample.metrics import parse_all
 

@@ -267,7 +267,7 @@ def test_every_recommender_states_what_it_imports(monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setitem(sys.modules, module, None)
                 with pytest.raises(ImportError, match=rf"unsample\[{extra}\]"):
-                    recommenders.check_extras(name)
+                    recommenders.create(name)
 
 
 def test_a_report_that_cannot_be_made_is_said_before_the_run(run, monkeypatch, tmp_path):

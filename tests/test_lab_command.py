@@ -1,6 +1,7 @@
 """Ranks that ship with the package, ranks trained here, and ``python -m unsample.lab``."""
 
 import pytest
+from synthetic import synthetic
 
 import unsample
 from unsample.errors import DatasetError, FileError, MissingExtraError
@@ -8,7 +9,7 @@ from unsample.estimators.prior import Prior
 from unsample.lab import _train, datasets
 from unsample.lab._train import load_trained, train
 from unsample.lab.bank import read_folder
-from unsample.lab.datasets import bundled_ranks, load_ranks, names, synthetic
+from unsample.lab.datasets import bundled_ranks, load_ranks, names
 
 FIVE = ("ease", "multivae", "neumf", "itemknn", "als")
 

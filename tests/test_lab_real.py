@@ -98,7 +98,7 @@ def test_the_part_of_pinterest():
     assert (loaded.count_by_item() > 0).sum() == 9836
     split = datasets.leave_published_out("pinterest-20", validation=True)
     assert len(split.target_user) == 37_501
-    assert split.validation_user is not None
+    assert split.validation is not None
     assert len(split.train) == 1_000_154 - 2 * 37_501
     assert not split.complete
     assert "users 0 to 37500" in split.note

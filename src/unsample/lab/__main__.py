@@ -17,7 +17,7 @@ from unsample.estimators.prior import Prior
 from unsample.lab import datasets
 from unsample.lab._train import train
 from unsample.lab.bank import load_bank, read_folder
-from unsample.lab.recommenders import REGISTRY, check_extras
+from unsample.lab.recommenders import REGISTRY, create
 from unsample.metrics import NDCG
 from unsample.tables import read_full_ranks
 
@@ -81,7 +81,7 @@ def _fetch(chosen: argparse.Namespace) -> None:
 
 
 def _train(chosen: argparse.Namespace) -> None:
-    check_extras(chosen.model)
+    create(chosen.model)
     with progress_bar(f"training {chosen.model}") as progress:
         found = train(
             chosen.name,

@@ -95,9 +95,10 @@ def train(
     progress
         Called with what is done, the total and a note.
     """
-    model = create(recommender, _MOST_EPOCHS.get(recommender, {}) if validate else {})
-    if device != "cpu" and "device" in model.hyperparameters:
-        model = create(recommender, model.hyperparameters | {"device": device})
+    options = _MOST_EPOCHS.get(recommender, {}) if validate else {}
+    if recommender in _MOST_EPOCHS:
+        options = {**options, "device": device}
+    model = create(recommender, **options)
     split = standard_split(dataset, rng=_SEED, validation=validate)
     start = time.perf_counter()
     model.fit_split(split, progress=progress)
@@ -164,8 +165,8 @@ def _about(arrays: dict[str, Any]) -> dict[str, Any]:
 
 def _facts(split: Split) -> dict[str, Any]:
     return {
-        "complete": split.complete,
-        "note": split.note,
+        "complete": split.train.complete,
+        "note": split.train.note,
         "split": split.name,
         "seed": _SEED,
         "items": split.train.items,

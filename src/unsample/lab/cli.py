@@ -73,7 +73,7 @@ def reproduce_command(
     `unsample reproduce --repeats 20 --candidates all --estimator MLE --estimator "BV 0.1"`
     """
     from unsample.lab import paper
-    from unsample.lab.recommenders import check_extras
+    from unsample.lab.recommenders import create
 
     spec = paper.Spec.choose(
         datasets=dataset or (),
@@ -87,7 +87,7 @@ def reproduce_command(
     )
     if retrain:
         for name in spec.recommenders:
-            check_extras(name)
+            create(name)
     reported = _can_report()
     with progress_bar("reproducing") as progress:
         result = paper.run(

@@ -1,4 +1,4 @@
-"""Public data sets of interactions, splits, bundled ranks, and a synthetic generator.
+"""Public data sets of interactions, splits, and bundled ranks.
 
 Set ``UNSAMPLE_DATA`` to a folder with local copies (``NAME/original/FILE``, plain, ``.xz`` or
 ``.gz``), and ``UNSAMPLE_CACHE`` to the folder of downloads.
@@ -15,7 +15,6 @@ from unsample.lab.datasets._splits import (
     leave_random_out,
     standard_split,
 )
-from unsample.lab.datasets._synthetic import synthetic
 
 __all__ = [
     "CANDIDATES",
@@ -33,5 +32,4 @@ __all__ = [
     "names",
     "record",
     "standard_split",
-    "synthetic",
 ]

@@ -10,12 +10,11 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from unsample._archives import DAMAGED, open_plain
 from unsample._checks import import_extra
-from unsample._files import check_writable, unwritable, write_atomically
+from unsample._files import unwritable, write_atomically
 from unsample.errors import ChecksumError, DownloadError, FileError
 from unsample.lab.datasets._registry import DataFile, record
 
@@ -24,33 +23,43 @@ _TIMEOUT_SECONDS = 30
 
 
 def fetch(name: str) -> dict[str, Path]:
-    """Download what is missing of a public data set and return where its files lie.
-
-    Files that are there already, also under ``$UNSAMPLE_DATA``, are verified and not fetched again.
-    A damaged download is replaced.
-    """
+    """Download what is missing or damaged of a public data set and return where its files lie."""
     dataset = record(name)
-    return {file: _fetched(name, dataset.files[file]) for file in dataset.wanted}
+    found = {}
+    for file in dataset.wanted:
+        read_verified(name, dataset.files[file])
+        path = locate(name, dataset.files[file])
+        assert path is not None
+        found[file] = path
+    return found
 
 
 def locate(dataset: str, file: DataFile) -> Path | None:
     """Return where ``file`` lies on this machine, or None."""
-    places = (
-        folder / (file.name + suffix) for folder in _folders(dataset) for suffix in _COMPRESSIONS
-    )
+    folders = [cache_folder() / dataset]
+    if provided := _provided_folder():
+        folders = [provided / dataset / "original", provided / dataset, *folders]
+    places = (folder / (file.name + suffix) for folder in folders for suffix in _COMPRESSIONS)
     return next((path for path in places if path.is_file()), None)
 
 
 def read_verified(dataset: str, file: DataFile) -> bytes:
-    """Return the plain content of a file, which is fetched where it is not on this machine."""
-    path = locate(dataset, file) or _fetched(dataset, file)
+    """Return the plain content of a file; without a whole one on this machine, download it."""
+    path, provided = locate(dataset, file), _provided_folder()
+    if path is not None:
+        try:
+            return _read(path, file)
+        except ChecksumError:
+            if provided is not None and path.is_relative_to(provided):
+                raise
+    content = _verified(_downloaded(dataset, file), file, file.address)
+    folder = cache_folder() / dataset
     try:
-        return _read(path, file)
-    except ChecksumError as problem:
-        advice = "provide the original file"
-        if not _is_provided(path):
-            advice = f"get it again with: python -m unsample.lab fetch {dataset}"
-        raise ChecksumError(f"{problem}; {advice}") from problem
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise unwritable(folder, problem) from problem
+    write_atomically(folder / file.name, lambda stream: stream.write(content))
+    return content
 
 
 def cache_folder() -> Path:
@@ -62,22 +71,16 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("unsample"))
 
 
-def _folders(dataset: str) -> Iterator[Path]:
+def _provided_folder() -> Path | None:
     provided = os.environ.get("UNSAMPLE_DATA")
-    if provided:
-        folder = Path(provided).expanduser()
-        if not folder.is_dir():
-            raise FileError(
-                f"UNSAMPLE_DATA must name a folder that holds {dataset}/original, got {provided!r}"
-            )
-        yield folder / dataset / "original"
-        yield folder / dataset
-    yield cache_folder() / dataset
-
-
-def _is_provided(path: Path) -> bool:
-    provided = os.environ.get("UNSAMPLE_DATA")
-    return provided is not None and path.is_relative_to(Path(provided).expanduser())
+    if not provided:
+        return None
+    folder = Path(provided).expanduser()
+    if not folder.is_dir():
+        raise FileError(
+            f"UNSAMPLE_DATA must name a folder that holds NAME/original, got {provided!r}"
+        )
+    return folder
 
 
 def _read(path: Path, file: DataFile) -> bytes:
@@ -97,31 +100,9 @@ def _verified(content: bytes, file: DataFile, where: str) -> bytes:
     if got != file.checksum:
         raise ChecksumError(
             f"{where} must hold the published {file.name}: expected {file.checksum}, got {got} "
-            f"({len(content):,} bytes)"
+            f"({len(content):,} bytes); provide the original file"
         )
     return content
-
-
-def _fetched(dataset: str, file: DataFile) -> Path:
-    """Return where a verified file lies, which is downloaded where there is none."""
-    path = locate(dataset, file)
-    if path is not None:
-        try:
-            _read(path, file)
-        except ChecksumError:
-            if _is_provided(path):
-                raise
-        else:
-            return path
-    folder = cache_folder() / dataset
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise unwritable(folder, problem) from problem
-    check_writable(folder / file.name)
-    content = _verified(_downloaded(dataset, file), file, file.address)
-    write_atomically(folder / file.name, lambda stream: stream.write(content))
-    return folder / file.name
 
 
 def _downloaded(dataset: str, file: DataFile) -> bytes:

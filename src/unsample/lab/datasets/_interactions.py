@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, as_integer_array, at_position, check_integer
-from unsample.errors import DatasetError, InputError
+from unsample._checks import IntArray
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -17,13 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Interactions:
-    """Distinct (user, item) pairs with ids in ``0..users-1`` and ``0..items-1``.
+    """(user, item) pairs with ids in ``0..users-1`` and ``0..items-1``.
 
-    Build one with `from_pairs`, which merges repeated pairs and sorts by user, then item.
     ``complete`` is false where only part of a published data set was at hand; ``note`` then says
     which part, and everything computed from it must carry that note.
 
-    >>> pairs = Interactions.from_pairs([0, 0, 1, 0], [2, 1, 1, 2])
+    >>> pairs = Interactions(np.array([0, 0, 1]), np.array([2, 1, 1]), users=2, items=3)
     >>> pairs
     Interactions(2 users, 3 items, 3 pairs)
     >>> pairs.matrix().toarray()
@@ -40,54 +38,11 @@ class Interactions:
     complete: bool = True
     note: str = ""
 
-    def __post_init__(self) -> None:
-        check_integer("users", self.users, minimum=0)
-        check_integer("items", self.items, minimum=0)
-        for column in ("item", "time"):
-            values = getattr(self, column)
-            if values is not None and len(values) != len(self.user):
-                raise InputError(
-                    f"{column} must have a value for each of the {len(self.user)} users, got "
-                    f"{len(values)}"
-                )
-        _check_range("user", self.user, "users", self.users)
-        _check_range("item", self.item, "items", self.items)
-
-    @classmethod
-    def from_pairs(
-        cls,
-        user: npt.ArrayLike,
-        item: npt.ArrayLike,
-        *,
-        users: int | None = None,
-        items: int | None = None,
-        time: npt.ArrayLike | None = None,
-        name: str = "",
-        complete: bool = True,
-        note: str = "",
-    ) -> Interactions:
-        """Merge repeated pairs and sort by user, then item.
-
-        Of repeated pairs the latest row is kept. ``users`` and ``items`` default to one more than
-        the largest number.
-        """
-        user, item = (
-            as_integer_array(each, values, error=InputError).astype(np.int64)
-            for each, values in (("user", user), ("item", item))
-        )
-        if not len(user):
-            raise DatasetError(f"{name or 'interactions'} must hold at least one pair, got none")
-        rows = cls(
-            user=user,
-            item=item,
-            users=int(user.max()) + 1 if users is None else users,
-            items=int(item.max()) + 1 if items is None else items,
-            time=None if time is None else np.asarray(time, dtype=np.int64),
-            name=name,
-            complete=complete,
-            note=note,
-        )
-        return rows.select(_last_of_each_pair(rows))
+    def distinct(self) -> Interactions:
+        """Return each pair once, its latest row, sorted by user, then item."""
+        keys = self.pair_keys()
+        order = np.lexsort((keys,) if self.time is None else (self.time, keys))
+        return self.select(order[np.diff(keys[order], append=-1) != 0])
 
     def __len__(self) -> int:
         return len(self.user)
@@ -120,21 +75,3 @@ class Interactions:
         parts = [f"{self.users:,} users", f"{self.items:,} items", f"{len(self):,} pairs"]
         named = [self.name, *parts, "" if self.complete else f"INCOMPLETE: {self.note}"]
         return f"Interactions({', '.join(filter(None, named))})"
-
-
-def _last_of_each_pair(rows: Interactions) -> IntArray:
-    keys = rows.pair_keys()
-    order = np.lexsort((keys,) if rows.time is None else (rows.time, keys))
-    ordered = keys[order]
-    last = np.ones(len(order), dtype=bool)
-    last[:-1] = ordered[1:] != ordered[:-1]
-    return order[last]
-
-
-def _check_range(name: str, ids: IntArray, bound: str, size: int) -> None:
-    if len(ids) and (ids.min() < 0 or ids.max() >= size):
-        where = int(np.argmax((ids < 0) | (ids >= size)))
-        raise InputError(
-            f"{name} must be in 0..{bound}-1 = 0..{size - 1}, got {ids[where]} "
-            f"{at_position(where, len(ids))}; ids start at 0"
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unsample._checks import IntArray
-from unsample.errors import DatasetError, FileError
+from unsample.errors import FileError
 from unsample.lab.datasets._files import locate, read_verified
 from unsample.lab.datasets._formats import READERS, Columns, read_negatives
 from unsample.lab.datasets._interactions import Interactions
@@ -35,7 +35,7 @@ def load(name: str) -> Interactions:
     if source.users is not None:
         kept = rows["user"] < source.users
         rows = {column: values[kept] for column, values in rows.items()}
-    return Interactions.from_pairs(
+    every = Interactions(
         **rows,
         users=source.users or dataset.users,
         items=dataset.items,
@@ -43,16 +43,12 @@ def load(name: str) -> Interactions:
         complete=source.complete,
         note=source.note,
     )
+    return every.distinct()
 
 
 def load_published_test(name: str) -> tuple[IntArray, IntArray, IntArray | None]:
     """Return users, their held-out items, and the negatives if they are on this machine."""
     dataset = record(name)
-    if not dataset.test:
-        raise DatasetError(
-            f"{name} must have a published test item for each user, and has none; "
-            "use leave_random_out(load(name), rng=...)"
-        )
     rows = _rows(dataset, dataset.test)
     order = np.argsort(rows["user"], kind="stable")
     user, item = rows["user"][order], rows["item"][order]

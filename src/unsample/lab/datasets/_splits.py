@@ -25,60 +25,29 @@ from unsample.lab.datasets._registry import record
 class Split:
     """Training interactions and held-out targets, one row for each target, sorted by user.
 
-    ``validation_user`` and ``validation_item`` are held out from training as well. ``negatives``
-    has a row of published negatives for each target.
+    ``validation`` pairs are held out from training as well. ``negatives`` has a row of published
+    negatives for each target.
     """
 
+    name: str
     train: Interactions
     target_user: IntArray
     target_item: IntArray
-    validation_user: IntArray | None = None
-    validation_item: IntArray | None = None
+    validation: Interactions | None = None
     negatives: IntArray | None = None
-    name: str = ""
 
     @property
     def targets(self) -> tuple[IntArray, IntArray]:
         """Return the users and the items of the targets."""
         return self.target_user, self.target_item
 
-    @property
-    def complete(self) -> bool:
-        """Return whether this is a split of a whole data set; see `note`."""
-        return self.train.complete
-
-    @property
-    def note(self) -> str:
-        """Return what is missing of the data set."""
-        return self.train.note
-
-    def validation(self) -> Interactions | None:
-        """Return the validation pairs as interactions, or None where none were held out."""
-        if self.validation_user is None or self.validation_item is None:
-            return None
-        return Interactions(
-            self.validation_user, self.validation_item, self.train.users, self.train.items
-        )
-
     def history(self) -> Interactions:
         """Return all that was known of the users: training and validation pairs."""
-        held = self.validation()
+        held, train = self.validation, self.train
         if held is None:
-            return self.train
-        return Interactions(
-            np.concatenate([self.train.user, held.user]),
-            np.concatenate([self.train.item, held.item]),
-            self.train.users,
-            self.train.items,
-        )
-
-    def __repr__(self) -> str:
-        parts = [self.name, f"{len(self.target_user):,} targets"]
-        parts.append(f"{len(self.train):,} training pairs")
-        if self.validation_user is not None:
-            parts.append(f"{len(self.validation_user):,} validation pairs")
-        parts.append("" if self.complete else f"INCOMPLETE: {self.note}")
-        return f"Split({', '.join(filter(None, parts))})"
+            return train
+        user = np.concatenate([train.user, held.user])
+        return replace(train, user=user, item=np.concatenate([train.item, held.item]), time=None)
 
 
 def standard_split(name: str, *, rng: Seed = 0, validation: bool = True) -> Split:
@@ -89,20 +58,9 @@ def standard_split(name: str, *, rng: Seed = 0, validation: bool = True) -> Spli
 
 
 def leave_random_out(interactions: Interactions, *, rng: Seed, validation: bool = False) -> Split:
-    """Hold out an item of each user at random, and one more for validation if asked.
-
-    >>> from unsample.lab.datasets import synthetic
-    >>> leave_random_out(synthetic(50, 80, pairs=1000, rng=0), rng=0)
-    Split(synthetic leave-random-out, 50 targets, 950 training pairs)
-    """
+    """Hold out an item of each user at random, and one more for validation if asked."""
     order = as_rng(rng).random(len(interactions))
-    held_out = interactions.count_by_user()[interactions.user] > 1
-    held_out &= _count_after(interactions, order) == 0
-    if not held_out.any():
-        raise DatasetError(
-            f"{interactions.name or 'interactions'} must have a user with more than one pair, to "
-            "hold out one and train on the rest, got none"
-        )
+    held_out = _last_of_users(interactions, order)
     return _split("leave-random-out", interactions, held_out, order, validation)
 
 
@@ -114,6 +72,11 @@ def leave_published_out(name: str, *, rng: Seed = 0, validation: bool = False) -
     ml-1m they hold the target itself. A target that the published training file repeats is not in
     ``train``.
     """
+    if not record(name).test:
+        raise DatasetError(
+            f"{name} must have a published test item for each user, and has none; "
+            "use leave_random_out(load(name), rng=...)"
+        )
     user, item, negatives = load_published_test(name)
     interactions = load(name)
     present = (user < interactions.users) & (item < interactions.items)
@@ -133,30 +96,26 @@ def _split(
     validation: bool,
 ) -> Split:
     """Train on what is not held out, less the last pair in ``order`` of each user if asked."""
-    train = interactions.select(~held_out)
-    validation_user = validation_item = None
+    train, held = interactions.select(~held_out), None
     if validation:
-        last = train.count_by_user()[train.user] > 1
-        last &= _count_after(train, order[~held_out]) == 0
-        validation_user, validation_item = train.user[last], train.item[last]
-        train = train.select(~last)
+        last = _last_of_users(train, order[~held_out])
+        train, held = train.select(~last), train.select(last)
     return Split(
+        name=f"{interactions.name} {name}".strip(),
         train=train,
         target_user=interactions.user[held_out],
         target_item=interactions.item[held_out],
-        validation_user=validation_user,
-        validation_item=validation_item,
-        name=" ".join(filter(None, [interactions.name, name])),
+        validation=held,
     )
 
 
-def _count_after(interactions: Interactions, order: npt.NDArray[Any]) -> IntArray:
-    """Return for each pair how many pairs of its user come after it in ``order``."""
+def _last_of_users(interactions: Interactions, order: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which pairs are their user's last in ``order``, of users who have more than one."""
     rows = np.lexsort((order, interactions.user))
-    end_of_user = np.cumsum(interactions.count_by_user())
-    after = np.empty(len(rows), dtype=np.int64)
-    after[rows] = end_of_user[interactions.user[rows]] - 1 - np.arange(len(rows))
-    return after
+    counts = interactions.count_by_user()
+    last = np.zeros(len(rows), dtype=bool)
+    last[rows[np.cumsum(counts)[counts > 1] - 1]] = True
+    return last
 
 
 def _latest_or_random(interactions: Interactions, rng: Seed) -> npt.NDArray[Any]:

@@ -6,12 +6,10 @@ import multiprocessing
 import os
 import platform
 import signal
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -104,37 +102,23 @@ def _computed(
     if workers == 1:
         yield from map(work, cells)
         return
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(workers, len(cells)), multiprocessing.get_context("spawn"))
-    try:
-        with _interrupts_ignored():
-            futures = [pool.submit(work, cell) for cell in cells]
-        for future in as_completed(futures):
-            yield future.result()
-    except BrokenProcessPool as problem:
-        raise WorkerError(
-            "a process that computed cells was ended from outside (out of memory?); run the same "
-            "command again, with fewer --workers perhaps"
-        ) from problem
-    except BaseException:  # the run is asked to end: nobody waits for the cells that are not done
-        for process in set(multiprocessing.active_children()) - before:
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(cells)), context, _ignore_interrupts) as pool:
+        try:
+            for future in as_completed([pool.submit(work, cell) for cell in cells]):
+                yield future.result()
+        except BrokenProcessPool as problem:
+            raise WorkerError(
+                "a process that computed cells was ended from outside (out of memory?); run the "
+                "same command again, with fewer --workers perhaps"
+            ) from problem
+        finally:
+            pool.shutdown(cancel_futures=True)  # where the run ends early, only what was begun
 
 
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Let processes that are started meanwhile take no notice of Ctrl-C: their parent ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
+def _ignore_interrupts() -> None:
+    """Let a worker take no notice of Ctrl-C: its parent does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _written(spec: Spec, tables: dict[str, Rows], folder: Path, seconds: float) -> Reproduction:

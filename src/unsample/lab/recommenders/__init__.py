@@ -10,20 +10,31 @@ Two rules hold for every recommender. A user without a training item gets the po
 items as scores, as above. An item that nobody has in training is scored below all others.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from unsample._checks import check_choice
+from unsample.errors import RecommenderError
 from unsample.lab.recommenders._base import Recommender
 from unsample.lab.recommenders._linear import ALS, EASE, ItemKNN
 from unsample.lab.recommenders._multivae import MultiVAE
 from unsample.lab.recommenders._neumf import NeuMF
-from unsample.lab.recommenders._registry import REGISTRY, check_extras, create
 
-__all__ = [
-    "ALS",
-    "EASE",
-    "REGISTRY",
-    "ItemKNN",
-    "MultiVAE",
-    "NeuMF",
-    "Recommender",
-    "check_extras",
-    "create",
-]
+__all__ = ["ALS", "EASE", "REGISTRY", "ItemKNN", "MultiVAE", "NeuMF", "Recommender", "create"]
+
+#: Every recommender by its name.
+REGISTRY: Mapping[str, type[Recommender]] = MappingProxyType(
+    {kind.name: kind for kind in (ItemKNN, ALS, EASE, NeuMF, MultiVAE)}
+)
+
+
+def create(name: str, **hyperparameters: Any) -> Recommender:
+    """Return a new recommender of this name, and refuse one whose libraries are missing.
+
+    >>> create("ease", penalty=200.0)
+    EASE(penalty=200.0)
+    """
+    check_choice("recommender", name, REGISTRY, error=RecommenderError)
+    REGISTRY[name].import_libraries()
+    return REGISTRY[name](**hyperparameters)

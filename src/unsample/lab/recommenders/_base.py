@@ -1,4 +1,4 @@
-"""What all recommenders share: the protocol, the checks and the fallbacks."""
+"""What all recommenders share: the protocol and the fallbacks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, check_integer
+from unsample._checks import IntArray, import_extra
 from unsample._progress import Progress
-from unsample.errors import InputError, RecommenderError
+from unsample.errors import RecommenderError
 from unsample.lab.datasets import Interactions, Split
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ROWS = 256
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What a recommender learns from, checked: a matrix of ones, and perhaps a way to stop."""
+    """What a recommender learns from: a matrix of ones, and perhaps a way to stop."""
 
     matrix: scipy.sparse.csr_array
     validation: Interactions | None = None
@@ -75,14 +75,13 @@ class Recommender(ABC):
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
         """Return a new array of the scores of all items for these users."""
 
-    def _score_pairs(self, users: IntArray, items: IntArray, fitted: Fitted) -> Scores:
-        """Return the scores of the items of each row; by default picked from whole rows."""
-        result = np.empty(items.shape, dtype=np.float32)
-        for start in range(0, len(users), _ROWS):
-            part = slice(start, start + _ROWS)
-            distinct, place = np.unique(users[part], return_inverse=True)
-            result[part] = self._score_users(distinct, fitted)[place[:, None], items[part]]
-        return result
+    @classmethod
+    def import_libraries(cls) -> list[Any]:
+        """Return the modules that this recommender needs, or say which extra has them."""
+        return [
+            import_extra(module, extra=extra, purpose=cls.__name__)
+            for module, extra in cls.libraries
+        ]
 
     def fit(
         self,
@@ -97,12 +96,8 @@ class Recommender(ABC):
         that learn in epochs keep the weights of the epoch that ranks them best (NDCG@10 among
         all items the user does not have); the others take no notice of it.
         """
-        matrix = _checked_matrix(interactions)
-        if validation is not None:
-            _check_validation(validation, interactions)
-        weights = self._learn(Training(matrix, validation, progress))
-        object.__setattr__(self, "_fitted", Fitted(matrix, weights))
-        return self
+        matrix = interactions.matrix()
+        return self._keep(Fitted(matrix, self._learn(Training(matrix, validation, progress))))
 
     def fit_split(self, split: Split, *, progress: Progress | None = None) -> Self:
         """Learn from all that a split knows of its users.
@@ -111,42 +106,35 @@ class Recommender(ABC):
         them finds the best number of epochs, and a second one learns for so long from all pairs:
         a user's last items tell most about the next one.
         """
-        held = split.validation()
-        if held is None or not self.learns_in_epochs:
+        if split.validation is None or not self.learns_in_epochs:
             return self.fit(split.history(), progress=progress)
-        self.fit(split.train, validation=held, progress=progress)
-        curve = self.fitted.weights["curve_quality"]
-        chosen = self.hyperparameters | {"epochs": int(np.argmax(curve)) + 1}
-        whole = type(self)(**chosen).fit(split.history(), progress=progress).fitted
-        kept = Fitted(whole.history, {**whole.weights, "curve_quality": curve})
-        object.__setattr__(self, "_fitted", kept)
+        self.fit(split.train, validation=split.validation, progress=progress)
+        best = int(np.argmax(self.fitted.weights["curve_quality"])) + 1
+        chosen = type(self)(**{**self.hyperparameters, "epochs": best})
+        return self._keep(chosen.fit(split.history(), progress=progress).fitted)
+
+    def _keep(self, fitted: Fitted) -> Self:
+        object.__setattr__(self, "_fitted", fitted)
         return self
 
     def score_all(self, users: npt.ArrayLike) -> Scores:
         """Return the scores of all items, one row for each user."""
-        fitted = self.fitted
-        known = _check_ids("users", users, fitted.history.shape[0])
-        scores = self._score_users(known, fitted)
+        fitted, asked = self.fitted, np.asarray(users, dtype=np.int64)
+        scores = self._score_users(asked, fitted)
         scores[:, fitted.popularity == 0] = LOWEST
-        scores[fitted.activity[known] == 0] = fitted.popularity
+        scores[fitted.activity[asked] == 0] = fitted.popularity
         return scores
 
     def score(self, users: npt.ArrayLike, items: npt.ArrayLike) -> Scores:
         """Return scores in the shape of ``items``, row i for ``users[i]``."""
-        fitted = self.fitted
-        known = _check_ids("users", users, fitted.history.shape[0])
-        asked = _check_ids("items", items, fitted.history.shape[1])
-        if known.ndim != 1 or asked.ndim not in (1, 2) or len(asked) != len(known):
-            raise InputError(
-                "items must hold one item or one row of items for each user, got shapes "
-                f"{asked.shape} for users of shape {known.shape}"
-            )
-        table = asked.reshape(len(known), -1)
-        scores = self._score_pairs(known, table, fitted)
-        scores[fitted.popularity[table] == 0] = LOWEST
-        cold = fitted.activity[known] == 0
-        scores[cold] = fitted.popularity[table[cold]]
-        return scores.reshape(asked.shape)
+        asked, wanted = np.asarray(users, dtype=np.int64), np.asarray(items)
+        table = wanted.reshape(len(asked), -1)
+        scores = np.empty(table.shape, dtype=np.float32)
+        for start in range(0, len(asked), _ROWS):
+            rows = slice(start, start + _ROWS)
+            distinct, place = np.unique(asked[rows], return_inverse=True)
+            scores[rows] = self.score_all(distinct)[place[:, None], table[rows]]
+        return scores.reshape(wanted.shape)
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
@@ -161,42 +149,3 @@ class Recommender(ABC):
                 f"{type(self).__name__} must be fitted before it can score; call fit(interactions)"
             )
         return self._fitted
-
-
-def check_seed(seed: int) -> None:
-    """Refuse what is no seed."""
-    check_integer("seed", seed, minimum=0, maximum=2**31 - 1)
-
-
-def _checked_matrix(interactions: Any) -> scipy.sparse.csr_array:
-    if not isinstance(interactions, Interactions):
-        got = type(interactions).__name__
-        raise InputError(f"interactions must be unsample.lab.datasets.Interactions, got {got}")
-    if len(interactions) == 0:
-        raise InputError("interactions must hold at least one pair, got none")
-    matrix: scipy.sparse.csr_array = interactions.matrix()
-    matrix.data[:] = 1.0  # a pair given twice is still one pair
-    return matrix
-
-
-def _check_validation(validation: Interactions, interactions: Interactions) -> None:
-    shapes = (validation.users, validation.items), (interactions.users, interactions.items)
-    if shapes[0] != shapes[1]:
-        raise InputError(
-            "validation must have the users and items of interactions, got "
-            f"{shapes[0]} against {shapes[1]}"
-        )
-
-
-def _check_ids(name: str, ids: npt.ArrayLike, count: int) -> IntArray:
-    array = np.asarray(ids)
-    if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise InputError(f"{name} must be integer ids, got values of type {array.dtype}")
-    bad = (array < 0) | (array >= count)
-    if bad.any():
-        first = int(array[bad].flat[0])
-        raise InputError(
-            f"{name} must be ids in 0..{count - 1}, got {first} ({int(bad.sum())} such ids); "
-            "ids the recommender was not fitted on cannot be scored"
-        )
-    return array.astype(np.int64, copy=False)

@@ -1,9 +1,4 @@
-"""The recommenders without a network: neighbours of items, factors, and EASE.
-
-`implicit` learns neighbours and factors. EASE (Steck, 2019) has a closed form: the item-item
-weights are B = I - P diag(1 / diag P), where P is the inverse of the Gram matrix plus a ridge. The
-Gram matrix is filled block by block and inverted in its own memory by Cholesky.
-"""
+"""The recommenders without a network: neighbours of items, factors, and EASE."""
 
 from __future__ import annotations
 
@@ -14,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, check_choice, check_integer, check_real, import_extra
+from unsample._checks import IntArray
+from unsample._threads import one_thread
 from unsample.designs import ItemItemScores
 from unsample.errors import SolverError
 from unsample.lab.recommenders._base import (
@@ -24,13 +20,11 @@ from unsample.lab.recommenders._base import (
     Scores,
     Training,
     Weights,
-    check_seed,
 )
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-_WEIGHTINGS = ("bm25", "cosine")
 #: Columns of the Gram matrix made, or mirrored, at a time.
 _BLOCK = 1024
 
@@ -61,14 +55,8 @@ class _ItemItem(Recommender):
 class ItemKNN(_ItemItem):
     """Each item keeps its nearest neighbours; a user's score sums similarities to own items.
 
-    Parameters
-    ----------
-    neighbours
-        Similar items kept for each item.
-    weighting
-        ``"bm25"`` damps popular items and busy users, ``"cosine"`` does not.
-    k1, b
-        Saturation and length normalisation of BM25.
+    ``weighting="bm25"`` damps popular items and busy users, with saturation ``k1`` and length
+    normalisation ``b``; ``"cosine"`` does not.
     """
 
     neighbours: int = 200
@@ -76,27 +64,17 @@ class ItemKNN(_ItemItem):
     k1: float = 1.2
     b: float = 0.75
     name: ClassVar[str] = "itemknn"
-    libraries: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("implicit.nearest_neighbours", "recsys"),
-        ("threadpoolctl", "recsys"),
-    )
-
-    def __post_init__(self) -> None:
-        check_integer("neighbours", self.neighbours, minimum=1)
-        check_choice("weighting", self.weighting, _WEIGHTINGS)
-        check_real("k1", self.k1, low=0.0)
-        check_real("b", self.b, low=0.0, high=1.0)
+    libraries: ClassVar[tuple[tuple[str, str], ...]] = (("implicit.nearest_neighbours", "recsys"),)
 
     def _learn(self, training: Training) -> Weights:
         from scipy.sparse import csr_array, csr_matrix
 
-        library = import_extra("implicit.nearest_neighbours", extra="recsys", purpose="ItemKNN")
-        threadpoolctl = import_extra("threadpoolctl", extra="recsys", purpose="ItemKNN")
+        (library,) = self.import_libraries()
         if self.weighting == "bm25":
             model = library.BM25Recommender(K=self.neighbours, K1=self.k1, B=self.b)
         else:
             model = library.CosineRecommender(K=self.neighbours)
-        with threadpoolctl.threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings():
             # The library warns about a conversion between its own matrices.
             warnings.filterwarnings("ignore", message="Method expects CSR input")
             model.fit(csr_matrix(training.matrix), show_progress=False)
@@ -107,18 +85,7 @@ class ItemKNN(_ItemItem):
 class ALS(Recommender):
     """Alternating least squares on confidence weights (Hu, Koren, Volinsky, 2008).
 
-    Parameters
-    ----------
-    factors
-        Dimensions of a user's and an item's vector.
-    regularization
-        Ridge penalty on these vectors.
-    alpha
-        Confidence in an observed pair, relative to 1 for the others.
-    iterations
-        Rounds over all users and all items.
-    seed
-        Seed of the starting factors.
+    ``alpha`` is the confidence in an observed pair, relative to 1 for the others.
     """
 
     factors: int = 128
@@ -127,23 +94,12 @@ class ALS(Recommender):
     iterations: int = 15
     seed: int = 0
     name: ClassVar[str] = "als"
-    libraries: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("implicit.cpu.als", "recsys"),
-        ("threadpoolctl", "recsys"),
-    )
-
-    def __post_init__(self) -> None:
-        check_integer("factors", self.factors, minimum=1)
-        check_real("regularization", self.regularization, low=0.0)
-        check_real("alpha", self.alpha, low=0.0, open_low=True)
-        check_integer("iterations", self.iterations, minimum=1)
-        check_seed(self.seed)
+    libraries: ClassVar[tuple[tuple[str, str], ...]] = (("implicit.cpu.als", "recsys"),)
 
     def _learn(self, training: Training) -> Weights:
         from scipy.sparse import csr_matrix
 
-        library = import_extra("implicit.cpu.als", extra="recsys", purpose="ALS")
-        threadpoolctl = import_extra("threadpoolctl", extra="recsys", purpose="ALS")
+        (library,) = self.import_libraries()
 
         def report(iteration: int, seconds: float, _: object) -> None:
             if training.progress is not None:
@@ -151,7 +107,7 @@ class ALS(Recommender):
                 training.progress(iteration + 1, self.iterations, note)
 
         # The library runs its own threads; BLAS threads inside them only get in the way.
-        with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        with one_thread():
             model = library.AlternatingLeastSquares(
                 factors=self.factors,
                 regularization=self.regularization,
@@ -159,8 +115,7 @@ class ALS(Recommender):
                 iterations=self.iterations,
                 random_state=self.seed,
             )
-            matrix = csr_matrix(training.matrix)
-            model.fit(matrix, show_progress=False, callback=report)
+            model.fit(csr_matrix(training.matrix), show_progress=False, callback=report)
         return {
             "user_factors": np.asarray(model.user_factors, dtype=np.float32),
             "item_factors": np.asarray(model.item_factors, dtype=np.float32),
@@ -170,29 +125,17 @@ class ALS(Recommender):
         weights = fitted.weights
         return np.asarray(weights["user_factors"][users] @ weights["item_factors"].T)
 
-    def _score_pairs(self, users: IntArray, items: IntArray, fitted: Fitted) -> Scores:
-        weights = fitted.weights
-        user_factors, item_factors = weights["user_factors"][users], weights["item_factors"][items]
-        return np.asarray(np.einsum("id,ijd->ij", user_factors, item_factors))
-
 
 @dataclass(frozen=True)
 class EASE(_ItemItem):
-    """Every item is predicted from the user's other items by ridge regression.
+    """Every item is predicted from the user's other items by ridge regression (Steck, 2019).
 
-    Memory is one items x items matrix (half a second and 55 MB for 3,706 items, 2.7 GB for 25,815).
-
-    Parameters
-    ----------
-    penalty
-        Ridge added to the diagonal of the Gram matrix; a few hundred suit a million pairs.
+    The weights have a closed form: B = I - P diag(1 / diag P), where P is the inverse of the Gram
+    matrix plus ``penalty``. Memory is one items x items matrix (2.7 GB for 25,815 items).
     """
 
     penalty: float = 500.0
     name: ClassVar[str] = "ease"
-
-    def __post_init__(self) -> None:
-        check_real("penalty", self.penalty, low=0.0, open_low=True)
 
     def _learn(self, training: Training) -> Weights:
         gram = _gram(training.matrix)

@@ -4,46 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, check_real, import_extra
+from unsample._checks import IntArray
 from unsample.lab.recommenders._base import Fitted, Scores, Training, Weights
-from unsample.lab.recommenders._network import Learner, Network, as_scores, check_learning, glorot
-
-if TYPE_CHECKING:
-    import scipy.sparse
+from unsample.lab.recommenders._network import Learner, Network, glorot
 
 
 @dataclass(frozen=True)
 class MultiVAE(Network):
     """Encode a user's items into a Gaussian, decode it into a distribution over items.
 
-    Parameters
-    ----------
-    hidden, latent
-        Sizes of the hidden layers and of the code between them.
-    dropout
-        Share of a user's items hidden from the encoder while learning.
-    kl_weight
-        Weight of the Kullback-Leibler term once it is fully on.
-    annealing
-        Epochs over which that weight rises from zero.
-    averaging
-        Largest share of its old value that the running mean of the weights keeps at a step; that
-        mean is what scores. Zero takes the last weights as they are.
-    epochs, patience
-        Most epochs, and how many without a better validation result end the learning.
-    batch
-        Users in an optimiser step.
-    learning_rate
-        Step size of Adam.
-    seed
-        Seed of everything random.
-    device
-        Where to learn: ``"cpu"``, ``"cuda"``, or another device of PyTorch.
+    ``dropout`` is the share of a user's items hidden from the encoder while learning, and
+    ``kl_weight`` the weight of the Kullback-Leibler term, reached after ``annealing`` epochs.
+    A batch counts users.
     """
 
     hidden: int = 600
@@ -60,11 +37,6 @@ class MultiVAE(Network):
     device: str = "cpu"
     name: ClassVar[str] = "multivae"
 
-    def __post_init__(self) -> None:
-        check_learning(self, "hidden", "latent", "annealing")
-        check_real("dropout", self.dropout, low=0.0, high=1.0, open_high=True)
-        check_real("kl_weight", self.kl_weight, low=0.0)
-
     def _learn(self, training: Training) -> Weights:
         rng = np.random.default_rng(self.seed)
         learner = Learner(self, self._start(training.matrix.shape[1], rng))
@@ -80,10 +52,7 @@ class MultiVAE(Network):
                 rows = torch.from_numpy(training.matrix[users].toarray()).to(self.device)
                 yield self._loss(torch, learner.tensors, rows, kl_weight, noise)
 
-        def score_all(users: IntArray, weights: Weights) -> Scores:
-            return _decoded(torch, training.matrix[users], weights)
-
-        return learner.run(epoch, score_all, training)
+        return learner.run(epoch, training)
 
     def _start(self, items: int, rng: np.random.Generator) -> dict[str, npt.NDArray[np.float32]]:
         sizes = {
@@ -113,16 +82,14 @@ class MultiVAE(Network):
         return (kl_weight * divergence - (log_share * rows).sum(dim=1)).mean()
 
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
-        torch = import_extra("torch", extra="neural", purpose="MultiVAE")
-        return _decoded(torch, fitted.history[users], fitted.weights)
-
-
-def _decoded(torch: Any, history: scipy.sparse.csr_array, weights: Weights) -> Scores:
-    """Return the logits of all items at the mean of the code."""
-    with torch.no_grad():
-        rows = torch.from_numpy(history.toarray()).to(weights["encode"].device)
-        hidden = torch.tanh(_layer(torch.nn.functional.normalize(rows), weights, "encode"))
-        return as_scores(_decode(torch, _layer(hidden, weights, "mean"), weights))
+        """Return the logits of all items at the mean of the code."""
+        (torch,) = self.import_libraries()
+        weights = fitted.weights
+        with torch.no_grad():
+            rows = torch.from_numpy(fitted.history[users].toarray()).to(weights["encode"].device)
+            hidden = torch.tanh(_layer(torch.nn.functional.normalize(rows), weights, "encode"))
+            logits = _decode(torch, _layer(hidden, weights, "mean"), weights)
+        return np.asarray(logits.cpu().numpy())
 
 
 def _decode(torch: Any, code: Any, weights: Weights) -> Any:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, check_integer, check_real, import_extra
 from unsample.designs import Scorer, exact_ranks
 from unsample.errors import InputError, SolverError
-from unsample.lab.datasets import Interactions
-from unsample.lab.recommenders._base import Recommender, Scores, Training, Weights, check_seed
+from unsample.lab.recommenders._base import Fitted, Recommender, Training, Weights
 from unsample.metrics import NDCG
-
-if TYPE_CHECKING:
-    import scipy.sparse
 
 #: What validation pairs are ranked by, and how many of them at most: a few thousand tell epochs
 #: apart, and ranking them all would cost more than the epoch.
@@ -25,7 +20,12 @@ _MOST_VALIDATION_PAIRS = 3000
 
 
 class Network(Recommender):
-    """A recommender that learns in epochs, with these hyperparameters among its own."""
+    """A recommender that learns in epochs, with these hyperparameters among its own.
+
+    ``patience`` is how many epochs without a better validation result end the learning,
+    ``averaging`` the largest share of its old value that the running mean of the weights keeps at
+    a step, and ``device`` one of PyTorch.
+    """
 
     epochs: int
     patience: int
@@ -48,7 +48,8 @@ class Learner:
 
     def __init__(self, model: Network, start: dict[str, npt.NDArray[np.float32]]) -> None:
         self._model = model
-        self.torch = _torch_for(model.device, type(model).__name__)
+        (self.torch,) = model.import_libraries()
+        _check_device(self.torch, model.device)
         self.tensors = {
             name: self.torch.tensor(array, device=model.device, requires_grad=True)
             for name, array in start.items()
@@ -57,12 +58,7 @@ class Learner:
         self._adam = self.torch.optim.Adam(self.tensors.values(), lr=model.learning_rate)
         self._steps = 0
 
-    def run(
-        self,
-        epoch: Callable[[int], Iterable[Any]],
-        score_all: Callable[[IntArray, Weights], Scores],
-        training: Training,
-    ) -> Weights:
+    def run(self, epoch: Callable[[int], Iterable[Any]], training: Training) -> Weights:
         """Learn in epochs, and return the weights of the best one, or of the last unvalidated.
 
         ``epoch(number)`` yields the losses of its batches. The learning curve goes with the
@@ -82,7 +78,7 @@ class Learner:
             note = f"loss {losses[-1]:.4f}"
             if training.validation is not None:
                 now = {name: mean.clone() for name, mean in self._mean.items()}
-                qualities.append(_quality(training.validation, training.matrix, now, score_all))
+                qualities.append(_quality(self._model, training, now))
                 note += f", {_METRIC} {qualities[-1]:.4f}"
                 if qualities[-1] == max(qualities):
                     best = now
@@ -105,9 +101,7 @@ class Learner:
         return loss.detach()
 
 
-def _torch_for(device: str, purpose: str) -> Any:
-    """Return the torch module, having made sure that the device exists."""
-    torch = import_extra("torch", extra="neural", purpose=purpose)
+def _check_device(torch: Any, device: str) -> None:
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as problem:
@@ -116,39 +110,22 @@ def _torch_for(device: str, purpose: str) -> Any:
             f"device must be one that PyTorch can use here, got {device!r} ({reason}); "
             "device='cpu' always works"
         ) from problem
-    return torch
 
 
-def _quality(
-    validation: Interactions,
-    known: scipy.sparse.csr_array,
-    weights: Weights,
-    score_all: Callable[[IntArray, Weights], Scores],
-) -> float:
+def _quality(model: Network, training: Training, weights: Weights) -> float:
     """Return the NDCG@10 of validation pairs among all items that their users do not have."""
-    step = max(1, len(validation) // _MOST_VALIDATION_PAIRS)
+    pairs = training.validation
+    assert pairs is not None
+    step = max(1, len(pairs) // _MOST_VALIDATION_PAIRS)
+    fitted = Fitted(training.matrix, weights)
     ranks = exact_ranks(
-        Scorer(score_all=lambda users: score_all(users, weights)),
-        (validation.user[::step], validation.item[::step]),
-        items=validation.items,
-        exclude=known,
+        Scorer(score_all=lambda users: model._score_users(users, fitted)),  # noqa: SLF001
+        (pairs.user[::step], pairs.item[::step]),
+        items=pairs.items,
+        exclude=training.matrix,
         ties="realistic",
     )
-    return float(_METRIC.weights(ranks.ranks, validation.items).mean())
-
-
-def check_learning(model: Network, *sizes: str) -> None:
-    """Refuse hyperparameters with which nothing can be learnt."""
-    for name in (*sizes, "epochs", "patience", "batch"):
-        check_integer(name, getattr(model, name), minimum=1)
-    check_real("averaging", model.averaging, low=0.0, high=1.0, open_high=True)
-    check_real("learning_rate", model.learning_rate, low=0.0, open_low=True)
-    check_seed(model.seed)
-
-
-def as_scores(logits: Any) -> Scores:
-    """Return a tensor of logits as an array."""
-    return np.asarray(logits.cpu().numpy())
+    return float(_METRIC.weights(ranks.ranks, pairs.items).mean())
 
 
 def glorot(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.float32]:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import IntArray, check_integer, import_extra
-from unsample.errors import InputError
+from unsample._checks import IntArray
 from unsample.lab.recommenders._base import Fitted, Scores, Training, Weights
-from unsample.lab.recommenders._network import Learner, Network, as_scores, check_learning, glorot
+from unsample.lab.recommenders._network import Learner, Network, glorot
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -30,18 +29,9 @@ _SPREAD = 0.01
 class NeuMF(Network):
     """Learn to tell the items a user has from drawn ones, by logistic loss.
 
-    Parameters
-    ----------
-    factors
-        Dimensions of the vectors whose products are summed.
-    layers
-        Sizes of the network's layers; the first is the user's and the item's vector together.
-    negatives
-        Items drawn for each pair and epoch, among those the user does not have.
-    batch
-        Pairs in an optimiser step, the drawn ones not counted.
-    averaging, epochs, patience, learning_rate, seed, device
-        As in `MultiVAE`.
+    The first of ``layers`` is the user's and the item's vector together, so its size is even.
+    ``negatives`` items are drawn for each pair and epoch, among those the user does not have. A
+    batch counts pairs, the drawn ones apart.
     """
 
     factors: int = 64
@@ -56,17 +46,6 @@ class NeuMF(Network):
     device: str = "cpu"
     name: ClassVar[str] = "neumf"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "layers", tuple(self.layers))
-        check_learning(self, "factors", "negatives")
-        if len(self.layers) < 2 or self.layers[0] % 2:
-            raise InputError(
-                "layers must be at least two sizes, the first an even one (half of it is the "
-                f"user's vector), got {self.layers}"
-            )
-        for size in self.layers:
-            check_integer("each of layers", size, minimum=1)
-
     def _learn(self, training: Training) -> Weights:
         rng = np.random.default_rng(self.seed)
         learner = Learner(self, self._start(*training.matrix.shape, rng))
@@ -77,10 +56,7 @@ class NeuMF(Network):
                 asked = (torch.from_numpy(part).to(self.device) for part in batch)
                 yield _loss(torch, _logits(torch, learner.tensors, *asked))
 
-        def score_all(users: IntArray, weights: Weights) -> Scores:
-            return _scored(torch, weights, users, None)
-
-        return learner.run(epoch, score_all, training)
+        return learner.run(epoch, training)
 
     def _start(
         self, users: int, items: int, rng: np.random.Generator
@@ -108,12 +84,17 @@ class NeuMF(Network):
         return start
 
     def _score_users(self, users: IntArray, fitted: Fitted) -> Scores:
-        torch = import_extra("torch", extra="neural", purpose="NeuMF")
-        return _scored(torch, fitted.weights, users, None)
-
-    def _score_pairs(self, users: IntArray, items: IntArray, fitted: Fitted) -> Scores:
-        torch = import_extra("torch", extra="neural", purpose="NeuMF")
-        return _scored(torch, fitted.weights, users, items)
+        """Return the scores of all items, some users at a time."""
+        (torch,) = self.import_libraries()
+        weights = fitted.weights
+        items, device = len(weights["item_factors"]), weights["item_factors"].device
+        step = max(1, _PAIRS // items)
+        found = [np.empty((0, items), dtype=np.float32)]
+        with torch.no_grad():
+            for start in range(0, len(users), step):
+                user = torch.from_numpy(users[start : start + step]).to(device)
+                found.append(_logits(torch, weights, user).cpu().numpy())
+        return np.concatenate(found)
 
 
 def _batches(
@@ -143,21 +124,7 @@ def _batches(
         yield user[start : start + size], asked[start : start + size]
 
 
-def _scored(torch: Any, weights: Weights, users: IntArray, items: IntArray | None) -> Scores:
-    """Return the scores of rows of items, or of all, some pairs at a time."""
-    wide = len(weights["item_factors"]) if items is None else items.shape[1]
-    step, device = max(1, _PAIRS // wide), weights["item_factors"].device
-    found = [np.empty((0, wide), dtype=np.float32)]
-    with torch.no_grad():
-        for start in range(0, len(users), step):
-            rows = slice(start, start + step)
-            user = torch.from_numpy(users[rows]).to(device)
-            item = None if items is None else torch.from_numpy(items[rows]).to(device)
-            found.append(as_scores(_logits(torch, weights, user, item)))
-    return np.concatenate(found)
-
-
-def _logits(torch: Any, weights: Weights, user: Any, item: Any) -> Any:
+def _logits(torch: Any, weights: Weights, user: Any, item: Any = None) -> Any:
     """Return the logits of a row of items for each user, or of all items without ``item``."""
     embed = torch.nn.functional.embedding
     mixed = embed(user, weights["user_factors"]) * weights["factors_out"]

@@ -1,0 +1,49 @@
+"""Interactions that look like real ones: few popular items, few busy users, tastes to be learnt.
+
+User u takes n_u distinct items, each with probability proportional to
+w(u, i) = popularity(i) * exp(2 <p_u, q_i>) among those not yet taken: popularity falls as a power
+of the item's place, n_u is log-normal, and <p_u, q_i> is Gaussian with unit variance. The n_u items
+with the largest log w + Gumbel noise are such a draw.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unsample.lab.datasets import Interactions
+
+POPULARITY, ACTIVITY, TASTE, FACTORS, FEWEST = 0.8, 0.9, 2.0, 8, 3
+TINY = np.finfo(np.float32).tiny
+
+
+def synthetic(users: int, items: int, *, pairs: int | None = None, rng: int) -> Interactions:
+    """Draw about ``pairs`` pairs: by default 40 a user, or a tenth of the catalogue if less."""
+    generator = np.random.default_rng(rng)
+    total = pairs or users * max(FEWEST, min(40, items // 10))
+    sizes = _sizes(generator.lognormal(0.0, ACTIVITY, users), total, items // 2)
+    log_popularity = -POPULARITY * np.log(1.0 + generator.permutation(items))
+    scale = np.sqrt(TASTE / np.sqrt(FACTORS))
+    of_users = generator.normal(0.0, scale, (users, FACTORS)).astype(np.float32)
+    of_items = generator.normal(0.0, scale, (items, FACTORS)).astype(np.float32)
+    busiest_first = np.argsort(-sizes, kind="stable")
+    scores = of_users[busiest_first] @ of_items.T + log_popularity.astype(np.float32)
+    noise = generator.standard_exponential(scores.shape, dtype=np.float32)
+    order = np.argsort(np.log(np.maximum(noise, TINY)) - scores, axis=1)
+    taken = np.arange(items) < sizes[busiest_first][:, None]
+    user = np.repeat(busiest_first, sizes[busiest_first])
+    time = generator.permutation(len(user))
+    return Interactions(user, order[taken], users, items, time, "synthetic").distinct()
+
+
+def _sizes(weights: np.ndarray, total: int, most: int) -> np.ndarray:
+    """Return whole numbers about proportional to the weights, within bounds, with this total."""
+    low, high = 0.0, total / float(weights.min())
+    for _ in range(100):
+        middle = (low + high) / 2
+        if np.clip(weights * middle, FEWEST, most).sum() < total:
+            low = middle
+        else:
+            high = middle
+    # Rounding the running total keeps the total, and each number within its bounds.
+    ends = np.floor(np.cumsum(np.clip(weights * high, FEWEST, most)) + 0.5).astype(np.int64)
+    return np.diff(ends, prepend=0)
