@@ -338,7 +338,7 @@ def test_claims_tell_bias_from_rmse():
 
 def test_claims_without_their_data_are_left_open():
     verdicts = _verdicts([_row("MLE", 0.1, 0.1)])
-    assert set(verdicts) == {claim.id for claim in claims()}
+    assert set(verdicts) == {claim["id"] for claim in claims()}
     assert all(row["holds_by_bias"] is None and row["detail"] for row in verdicts.values())
 
 

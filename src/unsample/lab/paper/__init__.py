@@ -8,7 +8,7 @@
 LaTeX beside them.
 """
 
-from unsample.lab.paper._claims import Claim, claim_rows, claims
+from unsample.lab.paper._claims import claim_rows, claims
 from unsample.lab.paper._exhibits import ESTIMATORS, RECOMMENDERS, Exhibit, deviations, exhibits
 from unsample.lab.paper._report import write_report
 from unsample.lab.paper._run import run
@@ -20,7 +20,6 @@ __all__ = [
     "RECOMMENDERS",
     "SCHEMA",
     "Cell",
-    "Claim",
     "Exhibit",
     "Reproduction",
     "Spec",

@@ -9,16 +9,15 @@ given under both; claims about mean curves have none by RMSE.
 from __future__ import annotations
 
 import tomllib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from unsample._checks import FloatArray
-from unsample.lab.paper._tables import Row, Rows
+from unsample.lab.paper._tables import Row, Rows, grouped, values_of
 
 _NEW = ("MLE", "WMLE", "MES")
 _BV = ("BV 0.1", "BV 0.01")
@@ -27,243 +26,202 @@ _COMPARABLE = 0.1
 #: How near our exact Recall@10 must be to the printed one, and then the spreads and the ratios.
 _NEAR_EXACT, _NEAR_STD, _NEAR_RATIO = 0.15, 0.2, 0.02
 
+#: The rows of each table among one kind of candidates.
+Tables: TypeAlias = Mapping[str, Sequence[Row]]
+#: Whether a claim holds by bias, whether by RMSE, and what its detail tells; None: not known.
+Verdict: TypeAlias = tuple[bool | None, bool | None, dict[str, Any]] | None
+#: The CDFs of a figure by estimator, with the exact one.
+Curves: TypeAlias = Mapping[str, FloatArray]
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a claim holds, by bias and by RMSE, and the numbers behind that."""
-
-    by_bias: bool | None
-    by_rmse: bool | None
-    detail: str
-
-    @classmethod
-    def plain(cls, holds: bool, detail: str) -> Verdict:
-        """Return a verdict that has nothing to do with how errors are measured."""
-        return cls(holds, holds, detail)
-
-
-_MISSING = Verdict(None, None, "This run lacks the data sets, recommenders or estimators for it.")
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The tables of a run, cut down to one set of candidates."""
-
-    tables: Mapping[str, Rows]
-    candidates: str
-
-    def rows(self, table: str, **where: object) -> list[Row]:
-        """Return the rows of a table that have these values."""
-        wanted = {"candidates": self.candidates, **where}
-        return [r for r in self.tables[table] if all(r[key] == wanted[key] for key in wanted)]
-
-    def contests(self, datasets: Iterable[str], labels: Iterable[str]) -> list[dict[str, Row]]:
-        """Return accuracy rows by estimator, one for each table row of these data sets.
-
-        There are none unless every data set was run, with all the estimators ``labels``.
-        """
-        found: list[dict[str, Row]] = []
-        for dataset in datasets:
-            groups: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
-            for row in self.rows("accuracy", dataset=dataset):
-                groups[row["recommender"], row["metric"]][row["estimator"]] = row
-            if not groups or not all(set(labels) <= set(group) for group in groups.values()):
-                return []
-            found += groups.values()
-        return found
-
-    def curves(
-        self, dataset: str, labels: Iterable[str] = ()
-    ) -> dict[tuple[str, int], dict[str, FloatArray]]:
-        """Return the CDFs of a data set by recommender and sample size, then by estimator.
-
-        There are none unless every figure has all the estimators ``labels``.
-        """
-        found: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        for row in self.rows("distributions", dataset=dataset):
-            found[row["recommender"], row["sampled"]][row["estimator"]].append(row["cdf"])
-        if not all(set(labels) <= set(curves) for curves in found.values()):
-            return {}
-        return {
-            key: {label: np.array(values) for label, values in curves.items()}
-            for key, curves in found.items()
-        }
-
-
-Check = Callable[..., Verdict | None]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of the paper in our words, and how it is checked."""
-
-    id: str
-    text: str
-    where: str
-    check: Check
-    datasets: tuple[str, ...]
+_MISSING = "This run lacks the data sets, recommenders or estimators for it."
 
 
 @cache
-def claims() -> tuple[Claim, ...]:
-    """Return the claims of the paper, in its order."""
+def claims() -> tuple[Row, ...]:
+    """Return the claims of the paper, in its order: id, text, where, detail, and their check."""
     text = files("unsample.lab.paper").joinpath("claims.toml").read_text(encoding="utf-8")
-    return tuple(
-        Claim(**{**table, "check": _CHECKS[table["check"]], "datasets": tuple(table["datasets"])})
-        for table in tomllib.loads(text)["claim"]
-    )
+    return tuple(tomllib.loads(text)["claim"])
 
 
 def claim_rows(tables: Mapping[str, Rows]) -> Iterator[Row]:
     """Yield every claim with its verdict, among all items as in the paper, then among unseen."""
-    for candidates in sorted({row["candidates"] for row in tables["accuracy"]}):
-        evidence = Evidence(tables, candidates)
-        as_printed = candidates == "all"
+    for candidates in sorted(values_of(tables["accuracy"], "candidates")):
+        mine = {
+            name: [row for row in rows if row.get("candidates") == candidates]
+            for name, rows in tables.items()
+        }
+        other = "" if candidates == "all" else f"candidates: {candidates}"
         for claim in claims():
-            verdict = claim.check(evidence, *claim.datasets)
-            if verdict is None and not as_printed:
+            told = {"id", "text", "where", "detail", "check"}
+            options = {key: value for key, value in claim.items() if key not in told}
+            verdict = _CHECKS[claim["check"]](mine, **options)
+            if verdict is None and other:
                 continue
-            verdict = verdict or _MISSING
-            other = "" if as_printed else f"candidates: {candidates}"
+            by_bias, by_rmse, found = verdict or (None, None, None)
             yield {
-                "id": claim.id + (f".{candidates}" if other else ""),
-                "claim": claim.text + (f" ({other})" if other else ""),
-                "where": claim.where + (f"; {other}, not the paper's" if other else ""),
-                "holds_by_bias": verdict.by_bias,
-                "holds_by_rmse": verdict.by_rmse,
-                "detail": verdict.detail,
+                "id": claim["id"] + (f".{candidates}" if other else ""),
+                "claim": claim["text"] + (f" ({other})" if other else ""),
+                "where": claim["where"] + (f"; {other}, not the paper's" if other else ""),
+                "holds_by_bias": by_bias,
+                "holds_by_rmse": by_rmse,
+                "detail": _MISSING if found is None else claim["detail"].format(**found),
             }
 
 
-# -- accuracy -----------------------------------------------------------------------------------
+# -- accuracy and winners: how often who is ahead -----------------------------------------------
 
 
-def _error(row: Row, by: str) -> float:
-    return abs(float(row[by]))
+class _Tally(dict[str, int]):
+    """How often something is true of each estimator."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{label} {count}" for label, count in self.items())
 
 
-def _order(contest: Mapping[str, Row], by: str) -> list[str]:
-    """Return the estimators of a table row, the most accurate first."""
-    return sorted(contest, key=lambda label: _error(contest[label], by))
+#: What a tally over so many rows must show.
+_RULES: Mapping[str, Callable[[_Tally, int], bool]] = {
+    "mostly": lambda tally, rows: 2 * min(tally.values()) > rows,
+    "WMLE leads": lambda tally, _: tally["WMLE"] == max(tally.values()),
+    "each leads": lambda tally, _: (
+        min(tally["MLE"], tally["MES"], sum(tally[bv] for bv in _BV)) > 0
+    ),
+    "MLE and MES beat BV alike": lambda tally, _: (
+        _comparable(tally["MLE"], tally["MES"])
+        and min(tally["MLE"], tally["MES"]) > tally["BV 0.01"]
+    ),
+}
+_PLACES = {"best": slice(0, 1), "first two": slice(0, 2), "last": slice(-1, None)}
 
 
-def _judged(cases: Sized, judge: Callable[[str], tuple[bool, str]], text: str) -> Verdict | None:
-    """Return verdicts by bias and by RMSE with a text that gives the reasons; None of no cases."""
-    if not cases:
+def _contests(
+    tables: Tables, datasets: Sequence[str], needs: Iterable[str]
+) -> list[dict[str, Row]]:
+    """Return accuracy rows by estimator, one for each table row of these data sets, or of all.
+
+    There are none unless every data set was run, with all the estimators it ``needs``.
+    """
+    rows = [row for row in tables["accuracy"] if not datasets or row["dataset"] in datasets]
+    groups = grouped(rows, "dataset", "recommender", "metric").values()
+    contests = [{row["estimator"]: row for row in group} for group in groups]
+    whole = set(datasets) <= set(values_of(rows, "dataset"))
+    return contests if whole and all(set(needs) <= set(each) for each in contests) else []
+
+
+def _counted(
+    contests: Sequence[Mapping[str, Row]],
+    count: Callable[[dict[str, float]], dict[str, bool]],
+    rule: str,
+) -> Verdict:
+    """Count what is true of the errors of each table row, by bias and by RMSE."""
+    if not contests:
         return None
-    (by_bias, bias), (by_rmse, rmse) = judge("bias"), judge("rmse")
-    return Verdict(by_bias, by_rmse, text.format(rows=len(cases), bias=bias, rmse=rmse))
+    rows, tallies = len(contests), {}
+    for by in ("bias", "rmse"):
+        found = [count({label: abs(c[label][by]) for label in c}) for c in contests]
+        tallies[by] = _Tally({label: sum(true[label] for true in found) for label in found[0]})
+    by_bias, by_rmse = (_RULES[rule](tally, rows) for tally in tallies.values())
+    return by_bias, by_rmse, {"rows": rows, **tallies}
 
 
-def _often_in_first_two(evidence: Evidence, dataset: str) -> Verdict | None:
-    contests = evidence.contests([dataset], ("MLE", "MES", *_BV))
+def _check_places(
+    tables: Tables,
+    *,
+    datasets: Sequence[str],
+    needs: Sequence[str],
+    places: str,
+    rule: str,
+    told: Sequence[str] = (),
+    rivals: Sequence[str] = (),
+) -> Verdict:
+    """Count how often the estimators ``told`` have these places among rivals, or among all."""
 
-    def judge(by: str) -> tuple[bool, str]:
-        mle, mes = (sum(x in _order(c, by)[:2] for c in contests) for x in ("MLE", "MES"))
-        shown = f"MLE is first or second in {mle} and MES in {mes} of {len(contests)} rows"
-        return 2 * min(mle, mes) > len(contests), shown
+    def count(errors: dict[str, float]) -> dict[str, bool]:
+        order = sorted(rivals or errors, key=lambda label: errors[label])
+        return {label: label in order[_PLACES[places]] for label in told or rivals or errors}
 
-    return _judged(contests, judge, "By bias {bias}; by RMSE {rmse}.")
-
-
-def _cls_is_worst(evidence: Evidence, dataset: str) -> Verdict | None:
-    contests = evidence.contests([dataset], ("CLS", "MLE"))
-
-    def judge(by: str) -> tuple[bool, str]:
-        worst = sum(_order(contest, by)[-1] == "CLS" for contest in contests)
-        return 2 * worst > len(contests), str(worst)
-
-    text = "CLS is last in {bias} of {rows} rows by bias and in {rmse} by RMSE."
-    return _judged(contests, judge, text)
+    return _counted(_contests(tables, datasets, needs), count, rule)
 
 
-def _wmle_leads(evidence: Evidence, dataset: str) -> Verdict | None:
-    contests = evidence.contests([dataset], (*_NEW, *_BV))
+def _check_duels(tables: Tables, *, datasets: Sequence[str], rule: str) -> Verdict:
+    new = ("MLE", "MES")
 
-    def judge(by: str) -> tuple[bool, str]:
-        counts = {label: sum(label in _order(c, by)[:2] for c in contests) for label in contests[0]}
-        return counts["WMLE"] == max(counts.values()), _listed(counts)
+    def count(errors: dict[str, float]) -> dict[str, bool]:
+        return {f"{a} beats {b} in": errors[a] < errors[b] for a in new for b in _BV}
 
-    text = "First or second in {rows} rows, by bias {bias}; by RMSE {rmse}."
-    return _judged(contests, judge, text)
+    return _counted(_contests(tables, datasets, (*new, *_BV)), count, rule)
 
 
-def _each_has_its_rows(evidence: Evidence, dataset: str) -> Verdict | None:
-    labels = ("MLE", "MES", *_BV)
-    contests = evidence.contests([dataset], labels)
-
-    def judge(by: str) -> tuple[bool, str]:
-        best = dict.fromkeys(labels, 0)
-        for contest in contests:
-            best[min(labels, key=lambda label: _error(contest[label], by))] += 1
-        bv = best["BV 0.1"] + best["BV 0.01"]
-        return min(best["MLE"], best["MES"], bv) > 0, _listed(best)
-
-    text = "Best among these four in {rows} rows, by bias {bias}; by RMSE {rmse}."
-    return _judged(contests, judge, text)
+def _check_winners(tables: Tables, *, datasets: Sequence[str], rule: str) -> Verdict:
+    rows = [row for row in tables["winners"] if row["dataset"] in datasets]
+    groups = grouped(rows, "estimator").items()
+    totals = _Tally({label: sum(row["correct"] for row in group) for (label,), group in groups})
+    if not {*_NEW, *_BV} <= set(totals):
+        return None
+    holds = _RULES[rule](totals, len(rows))
+    return holds, holds, {"totals": totals}
 
 
-def _better_than_bv(evidence: Evidence, *datasets: str) -> Verdict | None:
-    contests = evidence.contests(datasets, ("MLE", "MES", *_BV))
-
-    def judge(by: str) -> tuple[bool, str]:
-        wins = {
-            f"{new} beats {bv} in": sum(_error(c[new], by) < _error(c[bv], by) for c in contests)
-            for new in ("MLE", "MES")
-            for bv in _BV
-        }
-        return 2 * min(wins.values()) > len(contests), _listed(wins)
-
-    return _judged(contests, judge, "Of {rows} rows, by bias {bias}; by RMSE {rmse}.")
-
-
-def _vary_more_than_bv(evidence: Evidence) -> Verdict | None:
-    datasets = sorted({row["dataset"] for row in evidence.rows("accuracy")})
-    contests = evidence.contests(datasets, (*_NEW, *_BV))
+def _check_spreads(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
+    contests = _contests(tables, datasets, (*_NEW, *_BV))
     if not contests:
         return None
     more = sum(
         min(c[new]["std"] for new in _NEW) > max(c[bv]["std"] for bv in _BV) for c in contests
     )
     times = np.median([c["MLE"]["std"] / c["BV 0.01"]["std"] for c in contests])
-    return Verdict.plain(
-        2 * more > len(contests),
-        f"MLE, WMLE and MES all vary more than both BV in {more} of {len(contests)} rows; the "
-        f"median ratio of MLE's std to that of BV 0.01 is {times:.2f}.",
-    )
+    holds = 2 * more > len(contests)
+    return holds, holds, {"more": more, "rows": len(contests), "times": times}
 
 
-# -- winners ------------------------------------------------------------------------------------
-
-
-def _correct(evidence: Evidence, dataset: str) -> dict[str, int] | None:
-    totals: dict[str, int] = defaultdict(int)
-    for row in evidence.rows("winners", dataset=dataset):
-        totals[row["estimator"]] += row["correct"]
-    return dict(totals) if {*_NEW, *_BV} <= set(totals) else None
-
-
-def _wmle_picks_winners(evidence: Evidence, dataset: str) -> Verdict | None:
-    totals = _correct(evidence, dataset)
-    if totals is None:
+def _check_sweep(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
+    rows = [row for row in tables["sweep"] if not datasets or row["dataset"] in datasets]
+    series = [
+        sorted(steps, key=lambda row: row["sampled"])
+        for steps in grouped(rows, "dataset", "recommender", "metric", "estimator").values()
+    ]
+    if not series or any(len(steps) < 2 for steps in series):
         return None
-    detail = "Correct winners over all K and metrics: " + _listed(totals) + "."
-    return Verdict.plain(totals["WMLE"] == max(totals.values()), detail)
+    sizes, labels = (sorted(values_of(rows, name)) for name in ("sampled", "estimator"))
+    holds, found = [], {"fewest": sizes[0], "most": sizes[-1]}
+    for by in ("bias", "rmse"):
+        better: dict[str, list[bool]] = {label: [] for label in labels}
+        for steps in series:
+            better[steps[0]["estimator"]].append(abs(steps[-1][by]) < abs(steps[0][by]))
+        shares = {label: float(np.mean(each)) for label, each in better.items()}
+        holds.append(min(shares.values()) > 0.5)
+        found[by] = ", ".join(f"{label} in {100 * part:.0f} %" for label, part in shares.items())
+    return holds[0], holds[1], found
 
 
-def _mle_and_mes_pick_as_well(evidence: Evidence, dataset: str) -> Verdict | None:
-    totals = _correct(evidence, dataset)
-    if totals is None:
-        return None
-    mle, mes, bv = totals["MLE"], totals["MES"], totals["BV 0.01"]
-    comparable = abs(mle - mes) <= _COMPARABLE * max(mle, mes)
-    detail = f"Correct winners over all K and metrics: MLE {mle}, MES {mes}, BV 0.01 {bv}."
-    return Verdict.plain(comparable and min(mle, mes) > bv, detail)
+def _comparable(one: float, other: float) -> bool:
+    return abs(one - other) <= _COMPARABLE * max(one, other)
 
 
 # -- curves -------------------------------------------------------------------------------------
+
+
+def _figures(tables: Tables, datasets: Sequence[str]) -> dict[tuple[str, int], Curves]:
+    """Return the CDFs of data sets by recommender and sample size."""
+    rows = [row for row in tables["distributions"] if row["dataset"] in datasets]
+    return {
+        (recommender, sampled): {
+            label: np.array([row["cdf"] for row in curve])
+            for (label,), curve in grouped(figure, "estimator").items()
+        }
+        for (recommender, sampled), figure in grouped(rows, "recommender", "sampled").items()
+    }
+
+
+def _check_curves(
+    tables: Tables, *, datasets: Sequence[str], needs: Sequence[str], judge: str
+) -> Verdict:
+    figures = _figures(tables, datasets)
+    if not all(set(needs) <= set(curves) for curves in figures.values()):
+        return None
+    found = [each for (name, _), curves in figures.items() for each in _JUDGES[judge](name, curves)]
+    texts = [text for _, text in found]
+    shown = {"figures": "; ".join(texts), "curves": ", ".join(texts)}
+    return (all(holds for holds, _ in found), None, shown) if found else None
 
 
 def _off(curve: FloatArray, exact: FloatArray) -> float:
@@ -271,147 +229,105 @@ def _off(curve: FloatArray, exact: FloatArray) -> float:
     return float(np.abs(curve - exact).mean() / exact.mean())
 
 
-def _bv_misses_the_cdf(evidence: Evidence, dataset: str) -> Verdict | None:
-    labels = ("BV 0.1", "MLE", "MES")
-    parts, holds = [], True
-    for (recommender, _), curves in evidence.curves(dataset, labels).items():
-        off = {label: _off(curves[label], curves["exact"]) for label in labels}
-        holds &= off["BV 0.1"] > max(off["MLE"], off["MES"])
-        shown = ", ".join(f"{label} {100 * value:.1f} %" for label, value in off.items())
-        parts.append(f"{recommender}: {shown}")
-    detail = "Mean distance from the exact CDF, " + "; ".join(parts) + "."
-    return Verdict(holds, None, detail) if parts else None
+def _bv_lies_farther(name: str, curves: Curves) -> Iterator[tuple[bool, str]]:
+    off = {label: _off(curves[label], curves["exact"]) for label in ("BV 0.1", "MLE", "MES")}
+    shown = ", ".join(f"{label} {100 * value:.1f} %" for label, value in off.items())
+    yield off["BV 0.1"] > max(off["MLE"], off["MES"]), f"{name}: {shown}"
 
 
-def _wmle_lies_higher(evidence: Evidence, dataset: str) -> Verdict | None:
-    parts, holds = [], True
-    for (recommender, _), curves in evidence.curves(dataset, _NEW).items():
-        mle, wmle, mes = (float(curves[label].mean()) for label in ("MLE", "WMLE", "MES"))
-        holds &= wmle > max(mle, mes) and abs(mle - mes) <= _COMPARABLE * max(mle, mes)
-        parts.append(f"{recommender}: WMLE/MLE {wmle / mle:.3f}, MES/MLE {mes / mle:.3f}")
-    return Verdict(holds, None, f"Ratios of the mean CDF, {'; '.join(parts)}.") if parts else None
+def _wmle_lies_higher(name: str, curves: Curves) -> Iterator[tuple[bool, str]]:
+    mle, wmle, mes = (float(curves[label].mean()) for label in _NEW)
+    shown = f"{name}: WMLE/MLE {wmle / mle:.3f}, MES/MLE {mes / mle:.3f}"
+    yield wmle > max(mle, mes) and _comparable(mle, mes), shown
 
 
-def _aggregates_are_better(evidence: Evidence, dataset: str) -> Verdict | None:
-    parts, holds = [], True
-    for (recommender, _), curves in evidence.curves(dataset).items():
-        exact = curves["exact"]
-        for label in [name for name in curves if name != "exact"]:
-            single = _off(np.diff(curves[label], prepend=0.0), np.diff(exact, prepend=0.0))
-            summed = _off(curves[label], exact)
-            holds &= single > 2.0 * summed
-            parts.append(f"{recommender} {label} {100 * single:.0f} % against {100 * summed:.0f} %")
-    detail = "Mean distance from the exact P(R) against that of the CDF: " + ", ".join(parts) + "."
-    return Verdict(holds, None, detail) if parts else None
+def _sums_are_better(name: str, curves: Curves) -> Iterator[tuple[bool, str]]:
+    exact = curves["exact"]
+    for label in [known for known in curves if known != "exact"]:
+        single = _off(np.diff(curves[label], prepend=0.0), np.diff(exact, prepend=0.0))
+        summed = _off(curves[label], exact)
+        shown = f"{name} {label} {100 * single:.0f} % against {100 * summed:.0f} %"
+        yield single > 2.0 * summed, shown
 
 
-def _curves_sharpen(evidence: Evidence, dataset: str) -> Verdict | None:
-    figures = evidence.curves(dataset)
+#: What is true of a figure, or of each of its curves, with the numbers behind that.
+_JUDGES: Mapping[str, Callable[[str, Curves], Iterator[tuple[bool, str]]]] = {
+    "BV lies farther": _bv_lies_farther,
+    "WMLE lies higher": _wmle_lies_higher,
+    "sums are better": _sums_are_better,
+}
+
+
+def _check_curves_by_size(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
+    figures = _figures(tables, datasets)
     if len(figures) < 2:
         return None
     (small, few), (large, many) = sorted(figures.items(), key=lambda entry: entry[0][1])
-    parts, holds = [], True
-    for label in [name for name in few if name != "exact" and name in many]:
-        before, after = _off(few[label], few["exact"]), _off(many[label], many["exact"])
-        holds &= after < before
-        parts.append(f"{label} {100 * before:.1f} % to {100 * after:.1f} %")
-    detail = (
-        f"Mean distance from the exact CDF of {small[0]} with {small[1]} and with {large[1]} "
-        "sampled items: " + ", ".join(parts) + "."
-    )
-    return Verdict(holds, None, detail)
-
-
-def _sweep_sharpens(evidence: Evidence) -> Verdict | None:
-    series: dict[tuple[str, ...], dict[int, Row]] = defaultdict(dict)
-    for row in evidence.rows("sweep"):
-        key = (row["dataset"], row["recommender"], row["metric"], row["estimator"])
-        series[key][row["sampled"]] = row
-    if not series or any(len(sizes) < 2 for sizes in series.values()):
-        return None
-
-    def judge(by: str) -> tuple[bool, str]:
-        better: dict[str, list[bool]] = defaultdict(list)
-        for key, sizes in sorted(series.items(), key=lambda entry: entry[0][3]):
-            first, last = sizes[min(sizes)], sizes[max(sizes)]
-            better[key[3]].append(_error(last, by) < _error(first, by))
-        shares = {label: float(np.mean(found)) for label, found in better.items()}
-        shown = ", ".join(f"{label} in {100 * share:.0f} %" for label, share in shares.items())
-        return min(shares.values()) > 0.5, shown
-
-    tried = sorted({size for sizes in series.values() for size in sizes})
-    text = f"More accurate with {tried[-1]} than with {tried[0]} sampled items, "
-    return _judged(series, judge, text + "by bias {bias}; by RMSE {rmse} of the series.")
+    off = {
+        label: (_off(few[label], few["exact"]), _off(many[label], many["exact"]))
+        for label in few
+        if label != "exact" and label in many
+    }
+    shown = (f"{label} {100 * a:.1f} % to {100 * b:.1f} %" for label, (a, b) in off.items())
+    found = {"few": small[1], "many": large[1], "recommender": small[0], "curves": ", ".join(shown)}
+    return all(after < before for before, after in off.values()), None, found
 
 
 # -- the printed numbers ------------------------------------------------------------------------
 
 
-def _near_recommenders(evidence: Evidence, dataset: str) -> set[str]:
-    """Return the recommenders whose exact Recall@10 is near the printed one."""
-    return {
+def _near_rows(tables: Tables, datasets: Sequence[str]) -> tuple[list[Row], str]:
+    """Return the rows of recommenders whose exact Recall@10 is near the printed one, and these."""
+    rows = [row for row in tables["accuracy"] if row["dataset"] in datasets]
+    near = {
         row["recommender"]
-        for row in evidence.rows("accuracy", dataset=dataset, metric="Recall")
-        if row["paper_exact"] and abs(row["exact"] / row["paper_exact"] - 1) <= _NEAR_EXACT
+        for row in rows
+        if row["metric"] == "Recall"
+        and row["paper_exact"]
+        and abs(row["exact"] / row["paper_exact"] - 1) <= _NEAR_EXACT
     }
+    return [row for row in rows if row["recommender"] in near], ", ".join(sorted(near))
 
 
-def _spreads_agree(evidence: Evidence, dataset: str) -> Verdict | None:
-    near = _near_recommenders(evidence, dataset)
+def _check_printed_spreads(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
+    rows, near = _near_rows(tables, datasets)
     ratios = {
-        (row["recommender"], row["metric"], row["estimator"]): row["std"] / row["paper_std"]
-        for row in evidence.rows("accuracy", dataset=dataset)
-        if row["recommender"] in near and row["estimator"] in ("CLS", *_BV, "MLE")
+        f"{row['recommender']} {row['metric']} {row['estimator']}": row["std"] / row["paper_std"]
+        for row in rows
+        if row["estimator"] in ("CLS", *_BV, "MLE")
     }
     if not ratios:
         return None
     good = sum(abs(ratio - 1) <= _NEAR_STD for ratio in ratios.values())
-    worst = max(ratios, key=lambda key: abs(ratios[key] - 1))
-    return Verdict.plain(
-        good == len(ratios),
-        f"{good} of {len(ratios)} standard deviations are within 20 % of the printed ones "
-        f"({', '.join(sorted(near))}); the farthest is {' '.join(worst)}, {ratios[worst]:.2f} "
-        "times the printed one.",
-    )
+    farthest = max(ratios, key=lambda key: abs(ratios[key] - 1))
+    found = {"good": good, "cells": len(ratios), "near": near}
+    found |= {"farthest": farthest, "ratio": ratios[farthest]}
+    return good == len(ratios), good == len(ratios), found
 
 
-def _wmle_ratios_agree(evidence: Evidence, dataset: str) -> Verdict | None:
-    near = _near_recommenders(evidence, dataset)
+def _check_printed_ratios(tables: Tables, *, datasets: Sequence[str]) -> Verdict:
+    rows, near = _near_rows(tables, datasets)
     gaps = [
         abs(c["WMLE"]["mean"] / c["MLE"]["mean"] - c["WMLE"]["paper_mean"] / c["MLE"]["paper_mean"])
-        for c in evidence.contests([dataset], ("MLE", "WMLE"))
-        if c["MLE"]["recommender"] in near
+        for c in _contests({"accuracy": rows}, (), ("MLE", "WMLE"))
     ]
     if not gaps:
         return None
-    return Verdict.plain(
-        max(gaps) <= _NEAR_RATIO,
-        f"The ratio WMLE/MLE differs from the printed one by at most {max(gaps):.3f} in "
-        f"{len(gaps)} rows ({', '.join(sorted(near))}).",
-    )
+    holds = max(gaps) <= _NEAR_RATIO
+    return holds, holds, {"gap": max(gaps), "rows": len(gaps), "near": near}
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{label} {count}" for label, count in counts.items())
-
-
-_CHECKS: Mapping[str, Check] = {
-    check.__name__.removeprefix("_"): check
+_CHECKS: Mapping[str, Callable[..., Verdict]] = {
+    check.__name__.removeprefix("_check_"): check
     for check in (
-        _often_in_first_two,
-        _cls_is_worst,
-        _wmle_leads,
-        _each_has_its_rows,
-        _better_than_bv,
-        _vary_more_than_bv,
-        _wmle_picks_winners,
-        _mle_and_mes_pick_as_well,
-        _bv_misses_the_cdf,
-        _wmle_lies_higher,
-        _aggregates_are_better,
-        _curves_sharpen,
-        _sweep_sharpens,
-        _spreads_agree,
-        _wmle_ratios_agree,
+        _check_places,
+        _check_duels,
+        _check_winners,
+        _check_spreads,
+        _check_sweep,
+        _check_curves,
+        _check_curves_by_size,
+        _check_printed_spreads,
+        _check_printed_ratios,
     )
 }

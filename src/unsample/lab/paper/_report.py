@@ -16,17 +16,15 @@ from unsample.lab.paper._report_tables import (
     accuracy_tables,
     agreement_table,
     bias_sign,
-    grouped,
     mean_sign,
     median_relative,
     metric_name,
     statistics_table,
     sweep_tables,
-    values_of,
     winner_sign,
     winner_tables,
 )
-from unsample.lab.paper._tables import Reproduction, Row, write_text
+from unsample.lab.paper._tables import Reproduction, Row, grouped, values_of, write_text
 from unsample.pages import (
     LineChart,
     LineView,

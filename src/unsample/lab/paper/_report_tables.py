@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from unsample.lab.paper._tables import Row
+from unsample.lab.paper._tables import Row, grouped, values_of
 from unsample.pages import Cell, Number, Table
 
 DASH = "–"  # noqa: RUF001 - an en dash is what a typesetter puts for "none"
@@ -26,19 +25,6 @@ CANDIDATES = {
 
 
 # -- rows -------------------------------------------------------------------------------------
-
-
-def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Return rows by their values in ``columns``, groups in the order of their first row."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
-    return groups
-
-
-def values_of(rows: Iterable[Row], column: str) -> tuple[Any, ...]:
-    """Return the different values in a column, in the order of their first row."""
-    return tuple(dict.fromkeys(row[column] for row in rows))
 
 
 def metric_name(row: Row) -> str:

@@ -60,25 +60,38 @@ class Reproduction:
 # -- rows -------------------------------------------------------------------------------------
 
 
+def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by their values in ``columns``, groups in the order of their first row."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
+    return groups
+
+
+def values_of(rows: Iterable[Row], column: str) -> tuple[Any, ...]:
+    """Return the different values in a column, in the order of their first row."""
+    return tuple(dict.fromkeys(row[column] for row in rows))
+
+
 def make_tables(
     spec: Spec, results: Cells, about: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Rows]:
     """Return the tables of finished cells; ``about`` says where each data set's ranks come from."""
     return {
-        "statistics": tuple(statistics_rows(spec, about)),
-        "accuracy": tuple(accuracy_rows(spec, results)),
-        "winners": tuple(winner_rows(spec, results)),
-        "distributions": tuple(distribution_rows(spec, results)),
-        "sweep": tuple(sweep_rows(spec, results)),
+        "statistics": tuple(_statistics_rows(spec, about)),
+        "accuracy": tuple(_accuracy_rows(spec, results)),
+        "winners": tuple(_winner_rows(spec, results)),
+        "distributions": tuple(_distribution_rows(spec, results)),
+        "sweep": tuple(_sweep_rows(spec, results)),
     }
 
 
-def statistics_rows(spec: Spec, about: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+def _statistics_rows(spec: Spec, about: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
     """Yield the sizes of each data set: those of the paper, and those found here."""
-    printed = {row["dataset"]: row for row in _printed("statistics")}
+    printed = _printed("statistics", "dataset")
     for dataset in spec.datasets:
-        if dataset in printed:
-            yield {**printed[dataset], "source": "paper", "note": ""}
+        if (dataset,) in printed:
+            yield {**printed[dataset,], "source": "paper", "note": ""}
         found = about[dataset]
         users, items = found["users"], found["items"]
         # One target for each user was held out of the training pairs.
@@ -94,62 +107,53 @@ def statistics_rows(spec: Spec, about: Mapping[str, Mapping[str, Any]]) -> Itera
         }
 
 
-def accuracy_rows(spec: Spec, results: Cells) -> Iterator[Row]:
+def _accuracy_rows(spec: Spec, results: Cells) -> Iterator[Row]:
     """Yield mean, spread and error of each estimate at the K of the paper's accuracy tables."""
-    printed = {
-        (row["dataset"], row["recommender"], row["metric"], row["estimator"]): row
-        for row in _printed("accuracy")
-    }
+    names = ("dataset", "recommender", "metric", "estimator")
+    printed = _printed("accuracy", *names)
     for cell in spec.tables():
         for column, metric in _at(spec, ACCURACY_K):
             for label, method in spec.estimators:
-                key = (cell.dataset, label_of(cell.recommender), metric.family.name, label)
-                paper = printed.get(key, {}) if _as_in_paper(cell) else {}
-                found = {name: paper.get(f"{name}_x1000") for name in ("exact", "mean", "std")}
-                yield {
-                    **_where(cell, metric),
-                    "estimator": label,
-                    "method": method,
-                    **_errors(results[cell], label, column),
-                    **{f"paper_{k}": None if v is None else v / 1000.0 for k, v in found.items()},
-                }
+                row = _errors(cell, metric, label, results[cell], column)
+                paper = printed.get(tuple(row[name] for name in names), {})
+                for name in ("exact", "mean", "std"):
+                    known = paper and _as_in_paper(cell)
+                    row[f"paper_{name}"] = paper[f"{name}_x1000"] / 1000.0 if known else None
+                yield {**row, "method": method}
 
 
-def winner_rows(spec: Spec, results: Cells) -> Iterator[Row]:
+def _winner_rows(spec: Spec, results: Cells) -> Iterator[Row]:
     """Yield in how many repeats an estimator names the recommender that is truly best."""
     if len(spec.recommenders) < 2:
         return
-    printed = {
-        (row["dataset"], row["metric"], row["k"], row["estimator"]): row["correct"]
-        for row in _printed("winners")
-    }
+    names = ("dataset", "metric", "k", "estimator")
+    printed = _printed("winners", *names)
     # The printed counts are for these five, and no others.
     comparable = set(spec.recommenders) == set(RECOMMENDERS)
-    for dataset in spec.datasets:
-        for candidates in spec.candidates:
-            cells = [Cell(dataset, candidates, r, spec.sampled) for r in spec.recommenders]
-            for column, metric in enumerate(spec.columns):
-                exact = [results[cell].exact[column] for cell in cells]
-                winner = int(np.argmax(exact))
-                for label, _ in spec.estimators:
-                    estimates = np.stack([results[c].values[label][:, column] for c in cells])
-                    key = (dataset, metric.family.name, metric.k, label)
-                    yield {
-                        "dataset": dataset,
-                        "candidates": candidates,
-                        "metric": metric.family.name,
-                        "k": metric.k,
-                        "estimator": label,
-                        "repeats": estimates.shape[1],
-                        "true_winner": label_of(spec.recommenders[winner]),
-                        "correct": int((estimates.argmax(axis=0) == winner).sum()),
-                        "paper_correct": printed.get(key)
-                        if comparable and _as_in_paper(cells[0])
-                        else None,
-                    }
+    contests: dict[tuple[str, str], list[Cell]] = {}
+    for cell in spec.tables():
+        contests.setdefault((cell.dataset, cell.candidates), []).append(cell)
+    for (dataset, candidates), cells in contests.items():
+        for column, metric in enumerate(spec.columns):
+            winner = int(np.argmax([results[cell].exact[column] for cell in cells]))
+            for label, _ in spec.estimators:
+                estimates = np.stack([results[c].values[label][:, column] for c in cells])
+                row = {
+                    "dataset": dataset,
+                    "candidates": candidates,
+                    "metric": metric.family.name,
+                    "k": metric.k,
+                    "estimator": label,
+                    "repeats": estimates.shape[1],
+                    "true_winner": label_of(cells[winner].recommender),
+                    "correct": int((estimates.argmax(axis=0) == winner).sum()),
+                }
+                paper = printed.get(tuple(row[name] for name in names), {})
+                known = paper and comparable and _as_in_paper(cells[0])
+                yield {**row, "paper_correct": paper["correct"] if known else None}
 
 
-def distribution_rows(spec: Spec, results: Cells) -> Iterator[Row]:
+def _distribution_rows(spec: Spec, results: Cells) -> Iterator[Row]:
     """Yield the learned and the exact P(R) at the top, for the figures."""
     for exhibit, cells in spec.figures("distributions"):
         for cell in cells:
@@ -159,19 +163,11 @@ def distribution_rows(spec: Spec, results: Cells) -> Iterator[Row]:
                 cdf = results[cell].cdf[label]
                 pmf = np.diff(cdf, prepend=0.0)
                 for rank, (mass, total) in enumerate(zip(pmf, cdf, strict=True), start=1):
-                    yield {
-                        "dataset": cell.dataset,
-                        "candidates": cell.candidates,
-                        "recommender": label_of(cell.recommender),
-                        "sampled": cell.sampled,
-                        "estimator": label,
-                        "rank": rank,
-                        "pmf": float(mass),
-                        "cdf": float(total),
-                    }
+                    found = {"rank": rank, "pmf": float(mass), "cdf": float(total)}
+                    yield {**_where(cell, label), **found}
 
 
-def sweep_rows(spec: Spec, results: Cells) -> Iterator[Row]:
+def _sweep_rows(spec: Spec, results: Cells) -> Iterator[Row]:
     """Yield how the error falls as more items are sampled."""
     labels = dict(spec.estimators)
     for exhibit, cells in spec.figures("sweep"):
@@ -179,15 +175,18 @@ def sweep_rows(spec: Spec, results: Cells) -> Iterator[Row]:
             for column, metric in _at(spec, exhibit.settings["k"]):
                 for label in exhibit.settings["estimators"]:
                     if label in labels:
-                        errors = _errors(results[cell], label, column)
-                        yield {**_where(cell, metric), "estimator": label, **errors}
+                        yield _errors(cell, metric, label, results[cell], column)
 
 
-def _printed(kind: str) -> Iterator[dict[str, Any]]:
-    for exhibit in exhibits():
-        if exhibit.kind == kind:
-            for row in exhibit.rows:
-                yield {**exhibit.settings, **row}
+def _printed(kind: str, *names: str) -> dict[tuple[Any, ...], Row]:
+    """Return the rows that the paper prints, by their values of these columns."""
+    rows = (
+        {**exhibit.settings, **row}
+        for exhibit in exhibits()
+        if exhibit.kind == kind
+        for row in exhibit.rows
+    )
+    return {tuple(row[name] for name in names): row for row in rows}
 
 
 def _as_in_paper(cell: Cell) -> bool:
@@ -198,20 +197,22 @@ def _at(spec: Spec, k: int) -> list[tuple[int, Metric]]:
     return [(column, metric) for column, metric in enumerate(spec.columns) if metric.k == k]
 
 
-def _where(cell: Cell, metric: Metric) -> Row:
+def _where(cell: Cell, label: str) -> Row:
     return {
         "dataset": cell.dataset,
         "candidates": cell.candidates,
         "recommender": label_of(cell.recommender),
-        "metric": metric.family.name,
-        "k": metric.k,
         "sampled": cell.sampled,
+        "estimator": label,
     }
 
 
-def _errors(result: CellResult, label: str, column: int) -> Row:
+def _errors(cell: Cell, metric: Metric, label: str, result: CellResult, column: int) -> Row:
     exact, estimates = float(result.exact[column]), result.values[label][:, column]
     return {
+        **_where(cell, label),
+        "metric": metric.family.name,
+        "k": metric.k,
         "repeats": len(estimates),
         "exact": exact,
         "mean": float(estimates.mean()),
