@@ -34,7 +34,6 @@ from unsample.lab.bank._trials import (
     Duel,
     School,
     Trial,
-    exact_values,
     family_shares,
     observe,
     run_trials,
@@ -84,7 +83,7 @@ def fold(family: str, sizes: Sequence[int], seed: int) -> Fold:
             seen = observe(ranks, sampled, cutoffs=CUTOFFS, seed=seed)
             values = parse("mle").evaluate(seen, METRICS).values[0]
             with np.errstate(divide="ignore"):
-                error = np.log(np.maximum(values, 1e-12)) - np.log(exact_values(ranks, METRICS))
+                error = np.log(np.maximum(values, 1e-12)) - np.log(ranks.exact(METRICS))
             result.plain[key(ranks, sampled)] = error
     return result
 

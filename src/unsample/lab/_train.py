@@ -56,11 +56,8 @@ class Trained:
         """Add the ranks to the file of the data set in a folder, and return its path."""
         path = folder / f"{self.dataset}.npz"
         arrays = _read(path)
-        about = _about(arrays) or {"recommenders": {}}
-        about = {
-            **self.split,
-            "recommenders": {**about["recommenders"], self.recommender: self.model},
-        }
+        others = _about(arrays).get("recommenders", {})
+        about = {**self.split, "recommenders": {**others, self.recommender: self.model}}
         arrays |= {
             "about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
             "items": np.array(self.split["items"]),

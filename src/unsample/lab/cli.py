@@ -76,10 +76,10 @@ def reproduce_command(
     from unsample.lab.recommenders import create
 
     spec = paper.Spec.choose(
-        datasets=dataset or (),
-        candidates=candidates or (),
-        recommenders=recommender or (),
-        estimators=estimator or (),
+        datasets=dataset,
+        candidates=candidates,
+        recommenders=recommender,
+        estimators=estimator,
         sampled=sampled,
         repeats=repeats,
         rng=rng,

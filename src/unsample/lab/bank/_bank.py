@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from unsample._archives import read_arrays
-from unsample._checks import IntArray
+from unsample._checks import FloatArray, IntArray
 from unsample._files import write_atomically
 from unsample.errors import DatasetError, FileError
 from unsample.law import RankGrid
@@ -75,9 +75,10 @@ class RankSet:
         place = (np.arange(len(bins)) - first + 0.5) / self.counts[bins]
         return np.asarray(grid.low[bins] + np.floor(place * grid.width[bins]).astype(np.int64))
 
-    def exact(self, metric: Metric) -> float:
-        """Return the metric, one target a user; exact for K up to 128."""
-        return float(metric.weights(self.ranks(), self.items).mean())
+    def exact(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the metrics, one target a user; exact for K up to 128."""
+        ranks = self.ranks()
+        return np.array([metric.weights(ranks, self.items).mean() for metric in metrics])
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,10 @@ class Bank:
 
     def save(self, path: Path) -> None:
         """Write one ``.npz`` file, whole or not at all."""
-        about = [_about(each) for each in self.sets]
+        about = [
+            {name: value for name, value in asdict(each).items() if name != "counts"}
+            for each in self.sets
+        ]
         text = json.dumps({"format": _FORMAT, "sets": about, "sources": dict(self.sources)})
         counts = np.concatenate([each.counts for each in self.sets]).astype(np.uint32)
         arrays: dict[str, Any] = {
@@ -139,10 +143,6 @@ class Bank:
 def _check_format(marker: object) -> None:
     if marker != _FORMAT:
         raise ValueError(f"{marker}")
-
-
-def _about(one: RankSet) -> dict[str, Any]:
-    return {name: value for name, value in asdict(one).items() if name != "counts"}
 
 
 def grid_of(items: int) -> RankGrid:

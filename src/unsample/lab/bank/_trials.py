@@ -111,12 +111,6 @@ def observe(ranks: RankSet, sampled: int, *, cutoffs: Iterable[int], seed: int =
     return Observed.prepare(counts, cutoffs=cutoffs, candidates=ranks.candidates)
 
 
-def exact_values(ranks: RankSet, metrics: Sequence[Metric]) -> FloatArray:
-    """Return the exact metrics of a rank set."""
-    placed = ranks.ranks()
-    return np.array([metric.weights(placed, ranks.items).mean() for metric in metrics])
-
-
 def run_trials(
     prior: Prior, sets: Sequence[RankSet], sampled: int, metrics: Sequence[Metric], seed: int = 0
 ) -> tuple[list[Trial], list[Duel]]:
@@ -127,7 +121,7 @@ def run_trials(
     for _, found in groupby(sorted(sets, key=_place), key=_place):
         members = list(found)
         observed = [observe(each, sampled, cutoffs=cutoffs, seed=seed) for each in members]
-        exact = [exact_values(each, metrics) for each in members]
+        exact = [each.exact(metrics) for each in members]
         kind = members[0].kind
         for one, seen, truth in zip(members, observed, exact, strict=True):
             trials.append(Trial(one, sampled, truth, plain.posterior(seen, metrics, kind=kind)))

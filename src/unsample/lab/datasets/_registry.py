@@ -54,13 +54,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Record:
-    """What the registry holds on one data set: its terms, its published counts, its files."""
+    """What the registry holds on one data set: its published counts, its files."""
 
     name: str
-    title: str
-    home: str
-    licence: str
-    citations: tuple[str, ...]
     users: int
     items: int
     interactions: int
@@ -92,7 +88,6 @@ def record(name: str) -> Record:
     fields = dict(tables[name])
     return Record(
         name,
-        citations=tuple(fields.pop("citations")),
         files={key: DataFile(key, **value) for key, value in fields.pop("files").items()},
         sources=tuple(
             Source(**{**source, "files": tuple(source["files"])})

@@ -8,7 +8,6 @@ own name, so they are the same whatever else is computed, in whatever order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,29 +89,16 @@ class Spec:
         check_integer("rng", self.rng, minimum=0)
 
     @classmethod
-    def choose(
-        cls,
-        *,
-        datasets: Iterable[str] = (),
-        candidates: Iterable[str] = (),
-        recommenders: Iterable[str] = (),
-        estimators: Iterable[str] = (),
-        sampled: int = 99,
-        repeats: int = 100,
-        rng: int = 0,
-        retrain: bool = False,
-    ) -> Spec:
+    def choose(cls, **options: Any) -> Spec:
         """Return the spec of these names, in any case; none of a kind stands for all of it."""
-        return cls(
-            datasets=tuple(dict.fromkeys(datasets)) or cls.datasets,
-            candidates=tuple(dict.fromkeys(candidates)) or cls.candidates,
-            recommenders=tuple(dict.fromkeys(map(str.casefold, recommenders))) or cls.recommenders,
-            estimators=tuple(dict.fromkeys(map(_labelled, estimators))) or cls.estimators,
-            sampled=sampled,
-            repeats=repeats,
-            rng=rng,
-            retrain=retrain,
-        )
+        read: dict[str, Any] = {"recommenders": str.casefold, "estimators": _labelled}
+        chosen: dict[str, Any] = {}
+        for name, given in options.items():
+            if isinstance(given, int):
+                chosen[name] = given
+            elif given:
+                chosen[name] = tuple(dict.fromkeys(map(read.get(name, str), given)))
+        return cls(**chosen)
 
     # -- the cells --------------------------------------------------------------------------
 
@@ -125,12 +111,12 @@ class Spec:
             for recommender in self.recommenders
         )
 
-    def figures(self, kind: str) -> tuple[tuple[Exhibit, tuple[Cell, ...]], ...]:
-        """Return the figures of a kind that this spec covers, each with its cells."""
+    def figures(self, *kinds: str) -> tuple[tuple[Exhibit, tuple[Cell, ...]], ...]:
+        """Return the figures of these kinds that this spec covers, each with its cells."""
         covered = []
         for exhibit in exhibits():
             about = exhibit.settings
-            if exhibit.kind != kind or about["dataset"] not in self.datasets:
+            if exhibit.kind not in kinds or about["dataset"] not in self.datasets:
                 continue
             cells = tuple(
                 Cell(about["dataset"], about["candidates"], recommender, sampled)
@@ -145,16 +131,19 @@ class Spec:
 
     def cells(self) -> tuple[Cell, ...]:
         """Return every cell of tables and figures once, the tables first."""
-        figures = self.figures("distributions") + self.figures("sweep")
-        return tuple(dict.fromkeys([*self.tables(), *(c for _, cells in figures for c in cells)]))
+        shown = [cell for _, cells in self.figures("distributions", "sweep") for cell in cells]
+        return tuple(dict.fromkeys([*self.tables(), *shown]))
 
     def labels_of(self, cell: Cell) -> tuple[str, ...]:
         """Return the labels of the estimators that the tables and figures need of a cell."""
         if cell in self.tables():
             return tuple(label for label, _ in self.estimators)
-        figures = self.figures("distributions") + self.figures("sweep")
-        shown = [exhibit for exhibit, cells in figures if cell in cells]
-        wanted = {label for exhibit in shown for label in exhibit.settings["estimators"]}
+        wanted = {
+            label
+            for exhibit, cells in self.figures("distributions", "sweep")
+            if cell in cells
+            for label in exhibit.settings["estimators"]
+        }
         return tuple(label for label, _ in self.estimators if label in wanted)
 
     def curve_of(self, cell: Cell) -> tuple[int, tuple[str, ...]]:
