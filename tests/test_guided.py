@@ -18,7 +18,7 @@ from unsample.errors import CheckpointError, DesignError, InputError, Unresolved
 from unsample.metrics import parse, parse_all
 
 NEVER = np.iinfo(np.int64).max
-ALL_RANKS = ["MRR", "NDCG", "MR", "AMRI", "Hits@5"]
+ALL_RANKS = ["MRR", "NDCG", "MR", "Hits@5"]
 
 
 @pytest.fixture(scope="module")
