@@ -95,7 +95,7 @@ def test_adapters_import_no_library():
         (lambda: lenskit.task("ALS", 0, 0), "pipeline must be a pipeline of lenskit, got str"),
         (lambda: lenskit.targets({}, 0, items=9), "scored must be an ItemListCollection .* dict"),
         (lambda: pykeen.task("TransE", 0), "model must be a model of pykeen, got str"),
-        (lambda: pykeen.targets(0), "must be a SampledRankBasedEvaluator, got int; the ranks of"),
+        (lambda: pykeen.targets(0), "evaluator must be a SampledRankBasedEvaluator, got int"),
         (lambda: recbole.task("EASE", 0), "model must be a model of recbole, got str"),
         (lambda: recbole.watch("EASE"), "trainer must be a trainer of recbole, got str"),
         (lambda: recbole.targets("EASE", 0, ties="realistic"), "ties must be one of random, opt"),
@@ -222,8 +222,8 @@ def test_recbole_loaders_that_do_not_tell_are_refused():
     *_, uniform = recbole_objects("EASE", "uni50", ONE_TARGET)
     *_, popular = recbole_objects("EASE", "pop50", ONE_TARGET)
     refuses("must draw items uniformly, got 'popularity'", recbole.targets, model, popular)
-    refuses("must be made under mode: uniN, got FullSort", recbole.targets, model, full)
-    refuses("must be made under mode: full, got NegSample", recbole.task, model, uniform)
+    refuses("must be made under mode: uniN .*, got FullSort", recbole.targets, model, full)
+    refuses("must be made under mode: full .*, got NegSample", recbole.task, model, uniform)
     trainer.config["single_spec"] = False
     refuses("must evaluate in one process", recbole.watch(trainer).evaluate, uniform)
 
@@ -301,7 +301,7 @@ def test_pykeen_evaluators_that_do_not_tell_are_refused():
     cleared, _ = libraries.pykeen_evaluated(model, clear_on_finalize=True)
     crowded, _ = libraries.pykeen_evaluated(model, num_negatives=499)
     refuses("must be a SampledRankBasedEvaluator, got RankBased", rank, full)
-    refuses("got an OGBEvaluator", rank, OGBEvaluator(evaluation_factory=test))
+    refuses("evaluator must hold ranks, got none", rank, OGBEvaluator(evaluation_factory=test))
     refuses("got none; make it with clear_on_finalize=False", rank, cleared)
     refuses("negatives must be different entities, got 499", rank, crowded, known=train)
     refuses("side must be one of head, tail, both", rank, crowded, side="relation")
@@ -344,13 +344,11 @@ def test_negatives_drawn_by_relation_are_told_from_uniform_ones(seed):
 def test_a_task_has_each_target_once():
     scores = Scorer(score_all=lambda users: np.zeros((len(users), 3)))
     held_out = np.array([2, 0, 0, 0]), np.array([0, 2, 1, 2])
-    seen = np.array([1, 1, 2]), np.array([0, 0, 2])
-    task = Task.of_pairs(scores, held_out, seen, (3, 3))
+    task = Task.of_pairs(scores, held_out, 3, None)
     assert [column.tolist() for column in task.targets] == [[0, 0, 2], [1, 2, 0]]
-    assert task.exclude.toarray().tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 1]]
     assert repr(task) == "Task(3 targets, 2 users, 3 items)"
     with pytest.raises(InputError, match="at least one target, got none"):
-        Task.of_pairs(scores, (np.array([]), np.array([])), None, (3, 3))
+        Task.of_pairs(scores, (np.array([]), np.array([])), 3, None)
 
 
 # -- TREC files and the rows of ir_measures --------------------------------------------------------
@@ -410,17 +408,17 @@ def test_lists_are_ranked_as_a_loop_would(seed):
     [
         ({"items": 1}, DesignError, "items must be an integer of at least 2"),
         ({"items": {"q1": 50}}, DesignError, "items must hold a number for each query.*'q2'"),
-        ({"sampled": 5}, DesignError, "run must hold sampled = 5 items .* got 3 for query 'q1'"),
+        ({"sampled": 5}, DesignError, "run of query 'q1' must hold sampled = 5 items .* got 3"),
         ({"ties": "realistic"}, InputError, "ties must be one of random, optimistic, pessimistic"),
         ({"relevance": -1}, InputError, "relevance must be"),
-        ({"relevance": 3}, InputError, "qrels of relevance 3 or more must hold at least one row"),
-        ({"run": {}}, InputError, "run must hold at least one row, got none"),
+        ({"relevance": 3}, InputError, "qrels must hold a row of relevance 3 or more"),
+        ({"run": {}}, InputError, "run of query 'q1' must hold every target"),
         (
             {"run": {"q1": RUN["q1"]}},
             InputError,
             "must hold every target, got none for item 'e'",
         ),
-        ({"run": {"q1": ["a", "b"]}}, InputError, "run must map each query to a dict"),
+        ({"run": {"q1": ["a", "b"]}}, InputError, "run must be a path, a dict of query -> doc"),
         (
             {"run": {"q1": {"b": "high"}}},
             ScoreError,
@@ -428,10 +426,9 @@ def test_lists_are_ranked_as_a_loop_would(seed):
         ),
         ({"run": {**RUN, "q1": {"a": 1.0, "b": float("nan")}}}, ScoreError, "must not be NaN"),
         ({"run": {**RUN, "q1": {"b": 1.0}}}, DesignError, "at least one item beside the targets"),
-        ({"run": {1: {2: 1.0, 3: 0.5}}}, InputError, r"of query 'q1' \(there are .* such as 1\)"),
         ({"qrels": {1: {"a": 1}, "b": {"a": 1}}}, InputError, "named by text .* numbers, got both"),
         ({"run": 7}, InputError, "run must be a path, a dict .*, got int"),
-        ({"run": [1, 2]}, InputError, "got rows without query_id, doc_id, score"),
+        ({"run": [1, 2]}, InputError, "with query_id, doc_id, score, got list"),
         (
             {"run": [ROW, ROW], "qrels": {"q": {"a": 1}}},
             InputError,
@@ -470,16 +467,16 @@ def test_files_rows_frames_and_dicts_say_the_same(files):
         found = trec.targets(*given, items=50, ties="pessimistic")
         for name in ("ranks", "items", "sampled", "users"):
             assert np.array_equal(getattr(found, name), getattr(wanted, name))
-    with pytest.raises(InputError, match="got rows without score"):
+    with pytest.raises(InputError, match=r"run must be .*no attribute 'score'"):
         trec.targets(frames[0].drop(columns="score"), QRELS, items=50)
 
 
 def test_bad_files_get_one_clear_message(files, tmp_path):
     run, qrels = files
     for given, message in (
-        ((tmp_path / "nowhere", qrels), r"run must be a readable file, got .*nowhere"),
-        ((qrels, qrels), "run must be a TREC file of 6 columns"),
-        ((run, run), "qrels must be a TREC file of 4 columns"),
+        ((tmp_path / "nowhere", qrels), r"run must be a readable TREC file .*nowhere"),
+        ((qrels, qrels), "run must be a readable TREC file of 6 columns"),
+        ((run, run), "qrels must be a readable TREC file of 4 columns"),
     ):
         with pytest.raises(FileError, match=message):
             trec.targets(*given, items=50)

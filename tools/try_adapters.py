@@ -61,7 +61,7 @@ def prepare(library: str, folder: Path) -> Path:
 def run(library: str, python: Path) -> bool:
     """Run the tests; those that need another library are skipped, and say so."""
     # Warnings that foreign libraries give are no failures here.
-    settings = ["-o", "filterwarnings=", "-o", "pythonpath=", "-p", "no:cacheprovider"]
+    settings = ["-o", "filterwarnings=", "-p", "no:cacheprovider"]
     here = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE / "src")}
     print(f"== {library}: {', '.join(LIBRARIES[library])}", flush=True)
     done = subprocess.run(  # noqa: S603

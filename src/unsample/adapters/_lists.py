@@ -6,8 +6,6 @@ are compared with the same items, so that metrics of the query's whole list can 
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +15,14 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray, Seed, as_rng, as_text_array, check_integer
 from unsample.errors import DesignError, InputError, ScoreError
-from unsample.evidence import Targets, check_ties, number_users, rank_in_lists, rank_with_ties
+from unsample.evidence import (
+    Targets,
+    check_ties,
+    compare_lists,
+    number_users,
+    rank_in_lists,
+    rank_with_ties,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,99 +68,75 @@ class Counting:
                 replacement=replacement,
                 rng=generator,
             )
-        return Targets(
-            ranks,
-            items,
-            sampled,
-            users=users,
-            replacement=replacement,
-            places=places,
-            filtered=self.filtered,
+        return Targets(ranks, items, sampled, users, replacement, places, self.filtered)
+
+
+def rank_lists(
+    name: str,
+    lists: Mapping[Any, Mapping[Any, float]],
+    relevant: Mapping[Any, Mapping[Any, float]],
+    *,
+    items: int | Mapping[Any, int],
+    sampled: int | None,
+    counting: Counting,
+) -> Targets:
+    """Rank every relevant item in its query's list; lists of other queries are left aside.
+
+    ``lists`` has scores by query and item, and ``name`` says in messages what they are.
+    ``relevant`` tells by query and item how relevant it is. ``items`` and ``sampled`` are as in
+    `unsample.adapters.trec.targets`.
+    """
+    queries = _ordered(relevant)
+    query, score, grade = [], [], []
+    for number, key in enumerate(queries):
+        row, wanted = lists.get(key, {}), relevant[key]
+        listed = [*_ordered(wanted), *(item for item in row if item not in wanted)]
+        _check_list(f"{name} of query {key!r}", row, listed[: len(wanted)], sampled)
+        query += [number] * len(row)
+        score += [row[item] for item in listed]
+        grade += [wanted.get(item, np.nan) for item in listed]
+    code, scores, grades = np.array(query), np.array(score), np.array(grade)
+    if np.isnan(scores).any():
+        key = queries[code[np.isnan(scores)][0]]
+        raise ScoreError(f"scores of {name} must not be NaN, got some for query {key!r}")
+    target = np.flatnonzero(~np.isnan(grades))
+    better, tied, others = compare_lists(code, scores, target, np.isnan(grades))
+    found = counting.targets(
+        better,
+        tied,
+        items=_catalogues(items, queries)[code[target]],
+        sampled=others,
+        users=_as_array(queries)[code[target]],
+        scores=scores[target],
+        replacement=False,
+    )
+    return replace(found, relevance=grades[target]) if len(set(grades[target])) > 1 else found
+
+
+def _check_list(
+    name: str, row: Mapping[Any, float], wanted: list[Any], sampled: int | None
+) -> None:
+    """Refuse a list without one of its targets, or with other numbers of sampled items."""
+    missing = [item for item in wanted if item not in row]
+    if missing:
+        raise InputError(
+            f"{name} must hold every target, got none for item {missing[0]!r}; a list that is cut "
+            "at the top k does not tell ranks: keep the scores of all sampled items and of the "
+            "target"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Lists:
-    """The scores of a run by query and item; ``name`` says in messages what they are."""
-
-    name: str
-    scores: Mapping[Any, Mapping[Any, float]]
-
-    def rank(
-        self,
-        relevant: Mapping[Any, Mapping[Any, float]],
-        *,
-        items: int | Mapping[Any, int],
-        sampled: int | None,
-        counting: Counting,
-    ) -> Targets:
-        """Rank every relevant item in its query's list; lists of other queries are left aside.
-
-        ``relevant`` tells by query and item how relevant it is. ``items`` and ``sampled`` are as in
-        `unsample.adapters.trec.targets`.
-        """
-        queries = _ordered(relevant)
-        wanted = [
-            {item: relevant[query][item] for item in _ordered(relevant[query])} for query in queries
-        ]
-        parts = [self._compare(*each, sampled) for each in zip(queries, wanted, strict=True)]
-        better, tied, others, own = map(np.concatenate, zip(*parts, strict=True))
-        sizes = [len(part[0]) for part in parts]
-        found = counting.targets(
-            better,
-            tied,
-            items=np.repeat(_catalogues(items, queries), sizes),
-            sampled=others,
-            users=np.repeat(_as_array(queries), sizes),
-            scores=own,
-            replacement=False,
-        )
-        grades = np.array([row[item] for row in wanted for item in row])
-        return replace(found, relevance=grades) if len(np.unique(grades)) > 1 else found
-
-    def _compare(
-        self, query: Any, wanted: Mapping[Any, float], sampled: int | None
-    ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        """Return how many others beat each target, tie, and are there, and the targets' scores."""
-        row = self.scores.get(query, {})
-        missing = [item for item in wanted if item not in row]
-        if missing:
-            known = next(iter(self.scores), None)
-            raise InputError(
-                f"{self.name} must hold every target, got none for item {missing[0]!r} of query "
-                f"{query!r} (there are lists of queries such as {known!r}); a list that is cut at "
-                "the top k does not tell ranks: keep the scores of all sampled items and of the "
-                "target"
-            )
-        unscored = [item for item, score in row.items() if math.isnan(score)]
-        if unscored:
-            raise ScoreError(
-                f"scores of {self.name} must not be NaN, got {len(unscored)} for query {query!r}, "
-                f"the first for item {unscored[0]!r}"
-            )
-        own = np.array([row[item] for item in wanted])
-        others = np.array([score for item, score in row.items() if item not in wanted])
-        if not len(others) or (sampled is not None and len(others) != sampled):
-            rule = "at least one item" if sampled is None else f"sampled = {sampled} items"
-            raise DesignError(
-                f"{self.name} must hold {rule} beside the targets of each query, got "
-                f"{len(others)} for query {query!r}"
-            )
-        better, tied = (
-            compare(others, own[:, None]).sum(axis=1) for compare in (np.greater, np.equal)
-        )
-        return better, tied, np.full(len(own), len(others)), own
+    others = len(row) - len(wanted)
+    if not others or sampled not in (None, others):
+        rule = "at least one item" if sampled is None else f"sampled = {sampled} items"
+        raise DesignError(f"{name} must hold {rule} beside the targets, got {others}")
 
 
 def _ordered(names: Iterable[Any]) -> list[Any]:
-    """Return names of queries or of items in order; they must be all text, or all whole numbers."""
-    listed = list(names)
-    for kind in (str, numbers.Integral):
-        if all(isinstance(name, kind) for name in listed):
-            return sorted(listed)
-    strange = [name for name in listed if not isinstance(name, str | numbers.Integral)]
-    got = repr(strange[0]) if strange else "both"
-    raise InputError(f"queries and items must be named by text or by whole numbers, got {got}")
+    try:
+        return sorted(names)
+    except TypeError as problem:
+        raise InputError(
+            f"queries and items must be named by text or by whole numbers, got both: {problem}"
+        ) from problem
 
 
 def _as_array(names: list[Any]) -> npt.NDArray[Any]:
@@ -165,9 +146,8 @@ def _as_array(names: list[Any]) -> npt.NDArray[Any]:
 def _catalogues(items: int | Mapping[Any, int], queries: list[Any]) -> IntArray:
     """Return the number of candidates of each query."""
     if not isinstance(items, Mapping):
-        size = check_integer("items", items, minimum=2, error=DesignError)
-        return np.full(len(queries), size, dtype=np.int64)
-    for query in queries:
-        if query not in items:
-            raise DesignError(f"items must hold a number for each query, got none for {query!r}")
+        items = dict.fromkeys(queries, check_integer("items", items, minimum=2, error=DesignError))
+    missing = [query for query in queries if query not in items]
+    if missing:
+        raise DesignError(f"items must hold a number for each query, got none for {missing[0]!r}")
     return np.array([items[query] for query in queries], dtype=np.int64)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +17,6 @@ from unsample.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     import scipy.sparse
-
-#: Users and items, row by row.
-Pairs: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 #: Adapter -> what ``pip install`` takes: the versions that the adapters' tests were run with.
 INSTALL = MappingProxyType(
@@ -47,13 +43,10 @@ def require(adapter: str, module: str) -> ModuleType:
         ) from problem
 
 
-def check_object(
-    name: str, value: object, kind: str, attributes: Iterable[str], hint: str = ""
-) -> None:
+def check_object(name: str, value: object, kind: str, *attributes: str) -> None:
     """Refuse an object that lacks what objects of this kind have."""
     if not all(hasattr(value, attribute) for attribute in attributes):
-        advice = f"; {hint}" if hint else ""
-        raise InputError(f"{name} must be {kind}, got {type(value).__name__}{advice}")
+        raise InputError(f"{name} must be {kind}, got {type(value).__name__}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +74,17 @@ class Task:
 
     @classmethod
     def of_pairs(
-        cls, scorer: Scorer, held_out: Pairs, seen: Pairs | None, shape: tuple[int, int]
+        cls,
+        scorer: Scorer,
+        held_out: tuple[npt.ArrayLike, npt.ArrayLike],
+        items: int,
+        exclude: scipy.sparse.csr_array | None,
     ) -> Task:
-        """Make a task of the targets (each counts once) and of pairs to leave out.
-
-        ``shape`` is the number of users and of items.
-        """
-        from scipy import sparse
-
-        users, items = (np.asarray(column).astype(np.int64) for column in held_out)
+        """Make a task of users and their held-out items, each pair of which counts once."""
+        users, wanted = np.unique(np.array(held_out, dtype=np.int64), axis=1)
         if not len(users):
             raise InputError("test data must hold at least one target, got none")
-        codes = np.unique(users * shape[1] + items)
-        # A pair that is seen twice is excluded as if it was seen once.
-        exclude = None
-        if seen is not None:
-            exclude = sparse.csr_array((np.ones(len(seen[0]), dtype=bool), seen), shape=shape)
-        return cls(scorer, (codes // shape[1], codes % shape[1]), shape[1], exclude)
+        return cls(scorer, (users, wanted), items, exclude)
 
     def __repr__(self) -> str:
         users = len(np.unique(self.targets[0]))

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, Seed, check_integer
+from unsample._checks import FloatArray, IntArray, Seed
 from unsample._gone import no_attribute
-from unsample.adapters._lists import Counting, Lists
+from unsample.adapters._lists import Counting, rank_lists
 from unsample.adapters._tasks import Task, check_object, require
 from unsample.designs import Scorer
 from unsample.errors import InputError
@@ -49,8 +49,6 @@ def targets(
         As in `unsample.adapters.trec.targets`, with users for queries.
     """
     counting = Counting(ties, rng, filtered)
-    if sampled is not None:
-        check_integer("sampled", sampled, minimum=1)
     lists = {}
     for key, row in _read("scored", scored):
         scores = row.scores()
@@ -61,7 +59,7 @@ def targets(
             )
         lists[key] = dict(zip(row.ids().tolist(), _unscored_last(scores).tolist(), strict=True))
     relevant = {key: dict.fromkeys(row.ids().tolist(), 1.0) for key, row in _read("test", test)}
-    return Lists("scored", lists).rank(relevant, items=items, sampled=sampled, counting=counting)
+    return rank_lists("scored", lists, relevant, items=items, sampled=sampled, counting=counting)
 
 
 def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> Task:
@@ -79,10 +77,11 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
     component
         The node of the pipeline that gives scores.
     """
-    check_object("pipeline", pipeline, "a pipeline of lenskit", ["node"])
-    check_object("train", train, "a dataset of lenskit", ["interaction_matrix"])
+    check_object("pipeline", pipeline, "a pipeline of lenskit", "node")
+    check_object("train", train, "a dataset of lenskit", "interaction_matrix")
+    from scipy.sparse import csr_array
+
     user_ids = np.asarray(train.users.ids())
-    everything = np.arange(train.item_count)
     score = require("lenskit", "lenskit").score
     item_list = require("lenskit", "lenskit.data").ItemList
 
@@ -97,23 +96,18 @@ def task(pipeline: Any, train: Any, test: Any, *, component: str = "scorer") -> 
         return np.stack(rows)
 
     def all_items(users: IntArray, /) -> FloatArray:
-        return chosen(users, np.broadcast_to(everything, (len(users), len(everything))))
+        return chosen(users, np.tile(np.arange(train.item_count), (len(users), 1)))
 
     pairs = [(key, item) for key, row in _read("test", test) for item in row.ids().tolist()]
     users, items = zip(*pairs, strict=True)
-    seen = train.interaction_matrix(format="scipy", layout="coo")
-    return Task.of_pairs(
-        Scorer(chosen, all_items),
-        (_numbers("user", train.users, users), _numbers("item", train.items, items)),
-        (seen.row, seen.col),
-        (len(user_ids), len(everything)),
-    )
+    held_out = _numbers("user", train.users, users), _numbers("item", train.items, items)
+    seen = csr_array(train.interaction_matrix(format="scipy", layout="csr"))
+    return Task.of_pairs(Scorer(chosen, all_items), held_out, train.item_count, seen)
 
 
 def _read(name: str, collection: Any) -> list[tuple[Any, Any]]:
     """Return the lists of a collection with their keys."""
-    kind = "an ItemListCollection of lenskit"
-    check_object(name, collection, kind, ["key_fields", "lists"])
+    check_object(name, collection, "an ItemListCollection of lenskit", "key_fields", "lists")
     if not len(collection):
         raise InputError(f"{name} must hold at least one item list, got none")
     return [(key[0] if len(key) == 1 else "/".join(map(str, key)), row) for key, row in collection]

@@ -2,26 +2,25 @@
 
 `targets` reads what a ``SampledRankBasedEvaluator`` has collected; `task` asks the model itself,
 and scores only the entities that a design needs (the sampled evaluator scores all of them).
-
-An evaluator may be given negatives (``head_negatives``, ``tail_negatives``) that were drawn by
-relation: among entities of its domain or range. Of all others such ranks tell nothing, so they are
-recognised and refused.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample._checks import IntArray, Seed, as_rng, check_choice
-from unsample.adapters._tasks import Pairs, Task, check_object, require
+from unsample.adapters._tasks import Task, check_object, require
 from unsample.designs import Scorer
 from unsample.errors import DesignError, InputError
 from unsample.evidence import Targets, check_ties, rank_with_ties
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 __all__ = ["targets", "task"]
 
@@ -60,25 +59,23 @@ def targets(
     triples, sides = _evaluated(evaluator), _sides(side)
     size = len(triples)
     best, worst, candidates = np.hstack([_collected(evaluator, part, size) for part in sides])
-    asked = _Questions.of(triples, sides)
-    true, _ = asked.answers(known)
-    items = int(evaluator.num_entities) - np.bincount(true) + 1
+    width = int(evaluator.num_entities)
+    true = _Questions.of(triples, sides).answers(known, width)
+    items = width - np.diff(true.indptr) + 1
     _refuse_by_relation(
         evaluator, triples[:, 1], dict(zip(sides, np.split(items, len(sides)), strict=True))
     )
-    sampled = candidates - 1
-    crowded = sampled >= items
-    if crowded.any():
-        row = int(np.argmax(crowded))
+    if (candidates > items).any():
+        row = int(np.argmax(candidates > items))
         raise DesignError(
-            f"negatives must be different entities, got {int(sampled[row])} of the "
+            f"negatives must be different entities, got {int(candidates[row] - 1)} of the "
             f"{int(items[row] - 1)} that may be sampled for triple {row % size}; PyKEEN repeats "
             "entities where there are too few: use fewer negatives"
         )
     ranks = rank_with_ties(best - 1, worst - best, rule, as_rng(rng)).astype(np.int64)
     # A triple asks for a head and a tail; these are two targets, each among candidates of its own.
     users = np.tile(np.arange(size), len(sides))
-    return Targets(ranks, items, sampled, users=users, replacement=False, filtered=True)
+    return Targets(ranks, items, candidates - 1, users=users, replacement=False, filtered=True)
 
 
 def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> Task:
@@ -93,7 +90,7 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
     known, side
         As in `targets`: entities of known triples are left out. Heads are asked for first.
     """
-    check_object("model", model, "a model of pykeen", ["predict_h", "predict_t", "num_entities"])
+    check_object("model", model, "a model of pykeen", "predict_h", "predict_t")
     torch = require("pykeen", "torch")
     questions = _Questions.of(_as_triples("triples", triples), _sides(side))
     width = int(model.num_entities)
@@ -117,14 +114,11 @@ def task(model: Any, triples: Any, *, known: Any = None, side: str = "both") -> 
             found[rows] = part.float().cpu().numpy()
         return found
 
-    question, answer = questions.answers(known)
-    other = answer != questions.targets[question]
-    return Task.of_pairs(
-        Scorer(scores, scores),
-        (np.arange(len(questions.wanted)), questions.targets),
-        (question[other], answer[other]),
-        (len(questions.wanted), width),
-    )
+    rows = np.arange(len(questions.wanted))
+    exclude = questions.answers(known, width)
+    exclude[rows, questions.targets] = False
+    exclude.eliminate_zeros()
+    return Task.of_pairs(Scorer(scores, scores), (rows, questions.targets), width, exclude)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,26 +139,25 @@ class _Questions:
         """Return the entity that each question asks for."""
         return np.asarray(self.triples[np.arange(len(self.wanted)), self.wanted])
 
-    def answers(self, known: Any) -> Pairs:
-        """Return each question with each entity that is a true answer to it, its own included."""
+    def answers(self, known: Any, entities: int) -> scipy.sparse.csr_array:
+        """Return questions x entities: the true answers to each question, its own included."""
+        from scipy.sparse import csr_array
+
         several = known if isinstance(known, list | tuple) else [] if known is None else [known]
         others = [_as_triples("known", given) for given in several]
         sides = tuple(side for side, column in _COLUMNS.items() if column in self.wanted)
         true = _Questions.of(np.unique(np.vstack([self.triples, *others]), axis=0), sides)
-        size = int(true.triples.max()) + 1
-        listed, asked = true.codes(size), self.codes(size)
-        order = np.argsort(listed, kind="stable")
-        start, stop = (
-            np.searchsorted(listed, asked, side=end, sorter=order) for end in ("left", "right")
-        )
-        count = stop - start
-        place = np.arange(count.sum()) + np.repeat(start - np.cumsum(count) + count, count)
-        return np.repeat(np.arange(len(count)), count), true.targets[order[place]]
+        both = np.vstack([self.keys, true.keys])
+        distinct, number = np.unique(both, axis=0, return_inverse=True)
+        asked, told = np.split(number.reshape(-1), [len(self.wanted)])
+        yes = np.ones(len(told), dtype=bool)
+        return csr_array((yes, (told, true.targets)), shape=(len(distinct), entities))[asked]
 
-    def codes(self, size: int) -> IntArray:
-        """Return a number for each question: what is wanted, the relation, the other entity."""
+    @property
+    def keys(self) -> IntArray:
+        """Return what each question is: what is wanted, the relation, the other entity."""
         other = self.triples[np.arange(len(self.wanted)), 2 - self.wanted]
-        return np.asarray((other * size + self.triples[:, 1]) * 3 + self.wanted)
+        return np.column_stack([self.wanted, self.triples[:, 1], other])
 
 
 def _refuse_by_relation(evaluator: Any, relation: IntArray, items: dict[str, IntArray]) -> None:
@@ -197,14 +190,7 @@ def _refuse_by_relation(evaluator: Any, relation: IntArray, items: dict[str, Int
 
 def _evaluated(evaluator: Any) -> IntArray:
     """Return the triples of an evaluator that keeps ranks."""
-    kind = "a SampledRankBasedEvaluator"
-    hint = "the ranks of other evaluators hold among all entities already"
-    check_object("evaluator", evaluator, kind, ["negative_samples", "ranks"], hint)
-    if not evaluator.ranks and type(evaluator).__name__ == "OGBEvaluator":
-        raise InputError(
-            "evaluator must keep ranks, got an OGBEvaluator, which hands scores to OGB and keeps "
-            "none; use a SampledRankBasedEvaluator, or give the scores to unsample.sampled_ranks"
-        )
+    check_object("evaluator", evaluator, "a SampledRankBasedEvaluator", "negative_samples", "ranks")
     if not evaluator.ranks:
         raise InputError(
             "evaluator must hold ranks, got none; make it with clear_on_finalize=False and call "

@@ -10,8 +10,7 @@ RecBole counts users and items from 1; 0 is padding, and no candidate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from unsample._checks import IntArray, Seed, check_level
 from unsample._gone import no_attribute
 from unsample.adapters._lists import Counting
-from unsample.adapters._tasks import Pairs, Task, check_object, require
+from unsample.adapters._tasks import Task, check_object, require
 from unsample.answers import DEFAULT_METHOD, estimate
 from unsample.designs import Scorer
 from unsample.errors import DesignError, InputError
@@ -27,7 +26,9 @@ from unsample.evidence import Targets, compare_lists
 
 __all__ = ["targets", "task", "watch"]
 
-_MODEL = "a model of recbole", ("predict", "device")
+_MODEL = "a model of recbole", "predict", "device"
+#: Users of targets, how many items beat them, tie and are there, and the targets' scores.
+_Compared: TypeAlias = tuple[npt.NDArray[Any], ...]
 #: Our names of metrics of RecBole, of users with any number of targets.
 _OURS = {
     "hit": "HR",
@@ -51,9 +52,9 @@ def watch(
 
     What ``trainer.evaluate`` returns then has beside ``ndcg@10`` the estimate
     ``ndcg@10_full`` and the ends of its interval, ``ndcg@10_low`` and ``ndcg@10_high``, from the
-    same drawn items; and so for each metric. Validations have them too, so that
-    ``valid_metric: NDCG@10_full`` stops training by it. ``trainer.full_catalogue`` holds the latest
-    `Estimates`, with their health. Evaluations with ``mode: full`` stay as they are.
+    same drawn items; and so for each metric. Validations have them too.
+    ``trainer.full_catalogue`` holds the latest `Estimates`, with their health. Evaluations with
+    ``mode: full`` stay as they are.
 
     Parameters
     ----------
@@ -66,10 +67,55 @@ def watch(
     ties, rng
         As in `unsample.adapters.trec.targets`.
     """
-    kind = "a trainer of recbole"
-    check_object("trainer", trainer, kind, ["evaluate", "_neg_sample_batch_eval"])
-    _Watch(trainer, Counting(ties, rng), method, check_level(level)).begin()
+    check_object("trainer", trainer, "a trainer of recbole", "evaluate", "_neg_sample_batch_eval")
+    counting, level = Counting(ties, rng), check_level(level)
+    evaluate, compare = trainer.evaluate, trainer._neg_sample_batch_eval  # noqa: SLF001
+    # The batches of the evaluation under way.
+    parts: list[_Compared] = []
+
+    def compare_and_keep(batch: Any) -> Any:
+        found = compare(batch)
+        # Metrics of values, such as the log loss, know no lists.
+        if found[1].ndim == 2:
+            drawn = found[1][batch[1], batch[0][trainer.config["ITEM_ID_FIELD"]]]
+            user_field = trainer.config["USER_ID_FIELD"]
+            parts.append(_compare_batch(drawn.float().cpu().numpy(), batch, user_field))
+        return found
+
+    def evaluate_and_add(eval_data: Any, *given: Any, **named: Any) -> Any:
+        parts.clear()
+        if hasattr(eval_data, "neg_sample_args"):
+            _check_uniform(eval_data)
+            if not trainer.config["single_spec"]:
+                raise DesignError(
+                    "trainer must evaluate in one process, got nproc or world_size above 1; "
+                    "evaluate the saved model in one"
+                )
+        results = evaluate(eval_data, *given, **named)
+        asked = _our_names(results) if parts else {}
+        if asked:
+            found = estimate(
+                _rank(parts, eval_data, counting).counts,
+                metrics=list(asked.values()),
+                method=method,
+                candidates="all" if _is_repeatable(eval_data) else "unseen",
+            )
+            for theirs, ours in asked.items():
+                numbers = float(found[ours].value), *found[ours].interval(level)
+                for end, number in zip(("full", "low", "high"), numbers, strict=True):
+                    places = trainer.config["metric_decimal_place"]
+                    results[f"{theirs}_{end}"] = round(number, places)
+            trainer.full_catalogue = found
+        return results
+
+    trainer.evaluate, trainer._neg_sample_batch_eval = evaluate_and_add, compare_and_keep  # noqa: SLF001
     return trainer
+
+
+def _our_names(results: dict[str, float]) -> dict[str, str]:
+    """Return our names of the metrics that have one."""
+    split = {theirs: theirs.partition("@") for theirs in results}
+    return {theirs: f"{_OURS[name]}@{k}" for theirs, (name, _, k) in split.items() if name in _OURS}
 
 
 def targets(
@@ -90,11 +136,9 @@ def targets(
     counting = Counting(ties, rng, filtered)
     check_object("model", model, *_MODEL)
     _check_uniform(loader)
-    return _rank(
-        [_compare_batch(_ask(model, "predict", batch[0]), batch, loader) for batch in loader],
-        loader,
-        counting,
-    )
+    field = loader.dataset.uid_field
+    parts = [_compare_batch(_ask(model, "predict", each[0]), each, field) for each in loader]
+    return _rank(parts, loader, counting)
 
 
 def task(model: Any, loader: Any) -> Task:
@@ -104,24 +148,29 @@ def task(model: Any, loader: Any) -> Task:
     the history stays among the candidates. With other models, what a user has interacted with in
     training and validation is left out of the candidates.
     """
+    from scipy.sparse import csr_array
+
     check_object("model", model, *_MODEL)
     if not hasattr(loader, "is_sequential") or hasattr(loader, "neg_sample_args"):
         raise InputError(
-            f"loader must be made under mode: full, got {type(loader).__name__}; for sampled "
-            "evaluation use unsample.adapters.recbole.targets(model, loader)"
+            "loader must be made under mode: full (targets takes uniN), got "
+            f"{type(loader).__name__}"
         )
     data = loader.dataset
     item_ids = np.arange(1, int(data.item_num))
+    exclude = None
     if loader.is_sequential:
         rows = np.arange(len(data))
         asked = loader.transform(data, data[rows])
-        held_out, seen = (rows, asked[data.iid_field].numpy() - 1), None
+        held_out = rows, asked[data.iid_field].numpy() - 1
     else:
-        asked = loader.user_df
+        asked, users = loader.user_df, loader.uid_list.numpy()
         held_out, seen = (
-            _pairs([items[user].numpy() for user in loader.uid_list.numpy()])
+            _pairs([items[user].numpy() for user in users])
             for items in (loader.uid2positive_item, loader.uid2history_item)
         )
+        yes = np.ones(len(seen[0]), dtype=bool)
+        exclude = csr_array((yes, seen), shape=(len(asked), len(item_ids)))
 
     def everything(rows: IntArray, /) -> npt.NDArray[Any]:
         """Return the scores of all items, by one pass where the model has one."""
@@ -136,10 +185,10 @@ def task(model: Any, loader: Any) -> Task:
         interaction.update(data.get_item_feature()[items.reshape(-1) + 1])
         return _ask(model, "predict", interaction).reshape(items.shape)
 
-    return Task.of_pairs(Scorer(chosen, everything), held_out, seen, (len(asked), len(item_ids)))
+    return Task.of_pairs(Scorer(chosen, everything), held_out, len(item_ids), exclude)
 
 
-def _pairs(lists: list[IntArray]) -> Pairs:
+def _pairs(lists: list[IntArray]) -> tuple[IntArray, IntArray]:
     """Return the row and the item of each entry; RecBole counts items from 1."""
     rows = np.repeat(np.arange(len(lists)), [len(items) for items in lists])
     return rows, np.concatenate(lists).astype(np.int64) - 1
@@ -160,9 +209,8 @@ def _ask(model: Any, method: str, interaction: Any) -> npt.NDArray[Any]:
 
 def _check_uniform(loader: Any) -> None:
     """Refuse a loader that does not draw items uniformly for each target."""
-    hint = "for mode: full use unsample.adapters.recbole.task(model, loader)"
-    needed = ("neg_sample_args", "uid2items_num")
-    check_object("loader", loader, "made under mode: uniN", needed, hint)
+    kind = "made under mode: uniN (task takes full)"
+    check_object("loader", loader, kind, "neg_sample_args", "uid2items_num")
     arguments = loader.neg_sample_args
     if arguments["distribution"] != "uniform":
         raise DesignError(
@@ -171,9 +219,7 @@ def _check_uniform(loader: Any) -> None:
         )
 
 
-def _compare_batch(
-    scores: npt.NDArray[Any], batch: Any, loader: Any
-) -> tuple[npt.NDArray[Any], ...]:
+def _compare_batch(scores: npt.NDArray[Any], batch: Any, user_field: str) -> _Compared:
     """Return for each target its user, and how many items of the user beat it, tie and are there.
 
     Its score comes last. As in RecBole, all targets of a user are compared with all items drawn for
@@ -188,11 +234,11 @@ def _compare_batch(
     begin = np.searchsorted(owner, np.arange(len(count)))
     is_target = np.arange(len(owner)) - begin[owner] < count[owner]
     own = np.flatnonzero(is_target)
-    users = interaction[loader.dataset.uid_field].cpu().numpy()[own]
+    users = interaction[user_field].cpu().numpy()[own]
     return users, *compare_lists(owner, scores, own, ~is_target), scores[own].astype(np.float64)
 
 
-def _rank(parts: list[tuple[npt.NDArray[Any], ...]], loader: Any, counting: Counting) -> Targets:
+def _rank(parts: list[_Compared], loader: Any, counting: Counting) -> Targets:
     """Rank the targets of all batches."""
     users, better, tied, sampled, scores = map(np.concatenate, zip(*parts, strict=True))
     return counting.targets(
@@ -219,69 +265,6 @@ def _catalogue(loader: Any) -> IntArray:
         return np.full(users, items, dtype=np.int64)
     used = loader._sampler.used_ids  # noqa: SLF001  # RecBole has no other way to it
     return np.array([items - len(known) + 1 for known in used], dtype=np.int64)
-
-
-@dataclass(eq=False)
-class _Watch:
-    """Stands between a trainer and its evaluations, and collects what they compare."""
-
-    trainer: Any
-    counting: Counting
-    method: str
-    level: float
-    #: The loader of the evaluation under way, and its batches so far.
-    loader: Any = None
-    parts: list[tuple[npt.NDArray[Any], ...]] = field(default_factory=list)
-
-    def begin(self) -> None:
-        """Take the places of the trainer's own methods."""
-        trainer = self.trainer
-        self.evaluate, self.compare = trainer.evaluate, trainer._neg_sample_batch_eval  # noqa: SLF001
-        trainer.evaluate, trainer._neg_sample_batch_eval = self._evaluate, self._compare  # noqa: SLF001
-
-    def _evaluate(self, eval_data: Any, *given: Any, **named: Any) -> Any:
-        self.parts, self.loader = [], eval_data
-        if eval_data and hasattr(eval_data, "neg_sample_args"):
-            _check_uniform(eval_data)
-            if not self.trainer.config["single_spec"]:
-                raise DesignError(
-                    "trainer must evaluate in one process, got nproc or world_size above 1; "
-                    "evaluate the saved model in one"
-                )
-        results = self.evaluate(eval_data, *given, **named)
-        if self.parts:
-            self._add_estimates(results)
-        return results
-
-    def _compare(self, batch: Any) -> Any:
-        found = self.compare(batch)
-        scores, rows = found[1], batch[1]
-        # Metrics of values, such as the log loss, know no lists.
-        if scores.ndim == 2:
-            drawn = scores[rows, batch[0][self.loader.dataset.iid_field]]
-            self.parts.append(_compare_batch(drawn.float().cpu().numpy(), batch, self.loader))
-        return found
-
-    def _add_estimates(self, results: dict[str, float]) -> None:
-        """Put the estimate and the ends of its interval beside each metric that has a name here."""
-        names = {theirs: theirs.partition("@") for theirs in results}
-        asked = {
-            theirs: f"{_OURS[name]}@{k}" for theirs, (name, _, k) in names.items() if name in _OURS
-        }
-        if not asked:
-            return
-        found = estimate(
-            _rank(self.parts, self.loader, self.counting).counts,
-            metrics=list(asked.values()),
-            method=self.method,
-            candidates="all" if _is_repeatable(self.loader) else "unseen",
-        )
-        decimals = self.trainer.config["metric_decimal_place"]
-        for theirs, ours in asked.items():
-            ends = (float(found[ours].value), *found[ours].interval(self.level))
-            for name, number in zip(("full", "low", "high"), ends, strict=True):
-                results[f"{theirs}_{name}"] = round(number, decimals)
-        self.trainer.full_catalogue = found
 
 
 def __getattr__(name: str) -> object:

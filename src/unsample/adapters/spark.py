@@ -1,16 +1,10 @@
 """Evaluation on Spark: targets go to the workers, counts come back.
 
 Tables of ranks or scores that Spark holds need nothing of this: `unsample.estimate` reads them.
-Here the scores are made on the cluster. The scorer is broadcast once. `counts` lets each partition
-score its own targets and return one small batch of counts. `scorer` is for guided and certified
-designs, which look at all targets before they go on: `unsample.evaluate` runs here, and only scores
-are asked of the cluster. Either gives the same on any number of partitions.
+Here the scores are made on the cluster, to which the scorer is broadcast once.
 
 >>> from unsample.adapters import spark
->>> counts = spark.counts(targets, model, items=3706)  # doctest: +SKIP
 >>> counts = spark.counts(targets, model, items=3706, sampled=99)  # doctest: +SKIP
->>> with spark.scorer(session, model, items=3706) as scores:  # doctest: +SKIP
-...     result = unsample.evaluate(scores, targets, items=3706, budget=500_000, batch=1 << 22)
 """
 
 from __future__ import annotations
@@ -23,24 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from unsample import errors
-from unsample._checks import IntArray, Seed, check_integer
+from unsample._checks import IntArray, Seed
 from unsample.adapters._tasks import require
 from unsample.designs import Candidates, Exact, Excluded, Fixed, Score, as_key, as_scorer, run
-from unsample.errors import DesignError, InputError, UnsampleError
-from unsample.evidence import RankCounts, Targets, Whose, check_ties
+from unsample.errors import InputError, UnsampleError
+from unsample.evidence import RankCounts, check_ties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["counts", "scorer"]
-
-#: What workers send back: columns of `RankCounts`, and Spark's types of them.
-_COLUMNS = dict.fromkeys(
-    ("sampled", "items", "low", "high", "relevant", "place", "count"), "bigint"
-) | dict.fromkeys(("weight", "weight_squared"), "double")
-#: Whose target it is, where users have several; -1 where each has its own user.
-_USER = "user_number"
-_FIELDS = _COLUMNS | {_USER: "bigint"}
 
 
 def counts(
@@ -74,56 +60,43 @@ def counts(
     user, target
         Columns of ``targets``: whole numbers that count users and items from 0.
     """
-    check_integer("items", items, minimum=2, error=DesignError)
     check_ties(ties, whole=True)
     design = Exact() if sampled is None else Fixed(sampled, replacement)
     scoring, seed = as_scorer(scorer, items), as_key(rng)
-
     if not {user, target} <= set(targets.columns):
         raise InputError(
             f"targets must have the columns {user}, {target}, got {', '.join(targets.columns)}"
         )
 
-    def rank(users: IntArray, chosen: IntArray) -> Targets:
+    def count(users: IntArray, chosen: IntArray) -> RankCounts:
         candidates = Candidates.check((users, chosen), items, exclude)
         candidates.refuse_unrankable()
-        return run(design, scoring, candidates, ties=ties, rng=seed)[0]
+        return run(design, scoring, candidates, ties=ties, rng=seed)[0].counts
 
     # As Spark sends functions, and not as it sends values: a scorer may well be a lambda.
     cloudpickle = require("spark", "pyspark.cloudpickle")
-    broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(rank))
+    broadcast = targets.sparkSession.sparkContext.broadcast(cloudpickle.dumps(count))
 
     def count_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        """Count a partition, in a worker: batches of targets in, one batch of counts out."""
+        """Count a partition, in a worker: batches of targets in, one row out."""
         pyarrow = require("spark", "pyarrow")
         filled = [batch for batch in batches if batch.num_rows]
         if filled:
             table = pyarrow.Table.from_batches(filled)
             users, chosen = (column.to_numpy() for column in table.columns)
-            counted = cloudpickle.loads(broadcast.value)(users, chosen).counts
-            cells = {name: getattr(counted, name) for name in _COLUMNS}
-            cells[_USER] = np.full(len(counted), -1)
-            if counted.whose is not None:
-                # Whose target each is must come along: one row for each.
-                cells = {name: values[counted.whose.cell] for name, values in cells.items()}
-                cells["count"] = np.ones_like(counted.whose.cell)
-                cells["weight"] = counted.whose.weight
-                cells[_USER] = np.unique(users)[counted.whose.user]
-            yield pyarrow.RecordBatch.from_pydict(cells)
+            counted = cloudpickle.loads(broadcast.value)(users, chosen)
+            yield pyarrow.RecordBatch.from_pydict({"counts": [cloudpickle.dumps(counted)]})
 
     # Errors count users, so all targets of a user are counted in one partition.
     frame = targets.select(user, target).repartition(user)
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
     try:
-        table = frame.mapInArrow(count_partition, schema).toArrow()
-    except require("spark", "pyspark.errors").PythonException as problem:
-        raise _own_error(str(problem)) from problem
+        with _own_errors():
+            table = frame.mapInArrow(count_partition, "counts binary").toArrow()
     finally:
         broadcast.unpersist()
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
-    cells = {name: table.column(name).to_numpy() for name in _FIELDS}
-    return _added_up(cells, design.with_replacement)
+    return RankCounts.merge(map(cloudpickle.loads, table.column("counts").to_pylist()))
 
 
 @contextmanager
@@ -131,8 +104,7 @@ def scorer(session: SparkSession, model: Any, *, items: int) -> Iterator[Score]:
     """Yield a function ``scores(users, items)`` that lets the workers of a cluster score.
 
     It goes into `unsample.evaluate` with any design, and gives the answers that the model gives
-    here. Each call is a job of Spark: take a large ``batch``, such as 2^22, and a model that costs
-    more than sending 16 bytes for each score.
+    here. Each call is a job of Spark: take a large ``batch``, such as 2^22.
 
     Parameters
     ----------
@@ -147,14 +119,11 @@ def scorer(session: SparkSession, model: Any, *, items: int) -> Iterator[Score]:
 
     def scores(users: IntArray, asked: IntArray, /) -> npt.NDArray[Any]:
         rows = np.array_split(np.arange(len(users)), min(len(users), context.defaultParallelism))
-        parts = [(users[some], asked[some]) for some in rows]
-        jobs = context.parallelize(parts, len(parts))
-        try:
+        jobs = context.parallelize([(users[some], asked[some]) for some in rows], len(rows))
+        with _own_errors():
             found = jobs.map(
                 lambda part: np.asarray(cloudpickle.loads(broadcast.value)(*part))
             ).collect()
-        except require("spark", "pyspark.errors").PythonException as problem:
-            raise _own_error(str(problem)) from problem
         return np.concatenate(found)
 
     try:
@@ -163,31 +132,17 @@ def scorer(session: SparkSession, model: Any, *, items: int) -> Iterator[Score]:
         broadcast.unpersist()
 
 
-def _added_up(cells: dict[str, Any], replacement: bool) -> RankCounts:
-    """Return the counts of all partitions; rows that name a user are targets one by one."""
-    user = cells.pop(_USER)
-    named = user >= 0
-    parts = []
-    if not named.all():
-        plain = {name: values[~named] for name, values in cells.items()}
-        parts.append(RankCounts(**plain, replacement=replacement))
-    if named.any():
-        rows = {name: values[named] for name, values in cells.items()}
-        numbers = np.unique(user[named], return_inverse=True)[1].reshape(-1)
-        users = np.zeros(int(numbers.max()) + 1)
-        users[numbers] = rows["weight"]
-        whose = Whose(numbers, np.arange(len(numbers)), rows["weight"], users)
-        rows["weight_squared"] = whose.squares(len(numbers))
-        parts.append(RankCounts(**rows, replacement=replacement, whose=whose))
-    return RankCounts.merge(parts)
-
-
-def _own_error(text: str) -> Exception:
-    """Return the error of this package that a worker raised, or one with all that Spark says."""
-    for line in reversed(text.splitlines()):
-        module, _, rest = line.strip().rpartition("unsample.errors.")
-        name, _, message = rest.partition(": ")
-        kind = getattr(errors, name, None)
-        if not module and isinstance(kind, type) and issubclass(kind, UnsampleError):
-            return kind(message)
-    return UnsampleError(f"a worker failed:\n{text.strip()}")
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Raise the error of this package that a worker raised, or one with all that Spark says."""
+    try:
+        yield
+    except require("spark", "pyspark.errors").PythonException as problem:
+        text = str(problem)
+        for line in reversed(text.splitlines()):
+            module, _, rest = line.strip().rpartition("unsample.errors.")
+            name, _, message = rest.partition(": ")
+            kind = getattr(errors, name, None)
+            if not module and isinstance(kind, type) and issubclass(kind, UnsampleError):
+                raise kind(message) from problem
+        raise UnsampleError(f"a worker failed:\n{text.strip()}") from problem

@@ -14,7 +14,7 @@ from unsample._checks import Seed, as_rng
 from unsample.adapters._tasks import require
 from unsample.answers import DEFAULT_METHOD, DEFAULT_METRICS, Estimates, estimate
 from unsample.errors import RankError, ScoreError
-from unsample.evidence import RankCounts, check_ties, rank_with_ties
+from unsample.evidence import RankCounts, check_ties, sampled_ranks
 from unsample.law import Law
 from unsample.metrics import Metric, parse_all
 
@@ -83,12 +83,7 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
                 f"scores must have sampled + 1 = {self.law.n} columns, the target's score in "
                 f"the first, got shape {tuple(scores.shape)}"
             )
-        if bool(_torch.isnan(scores).any()):
-            raise ScoreError("scores must not be NaN; a model that diverged gives such scores")
-        others, target = scores[:, 1:], scores[:, :1]
-        better, tied = (others > target).sum(dim=1), (others == target).sum(dim=1)
-        beaten, equal = better.cpu().numpy(), tied.cpu().numpy()
-        ranks = rank_with_ties(beaten, equal, self.ties, self._generator)
+        ranks = sampled_ranks(scores[:, 0], scores[:, 1:], self.ties, self._generator)
         self.update_ranks(_torch.as_tensor(ranks, device=scores.device))
 
     def update_ranks(self, ranks: Tensor) -> None:

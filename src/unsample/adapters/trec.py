@@ -14,14 +14,14 @@ import io
 import lzma
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from unsample._archives import open_plain
-from unsample._checks import Seed, check_integer, check_real
-from unsample.adapters._lists import Counting, Lists
+from unsample._checks import Seed, check_real
+from unsample.adapters._lists import Counting, rank_lists
 from unsample.adapters._tasks import require
 from unsample.errors import FileError, InputError, ScoreError
 from unsample.evidence import Targets
@@ -67,18 +67,15 @@ def targets(
     """
     counting = Counting(ties, rng, filtered)
     lowest = check_real("relevance", relevance, low=0.0)
-    if sampled is not None:
-        check_integer("sampled", sampled, minimum=1)
     scores, judged = _read("run", run, "score"), _read("qrels", qrels, "relevance")
     relevant = {
         query: wanted
         for query, row in judged.items()
         if (wanted := {item: grade for item, grade in row.items() if grade >= lowest})
     }
-    for name, lists in (("run", scores), (f"qrels of relevance {relevance} or more", relevant)):
-        if not lists:
-            raise InputError(f"{name} must hold at least one row, got none")
-    return Lists("run", scores).rank(relevant, items=items, sampled=sampled, counting=counting)
+    if not relevant:
+        raise InputError(f"qrels must hold a row of relevance {relevance} or more, got none")
+    return rank_lists("run", scores, relevant, items=items, sampled=sampled, counting=counting)
 
 
 def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
@@ -87,12 +84,17 @@ def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
         given = _read_file(name, Path(given), is_run=value == "score")
     elif hasattr(given, "itertuples"):
         given = given.itertuples(index=False)
-    if isinstance(given, Mapping):
-        if not all(isinstance(row, Mapping) for row in given.values()):
-            raise InputError(f"{name} must map each query to a dict of document -> number")
-        rows = [(query, *pair) for query, row in given.items() for pair in row.items()]
-    else:
-        rows = _rows(name, given, ("query_id", "doc_id", value))
+    fields = ("query_id", "doc_id", value)
+    try:
+        if isinstance(given, Mapping):
+            rows = [(query, *pair) for query, row in given.items() for pair in row.items()]
+        else:
+            rows = list(map(attrgetter(*fields), given))
+    except (AttributeError, TypeError) as problem:
+        raise InputError(
+            f"{name} must be a path, a dict of query -> document -> number, or named tuples or a "
+            f"pandas frame with {', '.join(fields)}, got {type(given).__name__}: {problem}"
+        ) from problem
     found: dict[Any, dict[Any, float]] = {}
     for query, document, number in rows:
         if document in found.setdefault(query, {}):
@@ -110,21 +112,6 @@ def _read(name: str, given: Any, value: str) -> dict[Any, dict[Any, float]]:
     return found
 
 
-def _rows(name: str, given: Any, fields: tuple[str, str, str]) -> list[tuple[Any, Any, Any]]:
-    kinds = (
-        f"{name} must be a path, a dict of query -> document -> number, or named tuples or a "
-        f"pandas frame with {', '.join(fields)}, got"
-    )
-    if not isinstance(given, Iterable):
-        raise InputError(f"{kinds} {type(given).__name__}")
-    rows = list(given)
-    for row in rows:
-        missing = [field for field in fields if not hasattr(row, field)]
-        if missing:
-            raise InputError(f"{kinds} rows without {', '.join(missing)}: {row!r}")
-    return list(map(attrgetter(*fields), rows))
-
-
 def _read_file(name: str, path: Path, *, is_run: bool) -> list[Any]:
     library = require("trec", "ir_measures")
     read, columns = (library.read_trec_run, 6) if is_run else (library.read_trec_qrels, 4)
@@ -133,9 +120,7 @@ def _read_file(name: str, path: Path, *, is_run: bool) -> list[Any]:
             return list(read(lines))
     except FileError:
         raise
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
-        raise FileError(f"{name} must be a readable file, got {path}: {problem}") from problem
-    except ValueError as problem:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as problem:
         raise FileError(
-            f"{name} must be a TREC file of {columns} columns, got {path}: {problem}"
+            f"{name} must be a readable TREC file of {columns} columns, got {path}: {problem}"
         ) from problem
