@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,56 +47,6 @@ from unsample.errors import InputError, UnsampleError, UnsampleWarning
 from unsample.estimators import Estimator
 from unsample.evidence import check_ties
 from unsample.metrics import Metric
-
-
-@overload
-def evaluate(
-    scorer: Mapping[str, Any],
-    targets: Any,
-    *,
-    items: int,
-    design: str | Design | None = None,
-    budget: int | None = None,
-    exclude: Excluded | None = None,
-    guide: Any = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    method: str | Estimator | Iterable[str | Estimator] | None = None,
-    filtered: bool = False,
-    relevance: npt.ArrayLike | None = None,
-    ties: str = "random",
-    rng: Seed = 0,
-    batch: int = 1 << 17,
-    workers: int = 1,
-    device: str | None = None,
-    precision: str = "float32",
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-) -> Comparison: ...
-
-
-@overload
-def evaluate(
-    scorer: Any,
-    targets: Any,
-    *,
-    items: int,
-    design: str | Design | None = None,
-    budget: int | None = None,
-    exclude: Excluded | None = None,
-    guide: Any = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
-    method: str | Estimator | Iterable[str | Estimator] | None = None,
-    filtered: bool = False,
-    relevance: npt.ArrayLike | None = None,
-    ties: str = "random",
-    rng: Seed = 0,
-    batch: int = 1 << 17,
-    workers: int = 1,
-    device: str | None = None,
-    precision: str = "float32",
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-) -> Evaluation: ...
 
 
 @refuses_gone

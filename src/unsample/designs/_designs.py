@@ -36,8 +36,6 @@ from unsample.metrics import Metric
 #: Scores of targets that are asked for twice, to detect a scorer that is not deterministic: at most
 #: this number, and at most this part of all scores.
 _CHECKED, _CHECKED_SHARE = 16, 0.01
-#: Places of items that beat a target which are looked at first.
-_FEW_PLACES = 16
 
 
 @dataclass(frozen=True)
@@ -314,21 +312,14 @@ class _Met:
     #: The places of the first K items that beat each target; None if items come at random.
     places: IntArray | None
 
-    def _up_to(self, rows: IntArray, end: IntArray) -> IntArray:
-        """Return how many of the places of each target are not beyond ``end``."""
-        assert self.places is not None
-        found = (self.places[rows, :_FEW_PLACES] <= end[:, None]).sum(axis=1)
-        full = np.flatnonzero(found == _FEW_PLACES)  # most targets have few
-        found[full] = (self.places[rows[full]] <= end[full, None]).sum(axis=1)
-        return np.asarray(found)
-
     def beaters(
         self, rows: IntArray, scored: IntArray, goal: IntArray, beaten: IntArray
     ) -> IntArray:
         """Return how many of the items between ``scored`` and ``goal`` beat each target."""
         better, others = self.better[rows], self.others[rows]
         if self.places is not None:
-            return np.asarray(np.maximum(self._up_to(rows, goal) - beaten, 0))
+            met = (self.places[rows] <= goal[:, None]).sum(axis=1)
+            return np.asarray(np.maximum(met - beaten, 0))
         if self.replacement:
             return self.rng.binomial(goal - scored, better / others)
         left = better - beaten

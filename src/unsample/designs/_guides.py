@@ -20,7 +20,7 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray, as_index
 from unsample.designs._orders import LongWords, Orders
 from unsample.designs._scan import Candidates
-from unsample.designs._scorers import FactorScores, Scorer, as_matrix
+from unsample.designs._scorers import FactorScores, as_matrix
 from unsample.errors import InputError
 
 #: The longest list of a user. The order of all items follows.
@@ -50,11 +50,6 @@ class Guide:
     lists: npt.NDArray[np.integer[Any]] | None = None
     #: The users of these rows, sorted.
     listed: IntArray | None = None
-
-    @property
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        held = {"guide": self.order, "lists": self.lists, "listed": self.listed}
-        return {name: array for name, array in held.items() if array is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +189,13 @@ def as_guide(guide: Any, candidates: Candidates) -> Guide:
         return _of_scores(scores, candidates, popularity)
     values = _as_array(guide)
     if values.ndim == 2 and np.issubdtype(values.dtype, np.integer):
-        return _of_matrix(values, candidates, popularity)
+        users = np.unique(candidates.users)
+        if len(values) <= users[-1]:
+            raise InputError(
+                f"guide must have a list for every user, got {len(values)} rows and user "
+                f"{int(users[-1])}"
+            )
+        return _guide_of_lists(users, values[users, :_LONGEST_LIST], candidates, popularity)
     if values.ndim == 1:
         return Guide(_strongest_first(_checked(values[None, :], candidates.items)[0]))
     raise InputError(f"guide must be {_KINDS}, got an array of shape {values.shape}")
@@ -213,10 +214,6 @@ def _strongest_first(scores: npt.NDArray[Any]) -> IntArray:
 
 def _score_function(guide: Any, candidates: Candidates) -> Callable[[IntArray], Any] | None:
     """Return a function users -> scores of all items, if the guide has one."""
-    if isinstance(guide, Scorer):
-        return guide.score_all
-    if hasattr(guide, "user_factors") and hasattr(guide, "item_factors"):
-        guide = guide.user_factors, guide.item_factors
     if isinstance(guide, tuple | list) and len(guide) == 2 and np.ndim(guide[0]) == 2:
         factors = FactorScores(*map(as_matrix, guide))
         known = len(factors.user_factors)
@@ -303,16 +300,6 @@ def _rows_of(lists: Mapping[Any, Any]) -> tuple[IntArray, IntArray]:
             raise InputError(f"guide must hold items from 0 on, got {int(row.min())}")
         matrix[number, : len(row)] = row
     return np.array(users, dtype=np.int64), matrix
-
-
-def _of_matrix(values: IntArray, candidates: Candidates, order: IntArray | None) -> Guide:
-    if len(values) <= candidates.users.max():
-        raise InputError(
-            f"guide must have a list for every user, got {len(values)} rows and user "
-            f"{int(candidates.users.max())}"
-        )
-    users = np.unique(candidates.users)
-    return _guide_of_lists(users, values[users][:, :_LONGEST_LIST], candidates, order)
 
 
 def _guide_of_lists(

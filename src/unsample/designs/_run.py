@@ -28,7 +28,7 @@ from unsample.designs._scorers import Scorer, refuse_infinite_targets
 from unsample.errors import CheckpointError, FileError, InputError, ScoreError
 from unsample.metrics import Metric
 
-_FORMAT = "unsample.Checkpoint/5"
+_FORMAT = "unsample.Checkpoint/6"
 _TALLY = tuple(each.name for each in fields(Tally))
 _NOTES = tuple(each.name for each in fields(Notes))
 #: The largest relative difference between scores of the interrupted and of the resumed run.
@@ -97,30 +97,29 @@ def run(
     orders = GuidedOrders(candidates, keys, (guide if fitted.guided else None) or Guide())
     scan = Scan(scorer.score or scorer.chosen, orders, fitted.with_replacement)
     probe = Probe.ask(scan, checked)
-    empty = State.empty(len(others))
-    work = _Run(scan, scorer, probe, empty, execution, allowed)
+    state, place = State.empty(len(others)), None
     if execution.checkpoint is not None:
-        identity = _identity(
-            fitted, candidates, orders.guide.arrays, allowed=allowed, ties=ties, seed=seed
-        )
-        work.keep_in(Path(execution.checkpoint), identity)
+        identity = _identity(fitted, candidates, orders.guide, allowed, ties, seed)
+        place = Checkpoint(Path(execution.checkpoint), identity, probe.scores)
+        state = place.load() or state
+    work = _Run(scan, scorer, probe, state, execution, place)
     # Exact ranks: a tie counts as beating the target only if it does so under every outcome.
     open_ties = fitted.certifies and (ties == "random" or relevant > 1)
     for_sure = "optimistic" if open_ties else ties
-    state, tally = work.state, work.state.tally
-    users = _user_numbers(candidates, seed)
+    tally, numbers = state.tally, _user_numbers(candidates, seed)
     try:
         while True:
             work.reach_goal()
-            now = work.situation(tally.beaten(for_sure), *users)
+            beaten, own = tally.beaten(for_sure), tally.own
+            now = Situation(tally.scored, beaten, others, allowed, *numbers, state.notes, own)
             step = fitted.step(now)
             state.notes = step.notes
             if not (step.goal > tally.scored).any():
                 break
             state.goal[:] = step.goal
     finally:  # also after an error
-        if work.place is not None:
-            work.place.save(state, now=True)
+        if place is not None:
+            place.save(state, now=True)
     above = tally.beaten(ties)
     # Places among all ties come from keys, the same for every model.
     if ties == "random":
@@ -183,7 +182,7 @@ def _in_one_list(
     return placed
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Run:
     """A run: a scan, its state, and how both are taken from one goal to the next."""
 
@@ -192,21 +191,7 @@ class _Run:
     probe: Probe
     state: State
     execution: Execution
-    allowed: int | None
-    place: Checkpoint | None = None
-
-    def keep_in(self, path: Path, identity: str) -> None:
-        """Keep the state in a file, and go on with what is there already."""
-        self.place = Checkpoint(path, identity, self.probe.scores)
-        self.state = self.place.load() or self.state
-
-    def situation(self, beaten: IntArray, users: IntArray, user_order: IntArray) -> Situation:
-        """Return what the design sees between two rounds."""
-        tally, others = self.state.tally, self.scan.candidates.others
-        return Situation(
-            tally.scored, beaten, others, self.allowed, users, user_order, self.state.notes,
-            tally.own,
-        )  # fmt: skip
+    place: Checkpoint | None
 
     def reach_goal(self) -> None:
         state = self.state
@@ -243,8 +228,7 @@ class _Run:
 def _identity(
     design: Design,
     candidates: Candidates,
-    guide: Mapping[str, npt.NDArray[Any]],
-    *,
+    guide: Guide,
     allowed: int | None,
     ties: str,
     seed: int,
@@ -260,17 +244,16 @@ def _identity(
         "items": candidates.items,
         "filtered": candidates.filtered,
     }
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "users": candidates.users,
-        "targets": candidates.targets,
-        **guide,
-    }
+    arrays = [candidates.users, candidates.targets, guide.order, guide.lists, guide.listed]
     if candidates.exclude is not None:
-        arrays |= {"starts": candidates.exclude.indptr, "exclude": candidates.exclude.indices}
+        arrays += [candidates.exclude.indptr, candidates.exclude.indices]
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for name, array in arrays.items():
-        digest.update(f"{name}:{array.dtype}:{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+    for array in arrays:
+        if array is None:
+            digest.update(b"none")
+        else:
+            digest.update(f"{array.dtype}:{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 
@@ -330,21 +313,16 @@ class Checkpoint:
                 found = read_arrays(file, f"checkpoint {str(self.path)!r}")
         except (OSError, FileError) as problem:
             raise CheckpointError(f"{problem}; delete it to start anew") from problem
-        self._check(found)
-        tally = Tally(*(found[each].astype(found[each].dtype.kind + "8") for each in _TALLY))
-        notes = Notes(*(found[each].astype(np.int64) for each in _NOTES))
-        return State(tally, notes, found["goal"].astype(np.int64), int(found["asked"]))
+        self._refuse_another(found)
+        tally = Tally(*(found[each] for each in _TALLY))
+        notes = Notes(*(found[each] for each in _NOTES))
+        return State(tally, notes, found["goal"], int(found["asked"]))
 
     def save(self, state: State, *, now: bool = False) -> None:
         """Write the state if the last write is long enough ago, or ``now``."""
         if not now and time.monotonic() - self._written < self.seconds:
             return
-        arrays = self._arrays(state)
-        write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
-        self._written = time.monotonic()
-
-    def _arrays(self, state: State) -> dict[str, npt.NDArray[Any]]:
-        return {
+        arrays = {
             "format": np.array(_FORMAT),
             "identity": np.array(self.identity),
             "probe": self.probe,
@@ -353,41 +331,30 @@ class Checkpoint:
             **{name: getattr(state.tally, name) for name in _TALLY},
             **{name: getattr(state.notes, name) for name in _NOTES},
         }
+        write_atomically(self.path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+        self._written = time.monotonic()
 
-    def _check(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Refuse the state of another evaluation, and a damaged one."""
-        anew = "delete it to start anew"
-        if not self._is_whole(found):
-            self._refuse(f"hold {_FORMAT}", "is another file or a damaged one", anew)
-        if str(found["identity"]) != self.identity:
-            self._refuse(
-                "belong to this evaluation",
+    def _refuse_another(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Refuse the state of another evaluation."""
+        advice = "delete it to start anew"
+        if str(found.get("format")) != _FORMAT:
+            rule, what = f"hold {_FORMAT}", "is another file or a damaged one"
+        elif str(found["identity"]) != self.identity:
+            rule = "belong to this evaluation"
+            what = (
                 "was made with other targets, items, excluded pairs, design, budget, guide, ties "
-                "or rng",
-                anew,
+                "or rng"
             )
-        probe = found["probe"]
-        alike = probe.dtype == self.probe.dtype and probe.shape == self.probe.shape
-        if not alike or not np.allclose(probe, self.probe, rtol=_SAME_SCORES, atol=0):
-            self._refuse(
-                "belong to this scorer",
-                "was made by one that gives other scores",
-                "use one path for each model",
-            )
-
-    def _is_whole(self, found: Mapping[str, npt.NDArray[Any]]) -> bool:
-        """Return whether all arrays of a state are there, with the right types and shapes."""
-        expected = self._arrays(State.empty(found["goal"].size if "goal" in found else 0))
-        if set(expected) - set(found) or str(found["format"]) != _FORMAT:
-            return False
-        del expected["probe"]  # it has a message of its own
-        return all(
-            (found[name].dtype.kind, found[name].shape) == (array.dtype.kind, array.shape)
-            for name, array in expected.items()
-        )
-
-    def _refuse(self, rule: str, what: str, advice: str) -> None:
+        elif not self._is_same(found["probe"]):
+            rule, what = "belong to this scorer", "was made by one that gives other scores"
+            advice = "use one path for each model"
+        else:
+            return
         raise CheckpointError(
             f"checkpoint must {rule}, got {str(self.path)!r}, which {what}; pass another path, or "
             f"{advice}"
         )
+
+    def _is_same(self, probe: FloatArray) -> bool:
+        close = probe.shape == self.probe.shape
+        return close and np.allclose(probe, self.probe, rtol=_SAME_SCORES, atol=0)
