@@ -199,7 +199,7 @@ def print_table(folds: Sequence[Fold], lines: Sequence[Line], sampled: int, metr
             (wins(duel.mean[at], duel.deviation[at], nested[one.family][kind]), duel.exact[at])
             for one in folds
             for duel in one.duels
-            if duel.first.kind == kind and duel.sampled == sampled and np.isfinite(duel.exact[at])
+            if duel.ranks.kind == kind and duel.sampled == sampled and np.isfinite(duel.exact[at])
         ]
         sure = verdicts(called, 0.95)
         print(

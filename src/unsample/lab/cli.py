@@ -100,10 +100,12 @@ def reproduce_command(
     if as_json:
         say(json.dumps(_summary(result, out, report), indent=2, allow_nan=False))
         return
-    verdicts = {True: "holds", False: "does not hold", None: "-"}
     say(f"{'by bias':<13}  {'by RMSE':<13}  claim")
     for claim in result.claims:
-        by_bias, by_rmse = verdicts[claim["holds_by_bias"]], verdicts[claim["holds_by_rmse"]]
+        by_bias, by_rmse = (
+            paper.VERDICTS[claim["holds_by_bias"]],
+            paper.VERDICTS[claim["holds_by_rmse"]],
+        )
         say(f"{by_bias:<13}  {by_rmse:<13}  {claim['id']}: {claim['claim']}")
     ending = f"Report: {report}" if report is not None else f"Tables: {out}/*.csv"
     say(f"\n{ending} ({result.settings['seconds']:.0f} s)")

@@ -53,10 +53,9 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Duel:
-    """Two models on one data set: the posterior of the difference of logarithms, and the truth."""
+    """The ranks of a model beside another's: the posterior of the difference of logarithms."""
 
-    first: RankSet
-    second: RankSet
+    ranks: RankSet
     sampled: int
     exact: FloatArray
     mean: FloatArray
@@ -130,7 +129,7 @@ def run_trials(
             with np.errstate(divide="ignore", invalid="ignore"):
                 truth = np.log(exact[first]) - np.log(exact[second])
             mean, scale = joint.difference(first, second)
-            duels.append(Duel(members[first], members[second], sampled, truth, mean[0], scale[0]))
+            duels.append(Duel(members[first], sampled, truth, mean[0], scale[0]))
     return trials, duels
 
 
@@ -174,11 +173,10 @@ def standard_errors(
     """Yield kind, family and standardised errors of the logarithms, family by family."""
     found: dict[tuple[str, str], list[FloatArray]] = {}
     for each in trials:
-        ranks = each.ranks if isinstance(each, Trial) else each.first
         with np.errstate(divide="ignore", invalid="ignore"):
             truth = np.log(each.exact) if isinstance(each, Trial) else each.exact
             standard = (each.mean - truth) / each.deviation
-        found.setdefault((ranks.kind, ranks.family), []).append(standard)
+        found.setdefault((each.ranks.kind, each.ranks.family), []).append(standard)
     for (kind, family), parts in found.items():
         yield kind, family, np.concatenate(parts)
 

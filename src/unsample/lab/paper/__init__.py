@@ -10,7 +10,7 @@ LaTeX beside them.
 
 from unsample.lab.paper._claims import claim_rows, claims
 from unsample.lab.paper._exhibits import ESTIMATORS, RECOMMENDERS, Exhibit, deviations, exhibits
-from unsample.lab.paper._report import write_report
+from unsample.lab.paper._report import VERDICTS, write_report
 from unsample.lab.paper._run import run
 from unsample.lab.paper._spec import Cell, Spec
 from unsample.lab.paper._tables import SCHEMA, Reproduction
@@ -19,6 +19,7 @@ __all__ = [
     "ESTIMATORS",
     "RECOMMENDERS",
     "SCHEMA",
+    "VERDICTS",
     "Cell",
     "Exhibit",
     "Reproduction",

@@ -1,7 +1,7 @@
 """The paper as data: one TOML file for each table and figure.
 
-A file has a ``kind``, where in the paper it belongs, a caption, its settings, the ids of the
-deviations that touch it, and, for tables, the printed numbers as ``columns`` and ``rows``.
+A file has a ``kind``, its settings, the ids of the deviations that touch it, and, for tables, the
+printed numbers as ``columns`` and ``rows``.
 """
 
 from __future__ import annotations
@@ -41,12 +41,9 @@ _DEVIATIONS = "deviations.toml"
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One table or figure: where it stands, how it was made, and what it prints."""
+    """One table or figure: how it was made, and what it prints."""
 
-    name: str
     kind: str
-    where: str
-    caption: str
     deviations: tuple[str, ...]
     settings: Mapping[str, Any] = field(repr=False)
     rows: tuple[Mapping[str, Any], ...] = field(repr=False)
@@ -59,7 +56,7 @@ def exhibits() -> tuple[Exhibit, ...]:
     >>> sum(len(exhibit.rows) for exhibit in exhibits() if exhibit.kind == "accuracy")
     330
     """
-    return tuple(_exhibit(name, text) for name, text in _texts() if name != _DEVIATIONS)
+    return tuple(_exhibit(text) for name, text in _texts() if name != _DEVIATIONS)
 
 
 @cache
@@ -76,14 +73,11 @@ def _texts() -> Iterator[tuple[str, str]]:
             yield path.name, path.read_text(encoding="utf-8")
 
 
-def _exhibit(name: str, text: str) -> Exhibit:
+def _exhibit(text: str) -> Exhibit:
     table = tomllib.loads(text)
     columns, rows = table.pop("columns", ()), table.pop("rows", ())
     return Exhibit(
-        name=name.removesuffix(".toml"),
         kind=table.pop("kind"),
-        where=table.pop("where"),
-        caption=table.pop("caption"),
         deviations=tuple(table.pop("deviations")),
         settings=MappingProxyType(table),
         rows=tuple(dict(zip(columns, row, strict=True)) for row in rows),
