@@ -127,9 +127,6 @@ class GuidedOrders:
         others = np.maximum(self.candidates.others[rows] - size, 1)
         if self.guide.order is None:
             return some.items_at(Orders(others, self.keys[rows]).positions(start, count))
-        last = int(start.max(initial=0)) + count
-        if last <= others.min(initial=last):
-            return self.guide.order.take(some.items_from(start, count))
         index = np.minimum(start[:, None] + np.arange(count), (others - 1)[:, None])
         found = np.minimum(some.items_at(index), self.candidates.items - 1)
         return self.guide.order.take(found)

@@ -193,27 +193,6 @@ class Candidates:
         found = np.searchsorted(keys, place + (rows * (self.items + 1))[:, None], side="right")
         return np.asarray(place + (found - first[:, None]))
 
-    def items_from(self, first: IntArray, count: int) -> IntArray:
-        """Return the items at places ``first, first + 1, ...``, as `items_at` does, but faster.
-
-        The next place has the next item, except where excluded items stand between.
-        """
-        if self.exclude is None:
-            return self.items_at(first[:, None] + np.arange(count))
-        row, column = self.excluded
-        own, begin = self.targets[row], np.searchsorted(row, np.arange(len(self)))
-        before = np.bincount(row[column < own], minlength=len(self))
-        # The number of other candidates before each item that is left out.
-        after = column - (np.arange(len(row)) - begin[row]) - (column > own)
-        after = np.concatenate([after, self.targets - before])
-        row = np.concatenate([row, np.arange(len(self))])
-        place = after - first[row]
-        steps = np.ones((len(self), count), dtype=np.int64)
-        steps[:, 0] = first + np.bincount(row[place <= 0], minlength=len(self))
-        inside = (place > 0) & (place < count)
-        np.add.at(steps, (row[inside], place[inside]), 1)
-        return np.cumsum(steps, axis=1, out=steps)
-
 
 @dataclass(frozen=True, eq=False)
 class Tally:
