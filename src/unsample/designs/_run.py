@@ -337,7 +337,8 @@ class Checkpoint:
     def _refuse_another(self, found: Mapping[str, npt.NDArray[Any]]) -> None:
         """Refuse the state of another evaluation."""
         advice = "delete it to start anew"
-        if str(found.get("format")) != _FORMAT:
+        missing = {"identity", "probe", "goal", "asked", *_TALLY, *_NOTES} - found.keys()
+        if str(found.get("format")) != _FORMAT or missing:
             rule, what = f"hold {_FORMAT}", "is another file or a damaged one"
         elif str(found["identity"]) != self.identity:
             rule = "belong to this evaluation"
