@@ -68,6 +68,7 @@ def test_it_lives_in_a_collection_that_is_reset(torch, build, scores):
     collection = MetricCollection({"valid": build()})
     assert all(np.isnan(float(value)) for value in collection.compute().values())
     collection.update(torch.from_numpy(scores))
+    collection.update(torch.from_numpy(scores[:0]))
     assert sorted(collection.compute()) == ["NDCG@50", "Recall@50"]
     assert collection["valid"].counts().total == 300
     collection.reset()

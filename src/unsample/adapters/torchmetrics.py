@@ -83,6 +83,8 @@ class EstimatedMetrics(_torchmetrics.Metric):  # type: ignore[misc,name-defined]
                 f"scores must have sampled + 1 = {self.law.n} columns, the target's score in "
                 f"the first, got shape {tuple(scores.shape)}"
             )
+        if not len(scores):
+            return
         ranks = sampled_ranks(scores[:, 0], scores[:, 1:], self.ties, self._generator)
         self.update_ranks(_torch.as_tensor(ranks, device=scores.device))
 

@@ -176,6 +176,8 @@ def _as_numbers(name: str, values: Any) -> npt.NDArray[Any]:
     """Return scores in their own type, from a tensor on any device too."""
     for step in ("detach", "cpu"):
         values = getattr(values, step)() if hasattr(values, step) else values
+    if str(getattr(values, "dtype", "")) == "torch.bfloat16":  # numpy has no such type
+        values = values.float()
     try:
         scores = np.asarray(values)
     except (TypeError, ValueError) as problem:
