@@ -15,6 +15,15 @@ from unsample.evidence._cells import DesignCells, refuse_joint
 from unsample.evidence._columns import in_parts
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._drawn import DrawnPart, freedom_of, part_of_pools
+from unsample.evidence._pairs import (
+    ModelCounts,
+    PairCounts,
+    rank_bin,
+    size_on_grid,
+    tie_names,
+    tie_place,
+    tie_seed,
+)
 from unsample.evidence._pools import (
     NEGATIVES,
     PoolCounts,
@@ -47,7 +56,9 @@ __all__ = [
     "Comparisons",
     "DesignCells",
     "DrawnPart",
+    "ModelCounts",
     "Named",
+    "PairCounts",
     "PoolCounts",
     "RankCounts",
     "Targets",
@@ -67,11 +78,16 @@ __all__ = [
     "numbered",
     "part_of_pools",
     "place_halves",
+    "rank_bin",
     "rank_in_lists",
     "rank_with_ties",
     "refuse_joint",
     "sampled_ranks",
     "shared_pools",
     "shared_targets",
+    "size_on_grid",
     "size_ranges",
+    "tie_names",
+    "tie_place",
+    "tie_seed",
 ]

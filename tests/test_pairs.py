@@ -1,0 +1,115 @@
+"""Pair counts and ties by hash, against slow references."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from unsample.errors import FileError, InputError
+from unsample.evidence import PairCounts, rank_bin, size_on_grid, tie_names, tie_place, tie_seed
+
+
+def targets(rng, users=40, size=160):
+    cells = np.stack(
+        [
+            np.full(size, 99),
+            rng.choice([500, 700], size),
+            rng.integers(1, 12, size),
+            rng.integers(1, 4, size),
+            np.zeros(size, dtype=np.int64),
+        ],
+        axis=1,
+    )
+    return rng.integers(0, users, size), cells, rng.random(size)
+
+
+def scored(cells):
+    return np.log1p(cells[:, 2]) / cells[:, 3] + cells[:, 1] / 500
+
+
+def totals(users, cells, weights):
+    found = {}
+    for user, cell, weight in zip(users, cells, weights, strict=True):
+        found[user] = found.get(user, 0.0) + weight * scored(cell[None])[0]
+    return found
+
+
+def test_inner_products_are_those_of_a_loop_over_users():
+    rng = np.random.default_rng(0)
+    one, two = targets(rng), targets(rng, users=60)
+    own, other = totals(*one), totals(*two)
+    within = PairCounts.of_users(*one)
+    assert within.inner(scored(within.first), scored(within.second)) == pytest.approx(
+        sum(total**2 for total in own.values())
+    )
+    between = PairCounts.of_users(*one, other=two)
+    assert between.inner(scored(between.first), scored(between.second)) == pytest.approx(
+        sum(total * other.get(user, 0.0) for user, total in own.items())
+    )
+
+
+def test_centred_products_follow_from_linear_ones():
+    """A user's weight is a sum over its targets of 1 over their number."""
+    rng = np.random.default_rng(1)
+    users, cells, _ = targets(rng)
+    cells[:, 3] = np.bincount(users)[users]
+    pairs, mean = PairCounts.of_users(users, cells), 0.7
+    centred = [scored(side) - mean / side[:, 3] for side in (pairs.first, pairs.second)]
+    own = totals(users, cells, np.ones(len(users)))
+    assert pairs.inner(*centred) == pytest.approx(
+        sum((total - mean) ** 2 for total in own.values())
+    )
+
+
+def test_parts_add_up_and_files_hold_them():
+    rng = np.random.default_rng(2)
+    users, cells, weights = targets(rng)
+    weights = np.rint(weights * 4)
+    part = users < 17
+    parts = [PairCounts.of_users(users[p], cells[p], weights[p]) for p in (part, ~part)]
+    whole = PairCounts.of_users(users, cells, weights)
+    assert PairCounts.merge(parts) == whole
+    assert PairCounts.from_arrays(whole.arrays(), "a file") == whole
+    with pytest.raises(FileError, match="5 keys"):
+        PairCounts.from_arrays(whole.arrays() | {"first": whole.first[1:]}, "a file")
+    with pytest.raises(InputError, match="at least one"):
+        PairCounts.merge([])
+
+
+def test_bins_are_those_that_a_query_makes():
+    ranks = np.arange(1, 100_000)
+    bins = rank_bin(ranks)
+    assert (bins[:128] == ranks[:128]).all()
+    assert (bins <= ranks).all()
+    assert (rank_bin(bins) == bins).all()  # each bin is named by its first rank
+    assert (np.diff(bins) >= 0).all()
+    assert (ranks / bins).max() < np.exp(1 / 32)
+    sizes = size_on_grid(ranks)
+    assert (sizes[:1000] == ranks[:1000]).all()
+    assert np.abs(np.log(sizes / ranks)).max() <= 1 / 128 + 1 / 2000
+    assert (size_on_grid(sizes) == sizes).all()
+
+
+def test_ties_are_hashes_of_the_names():
+    users, items = ["u1", "u2", 3], ["a", "b", "c"]
+    tied = np.array([5, 0, 1000])
+    found = tie_place(7, np.array(users, dtype=object), items, tied)
+    for user, item, ties, place in zip(users, items, tied, found, strict=True):
+        digest = hashlib.md5(f"7|{user}|{item}".encode()).hexdigest()
+        assert place == int(int(digest[:13], 16) / 16**13 * (ties + 1)) * (ties > 0)
+    many = tie_place(0, None, np.arange(20_000), np.full(20_000, 3))
+    assert np.abs(np.bincount(many) / 20_000 - 0.25).max() < 0.01
+    assert tie_seed(5) == 5
+    assert tie_seed(np.random.default_rng(1)) == tie_seed(np.random.default_rng(1))
+
+
+def test_unnamed_targets_are_numbered_in_any_order():
+    rng = np.random.default_rng(3)
+    users, better, tied = (rng.integers(0, high, 200) for high in (5, 4, 3))
+    order = rng.permutation(200)
+    ranks = []
+    for rows in (np.arange(200), order):
+        u, b, t = users[rows], better[rows], tied[rows]
+        place = tie_place(0, u, tie_names(u, b, t), t)
+        ranks.append(sorted(zip(u.tolist(), (1 + b + place).tolist(), strict=True)))
+    assert ranks[0] == ranks[1]
