@@ -33,7 +33,7 @@ def test_standard_input_and_saved_counts(ranks, tmp_path, run):
     code, out, _ = run("estimate", "-", *DESIGN, "--json", stdin=ranks.read_bytes())
     assert code == 0
     assert json.loads(out)["users"] == 6
-    saved = tmp_path / "counts.json"
+    saved = tmp_path / "counts.npz"
     RankCounts.from_ranks(RANKS, items=100, sampled=9).save(saved)
     code, out, _ = run("estimate", saved, "--json")
     assert (code, json.loads(out)["items"]) == (0, 100)

@@ -11,7 +11,6 @@ import pytest
 
 import unsample
 from unsample.answers import Difference
-from unsample.answers._duels import Model, _count_wins, _Entrant
 from unsample.answers._verdicts import corrected
 from unsample.errors import InputError
 from unsample.evidence import RankCounts
@@ -144,33 +143,6 @@ def test_holm_over_a_part_of_a_family_never_beats_holm_over_the_whole():
 
 def _difference(place, p_value):
     return Difference("Recall@1", "a", str(place), 0.1, 0.0, 0.2, 1.0, 1.0, 1.0, p_value, None)
-
-
-def test_chances_of_the_best_are_the_same_from_models_and_from_targets():
-    # With fewer targets than models the correlation is never written out.
-    rng = np.random.default_rng(1)
-    raw = rng.normal(size=(9, 6))
-    raw[3] = 0.0  # a model whose targets are all alike
-    centred = raw - raw.mean(axis=1, keepdims=True)
-    length = np.linalg.norm(centred, axis=1, keepdims=True)
-    unit = np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
-    padded = np.hstack([unit, np.zeros((9, 6))])
-    model = Model("m", RankCounts.from_ranks([1], **DESIGN))
-    values, errors = rng.normal(0, 0.1, 9), rng.uniform(0.05, 0.2, 9)
-    wins = [
-        np.array(
-            _count_wins(
-                [
-                    _Entrant(model, value, error, row)
-                    for value, error, row in zip(values, errors, rows, strict=True)
-                ],
-                np.random.default_rng(5),
-            )
-        )
-        for rows in (unit, padded)
-    ]
-    assert wins[0].sum() == wins[1].sum() == 20_000
-    assert np.abs(wins[0] - wins[1]).max() < 5 * np.sqrt(20_000 / 2)
 
 
 def test_an_excerpt_of_few_models_is_the_comparison_itself(crowd):

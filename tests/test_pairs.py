@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from unsample.errors import FileError, InputError
-from unsample.evidence import PairCounts, rank_bin, size_on_grid, tie_names, tie_place, tie_seed
+from unsample.evidence import (
+    TIE_RULES,
+    PairCounts,
+    check_ties,
+    rank_bin,
+    rank_with_ties,
+    size_on_grid,
+    tie_names,
+    tie_place,
+    tie_seed,
+)
 
 
 def targets(rng, users=40, size=160):
@@ -86,8 +96,20 @@ def test_bins_are_those_that_a_query_makes():
     assert (ranks / bins).max() < np.exp(1 / 32)
     sizes = size_on_grid(ranks)
     assert (sizes[:1000] == ranks[:1000]).all()
-    assert np.abs(np.log(sizes / ranks)).max() <= 1 / 128 + 1 / 2000
+    assert np.abs(np.log(sizes / ranks)).max() <= 1 / 512 + 1 / 2000
     assert (size_on_grid(sizes) == sizes).all()
+
+
+def test_ranks_under_each_rule():
+    better, equal = np.array([0, 3, 3]), np.array([0, 0, 2])
+    assert rank_with_ties(better, equal, "optimistic", 0).tolist() == [1, 4, 4]
+    assert rank_with_ties(better, equal, "pessimistic", 0).tolist() == [1, 4, 6]
+    assert rank_with_ties(better, equal, "realistic", 0).tolist() == [1.0, 4.0, 5.0]
+    drawn = np.array([rank_with_ties(better, equal, "random", seed) for seed in range(3000)])
+    assert [set(column) for column in drawn.T] == [{1}, {4}, {4, 5, 6}]
+    assert [check_ties(rule) for rule in TIE_RULES] == list(TIE_RULES)
+    with pytest.raises(InputError, match="did you mean optimistic"):
+        check_ties("optimist")
 
 
 def test_ties_are_hashes_of_the_names():

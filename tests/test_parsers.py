@@ -203,11 +203,3 @@ def test_numbers_beyond_all_floats_are_refused_by_the_checks():
         check_real("x", 10**400, low=0)
     with pytest.raises(MethodError, match="at most 9"):
         check_integer("x", 10**400, minimum=1, maximum=9, error=MethodError)
-
-
-def test_saved_counts_say_true_or_false_and_nothing_else(tmp_path):
-    path = tmp_path / "counts.json"
-    RankCounts.from_ranks([1, 2], items=50, sampled=9).save(path)
-    path.write_text(path.read_text().replace('"replacement": true', '"replacement": "no"'))
-    with pytest.raises(FileError, match="must say true or false for replacement"):
-        RankCounts.load(path)

@@ -21,7 +21,7 @@ from unsample import estimate, estimators, metrics
 from unsample.designs import Candidates, Fixed, Scorer, exact_ranks, run
 from unsample.errors import MetricError, RankError, ScoreError
 from unsample.estimators import Observed
-from unsample.evidence import TIE_RULES, Comparisons, RankCounts, rank_with_ties
+from unsample.evidence import TIE_RULES, RankCounts, rank_with_ties
 from unsample.law import Law, RankGrid
 from unsample.metrics import parse, parse_all
 
@@ -180,30 +180,6 @@ def test_one_factor_on_all_weights_changes_nothing(columns, power):
         for each in (counts, scaled)
     ]
     assert np.array_equal(*values)
-
-
-@thorough(40)
-@given(
-    rows=st.lists(
-        st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 40)), min_size=1, max_size=8
-    ),
-    seed=st.integers(0, 2**16),
-    ties=st.sampled_from(["random", "optimistic", "pessimistic"]),
-)
-def test_comparisons_depend_neither_on_order_nor_on_grouping(rows, seed, ties):
-    grouped = np.array(rows)
-    single = np.repeat(grouped, grouped[:, 2], axis=0)
-    shuffled = np.random.default_rng(seed).permutation(single)
-    shuffled[:, 2] = 1
-    one, two = (
-        Comparisons(np.full(len(cells), 8), np.full(len(cells), 50), *cells.T)
-        for cells in (grouped, shuffled)
-    )
-    first, second = (
-        RankCounts.from_comparisons(cells, ties=ties, rng=seed) for cells in (one, two)
-    )
-    assert first == second
-    assert first.total == grouped[:, 2].sum()
 
 
 # -- estimators -----------------------------------------------------------------------------------

@@ -351,7 +351,7 @@ def test_no_door_escapes():
     assert all(word in read_counts.__doc__ for word in promised)
     # Polars has two doors; text has one more by its content, Parquet one from standard input.
     assert len(DOORS) == len(promised) + 3
-    assert set(_read._SUFFIXES.values()) == {"csv", "tsv", "jsonl", "parquet", "npz", "json"}
+    assert set(_read._SUFFIXES.values()) == {"csv", "tsv", "jsonl", "parquet", "npz"}
     assert {name for name in unsample.tables.__all__ if name.startswith("read_")} == {
         "read_counts", "read_full_ranks", "read_targets",
         # Items by their numbers: tests/test_audit.py.
@@ -410,10 +410,8 @@ def test_ranks_are_those_of_sampled_scores(ties):
 def test_realistic_ranks_between_two_ranks_are_refused():
     frame = pl.DataFrame({"better": [2], "tied": [3], "count": [4], "sampled": [9]})
     for read, table in ((read_counts, frame), (read_targets, frame.drop("count"))):
-        with pytest.raises(RankError, match=r"lies between two ranks, such as 4\.5"):
+        with pytest.raises(InputError, match="between two ranks"):
             read(table, items=50, ties="realistic")
-        even = read(table.with_columns(tied=2), items=50, ties="realistic")[""]
-        assert getattr(even, "counts", even).low.tolist() == [4]
 
 
 @pytest.mark.parametrize("engine", ["pandas", "Polars", "DuckDB"])
@@ -510,16 +508,15 @@ def test_files_of_ranks_without_a_header(write, tmp_path):
 
 def test_saved_counts_are_read_and_add_up(tmp_path, monkeypatch):
     parts = [RankCounts.from_ranks(ranks, **DESIGN) for ranks in ([1, 2], [2])]
-    for kind in ("npz", "json"):
-        for name, counts in zip("ab", parts, strict=True):
-            counts.save(tmp_path / f"{name}.{kind}")
-        pattern = str(tmp_path / f"*.{kind}")
-        assert read_counts(pattern) == read_targets(pattern) == {"": parts[0] + parts[1]}
-        with pytest.raises(InputError, match="left out"):
-            read_counts(pattern, items=50)
-        content = io.BytesIO((tmp_path / f"a.{kind}").read_bytes())
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=content))
-        assert read_counts("-") == {"": parts[0]}
+    for name, counts in zip("ab", parts, strict=True):
+        counts.save(tmp_path / f"{name}.npz")
+    pattern = str(tmp_path / "*.npz")
+    assert read_counts(pattern) == read_targets(pattern) == {"": parts[0] + parts[1]}
+    with pytest.raises(InputError, match="left out"):
+        read_counts(pattern, items=50)
+    content = io.BytesIO((tmp_path / "a.npz").read_bytes())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=content))
+    assert read_counts("-") == {"": parts[0]}
 
 
 def test_a_single_value_of_an_archive_stands_for_all_rows(tmp_path):

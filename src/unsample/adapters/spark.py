@@ -17,30 +17,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from unsample import errors
+from unsample._archives import read_arrays
 from unsample._checks import IntArray, Seed, check_integer
 from unsample.adapters._tasks import require
 from unsample.designs import Candidates, Exact, Excluded, Fixed, Score, as_key, as_scorer, run
 from unsample.errors import DesignError, InputError, UnsampleError
-from unsample.evidence import RankCounts, Targets, Whose, check_ties
+from unsample.evidence import RankCounts, Targets, check_ties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["counts", "scorer"]
 
-#: What workers send back: columns of `RankCounts`, and Spark's types of them.
-_COLUMNS = dict.fromkeys(
-    ("sampled", "items", "low", "high", "relevant", "place", "count"), "bigint"
-) | dict.fromkeys(("weight", "weight_squared"), "double")
-#: Whose target it is, where users have several; -1 where each has its own user.
-_USER = "user_number"
-_FIELDS = _COLUMNS | {_USER: "bigint"}
+#: What workers send back: the counts of a partition, as `RankCounts.save` writes them.
+_SCHEMA = "counts binary"
 
 
 def counts(
@@ -101,29 +98,24 @@ def counts(
             table = pyarrow.Table.from_batches(filled)
             users, chosen = (column.to_numpy() for column in table.columns)
             counted = cloudpickle.loads(broadcast.value)(users, chosen).counts
-            cells = {name: getattr(counted, name) for name in _COLUMNS}
-            cells[_USER] = np.full(len(counted), -1)
-            if counted.whose is not None:
-                # Whose target each is must come along: one row for each.
-                cells = {name: values[counted.whose.cell] for name, values in cells.items()}
-                cells["count"] = np.ones_like(counted.whose.cell)
-                cells["weight"] = counted.whose.weight
-                cells[_USER] = np.unique(users)[counted.whose.user]
-            yield pyarrow.RecordBatch.from_pydict(cells)
+            file = BytesIO()
+            np.savez_compressed(file, **counted.arrays())
+            yield pyarrow.RecordBatch.from_pydict({"counts": [file.getvalue()]})
 
     # Errors count users, so all targets of a user are counted in one partition.
     frame = targets.select(user, target).repartition(user)
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
     try:
-        table = frame.mapInArrow(count_partition, schema).toArrow()
+        table = frame.mapInArrow(count_partition, _SCHEMA).toArrow()
     except require("spark", "pyspark.errors").PythonException as problem:
         raise _own_error(str(problem)) from problem
     finally:
         broadcast.unpersist()
     if not table.num_rows:
         raise InputError("targets must hold at least one row, got none")
-    cells = {name: table.column(name).to_numpy() for name in _FIELDS}
-    return _added_up(cells, design.with_replacement)
+    files = (BytesIO(each) for each in table.column("counts").to_pylist())
+    return RankCounts.merge(
+        RankCounts.from_arrays(read_arrays(file, "a partition"), "a partition") for file in files
+    )
 
 
 @contextmanager
@@ -161,25 +153,6 @@ def scorer(session: SparkSession, model: Any, *, items: int) -> Iterator[Score]:
         yield scores
     finally:
         broadcast.unpersist()
-
-
-def _added_up(cells: dict[str, Any], replacement: bool) -> RankCounts:
-    """Return the counts of all partitions; rows that name a user are targets one by one."""
-    user = cells.pop(_USER)
-    named = user >= 0
-    parts = []
-    if not named.all():
-        plain = {name: values[~named] for name, values in cells.items()}
-        parts.append(RankCounts(**plain, replacement=replacement))
-    if named.any():
-        rows = {name: values[named] for name, values in cells.items()}
-        numbers = np.unique(user[named], return_inverse=True)[1].reshape(-1)
-        users = np.zeros(int(numbers.max()) + 1)
-        users[numbers] = rows["weight"]
-        whose = Whose(numbers, np.arange(len(numbers)), rows["weight"], users)
-        rows["weight_squared"] = whose.squares(len(numbers))
-        parts.append(RankCounts(**rows, replacement=replacement, whose=whose))
-    return RankCounts.merge(parts)
 
 
 def _own_error(text: str) -> Exception:

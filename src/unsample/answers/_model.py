@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from unsample._checks import FloatArray, IntArray
 from unsample.answers._evaluation import Evaluation
 from unsample.answers._published import Published
-from unsample.evidence import RankCounts, Targets, deviations_of_mean, distinct_users
+from unsample.evidence import RankCounts, Targets, distinct_rows, distinct_users
 from unsample.metrics import Metric
 
 
@@ -76,8 +75,8 @@ class Model:
             scores = scores * metric.shares(*self.targets.relevant_and_place)
         return np.bincount(self.keys[1], scores, minlength=len(self.keys[0])).astype(np.float64)
 
-    def error_of_mean(self, totals: FloatArray) -> float:
-        """Return the standard error of the mean of ``totals`` over users."""
-        deviations = deviations_of_mean(totals, self.user_weights)
-        few = len(deviations) / max(len(deviations) - 1, 1)
-        return math.sqrt(few * float(deviations @ deviations))
+    @cached_property
+    def cells(self) -> tuple[IntArray, IntArray]:
+        """Return the different cells that targets of one user are paired in, and each target's."""
+        assert self.targets is not None
+        return distinct_rows(self.targets.cells)

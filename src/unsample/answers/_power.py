@@ -20,6 +20,7 @@ from unsample.answers._duels import Duels
 from unsample.answers._evaluate import estimates_of
 from unsample.answers._model import Model
 from unsample.answers._pair import Pair
+from unsample.answers._paired import Pairing
 from unsample.answers._planned import (
     MORE_USERS,
     PowerOutcome,
@@ -257,9 +258,9 @@ class Powers:
             Model(name, estimates[name].counts, each)
             for name, each in zip(pair.names, found, strict=True)
         ]
-        paired = not why_unmatched(models)
+        pairing = Pairing() if why_unmatched(models) else Pairing.of_models(models)
         chances = Chances.of(estimates, [pair.metric])
-        duels = Duels(models, estimates, paired, self.level, ALL, chances)
+        duels = Duels(models, estimates, pairing, self.level, ALL, chances)
         return duels.verdicts(pair.metric, "holm")[0]
 
     def _named_by_chance(self, pair: Pair, found: list[Findings]) -> str | None:

@@ -45,8 +45,9 @@ class Refits(dict[str, Variation]):
         super().__init__()
         # Do not keep all of ``observed``: its matrices are large.
         self._counts, self._grid = observed.counts, observed.grid
-        # Resampled users do not show the effect of other shared items.
-        delta = errors == "delta" or observed.counts.pools is not None
+        # Resampled cells show neither the effect of shared items nor which targets go together.
+        alone = observed.counts.pools is None and observed.counts.clusters is None
+        delta = errors == "delta" or not alone
         self._question, self._delta, self._rng = question, delta, rng
         # One target, or ranks that are all equal, resample only to themselves. An interval of
         # width zero would be wrong.
@@ -81,7 +82,7 @@ class Refits(dict[str, Variation]):
         for each in methods:
             fit = fitted(each, batch, metrics)
             errors = tuple(sampling_errors(fit.smooth_values, batch)) if self._delta else ()
-            values = fit.values[1:] * self._counts.scales(rows)[:, None]
+            values = fit.values[1:] * self._counts.scale
             self[str(each)] = Variation(values[: self._resamples], errors)
             if fit.failures and fit.certificate.usable:
                 text = f"{each} did not converge on {fit.failures} bootstrap samples"

@@ -94,7 +94,7 @@ def sampling_errors(values: FloatArray, observed: Observed) -> list[SamplingErro
     between = mass @ given_rank**2
     scale = counts.scale
     population = [scale * math.sqrt(whole / targets) for whole in total]
-    if counts.whose is not None:
+    if counts.clusters is not None:
         cells = values[0] + influence[group]
         population = [math.sqrt(counts.variance_of_mean(scores)) for scores in cells.T]
     if counts.pools is not None:

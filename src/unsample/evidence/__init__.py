@@ -12,17 +12,18 @@ Cells keep the sum of the weights and of the squared weights, which is what a bo
 
 from unsample.evidence._catalogues import group_catalogues, group_with_shares, size_ranges
 from unsample.evidence._cells import DesignCells, refuse_joint
-from unsample.evidence._columns import in_parts
+from unsample.evidence._columns import distinct_rows, in_parts
 from unsample.evidence._counts import RankCounts
 from unsample.evidence._drawn import DrawnPart, freedom_of, part_of_pools
 from unsample.evidence._pairs import (
+    RANK_STEPS,
+    RANKS_ALONE,
+    SIZE_STEPS,
+    SMALL_CATALOGUE,
     ModelCounts,
     PairCounts,
     rank_bin,
     size_on_grid,
-    tie_names,
-    tie_place,
-    tie_seed,
 )
 from unsample.evidence._pools import (
     NEGATIVES,
@@ -34,16 +35,15 @@ from unsample.evidence._scored import beats_of, compare_lists, sampled_ranks, sh
 from unsample.evidence._targets import Targets
 from unsample.evidence._ties import (
     TIE_RULES,
-    Comparisons,
     TieRule,
     check_ties,
     place_halves,
     rank_with_ties,
+    tie_names,
+    tie_place,
+    tie_seed,
 )
 from unsample.evidence._users import (
-    Named,
-    Whose,
-    decoded,
     deviations_of_mean,
     distinct_users,
     number_users,
@@ -52,23 +52,24 @@ from unsample.evidence._users import (
 
 __all__ = [
     "NEGATIVES",
+    "RANKS_ALONE",
+    "RANK_STEPS",
+    "SIZE_STEPS",
+    "SMALL_CATALOGUE",
     "TIE_RULES",
-    "Comparisons",
     "DesignCells",
     "DrawnPart",
     "ModelCounts",
-    "Named",
     "PairCounts",
     "PoolCounts",
     "RankCounts",
     "Targets",
     "TieRule",
-    "Whose",
     "beats_of",
     "check_ties",
     "compare_lists",
-    "decoded",
     "deviations_of_mean",
+    "distinct_rows",
     "distinct_users",
     "freedom_of",
     "group_catalogues",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unsample._archives import read_arrays
 from unsample._checks import (
     LARGEST_CATALOGUE,
     BoolArray,
@@ -17,6 +20,7 @@ from unsample._checks import (
     at_position,
     check_integer,
 )
+from unsample._files import write_atomically
 from unsample.errors import DesignError, FileError, InputError
 
 #: What is summed over targets with the same keys.
@@ -42,44 +46,40 @@ def check_lengths(cells: object, names: Iterable[str]) -> None:
         raise InputError(f"the columns of counts must be equally long, got {sizes}")
 
 
-def merge_equal(cells: object, keys: tuple[str, ...], sums: tuple[str, ...] = SUMS) -> IntArray:
-    """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal.
-
-    Return where each row went.
-    """
+def merge_equal(cells: object, keys: tuple[str, ...], sums: tuple[str, ...] = SUMS) -> None:
+    """Sort the rows of a frozen object by their keys, and add up rows whose keys are equal."""
     names = (*keys, *sums)
     whole = {name: getattr(cells, name) for name in names}
-    place = np.empty(len(whole[keys[0]]), dtype=np.int64)
-    parts, first = [], 0
-    for rows in in_parts(len(place)):
-        merged, where = _merged({name: whole[name][rows] for name in names}, keys, sums)
-        place[rows] = where + first
-        first += len(merged[keys[0]])
-        parts.append(merged)
+    parts = [
+        _merged({name: whole[name][rows] for name in names}, keys, sums)
+        for rows in in_parts(len(whole[keys[0]]))
+    ]
     found = parts[0] if parts else whole
     if len(parts) > 1:
         together = {name: np.concatenate([part[name] for part in parts]) for name in names}
-        found, where = _merged(together, keys, sums)
-        for rows in in_parts(len(place)):
-            place[rows] = where[place[rows]]
+        found = _merged(together, keys, sums)
     for name, values in found.items():
         object.__setattr__(cells, name, values)
-    return place
 
 
 def _merged(
     columns: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...], sums: tuple[str, ...]
-) -> tuple[dict[str, npt.NDArray[Any]], IntArray]:
-    """Return rows sorted by their keys, equal ones added up, and where each row went."""
+) -> dict[str, npt.NDArray[Any]]:
+    """Return rows sorted by their keys, equal ones added up."""
     order = np.lexsort([columns[name] for name in reversed(keys)])
     sorted_keys = np.stack([columns[name] for name in keys])[:, order]
-    first = first_of_equal(sorted_keys)
-    starts = np.flatnonzero(first)
+    starts = np.flatnonzero(first_of_equal(sorted_keys))
     found = dict(zip(keys, sorted_keys[:, starts], strict=True))
-    found |= {name: np.add.reduceat(columns[name][order], starts) for name in sums}
-    place = np.empty(len(order), dtype=np.int64)
+    return found | {name: np.add.reduceat(columns[name][order], starts) for name in sums}
+
+
+def distinct_rows(rows: IntArray) -> tuple[IntArray, npt.NDArray[np.intp]]:
+    """Return the different rows, sorted, and the place of each row among them."""
+    order = np.lexsort(rows.T[::-1])
+    first = first_of_equal(rows[order].T)
+    place = np.empty(len(rows), dtype=np.intp)
     place[order] = np.cumsum(first) - 1
-    return found, place
+    return rows[order[first]], place
 
 
 def first_of_equal(keys: npt.NDArray[Any]) -> BoolArray:
@@ -93,6 +93,38 @@ def joined(parts: Iterable[object], names: Iterable[str]) -> dict[str, Any]:
     """Return each column of all parts, one part after the other."""
     cells = list(parts)
     return {name: np.concatenate([getattr(part, name) for part in cells]) for name in names}
+
+
+def save_arrays(path: str | os.PathLike[str], fields: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write arrays to an ``.npz`` file, all or nothing."""
+    if Path(path).suffix != ".npz":
+        raise FileError(f"path must end in .npz, got {str(path)!r}")
+    arrays: dict[str, Any] = dict(fields)
+    write_atomically(Path(path), lambda file: np.savez_compressed(file, **arrays))
+
+
+def load_arrays(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
+    """Read what `save_arrays` wrote; nothing in it is trusted."""
+    try:
+        with Path(path).open("rb") as file:
+            return read_arrays(file, f"rank counts from {str(path)!r}")
+    except OSError as problem:
+        raise FileError(f"cannot read rank counts from {str(path)!r}: {problem}") from problem
+
+
+def check_format(fields: Mapping[str, Any], wanted: str, source: str) -> None:
+    """Refuse a file of another kind, or of an older version."""
+    marker = str(fields.get("format"))
+    if marker != wanted:
+        raise FileError(
+            f"{source} must hold {wanted}, got {marker}; files of versions before 0.3 must be "
+            "counted again from their ranks"
+        )
+
+
+def part_of(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the fields whose names start so, without the start."""
+    return {name[len(prefix) :]: each for name, each in fields.items() if name.startswith(prefix)}
 
 
 def read_columns(

@@ -9,17 +9,17 @@ times both scores.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unsample._checks import FloatArray, IntArray, as_rng
+from unsample._checks import FloatArray, IntArray
 from unsample.errors import FileError, InputError
-from unsample.evidence._columns import read_columns
+from unsample.evidence._columns import distinct_rows, read_columns
 
 if TYPE_CHECKING:
     from unsample.evidence._counts import RankCounts
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 #: What tells pair cells apart.
 PAIR_KEYS = ("sampled", "items", "bin", "relevant", "place")
 #: Ranks up to this stand alone; after it a bin is one part in so many of its rank.
-_ALONE, _BINS = 128, 32
+RANKS_ALONE, RANK_STEPS = 128, 32
 #: Catalogue sizes up to this stay as they are; others go onto a grid of one part in so many.
-_SMALL, _SIZES = 1000, 64
-#: Digits of a hash that make a number between 0 and 1, to the last bit.
-_DIGITS = 13
+SMALL_CATALOGUE, SIZE_STEPS = 1000, 256
 
 
 def rank_bin(ranks: npt.ArrayLike) -> IntArray:
@@ -41,89 +39,21 @@ def rank_bin(ranks: npt.ArrayLike) -> IntArray:
     array([  1, 128, 129, 129, 134, 984])
     """
     rank = np.asarray(ranks, dtype=np.int64)
-    first = _ALONE + 1
-    step = np.floor(_BINS * np.log(np.maximum(rank, first) / first))
-    start = np.ceil(first * np.exp(step / _BINS)).astype(np.int64)
-    return np.where(rank <= _ALONE, rank, start)
+    first = RANKS_ALONE + 1
+    step = np.floor(RANK_STEPS * np.log(np.maximum(rank, first) / first))
+    start = np.ceil(first * np.exp(step / RANK_STEPS)).astype(np.int64)
+    return np.where(rank <= RANKS_ALONE, rank, start)
 
 
 def size_on_grid(items: npt.ArrayLike) -> IntArray:
     """Return sizes of catalogues on a fixed geometric grid, so that there are not too many.
 
     >>> size_on_grid([1000, 3000, 3010, 3100])
-    array([1000, 3011, 3011, 3106])
+    array([1000, 3004, 3004, 3100])
     """
     size = np.asarray(items, dtype=np.int64)
-    grid = np.rint(np.exp(np.rint(np.log(np.maximum(size, 1)) * _SIZES) / _SIZES))
-    return np.where(size > _SMALL, grid.astype(np.int64), size)
-
-
-# -- ties -----------------------------------------------------------------------------------
-
-
-def tie_seed(rng: object) -> int:
-    """Return the number that stands for a seed where ties are broken by a hash."""
-    if isinstance(rng, int | np.integer) and not isinstance(rng, bool):
-        return int(rng)
-    return int(as_rng(rng).integers(1 << 62))  # type: ignore[arg-type]
-
-
-def tie_place(
-    seed: int, users: npt.ArrayLike | None, targets: npt.ArrayLike, tied: npt.ArrayLike
-) -> IntArray:
-    """Return how many of the ``tied`` items come before each target, by a hash of its names.
-
-    The same seed, user and target have the same place in any engine, in any order of the rows. The
-    user is the empty text where there is none.
-
-    >>> tie_place(0, ["ann", "bob"], ["x", "y"], [3, 0])
-    array([2, 0])
-    """
-    ties = np.asarray(tied, dtype=np.int64)
-    place = np.zeros(len(ties), dtype=np.int64)
-    rows = np.flatnonzero(ties)
-    target = np.asarray(targets)[rows].tolist()
-    user = [""] * len(rows) if users is None else np.asarray(users)[rows].tolist()
-    numbers = [_unit(f"{seed}|{who}|{what}") for who, what in zip(user, target, strict=True)]
-    place[rows] = np.floor(np.array(numbers) * (ties[rows] + 1))
-    return place
-
-
-def _unit(text: str) -> float:
-    digest = hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-    return int(digest[:_DIGITS], 16) / 16.0**_DIGITS
-
-
-def tie_names(
-    users: npt.ArrayLike | None, better: npt.ArrayLike, tied: npt.ArrayLike
-) -> npt.NDArray[np.str_]:
-    """Return names for targets that have none, of which only those with ties are needed.
-
-    Equal rows of a user are numbered, so that the order of the rows does not matter.
-
-    >>> tie_names(None, [4, 4, 7], [1, 1, 0]).tolist()
-    ['4:1:0', '4:1:1', '']
-    """
-    beaten, ties = np.asarray(better, dtype=np.int64), np.asarray(tied, dtype=np.int64)
-    names = np.full(len(ties), "", dtype=f"<U{3 * 20}")
-    rows = np.flatnonzero(ties)
-    if not len(rows):
-        return names
-    user = np.zeros(len(rows), dtype=np.int64)
-    if users is not None:
-        user = np.unique(np.asarray(users)[rows], return_inverse=True)[1].reshape(-1)
-    order = np.lexsort([ties[rows], beaten[rows], user])
-    keys = np.stack([user, beaten[rows], ties[rows]])[:, order]
-    first = np.ones(len(rows), dtype=bool)
-    first[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
-    place = np.arange(len(rows))
-    number = place - np.maximum.accumulate(np.where(first, place, 0))
-    texts = [f"{b}:{t}:{k}" for b, t, k in zip(keys[1], keys[2], number, strict=True)]
-    names[rows[order]] = texts
-    return names
-
-
-# -- pairs ----------------------------------------------------------------------------------
+    grid = np.rint(np.exp(np.rint(np.log(np.maximum(size, 1)) * SIZE_STEPS) / SIZE_STEPS))
+    return np.where(size > SMALL_CATALOGUE, grid.astype(np.int64), size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +80,8 @@ class PairCounts:
                 f"pair counts must have {len(PAIR_KEYS)} keys on each side of {len(self.weight)} "
                 f"pairs, got shapes {self.first.shape} and {self.second.shape}"
             )
-        keys = np.concatenate([self.first, self.second], axis=1)
-        found, place = np.unique(keys, axis=0, return_inverse=True)
-        weight = np.bincount(place.reshape(-1), self.weight, minlength=len(found))
+        found, place = distinct_rows(np.concatenate([self.first, self.second], axis=1))
+        weight = np.bincount(place, self.weight, minlength=len(found))
         object.__setattr__(self, "first", found[:, : len(PAIR_KEYS)])
         object.__setattr__(self, "second", found[:, len(PAIR_KEYS) :])
         object.__setattr__(self, "weight", weight.astype(np.float64))
@@ -179,10 +108,10 @@ class PairCounts:
         tables: list[Any] = []
         keys = []
         for (_, each, given), who in zip(sides, numbers, strict=True):
-            found, cell = np.unique(each, axis=0, return_inverse=True)
+            found, cell = distinct_rows(each)
             weight = np.ones(len(who)) if given is None else np.asarray(given, dtype=np.float64)
             shape = (int(number.max(initial=0)) + 1, len(found))
-            tables.append(csr_array((weight, (who, cell.reshape(-1))), shape=shape))
+            tables.append(csr_array((weight, (who, cell)), shape=shape))
             keys.append(found)
         products = (tables[0].T @ tables[1]).tocoo()
         return cls(keys[0][products.row], keys[1][products.col], products.data)
@@ -198,6 +127,17 @@ class PairCounts:
             np.concatenate([part.second for part in each]),
             np.concatenate([part.weight for part in each]),
         )
+
+    @cached_property
+    def cells(self) -> tuple[IntArray, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Return the different cells, and where both of each pair are among them."""
+        cells, place = distinct_rows(np.concatenate([self.first, self.second]))
+        return cells, place[: len(self)], place[len(self) :]
+
+    def in_cells(self, cells: IntArray) -> PairCounts:
+        """Return the pairs with others in place of their different `cells`."""
+        _, first, second = self.cells
+        return PairCounts(cells[first], cells[second], self.weight)
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -219,6 +159,11 @@ class PairCounts:
         other.
         """
         return float(self.weight @ (first * second))
+
+    @property
+    def users(self) -> float:
+        """Return the weight of the users: their number, where all have the weight 1."""
+        return self.inner(1.0 / self.first[:, 3], 1.0 / self.second[:, 3])
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays that a file keeps."""

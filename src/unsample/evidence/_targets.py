@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from unsample._checks import FloatArray, IntArray
 from unsample.errors import DesignError, InputError
-from unsample.evidence._counts import RankCounts
+from unsample.evidence._counts import RankCounts, design_columns, pair_keys
 from unsample.evidence._pools import PoolCounts, numbered
 from unsample.evidence._users import number_users, relevant_and_place
 
@@ -47,6 +47,14 @@ class Targets:
         return relevant_and_place(
             number_users(self.users, size), ones, self.ranks, self.places, full
         )
+
+    @property
+    def cells(self) -> IntArray:
+        """Return the pair cell of each target: see `PairCounts`."""
+        size = len(self.ranks)
+        design = design_columns(self.items, self.sampled, size, self.replacement)
+        relevant, place = self.relevant_and_place
+        return pair_keys({**design, "high": self.ranks, "relevant": relevant, "place": place})
 
     @cached_property
     def counts(self) -> RankCounts:

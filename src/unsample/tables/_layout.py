@@ -24,7 +24,7 @@ from unsample.errors import (
     ScoreError,
     UnsampleWarning,
 )
-from unsample.evidence import Named, decoded
+from unsample.tables._old import Named, decoded
 
 #: The names that the column to group by, and one that might have been meant, have inside.
 LABEL, POOLED = "label", "pooled"

@@ -22,7 +22,6 @@ from unsample._files import find_files, is_file
 from unsample.errors import FileError, InputError
 from unsample.evidence import (
     NEGATIVES,
-    Comparisons,
     PoolCounts,
     RankCounts,
     Targets,
@@ -49,6 +48,7 @@ from unsample.tables._arrays import (
 )
 from unsample.tables._gather import by_label, in_order
 from unsample.tables._layout import DRAWN, Columns, Layout, Request
+from unsample.tables._old import Comparisons
 
 if TYPE_CHECKING:
     from unsample.tables._frames import FrameTable
@@ -65,7 +65,7 @@ _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".npz": "npz",
-    ".json": "json",
+    ".json": "jsonl",
 }
 _MARKS = {b"PAR1": "parquet", b"PK\x03\x04": "npz"}
 _PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz"}
@@ -357,10 +357,7 @@ def _compared(batches: Iterable[Columns]) -> dict[str, Comparisons]:
 def _counted(
     compared: Mapping[str, Comparisons], ties: str, rng: Seed, replacement: bool
 ) -> dict[str, RankCounts]:
-    return {
-        label: RankCounts.from_comparisons(found, ties=ties, rng=rng, replacement=replacement)
-        for label, found in compared.items()
-    }
+    return {label: found.counted(ties, rng, replacement) for label, found in compared.items()}
 
 
 def is_frame(value: object) -> bool:
@@ -424,8 +421,8 @@ def open_table(
         from unsample.tables._frames import open_parquet
 
         return open_parquet(name, files, request)
-    if kind == "json" or (kind == "npz" and "format" in _arrays_of(files[0])):
-        return _saved_counts(name, files, kind, request)
+    if kind == "npz" and "format" in _arrays_of(files[0]):
+        return _saved_counts(name, files, request)
     opened = _plain_files(files, kind)
     stack.callback(opened.close)
     return PlainTable(name, opened, request)
@@ -473,7 +470,7 @@ def _format_of(file: _File) -> str:
     by_name = _SUFFIXES.get((file.path.with_suffix("") if packed else file.path).suffix.lower())
     first = start.lstrip().split(b"\n", 1)[0]
     if by_name is None and first.startswith(b"{"):
-        return "json" if b'"unsample.RankCounts' in start else "jsonl"
+        return "jsonl"
     return by_name or ("tsv" if b"\t" in first else "csv")
 
 
@@ -498,13 +495,10 @@ def _arrays_of(file: _File) -> dict[str, Any]:
         return read_arrays(stream, file.name)
 
 
-def _saved_counts(name: str, files: Sequence[_File], kind: str, request: Request) -> RankCounts:
+def _saved_counts(name: str, files: Sequence[_File], request: Request) -> RankCounts:
     if request != Request():
         raise InputError(
             f"by, items, sampled, columns and rows must be left out with {name}, which holds "
             "saved counts and so knows its designs"
         )
-    if kind == "npz":
-        return RankCounts.merge(RankCounts.from_arrays(_arrays_of(f), f.name) for f in files)
-    texts = ((file.path.read_text(encoding="utf-8", errors="replace"), file.name) for file in files)
-    return RankCounts.merge(RankCounts.from_json(text, name) for text, name in texts)
+    return RankCounts.merge(RankCounts.from_arrays(_arrays_of(f), f.name) for f in files)
