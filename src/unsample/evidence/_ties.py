@@ -91,7 +91,7 @@ def tie_place(
     The user is the empty text where there is none.
 
     >>> tie_place(0, ["ann", "bob"], ["x", "y"], [3, 0])
-    array([2, 0])
+    array([3, 0])
     """
     ties = np.asarray(tied, dtype=np.int64)
     place = np.zeros(len(ties), dtype=np.int64)

@@ -17,6 +17,8 @@ from unsample.evidence._columns import check_lengths, joined, merge_equal, refus
 
 _KEYS = ("sampled", "items", "better", "tied")
 _COLUMNS = (*_KEYS, "count")
+#: The most places that the random rule draws.
+_MOST_PLACES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,12 @@ class Comparisons:
     def counted(self, ties: str, rng: Seed, replacement: bool) -> RankCounts:
         """Return counts of ranks under a tie rule."""
         rule = check_ties(ties, whole=True)
+        many = int(self.count[self.tied > 0].astype(np.float64).sum())
+        if rule == "random" and many > _MOST_PLACES:
+            raise RankError(
+                f"ties must be optimistic or pessimistic where more than {_MOST_PLACES:,} places "
+                f"would be drawn at random, got {many:,}"
+            )
         places = np.where(self.tied > 0, self.count, 1) if rule == "random" else 1
         row = np.repeat(np.arange(len(self)), as_index(np.broadcast_to(places, len(self))))
         count = self.count[row] if rule != "random" else np.where(self.tied > 0, 1, self.count)[row]
